@@ -1,0 +1,129 @@
+"""What every graph op shares: value semantics, and result types inferred from operands.
+
+An op states its typing rule once, as `infer`. The verifier compares the result with it, and
+`create` builds an op from operands and properties with its result types filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
+
+Props = Mapping[str, Attribute]
+
+
+class GraphOp(IRDLOperation):
+    """A pure op on tensors whose result types follow from its operands and properties."""
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        """Result types. Raises VerifyException, naming expected and actual, on bad operands."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def make(cls, operands: Sequence[SSAValue], props: Props | None = None) -> Self:
+        """Build the op with inferred result types. Raises VerifyException like `infer`."""
+        props = dict(props or {})
+        types = cls.infer([tensor_type(v) for v in operands], props)
+        return cls.create(operands=operands, result_types=types, properties=props)
+
+    def verify_(self) -> None:
+        expected = self.infer([tensor_type(v) for v in self.operands], self.properties)
+        for i, (want, result) in enumerate(zip(expected, self.results, strict=True)):
+            if want != result.type:
+                which = f"result {i}" if len(expected) > 1 else "result"
+                raise VerifyException(
+                    f"'{self.name}' expects {which} of type {want}, got {result.type}"
+                )
+
+
+def fail(op: type[GraphOp], expected: str, actual: object) -> VerifyException:
+    """`'graph.x' expects <expected>, got <actual>`"""
+    return VerifyException(f"'{op.name}' expects {expected}, got {actual}")
+
+
+def ints(attr: Attribute) -> list[int]:
+    """The values of an `array<i64: ...>`."""
+    assert isinstance(attr, DenseArrayBase)
+    return [int(v) for v in attr.get_values()]
+
+
+def int_array(values: Sequence[int]) -> DenseArrayBase:
+    """`array<i64: values>`"""
+    return DenseArrayBase.from_list(i64, [int(v) for v in values])
+
+
+def int_arrays(attr: Attribute) -> list[list[int]]:
+    """The values of an array of `array<i64: ...>`."""
+    assert isinstance(attr, ArrayAttr)
+    return [ints(a) for a in attr.data]
+
+
+def broadcast_shapes(op: type[GraphOp], operands: Sequence[Tensor]) -> list[int]:
+    """NumPy's broadcasting; a dynamic dimension meets itself or 1."""
+    rank = max(t.get_num_dims() for t in operands)
+    padded = [[1] * (rank - t.get_num_dims()) + list(t.get_shape()) for t in operands]
+    shape: list[int] = []
+    for sizes in zip(*padded, strict=True):
+        distinct = sorted({s for s in sizes if s != 1})
+        if len(distinct) > 1:
+            raise fail(op, "operands that broadcast together", " and ".join(map(str, operands)))
+        shape.append(distinct[0] if distinct else 1)
+    return shape
+
+
+def same_element(op: type[GraphOp], operands: Sequence[Tensor]) -> Attribute:
+    """The one element type of all operands."""
+    element = operands[0].element_type
+    for t in operands[1:]:
+        if t.element_type != element:
+            raise fail(op, f"operands of one element type ({element})", t.element_type)
+    return element
+
+
+def check_rank(op: type[GraphOp], what: str, t: Tensor, rank: int) -> None:
+    """`what` must have `rank` dimensions."""
+    if t.get_num_dims() != rank:
+        raise fail(op, f"{what} of rank {rank}", t)
+
+
+def check_axis(op: type[GraphOp], axis: int, t: Tensor) -> int:
+    """An axis in [0, rank)."""
+    if not 0 <= axis < t.get_num_dims():
+        raise fail(op, f"0 <= axis < {t.get_num_dims()} (rank of {t})", f"axis = {axis}")
+    return axis
+
+
+def with_shape(t: Tensor, shape: Sequence[int]) -> Tensor:
+    """`t` with another shape."""
+    return tensor(t.element_type, shape)
+
+
+def product(shape: Sequence[int]) -> int:
+    """Number of elements; DYNAMIC if any dimension is."""
+    total = 1
+    for s in shape:
+        if s == DYNAMIC:
+            return DYNAMIC
+        total *= s
+    return total
+
+
+def window_output(
+    size: int, kernel: int, stride: int, dilation: int, before: int, after: int
+) -> int:
+    """Output extent of a sliding window (floor mode)."""
+    if size == DYNAMIC:
+        return DYNAMIC
+    return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1

@@ -1,0 +1,78 @@
+"""Normalisation ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, TensorType
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail, same_element
+from irkit.dialects.types import Tensor, is_float
+
+
+@irdl_op_definition
+class BatchNormOp(GraphOp):
+    """Inference-time batch normalisation over axis 1 (ONNX BatchNormalization).
+
+    (x - mean) / sqrt(variance + epsilon) * scale + bias; the four are one value per channel.
+
+    ```mlir
+    %y = graph.batch_norm %x, %scale, %bias, %mean, %variance {epsilon = 1.0e-5 : f64}
+      : (tensor<1x4x8x8xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+        -> tensor<1x4x8x8xf32>
+    ```
+    """
+
+    name = "graph.batch_norm"
+    x = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    epsilon = prop_def(FloatAttr[Float64Type])
+    y = result_def(TensorType)
+    assembly_format = (
+        "$x `,` $scale `,` $bias `,` $mean `,` $variance attr-dict "
+        "`:` functional-type(operands, results)"
+    )
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        x, *parameters = operands
+        same_element(cls, operands)
+        if x.get_num_dims() < 2:
+            raise fail(cls, "x of rank 2 or more", x)
+        for t in parameters:
+            if t.get_shape() != (x.get_shape()[1],):
+                raise fail(cls, f"parameters of {x.get_shape()[1]} elements", t)
+        return [x]
+
+
+@irdl_op_definition
+class SoftmaxOp(GraphOp):
+    """exp(x - max) / sum(exp(x - max)) along one axis.
+
+    ```mlir
+    %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xf32>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "graph.softmax"
+    x = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        axis = props["axis"]
+        assert isinstance(axis, IntegerAttr)
+        check_axis(cls, axis.value.data, x)
+        if not is_float(x.element_type):
+            raise fail(cls, "a floating-point operand", x)
+        return [x]
+
+
+OPS: list[type[GraphOp]] = [BatchNormOp, SoftmaxOp]

@@ -1,0 +1,247 @@
+"""Ops that move elements without computing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+
+from irkit.dialects.graph.base import (
+    GraphOp,
+    Props,
+    check_axis,
+    fail,
+    ints,
+    product,
+    same_element,
+    with_shape,
+)
+from irkit.dialects.types import DYNAMIC, Tensor
+
+
+@irdl_op_definition
+class ConcatOp(GraphOp):
+    """Join along an axis.
+
+    ```mlir
+    %y = graph.concat(%a, %b) {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x8xf32>) -> tensor<?x12xf32>
+    ```
+    """
+
+    name = "graph.concat"
+    inputs = var_operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "`(` $inputs `)` attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        if not operands:
+            raise fail(cls, "at least one operand", "none")
+        same_element(cls, operands)
+        axis_attr = props["axis"]
+        assert isinstance(axis_attr, IntegerAttr)
+        first, axis = operands[0], check_axis(cls, axis_attr.value.data, operands[0])
+        rest = [s for d, s in enumerate(first.get_shape()) if d != axis]
+        for t in operands[1:]:
+            if [s for d, s in enumerate(t.get_shape()) if d != axis] != rest:
+                raise fail(cls, f"operands that agree with {first} outside axis {axis}", t)
+        shape = list(first.get_shape())
+        shape[axis] = sum(t.get_shape()[axis] for t in operands)
+        return [with_shape(first, shape)]
+
+
+@irdl_op_definition
+class ExpandOp(GraphOp):
+    """Broadcast to `shape` by NumPy's rules.
+
+    ```mlir
+    %y = graph.expand %x {shape = array<i64: 4, 8>} : (tensor<8xf32>) -> tensor<4x8xf32>
+    ```
+    """
+
+    name = "graph.expand"
+    x = operand_def(TensorType)
+    shape = prop_def(DenseArrayBase)
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        shape = ints(props["shape"])
+        tail = shape[len(shape) - x.get_num_dims() :]
+        if len(tail) != x.get_num_dims() or any(
+            s not in (1, t) for s, t in zip(x.get_shape(), tail, strict=True)
+        ):
+            raise fail(cls, f"an operand that broadcasts to {shape}", x)
+        return [with_shape(x, shape)]
+
+
+@irdl_op_definition
+class GatherOp(GraphOp):
+    """Slices of `data` along `axis` picked by `indices` (ONNX Gather, NumPy take).
+
+    Indices lie in [0, size of the axis).
+
+    ```mlir
+    %y = graph.gather %data, %indices {axis = 1 : i64}
+      : (tensor<?x64xf32>, tensor<10xi64>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "graph.gather"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "$data `,` $indices attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        data, indices = operands
+        axis_attr = props["axis"]
+        assert isinstance(axis_attr, IntegerAttr)
+        axis = check_axis(cls, axis_attr.value.data, data)
+        if not isinstance(indices.element_type, IntegerType):
+            raise fail(cls, "integer indices", indices)
+        shape = data.get_shape()
+        return [with_shape(data, (*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]))]
+
+
+@irdl_op_definition
+class GatherElementsOp(GraphOp):
+    """Element picked along `axis` at each position of `indices` (ONNX GatherElements).
+
+    `data` and `indices` agree outside the axis.
+
+    ```mlir
+    %y = graph.gather_elements %data, %indices {axis = 1 : i64}
+      : (tensor<?x64xf32>, tensor<?x10xi64>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "graph.gather_elements"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "$data `,` $indices attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        data, indices = operands
+        axis_attr = props["axis"]
+        assert isinstance(axis_attr, IntegerAttr)
+        axis = check_axis(cls, axis_attr.value.data, data)
+        if not isinstance(indices.element_type, IntegerType):
+            raise fail(cls, "integer indices", indices)
+        pairs = zip(data.get_shape(), indices.get_shape(), strict=False)
+        if data.get_num_dims() != indices.get_num_dims() or any(
+            p != q for d, (p, q) in enumerate(pairs) if d != axis
+        ):
+            raise fail(cls, f"indices that agree with {data} outside axis {axis}", indices)
+        return [with_shape(data, indices.get_shape())]
+
+
+@irdl_op_definition
+class ReshapeOp(GraphOp):
+    """The same elements in row-major order under another shape.
+
+    With a dynamic leading dimension, `?` stays first and the rest of the row is reshaped.
+
+    ```mlir
+    %y = graph.reshape %x {shape = array<i64: 4, 2>} : (tensor<8xf32>) -> tensor<4x2xf32>
+    ```
+    """
+
+    name = "graph.reshape"
+    x = operand_def(TensorType)
+    shape = prop_def(DenseArrayBase)
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        have, want = list(x.get_shape()), ints(props["shape"])
+        dynamic = [s[:1] == [DYNAMIC] for s in (have, want)]
+        if dynamic[0] != dynamic[1] or product(have[dynamic[0] :]) != product(want[dynamic[1] :]):
+            raise fail(cls, f"a shape with the elements of {x}", want)
+        return [with_shape(x, want)]
+
+
+@irdl_op_definition
+class SliceOp(GraphOp):
+    """`size` elements along each axis from `offset`, `stride` apart.
+
+    A dynamic dimension is taken whole: offset 0, size -9223372036854775808, stride 1.
+
+    ```mlir
+    %y = graph.slice %x {offsets = array<i64: 2>, sizes = array<i64: 3>, strides = array<i64: 2>}
+      : (tensor<8xf32>) -> tensor<3xf32>
+    ```
+    """
+
+    name = "graph.slice"
+    x = operand_def(TensorType)
+    offsets = prop_def(DenseArrayBase)
+    sizes = prop_def(DenseArrayBase)
+    strides = prop_def(DenseArrayBase)
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        offsets, sizes = ints(props["offsets"]), ints(props["sizes"])
+        strides = ints(props["strides"])
+        if not len(offsets) == len(sizes) == len(strides) == x.get_num_dims():
+            raise fail(cls, f"{x.get_num_dims()} offsets, sizes and strides", f"{sizes}")
+        for have, start, size, step in zip(x.get_shape(), offsets, sizes, strides, strict=True):
+            if have == DYNAMIC:
+                inside = (start, size, step) == (0, DYNAMIC, 1)
+            else:
+                last = start + (size - 1) * step
+                inside = size >= 1 and 0 <= start < have and 0 <= last < have
+            if not inside:
+                raise fail(
+                    cls, f"a slice inside {x}", f"offset {start}, size {size}, stride {step}"
+                )
+        return [with_shape(x, sizes)]
+
+
+@irdl_op_definition
+class TransposeOp(GraphOp):
+    """Axis `i` of the result is axis `permutation[i]` of the operand.
+
+    ```mlir
+    %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    ```
+    """
+
+    name = "graph.transpose"
+    x = operand_def(TensorType)
+    permutation = prop_def(DenseArrayBase)
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        permutation = ints(props["permutation"])
+        if sorted(permutation) != list(range(x.get_num_dims())):
+            raise fail(cls, f"a permutation of 0..{x.get_num_dims() - 1}", permutation)
+        return [with_shape(x, [x.get_shape()[p] for p in permutation])]
+
+
+OPS: list[type[GraphOp]] = [
+    ConcatOp,
+    ExpandOp,
+    GatherElementsOp,
+    GatherOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+]

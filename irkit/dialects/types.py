@@ -1,0 +1,78 @@
+"""Element types and shapes shared by irkit's dialects: NumPy on one side, IR types on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    TensorType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+
+Tensor = TensorType[Attribute]
+DYNAMIC = DYNAMIC_INDEX
+
+_TO_IR: dict[np.dtype[Any], Attribute] = {
+    np.dtype(np.float16): f16,
+    np.dtype(np.float32): f32,
+    np.dtype(np.float64): f64,
+    np.dtype(np.bool_): i1,
+    np.dtype(np.int8): i8,
+    np.dtype(np.int32): i32,
+    np.dtype(np.int64): i64,
+}
+_TO_NUMPY: dict[Attribute, np.dtype[Any]] = {
+    f16: np.dtype(np.float16),
+    f32: np.dtype(np.float32),
+    f64: np.dtype(np.float64),
+    i1: np.dtype(np.bool_),
+    i8: np.dtype(np.int8),
+    i32: np.dtype(np.int32),
+    i64: np.dtype(np.int64),
+    IndexType(): np.dtype(np.int64),
+}
+
+
+def element_type(dtype: np.dtype[Any] | type) -> Attribute:
+    """IR element type of a NumPy dtype. Raises KeyError for a dtype irkit has no type for."""
+    return _TO_IR[np.dtype(dtype)]
+
+
+def numpy_dtype(element: Attribute) -> np.dtype[Any]:
+    """NumPy dtype of an IR element type (i1 is bool). Raises KeyError if there is none."""
+    return _TO_NUMPY[element]
+
+
+def tensor_of(array: np.ndarray[Any, Any]) -> Tensor:
+    """The tensor type of a NumPy array."""
+    return TensorType(element_type(array.dtype), array.shape)
+
+
+def tensor(element: Attribute, shape: Sequence[int]) -> Tensor:
+    """`tensor<shape x element>`; a dimension of DYNAMIC prints as `?`."""
+    return TensorType(element, shape)
+
+
+def tensor_type(value: SSAValue) -> Tensor:
+    """The type of `value`, known to be a tensor."""
+    return cast(Tensor, value.type)
+
+
+def is_float(element: Attribute) -> bool:
+    """Whether an element type is floating point."""
+    return isinstance(element, Float16Type | BFloat16Type | Float32Type | Float64Type)

@@ -1,0 +1,38 @@
+"""The errors a user of irkit can meet. Each message names the thing and what would be accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class IrkitError(Exception):
+    """Base of all errors that irkit raises on purpose."""
+
+
+class UnsupportedError(IrkitError):
+    """The model's meaning cannot be reproduced exactly; `missing` lists every reason found."""
+
+    def __init__(self, message: str, missing: Sequence[str] = ()) -> None:
+        self.missing = tuple(missing)
+        lines = [message, *(f"  - {reason}" for reason in self.missing)]
+        super().__init__("\n".join(lines))
+
+
+class InvalidModelError(IrkitError):
+    """The model itself is unusable: unfitted, truncated, malformed."""
+
+
+class InvalidInputError(IrkitError, ValueError):
+    """An array given to a compiled program has the wrong shape, dtype, layout or values."""
+
+
+class DeviceError(IrkitError):
+    """The requested device is absent or cannot run the program."""
+
+
+class ArtifactError(IrkitError):
+    """A saved program is corrupted, foreign or of another version."""
+
+
+class ScheduleError(IrkitError):
+    """A schedule was not proved: the verifier names the violated rule and the rTasks."""

@@ -1,0 +1,125 @@
+"""A schedule as plain data: buffers, launches, appends. No IR types here.
+
+Words are Rammer's: a *launch* is one use of an rOperator, cut into rTasks; an *append* places the
+rTasks of a launch on a range of vEUs and says which earlier appends they wait for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Space = Literal["arena", "rows", "input", "output", "constant"]
+Boxes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class VDevice:
+    """A machine as the scheduler sees it.
+
+    `veus` execution units that are all resident at once; `threads` per vEU; `shared_bytes` of
+    scratchpad per vEU (0 on a CPU); `flops_per_ns`, `bytes_per_ns` per vEU; `wait_ns` is what a wait
+    between two vEUs costs.
+    """
+
+    name: str
+    kind: Literal["cpu", "cuda", "test"]
+    veus: int
+    threads: int
+    shared_bytes: int
+    flops_per_ns: float
+    bytes_per_ns: float
+    wait_ns: float
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Where a tensor lives.
+
+    `space` "arena" and "rows" are planned: `offset` is in bytes, or in bytes per row of the batch for
+    "rows" (its leading dimension is the batch, and every such offset and size scales with it alike).
+    A view shares the bytes of `parent` starting `parent_offset` bytes (or bytes per row) into it.
+    `shape` has -1 for the batch dimension. For accesses, a "rows" buffer's leading dimension is
+    counted in shares: share i of N is rows [i*n/N, (i+1)*n/N).
+    """
+
+    name: str
+    space: Space
+    shape: tuple[int, ...]
+    itemsize: int
+    parent: int | None = None
+    parent_offset: int = 0
+    offset: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes; in bytes per row for a buffer whose leading dimension is the batch."""
+        return int(np.prod([s for s in self.shape if s >= 0], dtype=np.int64)) * self.itemsize
+
+
+@dataclass(frozen=True)
+class Access:
+    """What each rTask of a launch touches of a buffer.
+
+    `boxes` is tasks×rank×2: half-open index ranges per dimension (rank 0 is tasks×0×2).
+    """
+
+    buffer: int
+    boxes: Boxes
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One use of an rOperator. `cost_ns` is one rTask's estimated time."""
+
+    name: str
+    symbol: str
+    tasks: int
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    cost_ns: float = 1000.0
+    scratch_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Read operand `operand` of an append stays in shared memory, at `offset` bytes on each vEU."""
+
+    operand: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Append:
+    """All rTasks of launch number `launch` on vEUs [first_veu, first_veu + veus).
+
+    rTask t runs on vEU first_veu + t % veus. Each rTask waits until every rTask of every append in
+    `waits` has signalled. Appends of one vEU run in list order.
+    """
+
+    launch: int
+    first_veu: int
+    veus: int
+    wave: int = 0
+    waits: tuple[int, ...] = ()
+    residents: tuple[Resident, ...] = ()
+
+    def veu_of(self, task: int) -> int:
+        """The vEU that runs rTask `task`."""
+        return self.first_veu + task % self.veus
+
+
+@dataclass
+class Schedule:
+    """A program: appends in order over a device. `notes` carries figures for the report."""
+
+    device: VDevice
+    buffers: list[Buffer]
+    launches: list[Launch]
+    appends: list[Append] = field(default_factory=list[Append])
+    arena_bytes: int = 0
+    row_bytes: int = 0
+    notes: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,90 @@
+"""Weights live beside the IR, not in it: named arrays, stored as safetensors.
+
+The IR refers to an array by name (`dense_resource<name>`); names are derived from the content,
+so equal arrays share one name and a cloned or re-read module needs no book-keeping.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irkit.errors import ArtifactError
+
+Array = NDArray[Any]
+
+
+def content_digest(array: Array) -> str:
+    """Hex digest of dtype, shape and bytes."""
+    h = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    h.update(np.ascontiguousarray(array).data)
+    return h.hexdigest()
+
+
+class WeightStore(Mapping[str, Array]):
+    """Named, read-only arrays. `add` de-duplicates by content."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+
+    def add(self, array: Array, hint: str = "w") -> str:
+        """Store `array` (any shape and dtype) and return its name, `<hint>_<digest>`."""
+        array = np.array(array, order="C", copy=True)
+        name = f"{hint}_{content_digest(array)[:12]}"
+        array.setflags(write=False)
+        self._arrays.setdefault(name, array)
+        return name
+
+    def put(self, name: str, array: Array) -> None:
+        """Store `array` under a given name, as read from a file."""
+        array = np.ascontiguousarray(array)
+        array.setflags(write=False)
+        self._arrays[name] = array
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def restricted_to(self, names: set[str]) -> WeightStore:
+        """A store of just these names (those present)."""
+        kept = WeightStore()
+        for name in sorted(names & self._arrays.keys()):
+            kept._arrays[name] = self._arrays[name]
+        return kept
+
+    def save(self, path: Path | str) -> None:
+        """Write all arrays to a `.safetensors` file, atomically."""
+        from safetensors.numpy import save
+
+        path = Path(path)
+        partial = path.with_name(path.name + ".partial")
+        # safetensors writes nothing for an empty mapping's data but still a valid header.
+        partial.write_bytes(save(dict(self._arrays)))
+        partial.replace(path)
+
+    @staticmethod
+    def load(path: Path | str) -> WeightStore:
+        """Read a `.safetensors` file. Raises ArtifactError if it is missing or damaged."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        store = WeightStore()
+        try:
+            arrays = load(Path(path).read_bytes())
+        except OSError as error:
+            raise ArtifactError(f"cannot read weights '{path}': {error.strerror}") from None
+        except (SafetensorError, ValueError) as error:
+            raise ArtifactError(f"'{path}' is not a valid .safetensors file: {error}") from None
+        for name, array in arrays.items():
+            store.put(name, array)
+        return store
