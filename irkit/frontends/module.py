@@ -1,0 +1,141 @@
+"""What every front end returns: a graph-level module, its weights, and what the host must know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from xdsl.builder import Builder
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i64,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from irkit.dialects.constants import constant
+from irkit.dialects.graph.base import GraphOp, int_array
+from irkit.dialects.types import Tensor, tensor_type
+from irkit.weights import Array, WeightStore
+
+MODEL_ATTRIBUTE = "irkit.model"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Facts about a model that its IR does not state.
+
+    `methods` maps a scikit-learn method ("predict", "predict_proba", "decision_function",
+    "transform") to the output it returns. `classes` are the labels that a "predict" output indexes.
+    `casts` names dtypes that the source library itself converts on entry ("float64" for a
+    scikit-learn forest, whose program takes float32); any other dtype is an error.
+    `allow_nan` and `allow_infinity`: whether the source library accepts them.
+    """
+
+    kind: Literal["classifier", "regressor", "transformer", "network"]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    classes: tuple[Any, ...] | None = None
+    casts: tuple[str, ...] = ()
+    allow_nan: bool = True
+    allow_infinity: bool = True
+    source: str = ""
+
+    def to_json(self) -> str:
+        """One line of JSON, stored in the module."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> ModelInfo:
+        """Inverse of `to_json`."""
+        fields = json.loads(text)
+        for name in ("inputs", "outputs", "classes", "casts"):
+            fields[name] = tuple(fields[name]) if fields[name] is not None else None
+        return ModelInfo(**fields)
+
+
+@dataclass
+class ImportedModel:
+    """A graph-level module with `func.func @main`, the weights it names, and its ModelInfo."""
+
+    module: ModuleOp
+    weights: WeightStore
+    info: ModelInfo
+
+
+def attribute(value: Attribute | bool | int | float | str | Sequence[int]) -> Attribute:
+    """A Python value as a property: bool, i64, f64, string or array<i64>."""
+    match value:
+        case Attribute():
+            return value
+        case bool():
+            return BoolAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case _:
+            return int_array(value)
+
+
+class GraphBuilder:
+    """Builds `@main` op by op.
+
+    b = GraphBuilder([("x", tensor(f32, (DYNAMIC, 4)))]); y = b(AddOp, b.inputs[0], b.constant(bias));
+    b.finish([("y", y)], info)
+    """
+
+    def __init__(self, inputs: Sequence[tuple[str, Tensor]]) -> None:
+        self.weights = WeightStore()
+        self.names = tuple(name for name, _ in inputs)
+        self._block = Block(arg_types=[t for _, t in inputs])
+        for argument, name in zip(self._block.args, self.names, strict=True):
+            argument.name_hint = name if name.isidentifier() else None
+        self._builder = Builder(InsertPoint.at_end(self._block))
+        self._constants: dict[str, SSAValue] = {}
+
+    @property
+    def inputs(self) -> Sequence[SSAValue]:
+        """The function's arguments."""
+        return self._block.args
+
+    def constant(self, array: Array, hint: str = "w") -> SSAValue:
+        """A weight; equal arrays share one op."""
+        op: ConstantOp = constant(array, self.weights, hint)
+        known = self._constants.get(str(op.value))
+        if known is None:
+            known = self._constants[str(op.value)] = self._builder.insert(op).result
+        return known
+
+    def ops(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
+        """Append `op`; returns its results. Raises VerifyException on operands it does not take."""
+        made = op.make(operands, {k: attribute(v) for k, v in props.items()})
+        return self._builder.insert(made).results
+
+    def __call__(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> SSAValue:
+        """Append an op with one result; returns it."""
+        return self.ops(op, *operands, **props)[0]
+
+    def finish(self, outputs: Sequence[tuple[str, SSAValue]], info: ModelInfo) -> ImportedModel:
+        """Close the function over `outputs` and verify the module."""
+        self._builder.insert(ReturnOp(*(v for _, v in outputs)))
+        types = [tensor_type(v) for _, v in outputs]
+        main = FuncOp("main", (list(self._block.arg_types), types), Region(self._block))
+        main.attributes["irkit.inputs"] = ArrayAttr([StringAttr(n) for n in self.names])
+        main.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n, _ in outputs])
+        module = ModuleOp([main], {MODEL_ATTRIBUTE: StringAttr(info.to_json())})
+        module.verify()
+        return ImportedModel(module, self.weights, info)
