@@ -9,10 +9,12 @@ import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BFloat16Type,
+    DenseArrayBase,
     Float16Type,
     Float32Type,
     Float64Type,
     IndexType,
+    IntegerType,
     TensorType,
     f16,
     f32,
@@ -76,3 +78,15 @@ def tensor_type(value: SSAValue) -> Tensor:
 def is_float(element: Attribute) -> bool:
     """Whether an element type is floating point."""
     return isinstance(element, Float16Type | BFloat16Type | Float32Type | Float64Type)
+
+
+def ints(attr: Attribute | None) -> list[int]:
+    """The values of an `array<i64: ...>`; none for an absent one."""
+    if attr is None:
+        return []
+    return [int(v) for v in cast(DenseArrayBase[IntegerType], attr).get_values()]
+
+
+def int_array(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
+    """`array<i64: values>`"""
+    return DenseArrayBase.from_list(i64, [int(v) for v in values])

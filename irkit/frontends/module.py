@@ -24,8 +24,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from irkit.dialects.constants import constant
-from irkit.dialects.graph.base import GraphOp, int_array
-from irkit.dialects.types import Tensor, tensor_type
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import Tensor, int_array, tensor_type
 from irkit.weights import Array, WeightStore
 
 MODEL_ATTRIBUTE = "irkit.model"

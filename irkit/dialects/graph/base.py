@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import Pure
@@ -51,23 +50,6 @@ class GraphOp(IRDLOperation):
 def fail(op: type[GraphOp], expected: str, actual: object) -> VerifyException:
     """`'graph.x' expects <expected>, got <actual>`"""
     return VerifyException(f"'{op.name}' expects {expected}, got {actual}")
-
-
-def ints(attr: Attribute) -> list[int]:
-    """The values of an `array<i64: ...>`."""
-    assert isinstance(attr, DenseArrayBase)
-    return [int(v) for v in attr.get_values()]
-
-
-def int_array(values: Sequence[int]) -> DenseArrayBase:
-    """`array<i64: values>`"""
-    return DenseArrayBase.from_list(i64, [int(v) for v in values])
-
-
-def int_arrays(attr: Attribute) -> list[list[int]]:
-    """The values of an array of `array<i64: ...>`."""
-    assert isinstance(attr, ArrayAttr)
-    return [ints(a) for a in attr.data]
 
 
 def broadcast_shapes(op: type[GraphOp], operands: Sequence[Tensor]) -> list[int]:

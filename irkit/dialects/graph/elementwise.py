@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType, TypeAttribute, i1
+from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType, i1
+from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, broadcast_shapes, fail, same_element

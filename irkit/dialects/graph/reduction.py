@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail, ints
-from irkit.dialects.types import Tensor, tensor
+from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail
+from irkit.dialects.types import Tensor, ints, tensor
 
 KINDS = ("sum", "mean", "max", "min", "prod")
 

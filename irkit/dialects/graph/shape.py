@@ -12,12 +12,11 @@ from irkit.dialects.graph.base import (
     Props,
     check_axis,
     fail,
-    ints,
     product,
     same_element,
     with_shape,
 )
-from irkit.dialects.types import DYNAMIC, Tensor
+from irkit.dialects.types import DYNAMIC, Tensor, ints
 
 
 @irdl_op_definition
@@ -79,19 +78,9 @@ class ExpandOp(GraphOp):
         return [with_shape(x, shape)]
 
 
-@irdl_op_definition
-class GatherOp(GraphOp):
-    """Slices of `data` along `axis` picked by `indices` (ONNX Gather, NumPy take).
+class GatherBase(GraphOp):
+    """Operands, types and verifier of gather."""
 
-    Indices lie in [0, size of the axis).
-
-    ```mlir
-    %y = graph.gather %data, %indices {axis = 1 : i64}
-      : (tensor<?x64xf32>, tensor<10xi64>) -> tensor<?x10xf32>
-    ```
-    """
-
-    name = "graph.gather"
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
@@ -111,18 +100,23 @@ class GatherOp(GraphOp):
 
 
 @irdl_op_definition
-class GatherElementsOp(GraphOp):
-    """Element picked along `axis` at each position of `indices` (ONNX GatherElements).
+class GatherOp(GatherBase):
+    """Slices of `data` along `axis` picked by `indices` (ONNX Gather, NumPy take).
 
-    `data` and `indices` agree outside the axis.
+    Indices lie in [0, size of the axis).
 
     ```mlir
-    %y = graph.gather_elements %data, %indices {axis = 1 : i64}
-      : (tensor<?x64xf32>, tensor<?x10xi64>) -> tensor<?x10xf32>
+    %y = graph.gather %data, %indices {axis = 1 : i64}
+      : (tensor<?x64xf32>, tensor<10xi64>) -> tensor<?x10xf32>
     ```
     """
 
-    name = "graph.gather_elements"
+    name = "graph.gather"
+
+
+class GatherElementsBase(GraphOp):
+    """Operands, types and verifier of gather elements."""
+
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
@@ -146,6 +140,21 @@ class GatherElementsOp(GraphOp):
 
 
 @irdl_op_definition
+class GatherElementsOp(GatherElementsBase):
+    """Element picked along `axis` at each position of `indices` (ONNX GatherElements).
+
+    `data` and `indices` agree outside the axis.
+
+    ```mlir
+    %y = graph.gather_elements %data, %indices {axis = 1 : i64}
+      : (tensor<?x64xf32>, tensor<?x10xi64>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "graph.gather_elements"
+
+
+@irdl_op_definition
 class ReshapeOp(GraphOp):
     """The same elements in row-major order under another shape.
 
@@ -165,7 +174,7 @@ class ReshapeOp(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
-        have, want = list(x.get_shape()), ints(props["shape"])
+        have, want = list(x.get_shape())(props["shape"])
         dynamic = [s[:1] == [DYNAMIC] for s in (have, want)]
         if dynamic[0] != dynamic[1] or product(have[dynamic[0] :]) != product(want[dynamic[1] :]):
             raise fail(cls, f"a shape with the elements of {x}", want)
@@ -195,7 +204,7 @@ class SliceOp(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
-        offsets, sizes = ints(props["offsets"]), ints(props["sizes"])
+        offsets, sizes = ints(props["offsets"])(props["sizes"])
         strides = ints(props["strides"])
         if not len(offsets) == len(sizes) == len(strides) == x.get_num_dims():
             raise fail(cls, f"{x.get_num_dims()} offsets, sizes and strides", f"{sizes}")
