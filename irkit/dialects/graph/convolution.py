@@ -27,7 +27,7 @@ from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 def _spatial(
     op: type[GraphOp], x: Tensor, kernel: Sequence[int], props: Props, dilations: Sequence[int]
 ) -> tuple[int, int]:
-    strides, pads = ints(props["strides"])(props["pads"])
+    strides, pads = ints(props["strides"]), ints(props["pads"])
     if len(strides) != 2 or min(strides) < 1:
         raise fail(op, "two strides of 1 or more", strides)
     if len(pads) != 4 or min(pads) < 0:
@@ -71,7 +71,7 @@ class ConvOp(GraphOp):
         element = same_element(cls, operands)
         check_rank(cls, "x", x, 4)
         check_rank(cls, "w", w, 4)
-        group, dilations = props["group"](props["dilations"])
+        group, dilations = props["group"], ints(props["dilations"])
         assert isinstance(group, IntegerAttr)
         out_channels, channels, *kernel = w.get_shape()
         if x.get_shape()[1] != channels * group.value.data:
@@ -98,7 +98,7 @@ class PoolOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
         check_rank(cls, "x", x, 4)
-        height, width = _spatial(cls, x(props["kernel_shape"]), props, (1, 1))
+        height, width = _spatial(cls, x, ints(props["kernel_shape"]), props, (1, 1))
         return [tensor(x.element_type, (*x.get_shape()[:2], height, width))]
 
 

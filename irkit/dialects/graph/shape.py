@@ -174,7 +174,7 @@ class ReshapeOp(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
-        have, want = list(x.get_shape())(props["shape"])
+        have, want = list(x.get_shape()), ints(props["shape"])
         dynamic = [s[:1] == [DYNAMIC] for s in (have, want)]
         if dynamic[0] != dynamic[1] or product(have[dynamic[0] :]) != product(want[dynamic[1] :]):
             raise fail(cls, f"a shape with the elements of {x}", want)
@@ -204,7 +204,7 @@ class SliceOp(GraphOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
-        offsets, sizes = ints(props["offsets"])(props["sizes"])
+        offsets, sizes = ints(props["offsets"]), ints(props["sizes"])
         strides = ints(props["strides"])
         if not len(offsets) == len(sizes) == len(strides) == x.get_num_dims():
             raise fail(cls, f"{x.get_num_dims()} offsets, sizes and strides", f"{sizes}")
