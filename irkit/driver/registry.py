@@ -1,0 +1,66 @@
+"""Which dialects and passes the tools know: irkit's own and xDSL's, none imported before it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from irkit.driver.diagnostics import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.ir import Dialect
+    from xdsl.passes import ModulePass
+
+PassFactory = Callable[[], "type[ModulePass]"]
+
+IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
+    "graph": ("irkit.dialects.graph", "Graph"),
+    "te": ("irkit.dialects.te", "Te"),
+    "task": ("irkit.dialects.task", "Task"),
+}
+"""Name → (module, attribute)."""
+
+
+def irkit_dialects() -> dict[str, Callable[[], Dialect]]:
+    """Factories of irkit's dialects, by name."""
+
+    def factory(module: str, attribute: str) -> Callable[[], Dialect]:
+        return lambda: getattr(importlib.import_module(module), attribute)
+
+    return {name: factory(*where) for name, where in IRKIT_DIALECTS.items()}
+
+
+def all_dialects() -> dict[str, Callable[[], Dialect]]:
+    """Factories of every dialect, by name; irkit's own win."""
+    from xdsl.dialects import get_all_dialects
+
+    return get_all_dialects() | irkit_dialects()
+
+
+def irkit_passes() -> dict[str, PassFactory]:
+    """Factories of irkit's passes, by name."""
+    from irkit.passes import PASSES
+
+    return dict(PASSES)
+
+
+def all_passes(extra: Mapping[str, PassFactory] | None = None) -> dict[str, PassFactory]:
+    """Factories of every pass, by name; irkit's own win over xDSL's, `extra` over both."""
+    from xdsl.transforms import get_all_passes
+
+    return get_all_passes() | irkit_passes() | dict(extra or {})
+
+
+def register_dialects(ctx: Context) -> None:
+    """Make every dialect known to `ctx`; each is loaded at its first use."""
+    for name, factory in all_dialects().items():
+        ctx.register_dialect(name, factory)
+
+
+def find_pass(name: str, passes: Mapping[str, PassFactory]) -> type[ModulePass]:
+    """The pass called `name`. Raises UserError with the nearest name."""
+    if name not in passes:
+        raise UserError(f"unknown pass '{name}'{did_you_mean(name, passes)}")
+    return passes[name]()
