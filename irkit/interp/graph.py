@@ -1,0 +1,95 @@
+"""The graph level on NumPy arrays: what a module means before any lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from irkit.dialects.constants import constant_array
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.graph.semantics import evaluate
+from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.weights import Array, WeightStore
+
+
+def run_graph(
+    module: ModuleOp, weights: WeightStore, inputs: Sequence[Array], function: str = "main"
+) -> list[Array]:
+    """The results of `function` of a graph-level `module` on `inputs`, one array per argument.
+
+    Arrays have the arguments' dtypes and shapes; `?` is any size, the same for all arguments.
+    Raises InvalidInputError for other inputs, InvalidModelError where a constant's bytes are
+    missing, UnsupportedError for an op of another level.
+    """
+    main = _find(module, function)
+    _check_inputs(main, inputs)
+    values: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
+    for op in main.body.block.ops:
+        if isinstance(op, ReturnOp):
+            return [values[v] for v in op.operands]
+        for result, array in zip(op.results, _results(op, values, weights), strict=True):
+            values[result] = array
+    raise InvalidModelError(f"function '@{function}' has no return")
+
+
+def _find(module: ModuleOp, function: str) -> FuncOp:
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == function:
+            return op
+    raise InvalidModelError(f"the module has no function '@{function}'")
+
+
+def _results(op: Operation, values: dict[SSAValue, Array], weights: WeightStore) -> list[Array]:
+    if isinstance(op, GraphOp):
+        return evaluate(op, [values[v] for v in op.operands])
+    if not isinstance(op, ConstantOp):
+        raise UnsupportedError(f"the graph interpreter does not know '{op.name}'")
+    array = constant_array(op.result, weights)
+    if array is None:
+        raise InvalidModelError(f"the weights hold no bytes for {op.value}")
+    return [array]
+
+
+def _input_names(main: FuncOp) -> list[str]:
+    if "irkit.inputs" not in main.attributes:
+        return [f"#{i}" for i in range(len(main.body.block.args))]
+    names = cast(ArrayAttr[StringAttr], main.attributes["irkit.inputs"])
+    return [f"'{name.data}'" for name in names]
+
+
+def _check_inputs(main: FuncOp, inputs: Sequence[Array]) -> None:
+    arguments = main.body.block.args
+    if len(inputs) != len(arguments):
+        raise InvalidInputError(f"expected {len(arguments)} inputs, got {len(inputs)}")
+    batch: int | None = None
+    for name, argument, array in zip(_input_names(main), arguments, inputs, strict=True):
+        want = tensor_type(argument)
+        _check_input(name, want, array)
+        if DYNAMIC not in want.get_shape():
+            continue
+        rows = array.shape[want.get_shape().index(DYNAMIC)]
+        if batch not in (None, rows):
+            raise InvalidInputError(f"input {name}: expected {batch} rows, got {rows}")
+        batch = rows
+
+
+def _check_input(name: str, want: Tensor, given: object) -> None:
+    if not isinstance(given, np.ndarray):
+        raise InvalidInputError(f"input {name}: expected a NumPy array, got {type(given).__name__}")
+    array = cast(Array, given)
+    dtype = numpy_dtype(want.element_type)
+    if array.dtype != dtype:
+        raise InvalidInputError(f"input {name}: expected dtype {dtype}, got {array.dtype}")
+    shape = want.get_shape()
+    sizes_match = all(s in (DYNAMIC, a) for s, a in zip(shape, array.shape, strict=False))
+    if len(shape) != array.ndim or not sizes_match:
+        expected = "x".join("?" if s == DYNAMIC else str(s) for s in shape)
+        got = "x".join(map(str, array.shape))
+        raise InvalidInputError(f"input {name}: expected shape {expected}, got {got}")
