@@ -1,0 +1,43 @@
+"""The NumPy meaning of each level: `run_module` picks the interpreter that a module's ops need."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from irkit.weights import Array
+
+LEVELS = ("graph", "tensor", "task", "schedule")
+_TENSOR_DIALECTS = frozenset({"linalg", "tensor", "te"})
+_INTERPRETERS = {level: f"irkit.interp.{level}" for level in LEVELS}
+
+
+def level_of(module: ModuleOp) -> str:
+    """The level of `module`: the lowest that any of its ops belongs to; "graph" if none says more."""
+    level = "graph"
+    for op in module.walk():
+        dialect, _, name = op.name.partition(".")
+        if op.name == "task.program":
+            return "schedule"
+        if dialect == "task" and name != "vdevice":
+            level = "task"
+        elif dialect in _TENSOR_DIALECTS and level == "graph":
+            level = "tensor"
+    return level
+
+
+def run_module(
+    module: ModuleOp, weights: Mapping[str, Array], inputs: Sequence[Array], **options: Any
+) -> list[Array]:
+    """The outputs of `@main` for `inputs`, by the interpreter of the module's level.
+
+    `options` go to that interpreter (the schedule's takes `seed`, which picks an interleaving).
+    """
+    level = level_of(module)
+    interpreter = importlib.import_module(_INTERPRETERS[level])
+    run = getattr(interpreter, f"run_{level}")
+    return list(run(module, weights, inputs, **options))

@@ -1,0 +1,10 @@
+"""The program `irkit-opt`."""
+
+import sys
+
+from irkit.driver.opt import OptTool
+
+
+def main() -> None:
+    """Run irkit-opt on the command line's arguments and exit."""
+    sys.exit(OptTool().main(sys.argv[1:]))

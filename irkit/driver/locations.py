@@ -1,0 +1,89 @@
+"""Keep source locations through rewrites: what replaces an op stands where the op stood.
+
+xDSL's rewriter tells a listener what it replaces, but passes build their own walkers and take no
+listener. So while a pass runs, the listener class itself also calls `inherit_location`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, NameLoc, UnknownLoc
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriterListener
+
+from irkit.driver.diagnostics import Place
+
+
+def inherit_location(op: Operation, new_results: Sequence[SSAValue | None]) -> None:
+    """Give `op`'s location to every new op, one without a location, that `new_results` come from."""
+    if isinstance(op.location, UnknownLoc):
+        return
+    pending = [v.owner for v in new_results if v is not None]
+    while pending:
+        owner = pending.pop()
+        if not isinstance(owner, Operation) or not isinstance(owner.location, UnknownLoc):
+            continue
+        for inner in owner.walk():
+            if isinstance(inner.location, UnknownLoc):
+                inner.location = op.location
+        pending.extend(v.owner for v in owner.operands)
+
+
+@contextmanager
+def locations_kept() -> Iterator[None]:
+    """While active, every pattern rewriter hands locations on."""
+    original = PatternRewriterListener.handle_operation_replacement
+
+    def handle(
+        self: Any, op: Operation, new_results: Sequence[SSAValue | None]
+    ) -> None:  # the listener's own signature
+        inherit_location(op, new_results)
+        original(self, op, new_results)
+
+    PatternRewriterListener.handle_operation_replacement = handle
+    try:
+        yield
+    finally:
+        PatternRewriterListener.handle_operation_replacement = original
+
+
+def adopt_locations(root: Operation) -> None:
+    """Place ops that a pass made without the rewriter: where their first located user stands, or
+    else the op around them."""
+    for op in reversed(list(root.walk())):
+        if isinstance(op.location, UnknownLoc):
+            op.location = _neighbour_location(op)
+
+
+def _neighbour_location(op: Operation) -> Any:
+    users = (use.operation for result in op.results for use in result.uses)
+    for user in users:
+        if not isinstance(user.location, UnknownLoc):
+            return user.location
+    parent = op.parent_op()
+    return op.location if parent is None else parent.location
+
+
+def place_of(op: Operation | None) -> Place | None:
+    """Where `op`, or failing that the op around it, stands in a file."""
+    while op is not None:
+        if (place := _file_place(op.location, len(op.name))) is not None:
+            return place
+        op = op.parent_op()
+    return None
+
+
+def _file_place(location: Attribute, length: int) -> Place | None:
+    match location:
+        case FileLineColLoc():
+            file, line, column = location.filename, location.line, location.column
+            return Place(file.data, line.data, column.data, length)
+        case NameLoc():
+            return _file_place(location.location, length)
+        case FusedLoc():
+            return next(filter(None, (_file_place(a, length) for a in location.locations)), None)
+        case _:
+            return None

@@ -1,0 +1,63 @@
+"""irkit-opt: read a module, run passes on it, print it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING
+
+from irkit.driver.boundary import Boundary
+from irkit.driver.diagnostics import Sources
+from irkit.driver.options import opt_parser
+from irkit.driver.registry import PassFactory
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from irkit.driver.session import Session
+
+
+class OptTool:
+    """One run of irkit-opt. `result` holds the modules it printed, for whoever wants to look."""
+
+    def __init__(
+        self,
+        stdin: IO[str] | None = None,
+        stdout: IO[str] | None = None,
+        stderr: IO[str] | None = None,
+        extra_passes: Mapping[str, PassFactory] | None = None,
+    ) -> None:
+        self.stdin = stdin or sys.stdin
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+        self.extra_passes = dict(extra_passes or {})
+        self.result: list[ModuleOp] = []
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Run with these arguments (without the tool's name); returns the exit code."""
+        boundary = Boundary("irkit-opt", argv, Sources(), self.stderr)
+        with boundary:
+            options = opt_parser(self.stdout).parse_all(argv)
+            if not self._inform(options):
+                boundary.status = self._session(options, boundary).run()
+        return boundary.status
+
+    def _inform(self, options: argparse.Namespace) -> bool:
+        """Print what `--list-*` and `--explain-*` ask for; False if nothing is asked."""
+        if not (options.list_passes or options.list_dialects or options.explain_pass):
+            return False
+        from irkit.driver import information
+
+        if options.list_passes:
+            self.stdout.write(information.list_passes(self.extra_passes))
+        if options.list_dialects:
+            self.stdout.write(information.list_dialects())
+        if options.explain_pass:
+            self.stdout.write(information.explain_pass(options.explain_pass, self.extra_passes))
+        return True
+
+    def _session(self, options: argparse.Namespace, boundary: Boundary) -> Session:
+        from irkit.driver.session import Session
+
+        return Session(self, options, boundary)

@@ -1,0 +1,148 @@
+"""Parse MLIR text so that every op knows where it stands in its file, and errors point there."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from xdsl.context import Context
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
+from xdsl.utils.lexer import Span
+
+from irkit.driver.diagnostics import Diagnostic, Place, UserError, did_you_mean, note
+
+
+class LocatingParser(Parser):
+    """xDSL's parser; an op without `loc(...)` gets the place of its name in the file."""
+
+    def __init__(self, ctx: Context, text: str, name: str) -> None:
+        super().__init__(ctx, text, name)
+        self._file = StringAttr(name)
+        self._line_starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
+        self._op_starts: list[int] = []
+        self._first_uses: dict[str, Span] = {}
+
+    def place(self, start: int, end: int | None = None) -> Place:
+        """The Place of characters [start, end) of the input."""
+        line = bisect_right(self._line_starts, start)
+        column = start - self._line_starts[line - 1] + 1
+        length = max(1, (start + 1 if end is None else end) - start)
+        return Place(self._file.data, line, column, length)
+
+    def _parse_op_result_list(self) -> list[tuple[Span, int]]:
+        # Runs once at the start of every op: what follows the results is the op's name.
+        results = super()._parse_op_result_list()
+        self._op_starts.append(self.pos)
+        return results
+
+    def parse_operation(self) -> Operation:
+        op = super().parse_operation()
+        start = self._op_starts.pop()
+        if isinstance(op.location, UnknownLoc):
+            op.location = self._location(start)
+        return op
+
+    def _location(self, start: int) -> FileLineColLoc:
+        place = self.place(start)
+        return FileLineColLoc(self._file, IntAttr(place.line), IntAttr(place.column))
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if op_type is not None:
+            return op_type
+        start = self._op_starts[-1]
+        raise ParseError(Span(start, start + len(name), self.lexer.input), self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        """Why there is no op called `name`."""
+        dialect = name.partition(".")[0]
+        if "." not in name:
+            return f"unknown op '{name}'"
+        if dialect not in self.ctx.registered_dialect_names:
+            hint = did_you_mean(dialect, self.ctx.registered_dialect_names)
+            return f"unknown dialect '{dialect}' of op '{name}'{hint}"
+        return f"unknown op '{name}'{did_you_mean(name, (op.name for op in self.ctx.loaded_ops))}"
+
+    def _parse_dialect_resource_handle(
+        self, dialect_name: str, interface: OpAsmDialectInterface
+    ) -> str:
+        # xDSL keeps resources in the process-wide dialect and renames one it has seen before. Ours
+        # are names of weights: the same name is the same array, however often it is read.
+        key = self.parse_identifier(" for resource handle")
+        if interface.lookup(key) is None:
+            interface.declare_resource(key)
+        return key
+
+    def parse_optional_argument(
+        self, expect_type: bool = True
+    ) -> Parser.UnresolvedArgument | Parser.Argument | None:
+        argument = super().parse_optional_argument(expect_type)
+        if isinstance(argument, Parser.Argument) and argument.location is None:
+            argument.location = self._location(argument.name.start)
+        return argument
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> SSAValue:
+        if operand.operand_name not in self.ssa_values:
+            self._first_uses.setdefault(operand.operand_name, operand.span)
+        return super().resolve_operand(operand, type)
+
+    def undefined_value(self) -> Diagnostic | None:
+        """The first use of a value that is nowhere defined, once all has been read."""
+        for name in self.forward_ssa_references:
+            if (span := self._first_uses.get(name)) is not None:
+                message = f"use of undefined value '%{name}'"
+                hint = did_you_mean(name, self.ssa_values)
+                return Diagnostic(message + hint, self.place(span.start, span.end))
+        return None
+
+    def diagnostic(self, error: ParseError) -> Diagnostic:
+        """A parse error as a diagnostic."""
+        if error.msg.startswith("values used but not defined") and (d := self.undefined_value()):
+            return d
+        notes: list[Diagnostic] = []
+        if isinstance(error, MultipleSpansParseError):
+            for span, text in error.refs:
+                what = text or (error.ref_text or "see here").rstrip(":")
+                notes.append(note(what, self.place(span.start, span.end)))
+        place = self.place(error.span.start, error.span.end)
+        return Diagnostic(_lower_first(error.msg.strip()), place, notes=tuple(notes))
+
+
+def _lower_first(message: str) -> str:
+    """Messages begin in lower case; an acronym keeps its capitals."""
+    return message if message[1:2].isupper() else message[:1].lower() + message[1:]
+
+
+def _raise(diagnostic: Diagnostic) -> UserError:
+    return UserError(diagnostic.message, diagnostic.place, diagnostic.notes)
+
+
+def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
+    """Parse `text`, the content of file `name`. Raises UserError at the offending place."""
+    try:
+        parser = LocatingParser(ctx, text, name)
+    except ParseError as error:  # the first token already is malformed
+        place = error.span.get_location()
+        raise UserError(error.msg, Place(name, place.line, place.col)) from None
+    try:
+        module = parser.parse_module()
+    except ParseError as error:
+        raise _raise(parser.diagnostic(error)) from None
+    except RecursionError:
+        raise UserError("regions are nested too deeply", parser.place(parser.pos)) from None
+    except (DiagnosticException, ValueError) as error:
+        # Raised by an op's or attribute's own constructor, which does not know where it stands.
+        message = _lower_first(str(error).split("\n", 1)[0])
+        raise UserError(message, parser.place(parser.pos)) from None
+    if isinstance(module.location, UnknownLoc):
+        module.location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
+    return module

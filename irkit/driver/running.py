@@ -1,0 +1,85 @@
+"""Run a pipeline: each pass with its dumps, its time, and the checks that follow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from irkit.context import IrkitContext
+from irkit.driver.checking import check_module, message_of
+from irkit.driver.diagnostics import BrokenPassError, UserError, note
+from irkit.driver.instruments import Dumper, Timer
+from irkit.driver.locations import adopt_locations, locations_kept
+from irkit.errors import IrkitError
+
+
+class Checker(Protocol):
+    """Looks at the module after each pass."""
+
+    def after(self, module: ModuleOp, name: str) -> None:
+        """Raise UserError if pass `name` changed what it must not."""
+        ...
+
+
+@dataclass
+class PipelineRunner:
+    """Runs passes in order. `place` is where errors without an op are shown."""
+
+    ctx: IrkitContext
+    dumper: Dumper
+    timer: Timer
+    verify_each: bool = True
+    checker: Checker | None = None
+    place: str | None = None
+
+    def run(self, module: ModuleOp, passes: list[ModulePass]) -> None:
+        """Run `passes` on `module`, in place. Raises UserError, BrokenPassError, or whatever a pass
+        raises that is no diagnostic."""
+        for module_pass in passes:
+            self.dumper.before(module, module_pass.name)
+            self._run_one(module, module_pass)
+            self.dumper.after(module, module_pass.name)
+
+    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        name = module_pass.name
+        succeeded = False
+        try:
+            with self.timer(name), locations_kept():
+                self._apply(module, module_pass)
+            adopt_locations(module)
+            self._check(module, name)
+            succeeded = True
+        finally:
+            if not succeeded:
+                self.dumper.failed(module, name)
+
+    def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        name = module_pass.name
+        try:
+            module_pass.apply(self.ctx, module)
+        except DiagnosticException as error:
+            raise UserError(f"pass '{name}' failed: {message_of(error)}", self.place) from error
+        except IrkitError as error:
+            raise UserError(f"pass '{name}' failed: {error}", self.place) from error
+        except RecursionError:
+            raise UserError(f"pass '{name}' failed: regions are nested too deeply") from None
+
+    def _check(self, module: ModuleOp, name: str) -> None:
+        if self.verify_each:
+            with self.timer("verify"):
+                self._verify(module, name)
+        if self.checker is not None:
+            with self.timer("check semantics"):
+                self.checker.after(module, name)
+
+    def _verify(self, module: ModuleOp, name: str) -> None:
+        try:
+            check_module(module)
+        except UserError as error:
+            found = error.diagnostic
+            blame = note(f"pass '{name}' left IR that does not verify")
+            raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None

@@ -1,0 +1,191 @@
+"""What irkit-opt does between its arguments and its exit code: parse, verify, run passes, print."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import ArgSpec, parse_spec
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from irkit.context import IrkitContext
+from irkit.driver.boundary import Boundary
+from irkit.driver.checking import check_module
+from irkit.driver.diagnostics import Diagnostic, UserError, did_you_mean
+from irkit.driver.expectations import Expectations
+from irkit.driver.inputs import (
+    read_text,
+    read_weights,
+    used_weights,
+    write_text,
+    write_weights,
+)
+from irkit.driver.instruments import Dumper, Timer, module_text
+from irkit.driver.parsing import parse_module
+from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.driver.roundtrip import check_roundtrip
+from irkit.driver.running import PipelineRunner
+from irkit.interp import level_of
+from irkit.weights import WeightStore
+
+if TYPE_CHECKING:
+    from irkit.driver.opt import OptTool
+
+SEPARATOR = re.compile(r"^// -----[ \t]*\n", re.MULTILINE)
+DEFAULT_DEVICE = {"cpu": "cpu", "cuda": "h200"}
+
+
+def split(text: str) -> Iterator[str]:
+    """The parts of `text` between separators, each behind as many empty lines as stand before it,
+    so that line numbers are those of the whole file."""
+    start = 0
+    for match in [*SEPARATOR.finditer(text), None]:
+        end = len(text) if match is None else match.start()
+        yield "\n" * text.count("\n", 0, start) + text[start:end]
+        start = end if match is None else match.end()
+
+
+class Session:
+    """One run of irkit-opt on one input."""
+
+    def __init__(self, tool: OptTool, options: argparse.Namespace, boundary: Boundary) -> None:
+        self.tool = tool
+        self.options = options
+        self.boundary = boundary
+        self.timer = Timer()
+        self.target = parse_target(options.target)
+        if options.pipeline is not None and options.to is not None:
+            raise UserError("give either a pipeline (-p) or a level (--to), not both", "irkit-opt")
+
+    def run(self) -> int:
+        """Returns the exit code; user's errors are raised unless `--verify-diagnostics` expects them."""
+        text, name = read_text(self.options.input, self.tool.stdin)
+        self.boundary.input_name, self.boundary.input_text = self.options.input, text
+        self.boundary.sources.add(name, text)
+        parts = list(split(text)) if self.options.split_input_file else [text]
+        if self.options.verify_diagnostics:
+            outputs, status = self._run_expecting(parts, name)
+        else:
+            outputs, status = [self._run_part(part, name) for part in parts], 0
+        self._write("// -----\n".join(outputs))
+        if self.options.timing:
+            self.tool.stderr.write(self.timer.table())
+        return status
+
+    def _run_expecting(self, parts: list[str], name: str) -> tuple[list[str], int]:
+        """Run each part and compare what it reports with what its comments expect."""
+        outputs: list[str] = []
+        status = 0
+        for part in parts:
+            expected = Expectations.parse(part, name)
+            found: list[Diagnostic] = []
+            try:
+                outputs.append(self._run_part(part, name))
+            except UserError as error:
+                found.append(error.diagnostic)
+            for mismatch in expected.mismatches(found):
+                status = 1
+                self.boundary.show(mismatch)
+        return outputs, status
+
+    def _run_part(self, text: str, name: str) -> str:
+        """Everything for one part: returns what it prints."""
+        options = self.options
+        with self.timer("read weights"):
+            ctx = self._context()
+        with self.timer("parse"):
+            module = parse_module(ctx, text, name)
+        if not options.disable_verify:
+            with self.timer("verify"):
+                check_module(module)
+        if options.verify_roundtrip:
+            check_roundtrip(module, self._context)
+        self._run_passes(ctx, module)
+        self.tool.result.append(module)
+        with self.timer("print"):
+            return self._print(ctx, module)
+
+    def _context(self) -> IrkitContext:
+        weights = read_weights(self.options.input)
+        ctx = IrkitContext(allow_unregistered=self.options.allow_unregistered_dialect)
+        ctx.weights = weights
+        register_dialects(ctx)
+        return ctx
+
+    def _run_passes(self, ctx: IrkitContext, module: ModuleOp) -> None:
+        pipeline = self._pipeline(module)
+        self.boundary.sources.add(PIPELINE, pipeline)
+        passes = build_pipeline(pipeline, all_passes(self.tool.extra_passes))
+        options = self.options
+        checker = None
+        if options.check_semantics:
+            from irkit.driver.semantics import SemanticsChecker
+
+            checker = SemanticsChecker(module, ctx.weights, options.seed)
+        PipelineRunner(
+            ctx=ctx,
+            dumper=Dumper(options, self.tool.stderr),
+            timer=self.timer,
+            verify_each=options.verify_each and not options.disable_verify,
+            checker=checker,
+            place=self.boundary.input_name,
+        ).run(module, passes)
+
+    def _pipeline(self, module: ModuleOp) -> str:
+        options = self.options
+        if options.pipeline is not None:
+            return options.pipeline
+        end = options.to
+        device = options.device
+        if end is None and self.target.name == "numba":
+            end = "schedule"
+            device = device or DEFAULT_DEVICE[str(self._numba_target())]
+        return "" if end is None else standard_pipeline(level_of(module), end, device)
+
+    def _numba_target(self) -> str:
+        (value,) = self.target.parameters.get("target", ("cpu",))
+        return str(value)
+
+    def _print(self, ctx: IrkitContext, module: ModuleOp) -> str:
+        if self.target.name == "numba":
+            from irkit.lower.task_to_numba.emit import emit_module
+
+            return emit_module(module, ctx.weights, self._numba_target())
+        options = self.options
+        if options.output != "-":
+            self._save_weights(ctx.weights, module)
+        return module_text(module, options.print_op_generic, options.print_debuginfo)
+
+    def _save_weights(self, weights: WeightStore, module: ModuleOp) -> None:
+        write_weights(self.options.output, weights, used_weights(module))
+
+    def _write(self, text: str) -> None:
+        if self.options.output == "-":
+            self.tool.stdout.write(text)
+            self.tool.stdout.flush()
+        else:
+            write_text(self.options.output, text)
+
+
+def parse_target(text: str) -> ArgSpec:
+    """`mlir` or `numba{target=...}`. Raises UserError."""
+    try:
+        spec = parse_spec(text)
+    except ArgSpecParseError:
+        raise UserError(f"malformed target '{text}'", "irkit-opt") from None
+    if spec.name not in ("mlir", "numba"):
+        hint = did_you_mean(spec.name, ("mlir", "numba"))
+        raise UserError(f"unknown target '{spec.name}'{hint}", "irkit-opt")
+    unknown = set(spec.parameters) - ({"target"} if spec.name == "numba" else set[str]())
+    if unknown:
+        raise UserError(f"target '{spec.name}' has no option '{min(unknown)}'", "irkit-opt")
+    value = spec.parameters.get("target", ("cpu",))
+    if value not in (("cpu",), ("cuda",)):
+        raise UserError(
+            f"target 'numba' expects target=cpu or target=cuda, got '{text}'", "irkit-opt"
+        )
+    return spec

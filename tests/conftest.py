@@ -1,0 +1,41 @@
+"""Collect `tests/filecheck/**/*.mlir` beside the Python tests."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filecheck_runner import FileCheckError, FileCheckTest
+
+FILECHECK = Path(__file__).parent / "filecheck"
+
+
+class FileCheckItem(pytest.Item):
+    """One `.mlir` test."""
+
+    def runtest(self) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            FileCheckTest(self.path, Path(scratch)).run()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
+        if isinstance(excinfo.value, FileCheckError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+
+class FileCheckFile(pytest.File):
+    """A `.mlir` file under tests/filecheck."""
+
+    def collect(self) -> Iterator[FileCheckItem]:
+        yield FileCheckItem.from_parent(self, name=self.path.relative_to(FILECHECK).as_posix())
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> FileCheckFile | None:
+    if file_path.suffix == ".mlir" and file_path.is_relative_to(FILECHECK):
+        return FileCheckFile.from_parent(parent, path=file_path)
+    return None

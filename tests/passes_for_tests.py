@@ -1,0 +1,97 @@
+"""Passes with known faults, for tests of the driver. Only the test harness registers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from irkit.dialects.graph import AddOp, MulOp, ReluOp
+
+
+class CrashPass(ModulePass):
+    """Raise an exception that is no diagnostic."""
+
+    name = "test-crash"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise ZeroDivisionError("test-crash always does this")
+
+
+class FailPass(ModulePass):
+    """Fail as a pass may."""
+
+    name = "test-fail"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise PassFailedException("this module is not for me")
+
+
+class BreakDominancePass(ModulePass):
+    """Move the first op of each function behind the second."""
+
+    name = "test-break-dominance"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                first = function.body.block.first_op
+                assert first is not None
+                assert first.next_op is not None
+                second = first.next_op
+                first.detach()
+                function.body.block.insert_op_after(first, second)
+
+
+class BreakTypesPass(ModulePass):
+    """Put an attribute where an op takes none of that kind."""
+
+    name = "test-break-op"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp):
+                function.properties["sym_visibility"] = UnitAttr()
+
+
+class ChangeMeaningPass(ModulePass):
+    """Turn additions into multiplications."""
+
+    name = "test-change-meaning"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for add in list(op.walk()):
+            if isinstance(add, AddOp) and add.parent is not None:
+                mul = MulOp.make([add.lhs, add.rhs])
+                add.parent.insert_op_before(mul, add)
+                add.y.replace_all_uses_with(mul.y)
+                add.detach()
+                add.erase()
+
+
+class MarkPass(ModulePass):
+    """Mark every relu with an attribute, so that a change shows."""
+
+    name = "test-mark"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for relu in op.walk():
+            if isinstance(relu, ReluOp):
+                relu.attributes["mark"] = StringAttr("seen")
+
+
+TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    p.name: lambda p=p: p
+    for p in (
+        CrashPass,
+        FailPass,
+        BreakDominancePass,
+        BreakTypesPass,
+        ChangeMeaningPass,
+        MarkPass,
+    )
+}
