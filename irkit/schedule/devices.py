@@ -1,0 +1,99 @@
+"""The registry of vDevices: what the scheduler may assume about a machine."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable
+from typing import Final
+
+from irkit.errors import UnsupportedError
+from irkit.schedule.model import VDevice
+
+_CPU_NAME: Final = re.compile(r"cpu([1-9][0-9]{0,3})")
+
+
+def _h200() -> VDevice:
+    """One block per SM. Rates are one vEU's share of 51 TFLOP/s fp32 and 4.3 TB/s, as measured."""
+    return VDevice(
+        name="h200",
+        kind="cuda",
+        veus=132,
+        threads=256,
+        shared_bytes=227 * 1024,
+        flops_per_ns=386.0,
+        bytes_per_ns=32.5,
+        wait_ns=750.0,
+    )
+
+
+def _test4() -> VDevice:
+    """Four vEUs: small enough to try every interleaving of a small program."""
+    return VDevice(
+        name="test4",
+        kind="test",
+        veus=4,
+        threads=1,
+        shared_bytes=64 * 1024,
+        flops_per_ns=1.0,
+        bytes_per_ns=1.0,
+        wait_ns=100.0,
+    )
+
+
+def _cpu(name: str, veus: int) -> VDevice:
+    """One vEU per core; the rates are what a present-day core sustains in plain Numba loops."""
+    return VDevice(
+        name=name,
+        kind="cpu",
+        veus=veus,
+        threads=1,
+        shared_bytes=0,
+        flops_per_ns=16.0,
+        bytes_per_ns=10.0,
+        wait_ns=200.0,
+    )
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)
+
+
+_REGISTRY: Final[dict[str, Callable[[], VDevice]]] = {
+    "cpu": lambda: _cpu("cpu", usable_cores()),
+    "h200": _h200,
+    "test4": _test4,
+}
+
+
+def register_device(name: str, make: VDevice | Callable[[], VDevice]) -> None:
+    """Make `name` known to `device`; a callable is evaluated at each look-up.
+
+    Raises ValueError when the name is taken.
+    """
+    if name in _REGISTRY or _CPU_NAME.fullmatch(name):
+        raise ValueError(f"device '{name}' is already registered")
+    _REGISTRY[name] = (lambda: make) if isinstance(make, VDevice) else make
+
+
+def device_names() -> list[str]:
+    """The registered names, sorted; `cpuN` stands for a CPU with N vEUs."""
+    return [*sorted(_REGISTRY), "cpuN"]
+
+
+def device(name: str) -> VDevice:
+    """The vDevice called `name`; "cpu2" is a CPU with two vEUs, "cpu" has the cores at hand.
+
+    Raises UnsupportedError, with the nearest known name and the list, when there is none.
+    """
+    if name in _REGISTRY:
+        return _REGISTRY[name]()
+    if match := _CPU_NAME.fullmatch(name):
+        return _cpu(name, int(match.group(1)))
+    near = difflib.get_close_matches(name.lower(), list(_REGISTRY), n=1, cutoff=0.4)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    raise UnsupportedError(f"unknown device '{name}'{hint} Known: {', '.join(device_names())}")

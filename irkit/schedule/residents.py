@@ -1,0 +1,150 @@
+"""Constants that a vEU reads again and again stay in its shared memory for the whole run.
+
+On a vEU, residents lie in [0, shared_bytes - s), where s is the largest scratch of any rTask there;
+scratch is at the top end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from irkit.schedule.footprint import Footprints
+from irkit.schedule.model import Append, Boxes, Buffer, Resident, Schedule
+from irkit.schedule.wellformed import check_appends
+
+RESIDENT_ALIGNMENT = 16
+"""Bytes; one 128-bit load."""
+
+
+@dataclass
+class Pinned:
+    """A constant cut over a range of vEUs: vEU `first + l` keeps the box `boxes[l]` (lanes×rank×2)."""
+
+    buffer: int
+    first: int
+    boxes: Boxes
+    nbytes: int
+    uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    @property
+    def veus(self) -> range:
+        """The vEUs that keep a part."""
+        return range(self.first, self.first + len(self.boxes))
+
+    def saved_bytes(self) -> int:
+        """Bytes per vEU that need not be read again."""
+        return (len(self.uses) - 1) * self.nbytes
+
+
+def lane_boxes(boxes: Boxes, veus: int) -> Boxes | None:
+    """The one box that each lane reads, [lanes, rank, 2]; None if some lane reads several."""
+    first = boxes[:veus]
+    if not np.array_equal(first[np.arange(len(boxes)) % veus], boxes):
+        return None
+    return first
+
+
+def contiguous(boxes: Boxes, shape: Sequence[int]) -> bool:
+    """Whether each box is one run of bytes in a row-major array: single indices, a range, the rest."""
+    extent = boxes[:, :, 1] - boxes[:, :, 0]
+    if (extent <= 0).any():
+        return False
+    whole = np.logical_and.accumulate((extent == np.array(shape))[:, ::-1], axis=1)[:, ::-1]
+    single = np.logical_and.accumulate(extent == 1, axis=1)
+    rank = len(shape)
+    return all(
+        any(bool(single[lane, :d].all()) and bool(whole[lane, d + 1 :].all()) for d in range(rank))
+        for lane in range(len(boxes))
+    )
+
+
+def pinnable(buffer: Buffer, boxes: Boxes, veus: int) -> Boxes | None:
+    """The lanes' boxes of a constant operand that can be resident, else None."""
+    lanes = lane_boxes(boxes, veus)
+    if lanes is None or not buffer.shape or not contiguous(lanes, buffer.shape):
+        return None
+    return lanes
+
+
+def pinned_bytes(lanes: Boxes, itemsize: int) -> int:
+    """Bytes of the largest lane's box."""
+    return int((lanes[:, :, 1] - lanes[:, :, 0]).prod(axis=1).max()) * itemsize
+
+
+def scratch_bytes(schedule: Schedule) -> list[int]:
+    """The largest scratch of any rTask on each vEU."""
+    scratch = [0] * schedule.device.veus
+    for append in schedule.appends:
+        launch = schedule.launches[append.launch]
+        for veu in range(append.first_veu, append.first_veu + min(launch.tasks, append.veus)):
+            scratch[veu] = max(scratch[veu], launch.scratch_bytes)
+    return scratch
+
+
+def pin_residents(schedule: Schedule) -> Schedule:
+    """The schedule with `residents` filled in: constants that a vEU reads in two or more appends.
+
+    Greedy by the bytes saved. An operand qualifies if each vEU reads one box of it, contiguous, and
+    the same in all the appends; all of them give it the same offset. Nothing changes on a device
+    without shared memory.
+
+    `notes`: "resident_bytes", the most that one vEU keeps, and "resident_operands", how many operands
+    of appends are read from there.
+    """
+    check_appends(schedule)
+    feet = Footprints(schedule.buffers, schedule.launches)
+    limits = [schedule.device.shared_bytes - used for used in scratch_bytes(schedule)]
+    residents: list[list[Resident]] = [[] for _ in schedule.appends]
+    taken: list[tuple[Pinned, int]] = []
+    for pinned in sorted(_candidates(schedule, feet), key=Pinned.saved_bytes, reverse=True):
+        offset = _free_offset(pinned, taken)
+        if offset + pinned.nbytes > min(limits[veu] for veu in pinned.veus):
+            continue
+        taken.append((pinned, offset))
+        for append, operand in pinned.uses:
+            residents[append].append(Resident(operand, offset))
+    appends: list[Append] = [
+        replace(append, residents=tuple(sorted(found, key=lambda r: r.operand)))
+        for append, found in zip(schedule.appends, residents, strict=True)
+    ]
+    notes = dict(schedule.notes)
+    notes["resident_bytes"] = max((offset + p.nbytes for p, offset in taken), default=0)
+    notes["resident_operands"] = sum(len(found) for found in residents)
+    return replace(schedule, appends=appends, notes=notes)
+
+
+def _candidates(schedule: Schedule, feet: Footprints) -> list[Pinned]:
+    """Operands that at least two appends read alike, in order of first use."""
+    if not schedule.device.shared_bytes:
+        return []
+    found: dict[tuple[int, int, bytes], Pinned] = {}
+    for number, append in enumerate(schedule.appends):
+        for operand, access in feet.constant_reads(append.launch):
+            buffer = schedule.buffers[access.buffer]
+            lanes = pinnable(buffer, access.boxes, append.veus)
+            if lanes is None:
+                continue
+            nbytes = pinned_bytes(lanes, buffer.itemsize)
+            key = (access.buffer, append.first_veu, lanes.tobytes())
+            pinned = found.setdefault(key, Pinned(access.buffer, append.first_veu, lanes, nbytes))
+            pinned.uses.append((number, operand))
+    return [pinned for pinned in found.values() if len({a for a, _ in pinned.uses}) > 1]
+
+
+def _free_offset(pinned: Pinned, taken: list[tuple[Pinned, int]]) -> int:
+    """The first gap that is free on all vEUs of `pinned`."""
+    blocks = sorted(
+        (start, start + other.nbytes)
+        for other, start in taken
+        if other.first < pinned.first + len(pinned.boxes)
+        and pinned.first < other.first + len(other.boxes)
+    )
+    offset = 0
+    for start, end in blocks:
+        if offset + pinned.nbytes <= start:
+            break
+        offset = max(offset, -(-end // RESIDENT_ALIGNMENT) * RESIDENT_ALIGNMENT)
+    return offset
