@@ -54,10 +54,12 @@ class Boundary:
                 self._user_error(Diagnostic(str(error), self.input_name), 1)
             case BrokenPipeError():
                 self._silence()
+            case KeyboardInterrupt():
+                self.status = 130  # as a shell reports SIGINT
             case Exception():
                 self._internal_error(error)
             case _:
-                return False  # KeyboardInterrupt, SystemExit
+                return False
         return True
 
     def show(self, diagnostic: Diagnostic) -> None:

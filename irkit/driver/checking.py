@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
@@ -38,7 +38,7 @@ def _op_error(module: ModuleOp, error: Exception) -> UserError:
     if op is None:
         return UserError(message_of(error))
     message = message_of(error)
-    if f"'{op.name}'" not in message:
+    if op.name not in message:
         message = f"'{op.name}': {message}"
     place = place_of(op)
     return UserError(message, place, [] if place else [_current_operation(op)])
@@ -72,27 +72,25 @@ def _current_operation(op: Operation) -> Diagnostic:
 def _describe(value: SSAValue) -> str:
     if value.name_hint:
         return f"'%{value.name_hint}'"
-    if isinstance(value, OpResult):
-        return f"result {value.index} of '{value.op.name}'"
-    return f"block argument {value.index}"
+    match value:
+        case OpResult():
+            return f"result {value.index} of '{value.op.name}'"
+        case BlockArgument():
+            return f"block argument {value.index}"
+        case _:
+            return "a value"
 
 
 def _dominance_error(violation: Violation) -> UserError:
     user, value = violation.user, violation.value
     name = _describe(value)
     owner = value.owner
-    notes = []
     if isinstance(owner, Block):
-        notes.append(note(f"{name} is an argument of a block of this op", _place(owner)))
+        here = note(f"{name} is an argument of a block of this op", place_of(owner.parent_op()))
     else:
-        where = _relation(user, owner)
-        notes.append(note(f"{name} is defined here, {where}", place_of(owner)))
+        here = note(f"{name} is defined here, {_relation(user, owner)}", place_of(owner))
     message = f"operand {violation.index} of '{user.name}', {name}, does not dominate this use"
-    return UserError(message, place_of(user), notes)
-
-
-def _place(block: Block):
-    return place_of(block.parent_op())
+    return UserError(message, place_of(user), [here])
 
 
 def _relation(user: Operation, definition: Operation) -> str:

@@ -81,7 +81,10 @@ def dominator_sets(region: Region) -> dict[Block, set[Block]]:
     while changed:
         changed = False
         for block in order[1:]:
-            new = {block} | set.intersection(*(dominators[p] for p in predecessors[block]))
+            new = set(order)
+            for predecessor in predecessors[block]:
+                new &= dominators[predecessor]
+            new.add(block)
             changed |= new != dominators[block]
             dominators[block] = new
     return dominators

@@ -26,9 +26,8 @@ def read_bytes(path: str) -> bytes:
 
 def read_text(path: str, stdin: IO[str]) -> tuple[str, str]:
     """The text of file `path`, or of `stdin` for `-`; and the name it goes by in messages."""
-    if path == "-":
-        return stdin.read(), STDIN
-    data = read_bytes(path)
+    name = STDIN if path == "-" else path
+    data = _stdin_bytes(stdin) if path == "-" else read_bytes(path)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -37,8 +36,14 @@ def read_text(path: str, stdin: IO[str]) -> tuple[str, str]:
             path,
         ) from None
     if "\0" in text:
-        raise UserError(f"not MLIR text: zero byte at offset {text.index(chr(0))}", path)
-    return text, path
+        raise UserError(f"not MLIR text: zero byte at offset {text.index(chr(0))}", name)
+    return text, name
+
+
+def _stdin_bytes(stdin: IO[str]) -> bytes:
+    # A StringIO has no bytes below it.
+    buffer: IO[bytes] | None = getattr(stdin, "buffer", None)
+    return stdin.read().encode() if buffer is None else buffer.read()
 
 
 def weights_path(path: str) -> Path:
@@ -61,17 +66,12 @@ def read_weights(path: str) -> WeightStore:
 def used_weights(module: ModuleOp) -> set[str]:
     """Names of the weights that `module` refers to."""
     from irkit.context import resource_name
+    from irkit.dialects.task import BufferOp
 
     names = {resource_name(op) for op in module.walk()}
-    names |= {_buffer_source(op.properties) for op in module.walk() if op.name == "task.buffer"}
+    buffers = (op for op in module.walk() if isinstance(op, BufferOp))
+    names |= {op.source.data for op in buffers if op.source is not None}
     return {name for name in names if name is not None}
-
-
-def _buffer_source(properties: object) -> str | None:
-    from xdsl.dialects.builtin import StringAttr
-
-    source = properties.get("source") if isinstance(properties, dict) else None
-    return source.data if isinstance(source, StringAttr) else None
 
 
 def write_text(path: str, text: str) -> None:

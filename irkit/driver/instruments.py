@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -30,7 +30,7 @@ class Timer:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
+    def __call__(self, name: str) -> Generator[None]:
         start = time.perf_counter()
         try:
             yield

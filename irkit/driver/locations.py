@@ -6,11 +6,11 @@ listener. So while a pass runs, the listener class itself also calls `inherit_lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, NameLoc, UnknownLoc
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, NameLoc, UnknownLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 
@@ -33,7 +33,7 @@ def inherit_location(op: Operation, new_results: Sequence[SSAValue | None]) -> N
 
 
 @contextmanager
-def locations_kept() -> Iterator[None]:
+def locations_kept() -> Generator[None]:
     """While active, every pattern rewriter hands locations on."""
     original = PatternRewriterListener.handle_operation_replacement
 
@@ -84,6 +84,7 @@ def _file_place(location: Attribute, length: int) -> Place | None:
         case NameLoc():
             return _file_place(location.location, length)
         case FusedLoc():
-            return next(filter(None, (_file_place(a, length) for a in location.locations)), None)
+            parts = cast(ArrayAttr[Attribute], location.locations)
+            return next(filter(None, (_file_place(a, length) for a in parts)), None)
         case _:
             return None

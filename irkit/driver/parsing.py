@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -12,11 +13,13 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     UnknownLoc,
+    UnregisteredOp,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import AttributeInvT, BlockArgument, Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from irkit.driver.diagnostics import Diagnostic, Place, UserError, did_you_mean, note
 
@@ -57,7 +60,9 @@ class LocatingParser(Parser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
-        if op_type is not None:
+        # As in MLIR, only an op of an unknown dialect may be unregistered.
+        known = name.partition(".")[0] in self.ctx.registered_dialect_names
+        if op_type is not None and not (known and issubclass(op_type, UnregisteredOp)):
             return op_type
         start = self._op_starts[-1]
         raise ParseError(Span(start, start + len(name), self.lexer.input), self._unknown(name))
@@ -82,18 +87,27 @@ class LocatingParser(Parser):
             interface.declare_resource(key)
         return key
 
-    def parse_optional_argument(
-        self, expect_type: bool = True
-    ) -> Parser.UnresolvedArgument | Parser.Argument | None:
-        argument = super().parse_optional_argument(expect_type)
-        if isinstance(argument, Parser.Argument) and argument.location is None:
-            argument.location = self._location(argument.name.start)
-        return argument
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        for value in values:
+            if isinstance(value, BlockArgument) and isinstance(value.location, UnknownLoc):
+                value.location = self._location(span.start)
 
-    def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> SSAValue:
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
         if operand.operand_name not in self.ssa_values:
             self._first_uses.setdefault(operand.operand_name, operand.span)
         return super().resolve_operand(operand, type)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing but comments is left."""
+        return self._current_token.kind == MLIRTokenKind.EOF
+
+    def op_place(self) -> Place:
+        """Where the op stands that is being parsed."""
+        return self.place(self._op_starts[-1] if self._op_starts else self.pos)
 
     def undefined_value(self) -> Diagnostic | None:
         """The first use of a value that is nowhere defined, once all has been read."""
@@ -114,7 +128,11 @@ class LocatingParser(Parser):
                 what = text or (error.ref_text or "see here").rstrip(":")
                 notes.append(note(what, self.place(span.start, span.end)))
         place = self.place(error.span.start, error.span.end)
-        return Diagnostic(_lower_first(error.msg.strip()), place, notes=tuple(notes))
+        return Diagnostic(_reworded(error.msg.strip()), place, notes=tuple(notes))
+
+
+def _reworded(message: str) -> str:
+    return "expected an op" if message == "Could not parse entire input!" else _lower_first(message)
 
 
 def _lower_first(message: str) -> str:
@@ -134,7 +152,7 @@ def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
         place = error.span.get_location()
         raise UserError(error.msg, Place(name, place.line, place.col)) from None
     try:
-        module = parser.parse_module()
+        module = ModuleOp([]) if parser.at_end else parser.parse_module()
     except ParseError as error:
         raise _raise(parser.diagnostic(error)) from None
     except RecursionError:
@@ -142,7 +160,7 @@ def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
     except (DiagnosticException, ValueError) as error:
         # Raised by an op's or attribute's own constructor, which does not know where it stands.
         message = _lower_first(str(error).split("\n", 1)[0])
-        raise UserError(message, parser.place(parser.pos)) from None
+        raise UserError(message, parser.op_place()) from None
     if isinstance(module.location, UnknownLoc):
         module.location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
     return module

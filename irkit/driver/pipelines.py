@@ -59,7 +59,7 @@ def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
     levels = LEVELS[first if start == "graph" else first + 1 : last + 1]
     names = [name for level in levels for name in STANDARD[level]]
     if device is not None:
-        names = [f"{n}{{device={device}}}" if n == "partition-rtasks" else n for n in names]
+        names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
     return ",".join(names)
 
 

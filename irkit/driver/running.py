@@ -30,7 +30,7 @@ class PipelineRunner:
     """Runs passes in order. `place` is where errors without an op are shown."""
 
     ctx: IrkitContext
-    dumper: Dumper
+    dumper: Dumper | None = None
     timer: Timer
     verify_each: bool = True
     checker: Checker | None = None
@@ -40,9 +40,11 @@ class PipelineRunner:
         """Run `passes` on `module`, in place. Raises UserError, BrokenPassError, or whatever a pass
         raises that is no diagnostic."""
         for module_pass in passes:
-            self.dumper.before(module, module_pass.name)
+            if self.dumper is not None:
+                self.dumper.before(module, module_pass.name)
             self._run_one(module, module_pass)
-            self.dumper.after(module, module_pass.name)
+            if self.dumper is not None:
+                self.dumper.after(module, module_pass.name)
 
     def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name
@@ -54,7 +56,7 @@ class PipelineRunner:
             self._check(module, name)
             succeeded = True
         finally:
-            if not succeeded:
+            if self.dumper is not None and not succeeded:
                 self.dumper.failed(module, name)
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
-from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype
+from irkit.driver.arrays import random_inputs
 from irkit.driver.diagnostics import UserError, note
+from irkit.driver.entry import entry_of
 from irkit.interp import run_module
 from irkit.weights import Array
-
-BATCH = 3
-"""Rows taken for a dynamic leading dimension."""
-
-
-def random_inputs(module: ModuleOp, seed: int, batch: int = BATCH) -> list[Array]:
-    """Inputs for `@main`, by its argument types: normal floats, small non-negative integers."""
-    generator = np.random.default_rng(seed)
-    main = next((op for op in module.walk() if isinstance(op, FuncOp)), None)
-    if main is None:
-        raise UserError("the module has no function to run")
-    types = [cast(Tensor, t) for t in main.function_type.inputs.data]
-    return [random_array(generator, t, batch) for t in types]
-
-
-def random_array(generator: np.random.Generator, t: Tensor, batch: int) -> Array:
-    """One random array of tensor type `t`."""
-    shape = [batch if s == DYNAMIC else s for s in t.get_shape()]
-    dtype = numpy_dtype(t.element_type)
-    if dtype.kind == "f":
-        return generator.standard_normal(shape).astype(dtype)
-    return generator.integers(0, 2, shape).astype(dtype)
 
 
 def difference(before: Sequence[Array], after: Sequence[Array]) -> str | None:
@@ -65,8 +43,7 @@ def _close(old: Array, new: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     if old.dtype.kind != "f":
         return np.asarray(old == new)
     tolerance = float(np.sqrt(np.finfo(old.dtype).eps))
-    finite = np.abs(old[np.isfinite(old)])
-    scale = float(finite.max(initial=0.0))
+    scale = float(np.abs(old[np.isfinite(old)]).max(initial=0.0))
     return np.isclose(new, old, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
@@ -76,11 +53,11 @@ class SemanticsChecker:
     def __init__(self, module: ModuleOp, weights: Mapping[str, Array], seed: int) -> None:
         self._weights = weights
         self._seed = seed
-        self._inputs = random_inputs(module, seed)
+        self._inputs = random_inputs(entry_of(module), seed)
         self._expected = run_module(module, weights, self._inputs)
 
     def after(self, module: ModuleOp, name: str) -> None:
-        """Raise UserError if `module` no longer computes what it did."""
+        """Raise UserError if `module`, after pass `name`, no longer computes what it did."""
         text = difference(self._expected, run_module(module, self._weights, self._inputs))
         if text is not None:
             repeat = note(f"inputs were drawn with --seed={self._seed}")

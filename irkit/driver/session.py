@@ -18,15 +18,15 @@ from irkit.driver.diagnostics import Diagnostic, UserError, did_you_mean
 from irkit.driver.expectations import Expectations
 from irkit.driver.inputs import (
     read_text,
-    read_weights,
     used_weights,
     write_text,
     write_weights,
 )
 from irkit.driver.instruments import Dumper, Timer, module_text
+from irkit.driver.loading import make_context
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
-from irkit.driver.registry import all_passes, register_dialects
+from irkit.driver.registry import all_passes
 from irkit.driver.roundtrip import check_roundtrip
 from irkit.driver.running import PipelineRunner
 from irkit.interp import level_of
@@ -110,11 +110,7 @@ class Session:
             return self._print(ctx, module)
 
     def _context(self) -> IrkitContext:
-        weights = read_weights(self.options.input)
-        ctx = IrkitContext(allow_unregistered=self.options.allow_unregistered_dialect)
-        ctx.weights = weights
-        register_dialects(ctx)
-        return ctx
+        return make_context(self.options.input, self.options.allow_unregistered_dialect)
 
     def _run_passes(self, ctx: IrkitContext, module: ModuleOp) -> None:
         pipeline = self._pipeline(module)

@@ -1,0 +1,10 @@
+"""The program `irkit-run`."""
+
+import sys
+
+from irkit.driver.execute import RunTool
+
+
+def main() -> None:
+    """Run irkit-run on the command line's arguments and exit."""
+    sys.exit(RunTool().main(sys.argv[1:]))

@@ -1,0 +1,10 @@
+"""The program `irkit-translate`."""
+
+import sys
+
+from irkit.driver.translate import TranslateTool
+
+
+def main() -> None:
+    """Run irkit-translate on the command line's arguments and exit."""
+    sys.exit(TranslateTool().main(sys.argv[1:]))

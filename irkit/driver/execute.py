@@ -1,0 +1,119 @@
+"""irkit-run: run a module on arrays, by the interpreter of a level or as a compiled program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+from irkit.driver.arguments import ArgumentParser
+from irkit.driver.boundary import Boundary
+from irkit.driver.diagnostics import Sources, UserError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from irkit.context import IrkitContext
+    from irkit.weights import Array
+
+DESCRIPTION = """\
+Run a module on arrays.
+
+  irkit-run model.mlir --inputs in.npz --outputs out.npz --level=graph
+  irkit-run model.mlir --seed=1 --level=schedule --device=test4
+
+--level brings the module to a level and runs it there: by that level's NumPy interpreter, or, for
+numba (the default), as a compiled program. Without --inputs, inputs are drawn at random. Without
+--outputs, the outputs are printed."""
+
+
+def run_parser(stdout: IO[str]) -> ArgumentParser:
+    """The argument parser of irkit-run; help goes to `stdout`."""
+    parser = ArgumentParser("irkit-run", DESCRIPTION, stdout)
+    parser.add_argument("input", nargs="?", default="-", metavar="FILE", help="input; - is stdin")
+    parser.add_argument(
+        "--inputs", metavar="FILE", help=".npz with one array per input, by name or in order"
+    )
+    parser.add_argument("--outputs", metavar="FILE", help="write the outputs to this .npz")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (0)")
+    parser.add_argument("--batch", type=int, default=3, help="rows of random inputs (3)")
+    parser.add_argument(
+        "--target", choices=("cpu", "cuda"), default="cpu", help="for --level=numba"
+    )
+    parser.add_argument("--device", metavar="NAME", help="the vDevice to plan for")
+    parser.add_argument(
+        "--level",
+        choices=("graph", "tensor", "task", "schedule", "numba"),
+        default="numba",
+        help="where to run (numba)",
+    )
+    return parser
+
+
+class RunTool:
+    """One run of irkit-run."""
+
+    def __init__(
+        self,
+        stdin: IO[str] | None = None,
+        stdout: IO[str] | None = None,
+        stderr: IO[str] | None = None,
+    ) -> None:
+        self.stdin = stdin or sys.stdin
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Run with these arguments (without the tool's name); returns the exit code."""
+        boundary = Boundary("irkit-run", argv, Sources(), self.stderr)
+        with boundary:
+            options = run_parser(self.stdout).parse_all(argv)
+            self._run(options, boundary)
+        return boundary.status
+
+    def _run(self, options: argparse.Namespace, boundary: Boundary) -> None:
+        from irkit.driver.arrays import pick_inputs, random_inputs, read_arrays, write_arrays
+        from irkit.driver.entry import entry_of
+        from irkit.driver.loading import load_module
+
+        ctx, module = load_module(options.input, self.stdin, boundary)
+        entry = entry_of(module)
+        if options.inputs is None:
+            inputs = random_inputs(entry, options.seed, options.batch)
+        else:
+            inputs = pick_inputs(read_arrays(options.inputs), entry, options.inputs)
+        if options.level == "numba":
+            results = self._run_compiled(options, inputs)
+        else:
+            results = self._interpret(options, ctx, module, inputs)
+        outputs = dict(zip(entry.output_names, results, strict=True))
+        if options.outputs is not None:
+            write_arrays(options.outputs, outputs)
+        else:
+            self._show(outputs)
+
+    def _interpret(
+        self,
+        options: argparse.Namespace,
+        ctx: IrkitContext,
+        module: ModuleOp,
+        inputs: list[Array],
+    ) -> list[Array]:
+        from irkit.driver.loading import bring_to_level
+        from irkit.interp import run_module
+
+        bring_to_level(ctx, module, options.level, options.device)
+        return run_module(module, ctx.weights, inputs)
+
+    def _run_compiled(self, options: argparse.Namespace, inputs: list[Array]) -> list[Array]:
+        if options.input == "-":
+            raise UserError("--level=numba needs a file, not stdin", "irkit-run")
+        import irkit
+
+        program = irkit.compile(options.input, target=options.target)
+        return list(program.run(inputs))
+
+    def _show(self, outputs: dict[str, Array]) -> None:
+        for name, array in outputs.items():
+            self.stdout.write(f"{name}: {array.dtype}{list(array.shape)}\n{array}\n")
