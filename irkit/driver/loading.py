@@ -48,4 +48,4 @@ def bring_to_level(
     if start == level:
         return
     passes = build_pipeline(standard_pipeline(start, level, device), all_passes())
-    PipelineRunner(ctx, None, Timer()).run(module, passes)
+    PipelineRunner(ctx, Timer()).run(module, passes)

@@ -30,8 +30,8 @@ class PipelineRunner:
     """Runs passes in order. `place` is where errors without an op are shown."""
 
     ctx: IrkitContext
-    dumper: Dumper | None = None
     timer: Timer
+    dumper: Dumper | None = None
     verify_each: bool = True
     checker: Checker | None = None
     place: str | None = None
