@@ -18,5 +18,11 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # graph level
     # tensor level
     # task level
+    "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
+    "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
+    "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),
+    "plan-memory": _lazy("passes.task.plan_memory", "PlanMemory"),
+    "schedule-wavefront": _lazy("passes.task.schedule_wavefront", "ScheduleWavefront"),
+    "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # between levels
 }

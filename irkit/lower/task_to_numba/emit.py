@@ -1,0 +1,100 @@
+"""Print a scheduled program as one self-contained Numba module. Nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from irkit.dialects.task import ROperatorOp
+from irkit.errors import UnsupportedError
+from irkit.lower.task_to_numba.fused import Binder, Binding
+from irkit.lower.task_to_numba.program import describe
+from irkit.lower.task_to_numba.targets import TARGETS, Printer
+from irkit.lower.task_to_numba.templates import specialise, template_source
+from irkit.passes.task.plain import device_of
+from irkit.rkernels import registry
+from irkit.rkernels.registry import RKernel, Target
+from irkit.schedule.tables import Appended, Program
+from irkit.weights import WeightStore
+
+
+def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = None) -> str:
+    """The Numba module of a scheduled program, as text.
+
+    Raises UnsupportedError if `target` is not what the program was scheduled for, or if an op has no
+    emission; ScheduleError if the schedule was not proved.
+    """
+    device = device_of(module)
+    scheduled: Target = "cuda" if device.kind == "cuda" else "cpu"
+    if target is not None and target != scheduled:
+        raise UnsupportedError(f"emission for {target}: the program is scheduled for {device.name}")
+    program = describe(module, weights)
+    roperators = [op for op in module.ops if isinstance(op, ROperatorOp)]
+    printer = TARGETS[scheduled]
+    sections = [printer.header(program)]
+    bindings: list[Binding] = []
+    for op in roperators:
+        binding, text = print_roperator(op, scheduled, printer)
+        bindings.append(binding)
+        sections.append(text)
+    sections.append(printer.dispatch(bindings, program))
+    sections.append(printer.walkers(bindings, program))
+    sections.append(print_program(program))
+    return "\n\n".join(s.strip("\n") for s in sections) + "\n"
+
+
+def print_roperator(op: ROperatorOp, target: Target, printer: Printer) -> tuple[Binding, str]:
+    """Fused functions and specialised rKernel of one rOperator."""
+    if op.rkernel is None:
+        raise PassFailedException(f"@{op.sym_name.data} has no rKernel: run partition-rtasks first")
+    rkernel = registry.find(target, op.rkernel.data)
+    binding = Binder(op).bind(rkernel.family)
+    binding.names |= printer.names(binding, rkernel)
+    for name, value in (op.parameters.data if op.parameters is not None else {}).items():
+        assert isinstance(value, IntegerAttr)
+        binding.names[name] = str(value.value.data)
+    kernel = specialise(template_source(rkernel), rkernel.function, binding.symbol, binding.names)
+    fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
+    return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{printer.kernel(rkernel)}\n{kernel}"
+
+
+def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
+    sources = op.sources.data if op.sources is not None else "unknown"
+    lines = [
+        f"# ---- rOperator @{op.sym_name.data}: rKernel {rkernel.name}, {op.tasks} rTasks",
+        f"# from {sources}",
+    ]
+    return "\n".join(lines)
+
+
+def print_program(program: Program) -> str:
+    """The schedule table as text that builds a `Program`."""
+    lines = ["PROGRAM = Program("]
+    for name in ("device", "veus", "threads", "arena_bytes", "row_bytes"):
+        lines.append(f"    {name}={getattr(program, name)!r},")
+    for name in ("inputs", "outputs"):
+        lines += [
+            f"    {name}=(",
+            *(f"        Port{tuple(p)!r}," for p in getattr(program, name)),
+            "    ),",
+        ]
+    lines += ["    constants=(", *(f"        {c!r}," for c in program.constants), "    ),"]
+    lines.append(f"    kernels={program.kernels!r},")
+    lines += ["    appends=(", *_append_lines(program.appends, program.kernels), "    ),", ")"]
+    return "\n".join(lines)
+
+
+def _append_lines(appends: Sequence[Appended], kernels: Sequence[str]) -> list[str]:
+    lines = [
+        "        # kernel, tasks, first vEU, vEUs, wave, waits, operands (base, offset, per row), pinned"
+    ]
+    for number, a in enumerate(appends):
+        operands = ", ".join(f"Operand{tuple(o)!r}" for o in a.operands)
+        pinned = "".join(f"Pinned{tuple(p)!r}, " for p in a.pinned)
+        lines.append(
+            f"        Appended({a.kernel}, {a.tasks}, {a.first_veu}, {a.veus}, {a.wave}, {a.waits!r}, "
+            f"({operands},), ({pinned})),  # {number}: {kernels[a.kernel]}"
+        )
+    return lines

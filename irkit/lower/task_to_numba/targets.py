@@ -1,0 +1,146 @@
+"""What differs between targets in an emitted module: header, decorators, dispatch, walkers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from irkit.lower.task_to_numba.fused import Binding
+from irkit.rkernels.registry import RKernel, Target
+from irkit.schedule.tables import HEADER, Port, Program
+
+# Sums of products may be reassociated and contracted; everything else keeps IEEE order.
+_REASSOCIATED = ("gemm", "gemv", "conv", "recurrent_cell")
+
+
+class Printer(Protocol):
+    """One target's parts of a module."""
+
+    def header(self, program: Program) -> str:
+        """Docstring and imports."""
+        ...
+
+    def fused(self, rkernel: RKernel) -> str:
+        """Decorator of fused functions."""
+        ...
+
+    def kernel(self, rkernel: RKernel) -> str:
+        """Decorator of specialised rKernels."""
+        ...
+
+    def names(self, binding: Binding, rkernel: RKernel) -> Mapping[str, str]:
+        """Placeholders that only this target has."""
+        ...
+
+    def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
+        """`run_task`."""
+        ...
+
+    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
+        """The entry points."""
+        ...
+
+
+class CpuPrinter:
+    """Threads as vEUs; every entry point is compiled ahead with an explicit signature and cached."""
+
+    def header(self, program: Program) -> str:
+        what = f"{len(program.kernels)} rOperators, {len(program.appends)} appends"
+        return f'''"""irkit program for {program.device}: {what} on {program.veus} vEUs."""
+# ruff: noqa
+
+import math
+
+import numpy as np
+from numba import float16, float32, float64, int8, int32, int64, njit, types, uint8
+
+from irkit.runtime.intrinsics.cpu import (
+    add_release, float16p, float32p, float64p, floor, int8p, int32p, int64p, stack_float32,
+    stack_float64, stack_int32, stack_int64, uint8p, wait_for,
+)
+from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
+
+    def _flags(self, rkernel: RKernel) -> str:
+        fast = ', fastmath={"reassoc", "contract"}' if rkernel.family in _REASSOCIATED else ""
+        return f'error_model="numpy"{fast}'
+
+    def fused(self, rkernel: RKernel) -> str:
+        return f"@njit(forceinline=True, {self._flags(rkernel)})"
+
+    def kernel(self, rkernel: RKernel) -> str:
+        return f"@njit({self._flags(rkernel)})"
+
+    def names(self, binding: Binding, rkernel: RKernel) -> Mapping[str, str]:
+        return {"STACK": f"stack_{binding.names['FLOAT']}", "STACK_INT": "stack_int32"}
+
+    def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
+        lines = ['@njit(error_model="numpy")', "def run_task(kernel, task, tasks, rows, address):"]
+        for number, binding in enumerate(bindings):
+            arguments = ", ".join(
+                f"{t}p(address[{i}])" for i, t in enumerate(binding.pointer_types)
+            )
+            lines.append(f"    {'el' if number else ''}if kernel == {number}:")
+            lines.append(f"        {binding.symbol}(task, tasks, rows, {arguments})")
+        if not bindings:
+            lines.append("    pass")
+        return "\n".join(lines)
+
+    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
+        waits = max((len(a.waits) for a in program.appends), default=0)
+        first = HEADER + 2 * waits
+        return f"""{_CPU_WALKER.replace("FIRST_OPERAND", str(first)).replace("HEADER", str(HEADER))}
+
+{_entry(program)}"""
+
+
+_CPU_WALKER = '''
+@njit(
+    types.int64(
+        types.int64[:, ::1], types.int64, types.int64, types.int64[::1], types.int64[::1],
+        types.int64, types.int64, types.int64, types.int64[::1],
+    ),
+    nogil=True, cache=True, error_model="numpy",
+)
+def run(records, begin, end, bases, counters, epoch, rows, rows_padded, address):
+    """Walk records [begin, end): wait, run the rTask, signal. Returns how many were run."""
+    for i in range(begin, end):
+        for w in range(records[i, 4]):
+            counter = counters.ctypes.data + 8 * records[i, HEADER + 2 * w]
+            if not wait_for(counter, epoch * records[i, HEADER + 1 + 2 * w], 100_000_000):
+                return i - begin
+        for o in range((records.shape[1] - FIRST_OPERAND) // 3):
+            at = FIRST_OPERAND + 3 * o
+            address[o] = bases[records[i, at]] + records[i, at + 1] + records[i, at + 2] * rows_padded
+        run_task(records[i, 0], records[i, 1], records[i, 2], rows, address)
+        if records[i, 3] >= 0:
+            add_release(counters.ctypes.data + 8 * records[i, 3], 1)
+    return end - begin
+'''.strip("\n")
+
+
+def _entry(program: Program) -> str:
+    """`call(serial, bases, counters, address, rows, rows_padded, x..., y...)`: straight through."""
+    ports = [*program.inputs, *program.outputs]
+    names = [f"a{i}" for i in range(len(ports))]
+    kinds = [_array_type(p, i < len(program.inputs)) for i, p in enumerate(ports)]
+    binds = "\n".join(f"    bases[{3 + i}] = {n}.ctypes.data" for i, n in enumerate(names))
+    return f'''@njit(
+    types.int64(
+        types.int64[:, ::1], types.int64[::1], types.int64[::1], types.int64[::1],
+        types.int64, types.int64,
+        {", ".join(kinds)},
+    ),
+    nogil=True, cache=True, error_model="numpy",
+)
+def call(serial, bases, counters, address, rows, rows_padded, {", ".join(names)}):
+    """Bind the arrays and run every rTask on this thread, in list order."""
+{binds}
+    return run(serial, 0, serial.shape[0], bases, counters, 1, rows, rows_padded, address)'''
+
+
+def _array_type(port: Port, readonly: bool) -> str:
+    element = "boolean" if port.dtype == "bool" else port.dtype
+    return f'types.Array(types.{element}, {len(port.shape)}, "C", readonly={readonly})'
+
+
+TARGETS: dict[Target, Printer] = {"cpu": CpuPrinter()}

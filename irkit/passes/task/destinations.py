@@ -1,0 +1,74 @@
+"""Give every program output and every concatenation operand a launch that writes it in place.
+
+A launch can write its result straight into an output, or into its part of a concatenation, but only
+into one such place. Where a value has two, or is an input, a constant or a slice, a copy is inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import AffineMapAttr, IndexType
+from xdsl.dialects.linalg import IteratorTypeAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irkit.dialects.types import DYNAMIC, tensor_type
+
+RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+
+
+def through_reshapes(value: SSAValue) -> SSAValue:
+    """The value that a chain of reshapes starts from."""
+    while isinstance(value.owner, RESHAPES):
+        value = value.owner.src
+    return value
+
+
+def copy_of(value: SSAValue, before: Operation) -> SSAValue:
+    """Insert an elementwise copy of `value` before an op."""
+    t = tensor_type(value)
+    sizes: list[SSAValue] = []
+    if t.get_shape()[:1] == (DYNAMIC,):
+        zero = arith.ConstantOp.from_int_and_width(0, IndexType())
+        extent = tensor.DimOp(value, zero.result)
+        Rewriter.insert_op([zero, extent], InsertPoint.before(before))
+        sizes = [extent.result]
+    empty = tensor.EmptyOp(sizes, t)
+    block = Block(arg_types=[t.element_type, t.element_type])
+    block.add_op(linalg.YieldOp(block.args[0]))
+    identity = AffineMapAttr(AffineMap.identity(t.get_num_dims()))
+    copy = linalg.GenericOp(
+        [value],
+        [empty.tensor],
+        Region(block),
+        [identity, identity],
+        [IteratorTypeAttr.parallel()] * t.get_num_dims(),
+        [t],
+    )
+    copy.location = before.location
+    Rewriter.insert_op([empty, copy], InsertPoint.before(before))
+    return copy.results[0]
+
+
+def insert_copies(main: func.FuncOp, is_view: Callable[[Operation], bool]) -> None:
+    """After this, each operand of a view-like concatenation and each returned value is, up to
+    reshapes, the result of an op that computes it, and of that place alone."""
+    claimed: set[SSAValue] = set()
+    for op in list(main.body.block.ops):
+        if not isinstance(op, func.ReturnOp) and not (
+            isinstance(op, tensor.ConcatOp) and is_view(op)
+        ):
+            continue
+        for number, value in enumerate(op.operands):
+            source = through_reshapes(value)
+            owner = source.owner
+            computed = isinstance(owner, Operation) and (
+                not is_view(owner) or isinstance(owner, tensor.ConcatOp)
+            )
+            if not computed or isinstance(owner, arith.ConstantOp) or source in claimed:
+                op.operands[number] = copy_of(value, op)
+                source = op.operands[number]
+            claimed.add(source)

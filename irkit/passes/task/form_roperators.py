@@ -1,0 +1,321 @@
+"""`form-roperators`: gather tensor ops into rOperators, each a root with its prologue and epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irkit.dialects import te
+from irkit.dialects.roots import (
+    continues,
+    find_root,
+    is_contraction,
+    is_elementwise,
+    is_heavy,
+    iterators,
+    maps,
+)
+from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
+from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.passes.task.destinations import insert_copies
+
+_LIGHT = (tensor.PadOp, te.GatherOp, te.GatherElementsOp)
+
+
+def is_free(op: Operation) -> bool:
+    """Ops that cost nothing and are copied into every body that needs them."""
+    if isinstance(op, arith.ConstantOp):
+        value = op.value
+        return not isinstance(op.result.type, tensor.TensorType) or (
+            isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
+        )
+    return isinstance(op, tensor.EmptyOp | tensor.DimOp | linalg.FillOp)
+
+
+def is_contiguous_slice(op: tensor.ExtractSliceOp) -> bool:
+    """Whether a slice is one run of its source's bytes, whole rows of the batch included."""
+    shape = tensor_type(op.source).get_shape()
+    sizes, steps = ints(op.static_sizes), ints(op.static_strides)
+    if len(sizes) != len(shape) or any(s != 1 for s in steps) or DYNAMIC in shape:
+        return False
+    cut = [d for d, (s, n) in enumerate(zip(sizes, shape, strict=True)) if s != n]
+    return not cut or all(sizes[d] == 1 for d in range(cut[-1]))
+
+
+def is_contiguous_concat(op: tensor.ConcatOp) -> bool:
+    """Whether each operand of a concatenation is one run of the result's bytes."""
+    shape = tensor_type(op.result).get_shape()
+    return all(s == 1 for s in shape[: op.dim.value.data])
+
+
+def is_view(op: Operation) -> bool:
+    """Ops that stay between launches: they name bytes, and move none."""
+    if isinstance(op, tensor.ExtractSliceOp):
+        return is_contiguous_slice(op)
+    if isinstance(op, tensor.ConcatOp):
+        return is_contiguous_concat(op)
+    return isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
+
+
+def is_light(op: Operation) -> bool:
+    """Ops whose elements are expressions, and that compute or move something."""
+    if isinstance(op, tensor.ExtractSliceOp | tensor.ConcatOp):
+        return not is_view(op)
+    return is_elementwise(op) or isinstance(op, _LIGHT)
+
+
+def only_user(op: Operation) -> Operation | None:
+    """The one op that uses an op's results, if there is just one."""
+    users = {use.operation for result in op.results for use in result.uses}
+    return next(iter(users)) if len(users) == 1 else None
+
+
+@dataclass
+class Group:
+    """Ops that become one rOperator, in program order."""
+
+    ops: set[Operation] = field(default_factory=set[Operation])
+
+
+class Grouping:
+    """Decides which ops go together. Each op that is neither free nor a view gets one group."""
+
+    def __init__(self, ops: list[Operation]) -> None:
+        self.order = {op: n for n, op in enumerate(ops)}
+        self.group: dict[Operation, Group] = {}
+        for op in ops:
+            if is_heavy(op):
+                self._join_chain(op)
+        for op in ops:
+            if is_heavy(op):
+                self._absorb_epilogue(op)
+        for op in reversed(ops):
+            if op not in self.group and is_light(op):
+                self._join_consumer(op)
+
+    def groups(self) -> Iterable[list[Operation]]:
+        """Groups in program order of their last op, each in program order."""
+        distinct = {id(g): sorted(g.ops, key=self.order.__getitem__) for g in self.group.values()}
+        return sorted(distinct.values(), key=lambda ops: self.order[ops[-1]])
+
+    def _add(self, op: Operation, group: Group) -> None:
+        group.ops.add(op)
+        self.group[op] = group
+
+    def _join_chain(self, op: Operation) -> None:
+        """A contraction that only goes on accumulating joins the one before it."""
+        producer = op.operands[-1].owner
+        if (
+            isinstance(op, linalg.GenericOp)
+            and isinstance(producer, linalg.GenericOp)
+            and producer in self.group
+            and only_user(producer) is op
+            and continues(producer, op)
+        ):
+            self._add(op, self.group[producer])
+        else:
+            self._add(op, Group())
+
+    def _absorb_epilogue(self, op: Operation) -> None:
+        """The elementwise op that alone uses a root's result joins it, and so on down."""
+        group, last = self.group[op], op
+        while (user := only_user(last)) is not None and self._is_epilogue(last, user):
+            self._add(user, group)
+            last = user
+            if len(user.results) > 1:
+                return
+
+    def _is_epilogue(self, producer: Operation, user: Operation) -> bool:
+        """Reads the producer once per element (or a fixed set of its last dimension), in place."""
+        if not isinstance(user, linalg.GenericOp) or not is_elementwise(user) or user in self.group:
+            return False
+        loops = len(user.iterator_types)
+        rank = tensor_type(producer.results[0]).get_num_dims()
+        grouped = _is_row_contraction(producer)
+        if loops != rank and not (grouped and loops < rank):
+            return False
+        for operand, amap in zip(user.operands, maps(user), strict=True):
+            if operand.owner is not producer:
+                continue
+            lead, rest = amap.results[:loops], amap.results[loops:]
+            in_place = all(
+                isinstance(e, AffineDimExpr) and e.position == d for d, e in enumerate(lead)
+            )
+            if not in_place or not all(isinstance(e, AffineConstantExpr) for e in rest):
+                return False
+        return True
+
+    def _join_consumer(self, op: Operation) -> None:
+        """A light op that one op alone uses is recomputed there, where that costs nothing."""
+        user = only_user(op)
+        if user is not None and user in self.group and _is_prologue(op, user):
+            self._add(op, self.group[user])
+        else:
+            self._add(op, Group())
+
+
+def _is_row_contraction(op: Operation) -> bool:
+    return (
+        isinstance(op, linalg.GenericOp)
+        and is_contraction(op)
+        and iterators(op) == [True] * (len(op.iterator_types) - 1) + [False]
+    )
+
+
+def _is_prologue(op: Operation, user: Operation) -> bool:
+    """Whether `user` reads each element of `op` about once."""
+    if is_light(user):
+        return True
+    if isinstance(user, linalg.GenericOp):
+        position = [i for i, v in enumerate(user.operands) if v.owner is op]
+        if all(i >= len(user.inputs) for i in position):
+            return True
+        window = any(
+            not isinstance(e, AffineDimExpr) for i in position for e in maps(user)[i].results
+        )
+        return isinstance(op, tensor.PadOp) if window else not is_contraction(user)
+    return isinstance(user, te.ArgmaxOp)
+
+
+class Outliner:
+    """Moves groups out into rOperators; identical ones share a symbol."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+        self.known: dict[tuple[object, ...], list[ROperatorOp]] = {}
+        self.count: dict[str, int] = {}
+
+    def outline(self, ops: list[Operation]) -> None:
+        """Replace `ops` by a launch of their rOperator."""
+        operands = _external_operands(ops)
+        results = [
+            r for op in ops for r in op.results if any(u.operation not in ops for u in r.uses)
+        ]
+        candidate = ROperatorOp("candidate", _body(ops, operands, results), _sources(ops))
+        symbol = self._symbol(candidate)
+        launch = LaunchOp(symbol, operands, [r.type for r in results])
+        launch.location = ops[-1].location
+        Rewriter.insert_op(launch, InsertPoint.before(ops[-1]))
+        for old, new in zip(results, launch.outputs, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        for op in reversed(ops):
+            Rewriter.erase_op(op)
+
+    def _symbol(self, candidate: ROperatorOp) -> str:
+        key = (str(candidate.function_type), *(op.name for op in candidate.body.block.ops))
+        for known in self.known.setdefault(key, []):
+            if known.body.is_structurally_equivalent(candidate.body):
+                return known.sym_name.data
+        family = find_root(candidate.body.block).family
+        number = self.count[family] = self.count.get(family, -1) + 1
+        candidate = ROperatorOp(
+            f"{family}_{number}",
+            candidate.body.clone(),
+            candidate.sources.data if candidate.sources is not None else "",
+        )
+        main = next(iter(self.module.body.block.ops))
+        self.module.body.block.insert_op_before(candidate, _main(self.module) or main)
+        self.known[key].append(candidate)
+        return candidate.sym_name.data
+
+
+def _sources(ops: list[Operation]) -> str:
+    """Names of the tensor ops, and of the graph ops that they came from where known."""
+    return ", ".join(dict.fromkeys(op.name for op in ops if not is_free(op)))
+
+
+def _external_operands(ops: list[Operation]) -> list[SSAValue]:
+    """What a group reads from outside, each once, in order of first use."""
+    found: dict[SSAValue, None] = {}
+    for op in ops:
+        for value in op.operands:
+            owner = value.owner
+            if owner in ops or (isinstance(owner, Operation) and is_free(owner)):
+                continue
+            found[value] = None
+    return list(found)
+
+
+def _body(ops: list[Operation], operands: list[SSAValue], results: list[SSAValue]) -> Region:
+    """A region that computes `results` from block arguments, free ops copied in."""
+    block = Block(arg_types=[v.type for v in operands])
+    env: dict[SSAValue, SSAValue] = dict(zip(operands, block.args, strict=True))
+    builder = Builder(InsertPoint.at_end(block))
+    batch = next((a for a in block.args if tensor_type(a).get_shape()[:1] == (DYNAMIC,)), None)
+    for op in ops:
+        for value in op.operands:
+            _copy_free(value, env, builder, batch)
+        copy = op.clone(env)
+        builder.insert(copy)
+        env.update(zip(op.results, copy.results, strict=True))
+    builder.insert(YieldOp.create(operands=[env[r] for r in results]))
+    return Region(block)
+
+
+def _copy_free(
+    value: SSAValue, env: dict[SSAValue, SSAValue], builder: Builder, batch: SSAValue | None
+) -> None:
+    """Copy the free op that defines `value`, and what it needs, into the body."""
+    op = value.owner
+    if value in env or not isinstance(op, Operation):
+        return
+    if isinstance(op, tensor.DimOp) and batch is not None:
+        # Every dynamic dimension is the batch: any operand that has it will do.
+        zero = builder.insert(arith.ConstantOp.from_int_and_width(0, IndexType()))
+        env[value] = builder.insert(tensor.DimOp(batch, zero.result)).result
+        return
+    for operand in op.operands:
+        _copy_free(operand, env, builder, batch)
+    copy = builder.insert(op.clone(env))
+    env.update(zip(op.results, copy.results, strict=True))
+
+
+def _main(module: ModuleOp) -> func.FuncOp | None:
+    return next((op for op in module.ops if isinstance(op, func.FuncOp)), None)
+
+
+@dataclass(frozen=True)
+class FormROperators(ModulePass):
+    """Outline tensor ops into `task.roperator`s: a root with its fused prologue and epilogue.
+
+    A root is a contraction (or several that accumulate into one another), another reduction, a
+    softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
+    uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
+    becomes its prologue. Identical rOperators become one symbol. Slices, reshapes and concatenations
+    that only name bytes stay between the launches. No value changes.
+
+    ```mlir
+    %0 = linalg.generic {... "reduction"} ins(%x, %w) outs(%init) {...}
+    %1 = linalg.generic {... "parallel"} ins(%0) outs(%e) {... maximumf ...}
+    ```
+    becomes
+    ```mlir
+    task.roperator @gemm_0(%x, %w) { ... task.yield }
+    %1 = task.launch @gemm_0(%x, %w)
+    ```
+    """
+
+    name = "form-roperators"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = _main(op)
+        if main is None:
+            return
+        insert_copies(main, is_view)
+        ops = [o for o in main.body.block.ops if not isinstance(o, LaunchOp)]
+        outliner = Outliner(op)
+        for group in Grouping(ops).groups():
+            outliner.outline(group)
+        for inner in reversed(list(main.body.block.ops)):
+            if is_free(inner) and not any(r.uses for r in inner.results):
+                Rewriter.erase_op(inner)

@@ -1,0 +1,36 @@
+"""`pin-residents`: keep operands that a vEU reads again in its shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from irkit.passes.task.plain import program_of, read_program, set_residents
+from irkit.schedule.residents import pin_residents
+
+
+@dataclass(frozen=True)
+class PinResidents(ModulePass):
+    """Keep constant operands that one vEU reads in several appends in its shared memory for the whole run.
+
+    Known only to a static schedule: which vEU will read which bytes again. What saves most bytes goes
+    first, as far as shared memory reaches beside the scratch of the rTasks. Does nothing on devices
+    without shared memory. Needs `schedule-wavefront`.
+
+    ```mlir
+    %t1 = task.append @cell to [0:12] wave 1 wait(%t0) reads(%x, %w) writes(%h)
+    ```
+    becomes
+    ```mlir
+    %t1 = task.append @cell to [0:12] wave 1 wait(%t0) reads(%x, %w) writes(%h) resident [1 at 0]
+    ```
+    """
+
+    name = "pin-residents"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        program = program_of(op)
+        set_residents(program, pin_residents(read_program(op, program)))

@@ -1,0 +1,36 @@
+"""`plan-memory`: give every buffer an offset in the arena."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from irkit.passes.task.plain import program_of, read_program, set_plan
+from irkit.schedule.planner import plan_memory
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """Give every planned buffer an offset; bytes are reused only where the schedule orders all accesses
+    of one buffer before every write of the next.
+
+    Buffers whose leading dimension is the batch are planned in bytes per row, so that one plan serves
+    every batch. Reports the ratio of the arena to a lower bound. Needs `schedule-wavefront`.
+
+    ```mlir
+    %h = task.buffer {space = "arena"} : tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    %h = task.buffer {space = "arena", offset = 256 : i64} : tensor<4xf32>
+    ```
+    """
+
+    name = "plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        program = program_of(op)
+        set_plan(program, plan_memory(read_program(op, program)))

@@ -1,0 +1,43 @@
+"""`schedule-wavefront`: place rTasks on vEUs and say who waits for whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from irkit.passes.task.plain import Reader, device_of, write_program
+from irkit.schedule.waits import derive_waits
+from irkit.schedule.wavefront import schedule_wavefront
+
+
+@dataclass(frozen=True)
+class ScheduleWavefront(ModulePass):
+    """Place every launch on a range of vEUs, in waves, and derive the waits (Rammer's wavefront policy).
+
+    Launches are layered into waves by their data dependences; those of one wave sit side by side, and
+    one that reads the same constants as an earlier one goes to the same vEUs. A launch waits only for
+    appends that it conflicts with and that nothing else orders before it. Needs `partition-rtasks`.
+
+    ```mlir
+    func.func @main(%x) { %y = task.launch @map_0(%x) ... }
+    ```
+    becomes
+    ```mlir
+    task.program @main attributes {device = @test4} {
+      %x = task.buffer {space = "input", offset = 0 : i64} : tensor<8xf32>
+      %t0 = task.append @map_0 to [0:3] wave 0 reads(%x) writes(%y)
+    }
+    ```
+    """
+
+    name = "schedule-wavefront"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for main in [o for o in op.ops if isinstance(o, FuncOp)]:
+            found = Reader(ctx, op, main).read()
+            schedule = schedule_wavefront(found.buffers, found.launches, device_of(op))
+            write_program(derive_waits(schedule), found, main)

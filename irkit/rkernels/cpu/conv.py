@@ -1,0 +1,44 @@
+"""conv: direct convolution, a strip of the output row at a time.
+
+The strip's accumulators stay on the stack while the reduction runs over channels and window, so that
+the innermost loop runs along the row and vectorises.
+"""
+
+from irkit.dialects.roots import Root
+from irkit.rkernels.registry import RKernel
+
+
+def conv_strip(task, tasks, rows, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(STRIP)
+    for r in range(r0, r1):
+        for start in range(j0, j1, STRIP):
+            count = min(STRIP, j1 - start)
+            for i in range(count):
+                acc[i] = INIT(OPERANDS, r, start + i)
+            for k0 in range(K0):
+                for k1 in range(K1):
+                    for k2 in range(K2):
+                        for i in range(count):
+                            acc[i] = acc[i] + TERM(OPERANDS, r, start + i, k0, k1, k2)
+            for i in range(count):
+                STORE(OPERANDS, r, start + i, acc[i])
+
+
+def _one_contraction(root: Root) -> bool:
+    return len(root.chain) == 1
+
+
+RKERNELS = [
+    RKernel(
+        "conv",
+        "strip",
+        "cpu",
+        __name__,
+        "conv_strip",
+        legal=_one_contraction,
+        efficiency=0.15,
+        overhead_ns=300.0,
+        parameters={"STRIP": 32},
+    ),
+]

@@ -1,0 +1,88 @@
+"""forest and perfect_forest: blocks of rows through one tree after another.
+
+Sums are taken in tree order for each row, so they are those of a row-at-a-time walk to the last bit.
+A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
+"""
+
+from irkit.rkernels.registry import RKernel
+
+
+def perfect_walk(task, tasks, rows, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(BLOCK * COLUMNS)
+    node = STACK_INT(BLOCK)
+    for start in range(r0, r1, BLOCK):
+        count = min(BLOCK, r1 - start)
+        for i in range(count):
+            for c in range(COLUMNS):
+                acc[i * COLUMNS + c] = BASE[c]
+        for tree in range(TREES):
+            first = tree * NODES
+            for i in range(count):
+                node[i] = int32(0)
+            for level in range(DEPTH):
+                for i in range(count):
+                    n = node[i]
+                    x = X[(start + i) * FEATURES + FEATURE[first + n]]
+                    left = GO_LEFT(x, THRESHOLD[first + n], NAN_LEFT[first + n])
+                    node[i] = int32(2 * n + (1 if left else 2))
+            leaf = tree * (NODES + 1) - NODES
+            if WIDTH == 1:
+                column = OUTPUT[tree]
+                for i in range(count):
+                    acc[i * COLUMNS + column] += VALUE[leaf + node[i]]
+            else:
+                for i in range(count):
+                    for c in range(COLUMNS):
+                        acc[i * COLUMNS + c] += VALUE[(leaf + node[i]) * COLUMNS + c]
+        for i in range(count):
+            for c in range(COLUMNS):
+                STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
+
+
+def node_walk(task, tasks, rows, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(BLOCK * COLUMNS)
+    for start in range(r0, r1, BLOCK):
+        count = min(BLOCK, r1 - start)
+        for i in range(count):
+            for c in range(COLUMNS):
+                acc[i * COLUMNS + c] = BASE[c]
+        for tree in range(TREES):
+            for i in range(count):
+                n = ROOT[tree]
+                while LEFT[n] != n:
+                    x = X[(start + i) * FEATURES + FEATURE[n]]
+                    n = LEFT[n] if GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n]) else RIGHT[n]
+                if WIDTH == 1:
+                    acc[i * COLUMNS + OUTPUT[tree]] += VALUE[n]
+                else:
+                    for c in range(COLUMNS):
+                        acc[i * COLUMNS + c] += VALUE[n * COLUMNS + c]
+        for i in range(count):
+            for c in range(COLUMNS):
+                STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
+
+
+RKERNELS = [
+    RKernel(
+        "perfect_forest",
+        "blocks",
+        "cpu",
+        __name__,
+        "perfect_walk",
+        efficiency=0.02,
+        overhead_ns=300.0,
+        parameters={"BLOCK": 64},
+    ),
+    RKernel(
+        "forest",
+        "blocks",
+        "cpu",
+        __name__,
+        "node_walk",
+        efficiency=0.01,
+        overhead_ns=300.0,
+        parameters={"BLOCK": 64},
+    ),
+]

@@ -1,0 +1,84 @@
+"""gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
+
+from irkit.dialects.roots import Root, gemm_layout
+from irkit.rkernels.registry import RKernel
+
+
+def gemm_strip(task, tasks, rows, OPERANDS):
+    """A strip of one row's outputs at a time: streams B row by row."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(STRIP)
+    for r in range(r0, r1):
+        for start in range(j0, j1, STRIP):
+            count = min(STRIP, j1 - start)
+            for i in range(count):
+                acc[i] = INIT(OPERANDS, r, start + i)
+            for k in range(K):
+                a = LOAD_A(OPERANDS, r, k)
+                for i in range(count):
+                    acc[i] = acc[i] + a * LOAD_B(OPERANDS, k, start + i)
+            for i in range(count):
+                STORE(OPERANDS, r, start + i, acc[i])
+
+
+def gemm_dot(task, tasks, rows, OPERANDS):
+    """Four rows by one column of dot products: for B that is contiguous along k."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    r = r0
+    while r + 4 <= r1:
+        for j in range(j0, j1):
+            a0 = FLOAT(0)
+            a1 = FLOAT(0)
+            a2 = FLOAT(0)
+            a3 = FLOAT(0)
+            for k in range(K):
+                b = LOAD_B(OPERANDS, k, j)
+                a0 += LOAD_A(OPERANDS, r, k) * b
+                a1 += LOAD_A(OPERANDS, r + 1, k) * b
+                a2 += LOAD_A(OPERANDS, r + 2, k) * b
+                a3 += LOAD_A(OPERANDS, r + 3, k) * b
+            STORE(OPERANDS, r, j, INIT(OPERANDS, r, j) + a0)
+            STORE(OPERANDS, r + 1, j, INIT(OPERANDS, r + 1, j) + a1)
+            STORE(OPERANDS, r + 2, j, INIT(OPERANDS, r + 2, j) + a2)
+            STORE(OPERANDS, r + 3, j, INIT(OPERANDS, r + 3, j) + a3)
+        r += 4
+    while r < r1:
+        for j in range(j0, j1):
+            acc = FLOAT(0)
+            for k in range(K):
+                acc += LOAD_A(OPERANDS, r, k) * LOAD_B(OPERANDS, k, j)
+            STORE(OPERANDS, r, j, INIT(OPERANDS, r, j) + acc)
+        r += 1
+
+
+def _streams_b(root: Root) -> bool:
+    return gemm_layout(root) == "kj"
+
+
+def _dots_b(root: Root) -> bool:
+    return gemm_layout(root) == "jk"
+
+
+RKERNELS = [
+    RKernel(
+        "gemm",
+        "strip",
+        "cpu",
+        __name__,
+        "gemm_strip",
+        legal=_streams_b,
+        efficiency=0.3,
+        overhead_ns=300.0,
+        parameters={"STRIP": 64},
+    ),
+    RKernel(
+        "gemm",
+        "dot",
+        "cpu",
+        __name__,
+        "gemm_dot",
+        legal=_dots_b,
+        efficiency=0.3,
+        overhead_ns=300.0,
+    ),
+]

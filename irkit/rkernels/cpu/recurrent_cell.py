@@ -1,0 +1,61 @@
+"""recurrent_cell: acc[g] = sum_t sum_k Xt[b, k] * Wt[u, g, k], then the epilogue of unit u.
+
+Nothing here knows which cell it is: two terms, a group of gates, and what the epilogue does with them.
+"""
+
+from collections.abc import Callable
+
+from irkit.dialects.roots import Root
+from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.registry import RKernel
+
+
+def cell_two_terms(task, tasks, rows, OPERANDS):
+    u0, u1 = UNITS(task, tasks)
+    acc = STACK(G)
+    for b in range(BATCH):
+        for u in range(u0, u1):
+            for g in range(G):
+                total = FLOAT(0)
+                row = (u * G + g) * K0
+                for k in range(K0):
+                    total += X0[b * K0 + k] * W0[row + k]
+                row = (u * G + g) * K1
+                for k in range(K1):
+                    total += X1[b * K1 + k] * W1[row + k]
+                acc[g] = INIT(OPERANDS, b, u, g) + total
+            STORE(OPERANDS, b, u, acc)
+
+
+def cell_one_term(task, tasks, rows, OPERANDS):
+    u0, u1 = UNITS(task, tasks)
+    acc = STACK(G)
+    for b in range(BATCH):
+        for u in range(u0, u1):
+            for g in range(G):
+                total = FLOAT(0)
+                row = (u * G + g) * K0
+                for k in range(K0):
+                    total += X0[b * K0 + k] * W0[row + k]
+                acc[g] = INIT(OPERANDS, b, u, g) + total
+            STORE(OPERANDS, b, u, acc)
+
+
+def terms(count: int) -> Callable[[Root], bool]:
+    """Legal for chains of `count` terms over a static number of rows."""
+    return lambda root: len(root.chain) == count and root.parallel[0] != DYNAMIC
+
+
+RKERNELS = [
+    RKernel(
+        "recurrent_cell",
+        f"terms{count}",
+        "cpu",
+        __name__,
+        function,
+        legal=terms(count),
+        efficiency=0.25,
+        overhead_ns=300.0,
+    )
+    for count, function in ((1, "cell_one_term"), (2, "cell_two_terms"))
+]

@@ -1,0 +1,196 @@
+"""Build the tables that walkers read (docs/emission.md) from the readable PROGRAM of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = NDArray[np.int64]
+HEADER = 6
+ARENA, ROWS, CONSTANTS, FIRST_INPUT, SHARED = 0, 1, 2, 3, -1
+
+
+class Operand(NamedTuple):
+    """Where an operand lies: bases[base] + offset + per_row * rows_padded."""
+
+    base: int
+    offset: int
+    per_row: int = 0
+
+
+class Pinned(NamedTuple):
+    """Read operand `operand` is in shared memory at `offset`; rTask t's bytes start `starts[t]` into
+    the operand and are `sizes[t]` long."""
+
+    operand: int
+    offset: int
+    starts: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class Appended(NamedTuple):
+    """One line of the schedule."""
+
+    kernel: int
+    tasks: int
+    first_veu: int
+    veus: int
+    wave: int
+    waits: tuple[int, ...]
+    operands: tuple[Operand, ...]
+    pinned: tuple[Pinned, ...] = ()
+
+
+class Port(NamedTuple):
+    """An input or output: NumPy dtype name, shape with -1 for the batch."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What an emitted module says of itself: everything but code."""
+
+    device: str
+    veus: int
+    threads: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    arena_bytes: int
+    row_bytes: int
+    constants: tuple[tuple[str, int, int], ...]
+    kernels: tuple[str, ...]
+    appends: tuple[Appended, ...]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Size of the blob of constants."""
+        return max((at + size for _, at, size in self.constants), default=0)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the program takes a batch of any size."""
+        return any(p.shape[:1] == (-1,) for p in self.inputs)
+
+
+@dataclass(frozen=True)
+class ProgramTables:
+    """The walkers' tables. `records` is rTasks×words, vEU by vEU; `begin` is veus+1; `wave_begin` is
+    (waves+1)×veus; `first_record[a]` is the record of append a's rTask 0; `residents` rows are
+    (vEU, shared offset, base, source offset, bytes), sorted by vEU; `serial` are all records in list
+    order, without waits or signals."""
+
+    records: Table
+    begin: Table
+    wave_begin: Table
+    first_record: Table
+    residents: Table
+    serial: Table
+    max_waits: int
+    max_operands: int
+
+    @property
+    def waves(self) -> int:
+        """Number of waves."""
+        return len(self.wave_begin) - 1
+
+
+def build_tables(program: Program) -> ProgramTables:
+    """All tables of a program."""
+    max_waits = max((len(a.waits) for a in program.appends), default=0)
+    max_operands = max((len(a.operands) for a in program.appends), default=0)
+    words = HEADER + 2 * max_waits + 3 * max_operands
+    signalled = {w for a in program.appends for w in a.waits}
+    lists: list[list[Table]] = [[] for _ in range(program.veus)]
+    waves: list[list[int]] = [[] for _ in range(program.veus)]
+    where: list[tuple[int, int]] = []
+    serial: list[Table] = []
+    for number, append in enumerate(program.appends):
+        counts = [(w, program.appends[w].tasks) for w in append.waits]
+        template = _template(number, append, counts, number in signalled, words, max_waits)
+        where.append((append.first_veu, len(lists[append.first_veu])))
+        for task in range(append.tasks):
+            record = template.copy()
+            record[1] = task
+            _pin(record, append, task, HEADER + 2 * max_waits)
+            veu = append.first_veu + task % append.veus
+            lists[veu].append(record)
+            waves[veu].append(append.wave)
+            plain = template.copy()
+            plain[1], plain[3], plain[4] = task, -1, 0
+            serial.append(plain)
+    begin = np.cumsum([0, *(len(rows) for rows in lists)], dtype=np.int64)
+    return ProgramTables(
+        _stacked([r for rows in lists for r in rows], words),
+        begin,
+        _wave_begin(waves, begin),
+        np.array([begin[v] + i for v, i in where], dtype=np.int64),
+        _residents(program.appends),
+        _stacked(serial, words),
+        max_waits,
+        max_operands,
+    )
+
+
+def _stacked(rows: Sequence[Table], words: int) -> Table:
+    return np.ascontiguousarray(rows, dtype=np.int64).reshape(len(rows), words)
+
+
+def _template(
+    number: int,
+    append: Appended,
+    counts: Sequence[tuple[int, int]],
+    signals: bool,
+    words: int,
+    max_waits: int,
+) -> Table:
+    record = np.zeros(words, dtype=np.int64)
+    record[:HEADER] = (
+        append.kernel,
+        0,
+        append.tasks,
+        number if signals else -1,
+        len(counts),
+        number,
+    )
+    for w, (counter, count) in enumerate(counts):
+        record[HEADER + 2 * w : HEADER + 2 * w + 2] = (counter, count)
+    at = HEADER + 2 * max_waits
+    for operand in append.operands:
+        record[at : at + 3] = operand
+        at += 3
+    return record
+
+
+def _pin(record: Table, append: Appended, task: int, first: int) -> None:
+    """Point pinned operands at shared memory, biased so that global indices still hold."""
+    for pinned in append.pinned:
+        at = first + 3 * pinned.operand
+        record[at : at + 3] = (SHARED, pinned.offset - pinned.starts[task], 0)
+
+
+def _wave_begin(waves: list[list[int]], begin: Table) -> Table:
+    last = max((w for row in waves for w in row), default=-1)
+    table = np.empty((last + 2, len(waves)), dtype=np.int64)
+    for veu, row in enumerate(waves):
+        table[:, veu] = begin[veu] + np.searchsorted(row, np.arange(last + 2))
+    return table
+
+
+def _residents(appends: Sequence[Appended]) -> Table:
+    rows: dict[tuple[int, ...], None] = {}
+    for append in appends:
+        for pinned in append.pinned:
+            operand = append.operands[pinned.operand]
+            for task in range(append.tasks):
+                veu = append.first_veu + task % append.veus
+                source = operand.offset + pinned.starts[task]
+                rows[(veu, pinned.offset, operand.base, source, pinned.sizes[task])] = None
+    table: list[Any] = sorted(rows)
+    return np.array(table, dtype=np.int64).reshape(-1, 5)
