@@ -1,0 +1,28 @@
+"""ONNX networks → graph level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from irkit.frontends.module import ImportedModel
+
+
+def import_onnx(
+    model: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]] | None = None
+) -> ImportedModel:
+    """Import a network, given as a ModelProto or the path of a `.onnx` file.
+
+    A symbolic first dimension of an input becomes the dynamic batch; `shapes` (input name → full
+    shape) fixes symbolic dimensions. Raises InvalidModelError for a malformed or truncated model,
+    UnsupportedError that lists every node which cannot be imported, InvalidInputError for `shapes`
+    that do not fit.
+    """
+    from irkit.frontends.onnx.importer import Importer
+    from irkit.frontends.onnx.load import load
+
+    return Importer(load(model, shapes or {})).run()

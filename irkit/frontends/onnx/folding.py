@@ -1,0 +1,68 @@
+"""Nodes whose inputs are all known at import are computed then, by ONNX's own reference.
+
+Exporters write the shapes of initial states and reshapes as small sub-graphs of such nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from irkit.frontends.onnx.node import Node
+from irkit.weights import Array
+
+MOVERS = frozenset(("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
+"""These carry the mark of a dynamic size along unharmed."""
+
+FOLDABLE = MOVERS | frozenset(
+    (
+        "Abs", "Add", "And", "Cast", "Ceil", "Constant", "ConstantOfShape", "Div", "Equal",
+        "Expand", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or",
+        "Pow", "Range", "ReduceProd", "ReduceSum", "Shape", "Size", "Split", "Sqrt", "Sub",
+        "Tile", "Transpose", "Where",
+    )
+)  # fmt: skip
+MAX_ELEMENTS = 1 << 28
+"""No folded array is larger: a few bytes of a model must not ask for all memory."""
+
+
+def fold(node: Node) -> list[Array] | None:
+    """The node's outputs; None unless it is one of FOLDABLE with every input known."""
+    op = node.proto.op_type
+    arrays = [v for v in node.inputs if v is not None]
+    if op not in FOLDABLE or not all(isinstance(v, np.ndarray) for v in arrays):
+        return None
+    if any(node.symbolic) and not _keeps_marks(node):
+        node.refuse("", "it computes with the dynamic batch size")
+    feeds = {n: v for n, v in zip(node.proto.input, node.inputs, strict=True) if n}
+    _check_size(node)
+    evaluator: Any = ReferenceEvaluator(_alone(node.proto, node.opset))
+    return [np.asarray(v) for v in evaluator.run(None, feeds)]
+
+
+def _keeps_marks(node: Node) -> bool:
+    if node.proto.op_type == "Cast":
+        return node.attribute("to", None) == TensorProto.INT64
+    # Only the data may hold marks, not the indices or axes.
+    first_only = node.proto.op_type != "Concat" and any(node.symbolic[1:])
+    return node.proto.op_type in MOVERS and not first_only
+
+
+def _check_size(node: Node) -> None:
+    op = node.proto.op_type
+    if op not in ("ConstantOfShape", "Expand", "Tile"):
+        return
+    sizes = [float(v) for v in node.array(0 if op == "ConstantOfShape" else 1).ravel()]
+    if np.prod([max(s, 1.0) for s in sizes]) > MAX_ELEMENTS:
+        node.refuse("", f"a constant of more than {MAX_ELEMENTS} elements")
+
+
+def _alone(proto: NodeProto, opset: int) -> ModelProto:
+    """A model of just this node."""
+    inputs = [helper.make_empty_tensor_value_info(n) for n in proto.input if n]
+    outputs = [helper.make_empty_tensor_value_info(n) for n in proto.output if n]
+    graph = helper.make_graph([proto], "node", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])

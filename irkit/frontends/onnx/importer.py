@@ -1,0 +1,175 @@
+"""From a checked ModelProto to a graph-level module, node by node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from xdsl.ir import SSAValue
+
+from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
+from irkit.frontends.onnx.folding import FOLDABLE, fold
+from irkit.frontends.onnx.handlers import HANDLERS
+from irkit.frontends.onnx.load import opset_of
+from irkit.frontends.onnx.node import Node, Refusal, Value
+from irkit.weights import Array
+
+STANDARD = ("", "ai.onnx")
+
+
+class Importer:
+    """Walks the nodes once; what cannot be imported is collected, not raised at once."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.model = model
+        self.opset = opset_of(model)
+        self.missing: list[str] = []
+        self.values: dict[str, Value] = {}
+        self.symbolic: set[str] = set()
+        self.builder = GraphBuilder([])
+
+    def run(self) -> ImportedModel:
+        """The whole model. Raises UnsupportedError with every reason found."""
+        self._read_initializers()
+        self._declare_inputs()
+        for proto in self.model.graph.node:
+            self._import(proto)
+        if self.missing:
+            raise UnsupportedError("this ONNX model cannot be imported:", self.missing)
+        return self._finish()
+
+    def _read_initializers(self) -> None:
+        for t in self.model.graph.initializer:
+            self.values[t.name] = numpy_helper.to_array(t)
+        for sparse in self.model.graph.sparse_initializer:
+            self.missing.append(f"initializer '{sparse.values.name}': it is sparse")
+
+    def _declare_inputs(self) -> None:
+        # Before IR version 4, initializers were listed as inputs too.
+        graph_inputs = [v for v in self.model.graph.input if v.name not in self.values]
+        inputs: list[tuple[str, Tensor]] = []
+        for value in graph_inputs:
+            if (declared := self._input_type(value)) is not None:
+                inputs.append((value.name, declared))
+        self.builder = GraphBuilder(inputs)
+        for (name, _), argument in zip(inputs, self.builder.inputs, strict=True):
+            self.values[name] = argument
+
+    def _input_type(self, value: ValueInfoProto) -> Tensor | None:
+        declared = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not declared.HasField("shape"):
+            self.missing.append(f"input '{value.name}': it must be a tensor of known rank")
+            return None
+        sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
+        if DYNAMIC in sizes[1:] or 0 in sizes:
+            names = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?")
+                     for d in declared.shape.dim]  # fmt: skip
+            self.missing.append(
+                f"input '{value.name}': only its first dimension may be symbolic and none may be 0,"
+                f" got {names} (fix it with shapes={{'{value.name}': ...}})"
+            )
+            return None
+        try:
+            dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
+            return tensor(element_type(dtype), sizes)
+        except KeyError:
+            kind = TensorProto.DataType.Name(declared.elem_type)
+            self.missing.append(f"input '{value.name}': element type {kind} is not supported")
+            return None
+
+    def _import(self, proto: NodeProto) -> None:
+        """Import one node, or note why not."""
+        name = proto.name or (proto.output[0] if proto.output else "")
+        where = f"node '{name}' ({proto.op_type})"
+        if proto.domain not in STANDARD:
+            self.missing.append(f"{where}: operator domain '{proto.domain}' is not supported")
+            return
+        if proto.op_type not in HANDLERS and proto.op_type not in FOLDABLE:
+            self.missing.append(f"{where}: this operator is not supported")
+            return
+        node = self._node(proto)
+        if node is None:
+            return  # it reads what could not be imported, which is reported already
+        try:
+            self._define(node, _outputs(node))
+        except Refusal as refusal:
+            self.missing.append(f"{where}: {refusal}")
+
+    def _node(self, proto: NodeProto) -> Node | None:
+        if any(n and n not in self.values for n in proto.input):
+            return None
+        inputs = [self.values[n] if n else None for n in proto.input]
+        symbolic = [n in self.symbolic for n in proto.input]
+        return Node(proto, self.opset, self.builder, inputs, symbolic)
+
+    def _define(self, node: Node, outputs: Sequence[Value]) -> None:
+        for index, name in enumerate(node.proto.output):
+            if not name:
+                continue
+            if index >= len(outputs):
+                node.refuse(f"output '{name}'", "this output is not supported")
+            value = self.values[name] = outputs[index]
+            if isinstance(value, SSAValue):
+                _suggest_name(value, name)
+            elif self._holds_batch(node, value):
+                self.symbolic.add(name)
+
+    def _holds_batch(self, node: Node, array: Array) -> bool:
+        reads_shape = node.proto.op_type == "Shape" or any(node.symbolic)
+        return reads_shape and array.dtype == np.int64 and DYNAMIC in array
+
+    def _finish(self) -> ImportedModel:
+        outputs: list[tuple[str, SSAValue]] = []
+        for declared in self.model.graph.output:
+            value = self.values[declared.name]
+            if not isinstance(value, SSAValue):
+                value = self._constant_output(declared.name, value)
+            _check_declared(declared, tensor_type(value))
+            outputs.append((declared.name, value))
+        producer = f"ONNX {self.model.producer_name} {self.model.producer_version}".strip()
+        names = tuple(name for name, _ in outputs)
+        info = ModelInfo("network", self.builder.names, names, source=producer)
+        return self.builder.finish(outputs, info)
+
+    def _constant_output(self, name: str, array: Array) -> SSAValue:
+        if name in self.symbolic:
+            raise UnsupportedError(f"output '{name}' is the dynamic batch size")
+        try:
+            return self.builder.constant(array)
+        except KeyError:
+            raise UnsupportedError(f"output '{name}': dtype {array.dtype}") from None
+
+
+def _outputs(node: Node) -> Sequence[Value]:
+    if (folded := fold(node)) is not None:
+        return folded
+    handler = HANDLERS.get(node.proto.op_type)
+    if handler is None:
+        node.refuse("", "it is supported only where its inputs are constant")
+    outputs = handler(node)
+    node.check_attributes()
+    return outputs
+
+
+def _suggest_name(value: SSAValue, name: str) -> None:
+    hint = re.sub(r"\W+", "_", name).strip("_")
+    if value.name_hint is None and hint and not hint[0].isdigit():
+        value.name_hint = hint
+
+
+def _check_declared(declared: ValueInfoProto, actual: Tensor) -> None:
+    """The file's own statement of an output's shape must hold."""
+    if not declared.type.tensor_type.HasField("shape"):
+        return
+    dims = [d.dim_value if d.HasField("dim_value") else None
+            for d in declared.type.tensor_type.shape.dim]  # fmt: skip
+    shape = actual.get_shape()
+    agrees = len(dims) == len(shape) and all(
+        d is None or s in (d, DYNAMIC) for d, s in zip(dims, shape, strict=True)
+    )
+    if not agrees:
+        raise InvalidModelError(f"output '{declared.name}' is declared as {dims} but is {actual}")

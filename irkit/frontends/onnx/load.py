@@ -1,0 +1,122 @@
+"""Reading an ONNX model: from a file or from memory to a checked, self-contained ModelProto."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto
+from onnx.checker import ValidationError
+from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model
+from onnx.inliner import inline_local_functions
+from onnx.shape_inference import InferenceError
+
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+
+MIN_OPSET = 9
+
+
+def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -> ModelProto:
+    """A copy of the model that passed ONNX's checker and shape inference, all data inside.
+
+    `shapes` fixes symbolic dimensions of inputs. Raises InvalidModelError for a file that is
+    unreadable, truncated or inconsistent, UnsupportedError for an operator-set version out of range.
+    """
+    if isinstance(source, ModelProto):
+        model, folder = ModelProto(), None
+        model.CopyFrom(source)
+    else:
+        model, folder = _read(Path(source)), Path(source).parent
+    _load_external_data(model, folder)
+    checker: Any = onnx.checker
+    try:
+        checker.check_model(model)
+        _check_opset(model)
+        if model.functions:
+            model = inline_local_functions(model)
+        _fix_shapes(model, shapes)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except (ValidationError, InferenceError) as error:
+        raise InvalidModelError(f"not a valid ONNX model: {_first_line(error)}") from None
+    return model
+
+
+def opset_of(model: ModelProto) -> int:
+    """Version of the standard operator set."""
+    return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in lines if line), type(error).__name__)
+
+
+def _read(path: Path) -> ModelProto:
+    try:
+        return ModelProto.FromString(path.read_bytes())
+    except OSError as error:
+        raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
+    except DecodeError:
+        raise InvalidModelError(f"'{path}' is truncated or not an ONNX file") from None
+
+
+def _external_tensors(model: ModelProto) -> list[TensorProto]:
+    tensors = list(model.graph.initializer)
+    tensors += [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    return [t for t in tensors if t.data_location == TensorProto.EXTERNAL]
+
+
+def _load_external_data(model: ModelProto, folder: Path | None) -> None:
+    """Read tensors kept in files beside the model; files elsewhere are refused."""
+    tensors = _external_tensors(model)
+    if not tensors:
+        return
+    if folder is None:
+        raise InvalidModelError(
+            f"tensor '{tensors[0].name}' is in an external file: give the model's path"
+        )
+    root = folder.resolve()
+    for tensor in tensors:
+        location = ExternalDataInfo(tensor).location
+        file = (root / location).resolve()
+        if not file.is_relative_to(root):
+            raise InvalidModelError(
+                f"tensor '{tensor.name}': external data '{location}' is outside the model's folder"
+            )
+        if not file.is_file():
+            raise InvalidModelError(f"tensor '{tensor.name}': no external data file '{location}'")
+    try:
+        load_external_data_for_model(model, str(folder))
+    except (OSError, ValueError, ValidationError) as error:
+        raise InvalidModelError(f"external data is unreadable: {_first_line(error)}") from None
+
+
+def _check_opset(model: ModelProto) -> None:
+    version, latest = opset_of(model), onnx.defs.onnx_opset_version()
+    if not MIN_OPSET <= version <= latest:
+        raise UnsupportedError(
+            f"ONNX operator set {version} is not supported: {MIN_OPSET} to {latest} are"
+        )
+
+
+def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
+    inputs = {value.name: value for value in model.graph.input}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise InvalidInputError(
+                f"shapes names '{name}'; the model's inputs are {', '.join(map(repr, inputs))}"
+            )
+        dims = inputs[name].type.tensor_type.shape.dim
+        static = [d.dim_value if d.HasField("dim_value") else None for d in dims]
+        fits = len(static) == len(shape) and min(shape, default=1) > 0
+        if not fits or any(s not in (None, w) for s, w in zip(static, shape, strict=False)):
+            raise InvalidInputError(
+                f"shapes['{name}'] = {tuple(shape)} does not fit the declared shape {static}"
+            )
+        for dim, size in zip(dims, shape, strict=True):
+            dim.dim_value = size
+    # Inferred again from the fixed inputs.
+    del model.graph.value_info[:]

@@ -1,0 +1,150 @@
+"""One ONNX node as handlers see it: typed attributes, operands, and a way to refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from onnx import NodeProto, helper
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import DYNAMIC, Tensor, tensor_type
+from irkit.frontends.module import GraphBuilder
+from irkit.weights import Array
+
+Value = SSAValue | Array
+"""What an ONNX name stands for: a tensor of the program, or an array known at import."""
+
+
+class Refusal(Exception):
+    """This node cannot be imported: which parameter, and why."""
+
+    def __init__(self, parameter: str, reason: str) -> None:
+        super().__init__(f"{parameter}: {reason}" if parameter else reason)
+
+
+@dataclass
+class Node:
+    """A node of the standard operator set at version `opset`, with its inputs resolved.
+
+    `symbolic` tells which inputs are shape arrays that hold DYNAMIC, the unknown batch size.
+    """
+
+    proto: NodeProto
+    opset: int
+    builder: GraphBuilder
+    inputs: Sequence[Value | None]
+    symbolic: Sequence[bool]
+    _attributes: dict[str, Any] = field(init=False)
+    _read: set[str] = field(init=False, default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self._attributes = {a.name: helper.get_attribute_value(a) for a in self.proto.attribute}
+
+    def refuse(self, parameter: str, reason: str) -> NoReturn:
+        """Give up on this node."""
+        raise Refusal(parameter, reason)
+
+    # Attributes
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """Attribute `name`; strings as str, lists as list."""
+        self._read.add(name)
+        value = self._attributes.get(name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def has(self, name: str) -> bool:
+        """Whether attribute `name` is given."""
+        return name in self._attributes
+
+    def ignore(self, *names: str) -> None:
+        """These attributes do not change the result at inference."""
+        self._read.update(names)
+
+    def require(self, name: str, value: Any, default: Any = None) -> None:
+        """Refuse any value of attribute `name` but `value` (its default unless told)."""
+        got = self.attribute(name, value if default is None else default)
+        if got != value:
+            self.refuse(f"{name} = {got!r}", f"only {value!r} is supported")
+
+    def check_attributes(self) -> None:
+        """Refuse attributes that the handler has not looked at."""
+        for name in sorted(self._attributes.keys() - self._read):
+            self.refuse(name, "this attribute is not supported")
+
+    # Inputs
+
+    def given(self, index: int) -> Value | None:
+        """Input `index`, None if left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def name_of(self, index: int) -> str:
+        """How messages call an input."""
+        return f"input '{self.proto.input[index]}'"
+
+    def operand(self, index: int) -> SSAValue:
+        """Input `index` as a tensor of the program."""
+        value = self.given(index)
+        if value is None:
+            self.refuse(f"input {index}", "it is missing")
+        return value if isinstance(value, SSAValue) else self.tensor(self.array(index))
+
+    def operands(self) -> list[SSAValue]:
+        """All inputs as tensors of the program."""
+        return [self.operand(i) for i in range(len(self.inputs))]
+
+    def tensor(self, array: Array) -> SSAValue:
+        """A constant of the program. Refuses a dtype that irkit has no type for."""
+        try:
+            return self.builder.constant(array)
+        except KeyError:
+            self.refuse(f"dtype {array.dtype}", "irkit has no such element type")
+
+    def shape_array(self, index: int) -> Array:
+        """Input `index`, known at import; may hold DYNAMIC."""
+        value = self.given(index)
+        if not isinstance(value, np.ndarray):
+            self.refuse(self.name_of(index), "it must be constant")
+        return value
+
+    def array(self, index: int) -> Array:
+        """Input `index`, known at import."""
+        array = self.shape_array(index)
+        if self.symbolic[index]:
+            self.refuse(self.name_of(index), "it depends on the dynamic batch size")
+        return array
+
+    def type_of(self, index: int) -> Tensor:
+        """Type of input `index` as a tensor of the program."""
+        return tensor_type(self.operand(index))
+
+    def axis(self, value: int, rank: int) -> int:
+        """An axis counted from the front."""
+        return value + rank if value < 0 else value
+
+    # Results
+
+    def emit(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> SSAValue:
+        """Append an op with one result."""
+        return self.emit_all(op, *operands, **props)[0]
+
+    def emit_all(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
+        """Append an op. Refuses one that does not treat each row of a dynamic batch alone."""
+        try:
+            results = self.builder.ops(op, *operands, **props)
+        except VerifyException as error:
+            self.refuse("", str(error))
+        if any(DYNAMIC in tensor_type(v).get_shape() for v in operands):
+            for result in results:
+                first, *rest = (0, *tensor_type(result).get_shape())[1:] or (0,)
+                if first != DYNAMIC or DYNAMIC in rest:
+                    self.refuse("", "it mixes the rows of a dynamic batch (fix the batch size)")
+        return results
+
+
+Handler = Callable[[Node], Sequence[Value]]
+"""Appends a node's ops and returns its outputs, as many as the handler knows."""
