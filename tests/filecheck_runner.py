@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -139,6 +140,16 @@ def run_lines(text: str) -> list[str]:
     return lines
 
 
+@contextmanager
+def temporary_files_in(folder: Path) -> Iterator[None]:
+    """Reproducers of crashes that a test provokes go to its own folder."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
 @dataclass
 class FileCheckTest:
     """One test file; `scratch` is an empty folder for it to write to."""
@@ -156,8 +167,9 @@ class FileCheckTest:
         expected = any("--verify-diagnostics" in line and "expected-" in text for line in lines)
         if not (checked or expected):
             raise FileCheckError(f"{self.path}: no RUN line checks anything")
-        for line in lines:
-            self._run_line(line)
+        with temporary_files_in(self.scratch):
+            for line in lines:
+                self._run_line(line)
 
     def _run_line(self, line: str) -> None:
         for pipeline in _split(_words(line), "&&"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
@@ -73,15 +74,17 @@ class ChangeMeaningPass(ModulePass):
                 add.erase()
 
 
+@dataclass(frozen=True)
 class MarkPass(ModulePass):
     """Mark every relu with an attribute, so that a change shows."""
 
     name = "test-mark"
+    label: str = "seen"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for relu in op.walk():
             if isinstance(relu, ReluOp):
-                relu.attributes["mark"] = StringAttr("seen")
+                relu.attributes["mark"] = StringAttr(self.label)
 
 
 TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     UnregisteredOp,
 )
-from xdsl.ir import AttributeInvT, BlockArgument, Operation, SSAValue
+from xdsl.ir import AttributeInvT, Block, BlockArgument, Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
@@ -32,7 +32,8 @@ class LocatingParser(Parser):
         self._file = StringAttr(name)
         self._line_starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
         self._op_starts: list[int] = []
-        self._first_uses: dict[str, Span] = {}
+        self._text_end = len(text.rstrip())
+        self._first_uses: dict[str, tuple[Span, list[str]]] = {}
 
     def place(self, start: int, end: int | None = None) -> Place:
         """The Place of characters [start, end) of the input."""
@@ -87,6 +88,14 @@ class LocatingParser(Parser):
             interface.declare_resource(key)
         return key
 
+    def _parse_block(self) -> Block:
+        # xDSL forgets where a block stood that was used before it was defined.
+        token = self._current_token
+        name = token.text[1:]
+        if name in self.blocks and name not in self.forward_block_references:
+            self.raise_error(f"block '{token.text}' is already defined", token.span)
+        return super()._parse_block()
+
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         super()._register_ssa_definition(name, values, span)
         for value in values:
@@ -96,8 +105,9 @@ class LocatingParser(Parser):
     def resolve_operand(
         self, operand: UnresolvedOperand, type: AttributeInvT
     ) -> SSAValue[AttributeInvT]:
-        if operand.operand_name not in self.ssa_values:
-            self._first_uses.setdefault(operand.operand_name, operand.span)
+        name = operand.operand_name
+        if name not in self.ssa_values and name not in self._first_uses:
+            self._first_uses[name] = (operand.span, list(self.ssa_values))
         return super().resolve_operand(operand, type)
 
     @property
@@ -112,23 +122,31 @@ class LocatingParser(Parser):
     def undefined_value(self) -> Diagnostic | None:
         """The first use of a value that is nowhere defined, once all has been read."""
         for name in self.forward_ssa_references:
-            if (span := self._first_uses.get(name)) is not None:
-                message = f"use of undefined value '%{name}'"
-                hint = did_you_mean(name, self.ssa_values)
-                return Diagnostic(message + hint, self.place(span.start, span.end))
+            if name in self._first_uses:
+                span, visible = self._first_uses[name]
+                hint = did_you_mean(f"%{name}", (f"%{other}" for other in visible))
+                return Diagnostic(f"use of undefined value '%{name}'{hint}", self._span_place(span))
         return None
 
     def diagnostic(self, error: ParseError) -> Diagnostic:
         """A parse error as a diagnostic."""
         if error.msg.startswith("values used but not defined") and (d := self.undefined_value()):
             return d
-        notes: list[Diagnostic] = []
-        if isinstance(error, MultipleSpansParseError):
-            for span, text in error.refs:
-                what = text or (error.ref_text or "see here").rstrip(":")
-                notes.append(note(what, self.place(span.start, span.end)))
-        place = self.place(error.span.start, error.span.end)
-        return Diagnostic(_reworded(error.msg.strip()), place, notes=tuple(notes))
+        if not isinstance(error, MultipleSpansParseError):
+            return Diagnostic(_reworded(error.msg.strip()), self._span_place(error.span))
+        if error.msg.startswith("region ends with missing block"):
+            span = error.refs[0][0]
+            return Diagnostic(f"use of undefined block '{span.text}'", self._span_place(span))
+        notes = [
+            note(text or (error.ref_text or "see here").rstrip(":"), self._span_place(span))
+            for span, text in error.refs
+        ]
+        return Diagnostic(_reworded(error.msg), self._span_place(error.span), notes=tuple(notes))
+
+    def _span_place(self, span: Span[str] | Span[bytes]) -> Place:
+        # The end of the file is shown behind its last word, not on the empty line that follows.
+        start = min(span.start, self._text_end)
+        return self.place(start, max(start + 1, min(span.end, self._text_end)))
 
 
 def _reworded(message: str) -> str:

@@ -1,0 +1,26 @@
+// RUN: irkit-opt %s --split-input-file --verify-diagnostics
+// RUN: not irkit-opt %s 2>&1 | filecheck %s
+
+// CHECK:      verify-errors.mlir:[[# @LINE + 6]]:8: error: 'graph.relu' expects result of type tensor<4xf32>, got tensor<5xf32>
+// CHECK-NEXT: %y = graph.relu
+// CHECK-NEXT: ^~~~~~~~~~
+// CHECK-NOT:  {{.}}
+func.func @result_type(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'graph.relu' expects result of type tensor<4xf32>, got tensor<5xf32>}}
+  %y = graph.relu %x : (tensor<4xf32>) -> tensor<5xf32>
+  func.return
+}
+
+// -----
+
+func.func @return_type(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{expected arguments to have the same types as the function output types}}
+  func.return
+}
+
+// -----
+
+func.func @terminator(%x: tensor<4xf32>) {
+  // expected-error@+1 {{graph.relu terminates block in single-block region but is not a terminator}}
+  %y = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+}
