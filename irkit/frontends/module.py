@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.dialects.arith import ConstantOp
@@ -26,43 +25,10 @@ from xdsl.rewriter import InsertPoint
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, int_array, tensor_type
+from irkit.frontends.info import ModelInfo
 from irkit.weights import Array, WeightStore
 
 MODEL_ATTRIBUTE = "irkit.model"
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """Facts about a model that its IR does not state.
-
-    `methods` maps a scikit-learn method ("predict", "predict_proba", "decision_function",
-    "transform") to the output it returns. `classes` are the labels that a "predict" output indexes.
-    `casts` names dtypes that the source library itself converts on entry ("float64" for a
-    scikit-learn forest, whose program takes float32); any other dtype is an error.
-    `allow_nan` and `allow_infinity`: whether the source library accepts them.
-    """
-
-    kind: Literal["classifier", "regressor", "transformer", "network"]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    methods: Mapping[str, str] = field(default_factory=dict[str, str])
-    classes: tuple[Any, ...] | None = None
-    casts: tuple[str, ...] = ()
-    allow_nan: bool = True
-    allow_infinity: bool = True
-    source: str = ""
-
-    def to_json(self) -> str:
-        """One line of JSON, stored in the module."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> ModelInfo:
-        """Inverse of `to_json`."""
-        fields = json.loads(text)
-        for name in ("inputs", "outputs", "classes", "casts"):
-            fields[name] = tuple(fields[name]) if fields[name] is not None else None
-        return ModelInfo(**fields)
 
 
 @dataclass
@@ -105,7 +71,7 @@ class GraphBuilder:
         for argument, name in zip(self._block.args, self.names, strict=True):
             argument.name_hint = name if name.isidentifier() else None
         self._builder = Builder(InsertPoint.at_end(self._block))
-        self._constants: dict[str, SSAValue] = {}
+        self._constants: dict[Attribute, SSAValue] = {}
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
@@ -115,9 +81,9 @@ class GraphBuilder:
     def constant(self, array: Array, hint: str = "w") -> SSAValue:
         """A weight; equal arrays share one op."""
         op: ConstantOp = constant(array, self.weights, hint)
-        known = self._constants.get(str(op.value))
+        known = self._constants.get(op.value)
         if known is None:
-            known = self._constants[str(op.value)] = self._builder.insert(op).result
+            known = self._constants[op.value] = self._builder.insert(op).result
         return known
 
     def ops(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:

@@ -1,0 +1,73 @@
+"""Constants keep every bit, in the text or in the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.parser import Parser
+
+from irkit.context import IrkitContext, resource_name
+from irkit.dialects.constants import SMALL, constant, constant_array
+from irkit.weights import WeightStore
+
+
+def round_trip(array):
+    """`array` through text and back, and whether it stands in the text."""
+    ctx = IrkitContext()
+    for dialect in (Arith, Builtin):
+        ctx.load_dialect(dialect)
+    weights = WeightStore()
+    op = constant(array, weights)
+    (again,) = Parser(ctx, str(op)).parse_module().ops
+    got = constant_array(again.results[0], weights)
+    assert got is not None
+    assert got.dtype == array.dtype
+    assert got.shape == array.shape
+    assert got.tobytes() == array.tobytes()
+    return resource_name(op) is None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1.1, -0.0, 1e-45, 3.4e38], np.float32),
+        np.array([[0.1, 1 / 3], [1e-310, -1e308]]),
+        np.array([[1, -(2**63)]]),
+        np.array([True, False]),
+        np.array([-3, 4], np.int8),
+        np.array(3.3),
+        np.full((2, 3), 0.5, np.float16),
+        np.zeros(SMALL, np.int32),
+    ],
+    ids=str,
+)
+def test_small_constants_stand_in_the_text(array):
+    assert round_trip(array)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(SMALL + 1, np.int32),
+        np.zeros((0, 3), np.float32),
+        np.array([np.nan]),
+        np.array([np.inf, -np.inf], np.float32),
+        np.array([16777216.0], np.float32),
+    ],
+    ids=str,
+)
+def test_other_constants_are_weights(array):
+    assert not round_trip(array)
+
+
+def test_one_constant_per_content():
+    from irkit.frontends.module import GraphBuilder
+
+    b = GraphBuilder([])
+    small, large = np.zeros(3), np.arange(99)
+    assert b.constant(small) is b.constant(small.copy())
+    assert b.constant(large) is b.constant(large.copy())
+    assert b.constant(small) is not b.constant(small.astype(np.float32))
+    assert b.constant(small) is not b.constant(-small)
