@@ -1,0 +1,162 @@
+"""The NumPy meaning of the arith and math ops in bodies: a table from op class to a function.
+
+Each works on whole arrays of operands. Results have the op's result type.
+"""
+
+from __future__ import annotations
+
+import math as libm
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Operation
+
+from irkit.dialects.types import numpy_dtype
+from irkit.errors import UnsupportedError
+from irkit.weights import Array
+
+Function = Callable[..., Any]
+
+
+def _divide_integers(lhs: Array, rhs: Array) -> Array:
+    # NumPy's // rounds down; arith.divsi truncates.
+    quotient = np.abs(lhs) // np.abs(rhs)
+    return np.where((lhs < 0) != (rhs < 0), -quotient, quotient)
+
+
+def _erf(x: Array) -> Array:
+    flat = [libm.erf(v) for v in np.ravel(x).tolist()]
+    return np.array(flat, dtype=np.float64).reshape(np.shape(x))
+
+
+def _identity(x: Array) -> Array:
+    return x
+
+
+_FUNCTIONS: dict[type[Operation], Function] = {
+    arith.AddfOp: np.add,
+    arith.AddiOp: np.add,
+    arith.AndIOp: np.bitwise_and,
+    arith.DivSIOp: _divide_integers,
+    arith.DivfOp: np.divide,
+    arith.ExtFOp: _identity,
+    arith.ExtSIOp: _identity,
+    arith.ExtUIOp: _identity,
+    arith.FPToSIOp: _identity,
+    arith.IndexCastOp: _identity,
+    arith.MaxSIOp: np.maximum,
+    arith.MaximumfOp: np.maximum,
+    arith.MinSIOp: np.minimum,
+    arith.MinimumfOp: np.minimum,
+    arith.MulfOp: np.multiply,
+    arith.MuliOp: np.multiply,
+    arith.NegfOp: np.negative,
+    arith.OrIOp: np.bitwise_or,
+    arith.SIToFPOp: _identity,
+    arith.SelectOp: np.where,
+    arith.SubfOp: np.subtract,
+    arith.SubiOp: np.subtract,
+    arith.TruncFOp: _identity,
+    arith.TruncIOp: _identity,
+    arith.UIToFPOp: _identity,
+    arith.XOrIOp: np.bitwise_xor,
+    math.AbsFOp: np.abs,
+    math.AbsIOp: np.abs,
+    math.CeilOp: np.ceil,
+    math.ErfOp: _erf,
+    math.ExpOp: np.exp,
+    math.FloorOp: np.floor,
+    math.LogOp: np.log,
+    math.PowFOp: np.power,
+    math.SqrtOp: np.sqrt,
+    math.TanhOp: np.tanh,
+}
+
+
+def _ordered(function: Function) -> Function:
+    return lambda x, y: function(x, y) & ~_unordered(x, y)
+
+
+def _unordered(x: Array, y: Array) -> Array:
+    return np.isnan(x) | np.isnan(y)
+
+
+def _or_unordered(function: Function) -> Function:
+    return lambda x, y: function(x, y) | _unordered(x, y)
+
+
+# By number: false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno, true.
+_FLOAT_PREDICATES: tuple[Function, ...] = (
+    lambda x, y: np.zeros(np.broadcast(x, y).shape, bool),
+    np.equal,
+    np.greater,
+    np.greater_equal,
+    np.less,
+    np.less_equal,
+    _ordered(np.not_equal),
+    lambda x, y: ~_unordered(x, y),
+    _or_unordered(np.equal),
+    _or_unordered(np.greater),
+    _or_unordered(np.greater_equal),
+    _or_unordered(np.less),
+    _or_unordered(np.less_equal),
+    np.not_equal,
+    _unordered,
+    lambda x, y: np.ones(np.broadcast(x, y).shape, bool),
+)
+
+
+def _unsigned(function: Function) -> Function:
+    def compare(x: Array, y: Array) -> Array:
+        if x.dtype.kind == "b":
+            return function(x, y)
+        kind = np.dtype(f"u{x.dtype.itemsize}")
+        return function(x.astype(kind), y.astype(kind))
+
+    return compare
+
+
+# By number: eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge.
+_INTEGER_PREDICATES: tuple[Function, ...] = (
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+    _unsigned(np.less),
+    _unsigned(np.less_equal),
+    _unsigned(np.greater),
+    _unsigned(np.greater_equal),
+)
+
+
+def scalar_constant(op: arith.ConstantOp) -> Array:
+    """The value of a constant that is no tensor, as an array without dimensions."""
+    value = op.value
+    if not isinstance(value, FloatAttr | IntegerAttr):
+        raise UnsupportedError(f"the tensor interpreter does not know the constant {value}")
+    number = cast("float | int", value.value.data)
+    return np.array(number).astype(numpy_dtype(op.result.type))
+
+
+def evaluate_scalar(op: Operation, operands: list[Array]) -> Array:
+    """The result of one arith or math op on arrays that broadcast together.
+
+    Raises UnsupportedError for an op that is not in the table.
+    """
+    if isinstance(op, arith.ConstantOp):
+        return scalar_constant(op)
+    if isinstance(op, arith.CmpfOp):
+        function: Function | None = _FLOAT_PREDICATES[op.predicate.value.data]
+    elif isinstance(op, arith.CmpiOp):
+        function = _INTEGER_PREDICATES[op.predicate.value.data]
+    else:
+        function = _FUNCTIONS.get(type(op))
+    if function is None:
+        raise UnsupportedError(f"the tensor interpreter does not know '{op.name}'")
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*operands)).astype(numpy_dtype(op.results[0].type), copy=False)

@@ -1,0 +1,368 @@
+"""Builds tensor-level ops: constants, destinations, reshapes and `linalg.generic`.
+
+A dimension of a loop nest is an integer; an operand is indexed by a tuple with one entry per
+dimension of the operand: a loop number, `ZERO` for a dimension of size 1, or an affine expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    UnknownLoc,
+    i64,
+)
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.rewriter import InsertPoint
+
+from irkit.context import resource_name
+from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.types import DYNAMIC, Tensor, is_float, numpy_dtype, tensor_type
+from irkit.dialects.types import tensor as make_type
+from irkit.errors import UnsupportedError
+from irkit.lower.graph_to_tensor.reassociation import Groups, reassociate
+from irkit.weights import Array, WeightStore
+
+ZERO = AffineConstantExpr(0)
+Index = Sequence[int | AffineExpr]
+Body = Callable[["Scalars", Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+class Scalars:
+    """Appends scalar ops to the body of a `linalg.generic`."""
+
+    def __init__(self, block: Block) -> None:
+        self._builder = Builder(InsertPoint.at_end(block))
+
+    def __call__(self, op: Operation) -> SSAValue:
+        """Append `op`; returns its one result."""
+        return self._builder.insert(op).results[0]
+
+    def constant(self, value: float, element: Attribute) -> SSAValue:
+        """A scalar constant of type `element`."""
+        return self(scalar_constant(value, element))
+
+
+def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
+    """`arith.constant value : element`."""
+    if is_float(element):
+        return arith.ConstantOp(FloatAttr(float(value), element))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert isinstance(element, IntegerType | IndexType)
+    return arith.ConstantOp(IntegerAttr(int(value), element))
+
+
+def affine_map(loops: int, index: Index) -> AffineMap:
+    """The map from `loops` loop dimensions to an operand's index."""
+    return AffineMap(loops, 0, tuple(AffineDimExpr(i) if isinstance(i, int) else i for i in index))
+
+
+def broadcast_index(t: Tensor, shape: Sequence[int], first: int = 0) -> list[int | AffineExpr]:
+    """How a loop nest over `shape`, whose first loop is number `first`, reads an operand of type `t`
+    that broadcasts to it by NumPy's rules."""
+    skip = len(shape) - t.get_num_dims()
+    return [
+        ZERO if size == 1 and shape[skip + d] != 1 else first + skip + d
+        for d, size in enumerate(t.get_shape())
+    ]
+
+
+class TensorBuilder:
+    """Inserts ops before one op of a function's only block, in program order."""
+
+    def __init__(self, block: Block, weights: WeightStore) -> None:
+        self.weights = weights
+        self.location: Attribute = UnknownLoc()
+        self._builder = Builder(InsertPoint.at_start(block))
+        self._constants: dict[str, SSAValue] = {}
+        self._packed: dict[tuple[object, object], SSAValue] = {}
+        self._indices: dict[int, SSAValue] = {}
+        self._sizes: dict[tuple[SSAValue, int], SSAValue] = {}
+
+    def move_before(self, op: Operation) -> None:
+        """Insert what follows before `op`, with its location."""
+        self._builder.insertion_point = InsertPoint.before(op)
+        self.location = op.location
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Insert `op`; returns its first result."""
+        for inner in op.walk():
+            inner.location = self.location  # pyright: ignore[reportAttributeAccessIssue]
+        return self._builder.insert(op).results[0]
+
+    # Constants
+
+    def array(self, value: SSAValue) -> Array | None:
+        """The array of a constant tensor, else None."""
+        return constant_array(value, self.weights)
+
+    def constant(self, array: Array, hint: str = "w") -> SSAValue:
+        """A weight; equal arrays under one hint share one op."""
+        op = constant(array, self.weights, hint)
+        name = str(op.value)
+        if name not in self._constants:
+            self._constants[name] = self.insert(op)
+        return self._constants[name]
+
+    def packed(
+        self, value: SSAValue, key: object, pack: Callable[[Array], Array]
+    ) -> SSAValue | None:
+        """The constant `pack(array of value)`, made once per `key`; None if `value` is no constant."""
+        name = resource_name(value) or value
+        if (name, key) not in self._packed:
+            array = self.array(value)
+            if array is None:
+                return None
+            self._packed[name, key] = self.constant(pack(array), self.hint(value))
+        return self._packed[name, key]
+
+    def hint(self, value: SSAValue) -> str:
+        """What the name of a constant's array starts with."""
+        name = resource_name(value)
+        return "w" if name is None else name.rpartition("_")[0] or name
+
+    # Destinations
+
+    def index(self, value: int) -> SSAValue:
+        """`arith.constant value : index`."""
+        if value not in self._indices:
+            self._indices[value] = self.insert(scalar_constant(value, IndexType()))
+        return self._indices[value]
+
+    def batch(self, values: Sequence[SSAValue]) -> SSAValue:
+        """The size of the dynamic dimension that one of `values` has."""
+        for value in values:
+            shape = tensor_type(value).get_shape()
+            if DYNAMIC in shape:
+                key = (value, shape.index(DYNAMIC))
+                if key not in self._sizes:
+                    self._sizes[key] = self.insert(tensor.DimOp(value, self.index(key[1])))
+                return self._sizes[key]
+        raise UnsupportedError("a dynamic dimension that no operand has")
+
+    def sizes(self, shape: Sequence[int], values: Sequence[SSAValue]) -> list[SSAValue]:
+        """One `tensor.dim` per dynamic dimension of `shape`, taken from `values`."""
+        return [self.batch(values) for s in shape if s == DYNAMIC]
+
+    def empty(
+        self, shape: Sequence[int], element: Attribute, values: Sequence[SSAValue]
+    ) -> SSAValue:
+        """`tensor.empty`; a dynamic dimension is sized as in `values`."""
+        return self.insert(tensor.EmptyOp(self.sizes(shape, values), make_type(element, shape)))
+
+    def fill(
+        self,
+        value: float,
+        shape: Sequence[int],
+        element: Attribute,
+        values: Sequence[SSAValue],
+    ) -> SSAValue:
+        """A tensor of one value, by `linalg.fill`."""
+        scalar = self.insert(scalar_constant(value, element))
+        empty = self.empty(shape, element, values)
+        return self.insert(linalg.FillOp([scalar], [empty]))
+
+    # Loop nests
+
+    def generic(
+        self,
+        inputs: Sequence[tuple[SSAValue, Index]],
+        outputs: Sequence[tuple[SSAValue, Index]],
+        parallel: int,
+        reduction: int,
+        body: Body,
+    ) -> list[SSAValue]:
+        """A `linalg.generic` with `parallel` parallel loops, then `reduction` reduction loops.
+
+        `body` gets one scalar per input and output and returns one per output.
+        """
+        operands = [*inputs, *outputs]
+        elements = [tensor_type(v).element_type for v, _ in operands]
+        block = Block(arg_types=elements)
+        scalars = Scalars(block)
+        block.add_op(linalg.YieldOp(*body(scalars, block.args)))
+        loops = parallel + reduction
+        iterators = [IteratorTypeAttr.parallel()] * parallel
+        iterators += [IteratorTypeAttr.reduction()] * reduction
+        op = linalg.GenericOp(
+            [v for v, _ in inputs],
+            [v for v, _ in outputs],
+            Region(block),
+            [AffineMapAttr(affine_map(loops, index)) for _, index in operands],
+            iterators,
+            [v.type for v, _ in outputs],
+        )
+        self.insert(op)
+        return list(op.results)
+
+    def map(
+        self,
+        shape: Sequence[int],
+        elements: Sequence[Attribute],
+        inputs: Sequence[tuple[SSAValue, Index]],
+        body: Body,
+        like: Sequence[SSAValue] = (),
+    ) -> list[SSAValue]:
+        """An elementwise `linalg.generic` over `shape`, with one fresh result per element type.
+
+        Inputs of one constant element become constants in the body. A dynamic dimension is sized as
+        in `like`, or else as in the inputs. `body` gets one scalar per input.
+        """
+        values = [*like, *(v for v, _ in inputs)]
+        scalars = [self._single(v) for v, _ in inputs]
+        kept = [pair for pair, s in zip(inputs, scalars, strict=True) if s is None]
+        every = list(range(len(shape)))
+        outputs = [(self.empty(shape, e, values), every) for e in elements]
+
+        def whole(s: Scalars, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            rest = iter(arguments)
+            return body(
+                s,
+                [
+                    next(rest) if n is None else s.constant(n, tensor_type(v).element_type)
+                    for n, (v, _) in zip(scalars, inputs, strict=True)
+                ],
+            )
+
+        return self.generic(kept, outputs, len(shape), 0, whole)
+
+    def _single(self, value: SSAValue) -> float | None:
+        array = self.array(value)
+        if array is None or array.size != 1:
+            return None
+        return array.reshape(()).item()
+
+    def elementwise(
+        self,
+        shape: Sequence[int],
+        element: Attribute,
+        inputs: Sequence[SSAValue],
+        body: Callable[[Scalars, Sequence[SSAValue]], SSAValue],
+    ) -> SSAValue:
+        """An elementwise generic of inputs that broadcast to `shape`; `body(scalars, inputs)`."""
+        pairs = [(v, broadcast_index(tensor_type(v), shape)) for v in inputs]
+        return self.map(shape, [element], pairs, lambda s, args: [body(s, args)])[0]
+
+    def broadcast(
+        self, value: SSAValue, index: Index, shape: Sequence[int], like: Sequence[SSAValue]
+    ) -> SSAValue:
+        """A copy of `value` over the loops `shape`, read at `index`."""
+        element = tensor_type(value).element_type
+        return self.map(shape, [element], [(value, index)], lambda _, args: args, [*like, value])[0]
+
+    def contract(
+        self,
+        a: tuple[SSAValue, Index],
+        b: tuple[SSAValue, Index],
+        init: tuple[SSAValue, Index],
+        reduction: int,
+    ) -> SSAValue:
+        """`init` plus the sum of a * b over the last `reduction` loops."""
+        element = tensor_type(init[0]).element_type
+
+        def body(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            x, y, acc = args
+            if is_float(element):
+                return [s(arith.AddfOp(acc, s(arith.MulfOp(x, y))))]
+            return [s(arith.AddiOp(acc, s(arith.MuliOp(x, y))))]
+
+        return self.generic([a, b], [init], len(init[1]), reduction, body)[0]
+
+    # Shapes
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements under another shape: collapse, expand, both, or neither.
+
+        The constant that is reshaped is a constant again.
+        """
+        have = tensor_type(value).get_shape()
+        if tuple(have) == tuple(shape):
+            return value
+        known = self.packed(value, ("reshape", *shape), lambda array: array.reshape(shape))
+        if known is not None:
+            return known
+        groups = reassociate(have, shape)
+        sources, targets = [h for h, _ in groups], [w for _, w in groups]
+        middle = [DYNAMIC if have[h[0]] == DYNAMIC else prod(have[d] for d in h) for h in sources]
+        if len(middle) != len(have):
+            value = self._collapse(value, middle, sources)
+        if len(middle) != len(shape):
+            value = self._expand(value, shape, targets)
+        return value
+
+    def _collapse(self, value: SSAValue, shape: Sequence[int], groups: Groups) -> SSAValue:
+        result = make_type(tensor_type(value).element_type, shape)
+        return self.insert(
+            tensor.CollapseShapeOp.create(
+                operands=[value],
+                result_types=[result],
+                properties={"reassociation": _reassociation(groups)},
+            )
+        )
+
+    def _expand(self, value: SSAValue, shape: Sequence[int], groups: Groups) -> SSAValue:
+        result = make_type(tensor_type(value).element_type, shape)
+        sizes = self.sizes(shape, [value])
+        return self.insert(
+            tensor.ExpandShapeOp(value, sizes, _reassociation(groups), list(shape), result)
+        )
+
+    def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """Dimension `d` of the result is dimension `permutation[d]` of `value`.
+
+        The constant that is transposed is a constant again.
+        """
+        if list(permutation) == list(range(len(permutation))):
+            return value
+        known = self.packed(
+            value, ("transpose", *permutation), lambda array: array.transpose(permutation)
+        )
+        if known is not None:
+            return known
+        shape = tensor_type(value).get_shape()
+        index = [list(permutation).index(d) for d in range(len(shape))]
+        return self.broadcast(value, index, [shape[p] for p in permutation], [value])
+
+    def pad(
+        self, value: SSAValue, low: Sequence[int], high: Sequence[int], fill: float
+    ) -> SSAValue:
+        """`value` with `low` elements before and `high` after it in each dimension, all `fill`."""
+        if not any(low) and not any(high):
+            return value
+        t = tensor_type(value)
+        shape = [
+            s if s == DYNAMIC else s + a + b
+            for s, a, b in zip(t.get_shape(), low, high, strict=True)
+        ]
+        block = Block(arg_types=[IndexType()] * len(shape))
+        block.add_op(scalar_constant(fill, t.element_type))
+        assert block.last_op is not None
+        block.add_op(tensor.YieldOp(block.last_op.results[0]))
+        result = make_type(t.element_type, shape)
+        return self.insert(tensor.PadOp(value, [], [], Region(block), low, high, result))
+
+
+def _reassociation(groups: Groups) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
+
+
+def lowest(element: Attribute) -> float:
+    """The neutral element of max: -inf, or the least integer."""
+    return -np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).min)
+
+
+def highest(element: Attribute) -> float:
+    """The neutral element of min: inf, or the greatest integer."""
+    return np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).max)

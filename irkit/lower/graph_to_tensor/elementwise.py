@@ -1,0 +1,199 @@
+"""Elementwise ops: one `linalg.generic` each, of the arith and math ops that say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import is_float, numpy_dtype, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+
+Binary = Callable[[SSAValue, SSAValue], Operation]
+Rule = Callable[[TensorBuilder, GraphOp], list[SSAValue]]
+Expression = Callable[[Scalars, Sequence[SSAValue]], SSAValue]
+
+
+def _rule(expression: Callable[[GraphOp], Expression]) -> Rule:
+    """The rule of an op whose operands broadcast; `expression(op)` is the body's meaning."""
+
+    def rule(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+        t = tensor_type(op.results[0])
+        return [b.elementwise(t.get_shape(), t.element_type, op.operands, expression(op))]
+
+    return rule
+
+
+def _element(op: GraphOp) -> Attribute:
+    return tensor_type(op.operands[-1]).element_type
+
+
+def _refuse(op: GraphOp, element: Attribute) -> UnsupportedError:
+    return UnsupportedError(f"'{op.name}' on elements of {element} has no tensor-level form")
+
+
+# Arithmetic
+
+_FLOAT: dict[type[GraphOp], Binary] = {
+    graph.AddOp: arith.AddfOp,
+    graph.SubOp: arith.SubfOp,
+    graph.MulOp: arith.MulfOp,
+    graph.DivOp: arith.DivfOp,
+    graph.MaxOp: arith.MaximumfOp,
+    graph.MinOp: arith.MinimumfOp,
+    graph.PowOp: math.PowFOp,
+}
+_INTEGER: dict[type[GraphOp], Binary] = {
+    graph.AddOp: arith.AddiOp,
+    graph.SubOp: arith.SubiOp,
+    graph.MulOp: arith.MuliOp,
+    graph.DivOp: arith.DivSIOp,
+    graph.MaxOp: arith.MaxSIOp,
+    graph.MinOp: arith.MinSIOp,
+}
+_BOOLEAN: dict[type[GraphOp], Binary] = {
+    graph.AddOp: arith.OrIOp,
+    graph.MulOp: arith.AndIOp,
+    graph.MaxOp: arith.OrIOp,
+    graph.MinOp: arith.AndIOp,
+    graph.AndOp: arith.AndIOp,
+    graph.OrOp: arith.OrIOp,
+}
+
+
+def _binary(op: GraphOp) -> Expression:
+    element = _element(op)
+    table = _FLOAT if is_float(element) else _BOOLEAN if element == i1 else _INTEGER
+    made = table.get(type(op))
+    if made is None:
+        raise _refuse(op, element)
+    return lambda s, v: s(made(v[0], v[1]))
+
+
+_UNARY: dict[type[GraphOp], Callable[[SSAValue], Operation]] = {
+    graph.ErfOp: math.ErfOp,
+    graph.ExpOp: math.ExpOp,
+    graph.FloorOp: math.FloorOp,
+    graph.LogOp: math.LogOp,
+    graph.SqrtOp: math.SqrtOp,
+    graph.TanhOp: math.TanhOp,
+    graph.IsNanOp: lambda x: arith.CmpfOp(x, x, "uno"),
+}
+
+
+def _unary(op: GraphOp) -> Expression:
+    made = _UNARY[type(op)]
+    return lambda s, v: s(made(v[0]))
+
+
+def _abs(op: GraphOp) -> Expression:
+    element = _element(op)
+    if element == i1:
+        raise _refuse(op, element)
+    made = math.AbsFOp if is_float(element) else math.AbsIOp
+    return lambda s, v: s(made(v[0]))
+
+
+def _neg(op: GraphOp) -> Expression:
+    element = _element(op)
+    if element == i1:
+        raise _refuse(op, element)
+    if is_float(element):
+        return lambda s, v: s(arith.NegfOp(v[0]))
+    return lambda s, v: s(arith.SubiOp(s.constant(0, element), v[0]))
+
+
+def _relu(op: GraphOp) -> Expression:
+    element = _element(op)
+    return lambda s, v: s(arith.MaximumfOp(v[0], s.constant(0.0, element)))
+
+
+def _clip(op: GraphOp) -> Expression:
+    assert isinstance(op, graph.ClipOp)
+    element, low, high = _element(op), op.min.value.data, op.max.value.data
+
+    def clip(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
+        raised = s(arith.MaximumfOp(v[0], s.constant(low, element)))
+        return s(arith.MinimumfOp(raised, s.constant(high, element)))
+
+    return clip
+
+
+def sigmoid(s: Scalars, x: SSAValue) -> SSAValue:
+    """1 / (1 + exp(-x))"""
+    one = s.constant(1.0, x.type)
+    return s(arith.DivfOp(one, s(arith.AddfOp(one, s(math.ExpOp(s(arith.NegfOp(x))))))))
+
+
+# Comparison and choice
+
+_FLOAT_PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_SIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_BOOLEAN_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+
+
+def _compare(op: GraphOp) -> Expression:
+    assert isinstance(op, graph.CompareOp)
+    element, name = _element(op), op.predicate.data
+    if is_float(element):
+        return lambda s, v: s(arith.CmpfOp(v[0], v[1], _FLOAT_PREDICATES[name]))
+    # A signed i1 would be -1 or 0.
+    table = _BOOLEAN_PREDICATES if element == i1 else _SIGNED_PREDICATES
+    return lambda s, v: s(arith.CmpiOp(v[0], v[1], table[name]))
+
+
+def _where(op: GraphOp) -> Expression:
+    return lambda s, v: s(arith.SelectOp(*v))
+
+
+# Conversion
+
+
+def _bits(element: Attribute) -> int:
+    return 1 if element == i1 else numpy_dtype(element).itemsize * 8
+
+
+def convert(s: Scalars, x: SSAValue, to: Attribute) -> SSAValue:
+    """`x` as type `to`, as NumPy converts it."""
+    have = x.type
+    if have == to:
+        return x
+    if to == i1:
+        zero = s.constant(0, have)
+        return s(arith.CmpfOp(x, zero, "une") if is_float(have) else arith.CmpiOp(x, zero, "ne"))
+    if is_float(have):
+        if not is_float(to):
+            return s(arith.FPToSIOp(x, to))  # pyright: ignore[reportArgumentType]
+        return s((arith.ExtFOp if _bits(to) > _bits(have) else arith.TruncFOp)(x, to))  # pyright: ignore[reportArgumentType]
+    if is_float(to):
+        return s((arith.UIToFPOp if have == i1 else arith.SIToFPOp)(x, to))  # pyright: ignore[reportArgumentType]
+    if have == i1:
+        return s(arith.ExtUIOp(x, to))  # pyright: ignore[reportArgumentType]
+    return s((arith.ExtSIOp if _bits(to) > _bits(have) else arith.TruncIOp)(x, to))  # pyright: ignore[reportArgumentType]
+
+
+def _cast(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.CastOp)
+    if tensor_type(op.x).element_type == op.to:
+        return [op.x]
+    shape = tensor_type(op.x).get_shape()
+    return [b.elementwise(shape, op.to, [op.x], lambda s, v: convert(s, v[0], op.to))]
+
+
+RULES: dict[type[GraphOp], Rule] = {
+    **{op: _rule(_binary) for op in (*_FLOAT, graph.AndOp, graph.OrOp)},
+    **{op: _rule(_unary) for op in _UNARY},
+    graph.AbsOp: _rule(_abs),
+    graph.CastOp: _cast,
+    graph.ClipOp: _rule(_clip),
+    graph.CompareOp: _rule(_compare),
+    graph.NegOp: _rule(_neg),
+    graph.ReluOp: _rule(_relu),
+    graph.SigmoidOp: _rule(lambda _: lambda s, v: sigmoid(s, v[0])),
+    graph.WhereOp: _rule(_where),
+}

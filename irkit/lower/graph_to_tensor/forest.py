@@ -1,0 +1,89 @@
+"""Tree ensembles: padded to perfect trees where that is small, else walked by child pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph, te
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import tensor_type
+from irkit.errors import UnsupportedError
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
+from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.weights import Array
+
+MAX_PERFECT_DEPTH = 10
+MAX_PERFECT_LEAVES = 4 << 20
+"""Of all trees together."""
+
+
+def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.ForestOp)
+    if op.strategy.data not in ("auto", "walk"):
+        raise UnsupportedError(
+            f"'{op.name}' with strategy = {op.strategy.data}: run the pass that carries it out first"
+        )
+    # A tree that is one leaf is walked too: the leaf goes to itself.
+    depth = max(op.depth.value.data, 1)
+    trees = tensor_type(op.root).get_shape()[0]
+    arrays = [b.array(v) for v in op.operands[1:8]]
+    known = [a for a in arrays if a is not None]
+    small = depth <= MAX_PERFECT_DEPTH and trees << depth <= MAX_PERFECT_LEAVES
+    if len(known) == len(arrays) and small:
+        return [_perfect(b, op, known, depth)]
+    properties = dict(op.properties) | {"depth": IntegerAttr(depth, i64)}
+    operands = list(op.operands)
+    operands[1] = _clean_features(b, op)
+    return [b.insert(te.ForestOp.make(operands, properties))]
+
+
+def _clean_features(b: TensorBuilder, op: graph.ForestOp) -> SSAValue:
+    """Feature numbers, 0 at leaves, which may carry any: a walk reads x there."""
+    feature, left, right = (b.array(v) for v in (op.feature, op.left, op.right))
+    if feature is None or left is None or right is None:
+        return op.feature
+    clean = np.where(left == right, 0, feature).astype(feature.dtype)
+    return op.feature if (clean == feature).all() else b.constant(clean, b.hint(op.feature))
+
+
+def _perfect(b: TensorBuilder, op: graph.ForestOp, arrays: Sequence[Array], depth: int) -> SSAValue:
+    packed = perfect_trees(*arrays, depth=depth)
+    names = (op.feature, op.threshold, op.nan_left, op.value)
+    constants = [b.constant(a, b.hint(v)) for a, v in zip(packed, names, strict=True)]
+    properties = {"comparison": op.comparison, "depth": IntegerAttr(depth, i64)}
+    return b.insert(te.PerfectForestOp.make([op.x, *constants, op.output, op.base], properties))
+
+
+def perfect_trees(
+    feature: Array, threshold: Array, left: Array, right: Array, nan_left: Array, value: Array,
+    root: Array, depth: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """The arrays of `te.perfect_forest` (feature, threshold, nan_left, value) of `graph.forest`'s.
+
+    Below a leaf that is reached early, all inner nodes compare feature 0 with 0, and all leaves
+    have its value.
+    """
+    leaf = left == right
+    columns: list[tuple[Array, Array, Array]] = []
+    node = root.reshape(-1, 1)
+    for _ in range(depth):
+        inner = ~leaf[node]
+        columns.append(
+            (
+                np.where(inner, feature[node], 0).astype(feature.dtype),
+                np.where(inner, threshold[node], 0).astype(threshold.dtype),
+                inner & nan_left[node],
+            )
+        )
+        node = np.stack([left[node], right[node]], axis=-1).reshape(len(root), -1)
+    features, thresholds, nans = (
+        np.concatenate([level[part] for level in columns], axis=1) for part in range(3)
+    )
+    return features, thresholds, nans, value[node]
+
+
+RULES: dict[type[GraphOp], Rule] = {graph.ForestOp: _forest}

@@ -1,0 +1,68 @@
+"""Ops that move elements: upstream `tensor` ops where there are some."""
+
+from __future__ import annotations
+
+from xdsl.dialects import tensor
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph, te
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.lower.graph_to_tensor.builder import TensorBuilder, broadcast_index
+from irkit.lower.graph_to_tensor.elementwise import Rule
+
+
+def _concat(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.ConcatOp)
+    axis = op.axis.value.data
+    if DYNAMIC in [tensor_type(v).get_shape()[axis] for v in op.inputs]:
+        raise UnsupportedError(f"'{op.name}' along a dynamic dimension")
+    return [b.insert(tensor.ConcatOp(list(op.inputs), axis, tensor_type(op.y)))]
+
+
+def _expand(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.ExpandOp)
+    shape = tensor_type(op.y).get_shape()
+    return [b.broadcast(op.x, broadcast_index(tensor_type(op.x), shape), shape, [op.x])]
+
+
+def _gather(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    return [b.insert(te.GatherOp.make(op.operands, op.properties))]
+
+
+def _gather_elements(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    return [b.insert(te.GatherElementsOp.make(op.operands, op.properties))]
+
+
+def _reshape(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.ReshapeOp)
+    return [b.reshape(op.x, tensor_type(op.y).get_shape())]
+
+
+def _slice(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.SliceOp)
+    sizes = [b.batch([op.x]) if s == DYNAMIC else s for s in ints(op.sizes)]
+    return [
+        b.insert(
+            tensor.ExtractSliceOp(
+                op.x, ints(op.offsets), sizes, ints(op.strides), tensor_type(op.y)
+            )
+        )
+    ]
+
+
+def _transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.TransposeOp)
+    return [b.transpose(op.x, ints(op.permutation))]
+
+
+RULES: dict[type[GraphOp], Rule] = {
+    graph.ConcatOp: _concat,
+    graph.ExpandOp: _expand,
+    graph.GatherElementsOp: _gather_elements,
+    graph.GatherOp: _gather,
+    graph.ReshapeOp: _reshape,
+    graph.SliceOp: _slice,
+    graph.TransposeOp: _transpose,
+}
