@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, int_array, tensor_type
-from irkit.frontends.info import ModelInfo
+from irkit.model_info import ModelInfo
 from irkit.weights import Array, WeightStore
 
 MODEL_ATTRIBUTE = "irkit.model"

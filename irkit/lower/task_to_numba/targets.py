@@ -52,10 +52,10 @@ class CpuPrinter:
 import math
 
 import numpy as np
-from numba import float16, float32, float64, int8, int32, int64, njit, types, uint8
+from numba import float32, float64, int8, int32, int64, njit, types, uint8
 
 from irkit.runtime.intrinsics.cpu import (
-    add_release, float16p, float32p, float64p, floor, int8p, int32p, int64p, stack_float32,
+    add_release, float32p, float64p, floor, int8p, int32p, int64p, stack_float32,
     stack_float64, stack_int32, stack_int64, uint8p, wait_for,
 )
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''

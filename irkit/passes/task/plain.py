@@ -296,7 +296,8 @@ def _read_buffer(op: BufferOp | ViewOp, index: dict[SSAValue, int], schedule: Sc
         return as_buffer(name, schedule.buffers[parent].space, t, parent, op.offset.value.data)
     planned = op.space.data in ("arena", "rows") and op.offset is not None
     space: Space = op.space.data  # pyright: ignore[reportAssignmentType]
-    return as_buffer(name, space, t, offset=op.offset.value.data if planned and op.offset else None)
+    at = op.offset.value.data if planned and op.offset is not None else None
+    return as_buffer(name, space, t, offset=at)
 
 
 def _read_append(

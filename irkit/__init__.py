@@ -1,0 +1,64 @@
+"""irkit: trained models in, proved static schedules out.
+
+import irkit
+program = irkit.compile(model)
+program(x)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irkit.driver.compile import compile_model as compile
+    from irkit.errors import (
+        ArtifactError,
+        DeviceError,
+        InvalidInputError,
+        InvalidModelError,
+        IrkitError,
+        ScheduleError,
+        UnsupportedError,
+    )
+    from irkit.runtime.program import CompiledProgram, load
+
+__version__ = "0.1.0"
+
+# Resolved on first use, so that `import irkit` and the tools start fast.
+_LAZY = {
+    "compile": ("irkit.driver.compile", "compile_model"),
+    "load": ("irkit.runtime.program", "load"),
+    "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
+    "ArtifactError": ("irkit.errors", "ArtifactError"),
+    "DeviceError": ("irkit.errors", "DeviceError"),
+    "InvalidInputError": ("irkit.errors", "InvalidInputError"),
+    "InvalidModelError": ("irkit.errors", "InvalidModelError"),
+    "IrkitError": ("irkit.errors", "IrkitError"),
+    "ScheduleError": ("irkit.errors", "ScheduleError"),
+    "UnsupportedError": ("irkit.errors", "UnsupportedError"),
+}
+
+__all__ = [
+    "ArtifactError",
+    "CompiledProgram",
+    "DeviceError",
+    "InvalidInputError",
+    "InvalidModelError",
+    "IrkitError",
+    "ScheduleError",
+    "UnsupportedError",
+    "__version__",
+    "compile",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'irkit' has no attribute '{name}'")
+    import importlib
+
+    module, attribute = _LAZY[name]
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value

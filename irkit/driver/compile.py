@@ -1,0 +1,236 @@
+"""`irkit.compile`: from a model to a program that runs."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from irkit.context import IrkitContext
+from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
+from irkit.driver.checking import check_module
+from irkit.driver.diagnostics import UserError
+from irkit.driver.loading import make_context
+from irkit.driver.parsing import parse_module
+from irkit.driver.pipelines import STANDARD, build_pipeline
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.errors import DeviceError, InvalidModelError
+from irkit.model_info import ModelInfo
+from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
+from irkit.runtime.program import CompiledProgram, Variant
+from irkit.weights import WeightStore
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+TARGETS = ("auto", "cpu", "cuda")
+DEVICES = {"cpu": "cpu", "cuda": "h200"}
+
+
+def compile_model(
+    model: Any,
+    target: str = "auto",
+    *,
+    mode: str = "auto",
+    dtype: str | None = None,
+    cache: bool = True,
+) -> CompiledProgram:
+    """Compile a trained model into a program with a proved static schedule.
+
+    `model`: a fitted scikit-learn, LightGBM or XGBoost estimator or Pipeline, an `onnx.ModelProto`, a
+    path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
+    "auto" (a GPU if there is one). `mode`: "auto" measures; "per-op", "per-wave", "persistent" (and
+    "serial" on a CPU) fix it. `dtype`: "float32" or "float64" if only arrays of that dtype will come.
+    `cache`: look for, and keep, the result on disk.
+
+    Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
+    """
+    chosen = resolve_target(target)
+    build = _builder(model, chosen, mode, cache)
+    names = [dtype] if dtype is not None else _dtypes(model)
+    first = build(names[0])
+    if len(names) > 1 and _same_for_all(first):
+        names = names[:1]
+    pending = {n: (lambda n=n: build(n)) for n in names[1:]}
+    return CompiledProgram({names[0]: first}, pending)
+
+
+def resolve_target(target: str) -> str:
+    """ "cpu" or "cuda". Raises DeviceError for a target that is unknown or absent."""
+    if target not in TARGETS:
+        raise DeviceError(f"target '{target}': expected {', '.join(TARGETS)}")
+    if target == "cpu":
+        return "cpu"
+    from irkit.runtime.cuda import availability
+
+    reason = availability.why_not()
+    if reason is None:
+        return "cuda"
+    if target == "cuda":
+        raise DeviceError(f"target 'cuda': {reason}")
+    return "cpu"
+
+
+def _dtypes(model: Any) -> list[str]:
+    """Which input dtypes a model can be compiled for."""
+    if isinstance(model, ModuleOp | str | Path) or type(model).__name__ == "ModelProto":
+        return ["float32"]
+    return ["float64", "float32"]
+
+
+def _same_for_all(variant: Variant) -> bool:
+    """Whether the model itself casts every other dtype, so that one variant serves all."""
+    return bool(variant.info.casts) or variant.inputs[0].dtype not in ("float32", "float64")
+
+
+def _builder(model: Any, target: str, mode: str, cache: bool) -> Callable[[str], Variant]:
+    def build(dtype: str) -> Variant:
+        return Variant(build_artifact(read_model(model, dtype), target, cache), mode)
+
+    return build
+
+
+def read_model(model: Any, dtype: str) -> ImportedModel:
+    """The graph-level module of any model that `compile_model` takes."""
+    from irkit.frontends import import_model
+    from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
+
+    weights = WeightStore()
+    if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
+        model, weights = _read_mlir(str(model))
+    if not isinstance(model, ModuleOp):
+        return import_model(model, dtype)
+    facts = model.attributes.get(MODEL_ATTRIBUTE)
+    info = ModelInfo.from_json(facts.data) if isinstance(facts, StringAttr) else _plain_info(model)
+    return ImportedModel(model, weights, info)
+
+
+def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
+    try:
+        ctx = make_context(path)
+        module = parse_module(ctx, Path(path).read_text(encoding="utf-8"), path)
+        check_module(module)
+    except UserError as error:
+        raise InvalidModelError(str(error)) from None
+    except OSError as error:
+        raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidModelError(f"'{path}' is no text file") from None
+    return module, ctx.weights
+
+
+def _plain_info(module: ModuleOp) -> ModelInfo:
+    """Facts about a module that no front end made."""
+    from xdsl.dialects.func import FuncOp
+
+    main = next(
+        (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"), None
+    )
+    if main is None:
+        raise InvalidModelError("the module has no func.func @main")
+    inputs = tuple(f"input{i}" for i in range(len(main.function_type.inputs)))
+    outputs = tuple(f"output{i}" for i in range(len(main.function_type.outputs)))
+    return ModelInfo("network", inputs, outputs, source="mlir")
+
+
+def build_artifact(imported: ImportedModel, target: str, cache: bool = True) -> Artifact:
+    """Run the standard pipeline and emit; from the disk cache if the same model was compiled before."""
+    from irkit.schedule.devices import device
+
+    text = str(imported.module)
+    key = _cache_key(text, imported.weights, repr(device(DEVICES[target])))
+    folder = cache_folder() if cache else None
+    path = folder / "programs" / f"{key}.irkit" if folder is not None else None
+    if path is not None and path.exists():
+        return Artifact.load(path)
+    artifact = _compile(imported, target)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        artifact.save(path)
+    return artifact
+
+
+def _cache_key(text: str, weights: WeightStore, device: str) -> str:
+    # Weight names are digests of their content, and the text names them all.
+    h = hashlib.sha256(text.encode())
+    for name in sorted(weights):
+        h.update(name.encode())
+    h.update(device.encode())
+    h.update(_own_digest())
+    return h.hexdigest()[:32]
+
+
+@cache
+def _own_digest() -> bytes:
+    """Digest of irkit's own sources: another irkit compiles anew."""
+    h = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(root.rglob("*.py")):
+        h.update(path.relative_to(root).as_posix().encode())
+        h.update(path.read_bytes())
+    return h.digest()
+
+
+def _compile(imported: ImportedModel, target: str) -> Artifact:
+    from irkit.lower.task_to_numba.emit import emit_module
+
+    module, texts, seconds = imported.module, dict[str, str](), dict[str, float]()
+    ctx = IrkitContext(weights=imported.weights)
+    register_dialects(ctx)
+    for level in LEVELS:
+        start = time.perf_counter()
+        run_level(ctx, module, level, DEVICES[target])
+        seconds[level] = round(time.perf_counter() - start, 3)
+        texts[level] = str(module)
+    start = time.perf_counter()
+    source = emit_module(module, ctx.weights, "cuda" if target == "cuda" else "cpu")
+    seconds["emit"] = round(time.perf_counter() - start, 3)
+    names = {name for name in ctx.weights if f'"{name}"' in texts["schedule"]}
+    weights = {name: ctx.weights[name] for name in sorted(names)}
+    report = {"target": target, "seconds": seconds, **_figures(module)}
+    cubin = b""
+    if target == "cuda":
+        from irkit.runtime.cuda.build import build_cubin
+
+        start = time.perf_counter()
+        cubin = build_cubin(source)
+        seconds["cubin"] = round(time.perf_counter() - start, 3)
+    return Artifact(target, source, weights, imported.info.to_json(), texts, report, cubin)
+
+
+def run_level(ctx: IrkitContext, module: ModuleOp, level: str, device: str) -> None:
+    """Run the standard passes that bring `module` to `level`, verifying after the last."""
+    names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in STANDARD[level]]
+    for made in build_pipeline(",".join(names), all_passes()):
+        made.apply(ctx, module)
+    module.verify()
+
+
+def _figures(module: ModuleOp) -> dict[str, Any]:
+    roperators = {
+        op.sym_name.data: {
+            "rkernel": op.rkernel.data if op.rkernel is not None else "",
+            "rtasks": op.tasks,
+            "from": op.sources.data if op.sources is not None else "",
+        }
+        for op in module.ops
+        if isinstance(op, ROperatorOp)
+    }
+    program = next(op for op in module.ops if isinstance(op, ProgramOp))
+    appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
+    return {
+        "levels": list(LEVELS),
+        "roperators": roperators,
+        "appends": len(appends),
+        "waves": len({op.wave.value.data for op in appends}),
+        "waits": sum(len(op.waits) for op in appends),
+        "arena_bytes": program.arena_bytes.value.data if program.arena_bytes is not None else 0,
+        "row_bytes": program.row_bytes.value.data if program.row_bytes is not None else 0,
+        "arena_ratio": program.arena_ratio.value.data if program.arena_ratio is not None else 1.0,
+        "proved": program.verified.data if program.verified is not None else "",
+    }

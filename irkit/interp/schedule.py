@@ -1,0 +1,192 @@
+"""The NumPy meaning of a scheduled program: rTasks, one at a time, in a random legal interleaving.
+
+Memory is bytes, as on the device: an arena full of NaN, planned offsets, views. An rTask sees only
+the boxes it is known to read (zeros elsewhere) and writes only its own, so that a wait too few, a
+wrong offset or a box too small gives a wrong answer. The scheduler's data model is imported for the
+interleaving; nothing of its algorithms is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from irkit.dialects.regions import operand_boxes
+from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
+from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
+from irkit.errors import InvalidInputError, InvalidModelError
+from irkit.interp.interleave import interleave
+from irkit.interp.task import evaluate_body, roperators
+from irkit.schedule.model import Append, Launch, Schedule, VDevice
+from irkit.weights import Array, WeightStore
+
+Boxes = tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]
+
+
+def run_schedule(
+    module: ModuleOp, weights: WeightStore, inputs: Sequence[Array], seed: int = 0
+) -> list[Array]:
+    """The outputs of the module's `task.program` under one interleaving, picked by `seed`.
+
+    Raises ScheduleError if the program deadlocks, InvalidModelError if there is none.
+    """
+    program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
+    if program is None:
+        raise InvalidModelError("the module has no task.program")
+    memory = _Memory(program, weights, inputs)
+    machine = _Machine(module, program, memory, weights)
+    interleave(machine.schedule(), machine.run, np.random.default_rng(seed))
+    return memory.outputs()
+
+
+class _Memory:
+    """Bytes of every buffer."""
+
+    def __init__(self, program: ProgramOp, weights: WeightStore, inputs: Sequence[Array]) -> None:
+        self.rows = self._batch(program, inputs)
+        self.padded = -(-self.rows // 16) * 16
+        arena = program.arena_bytes.value.data if program.arena_bytes is not None else 0
+        per_row = program.row_bytes.value.data if program.row_bytes is not None else 0
+        self.spaces = {"arena": _poisoned(arena), "rows": _poisoned(per_row * self.padded)}
+        self.weights, self.inputs = weights, inputs
+        self.views: dict[SSAValue, NDArray[np.uint8]] = {}
+        self.results: dict[int, tuple[Tensor, NDArray[np.uint8]]] = {}
+        for op in program.body.block.ops:
+            if isinstance(op, BufferOp):
+                self.views[op.result] = self._buffer(op)
+            elif isinstance(op, ViewOp):
+                self.views[op.result] = self._view(op)
+
+    def _batch(self, program: ProgramOp, inputs: Sequence[Array]) -> int:
+        for op in program.body.block.ops:
+            if not isinstance(op, BufferOp) or op.space.data != "input" or op.offset is None:
+                continue
+            if tensor_type(op.result).get_shape()[:1] == (DYNAMIC,):
+                return len(inputs[op.offset.value.data])
+        return 1
+
+    def shape(self, t: Tensor) -> tuple[int, ...]:
+        """Shape for this run's batch."""
+        return tuple(self.rows if s == DYNAMIC else s for s in t.get_shape())
+
+    def size(self, t: Tensor) -> int:
+        """Bytes for this run's batch."""
+        return int(np.prod(self.shape(t), dtype=np.int64)) * numpy_dtype(t.element_type).itemsize
+
+    def _buffer(self, op: BufferOp) -> NDArray[np.uint8]:
+        t = tensor_type(op.result)
+        number = op.offset.value.data if op.offset is not None else 0
+        match op.space.data:
+            case "input":
+                array = np.ascontiguousarray(self.inputs[number], dtype=numpy_dtype(t.element_type))
+                if array.shape != self.shape(t):
+                    raise InvalidInputError(
+                        f"input {number}: expected {t}, got shape {array.shape}"
+                    )
+                return array.reshape(-1).view(np.uint8)
+            case "output":
+                data = _poisoned(self.size(t))
+                self.results[number] = (t, data)
+                return data
+            case "constant":
+                assert op.source is not None
+                return np.array(self.weights[op.source.data]).reshape(-1).view(np.uint8)
+            case space:
+                start = number * (self.padded if space == "rows" else 1)
+                return self.spaces[space][start : start + self.size(t)]
+
+    def _view(self, op: ViewOp) -> NDArray[np.uint8]:
+        batch = tensor_type(op.source).get_shape()[:1] == (DYNAMIC,)
+        start = op.offset.value.data * (self.padded if batch else 1)
+        return self.views[op.source][start : start + self.size(tensor_type(op.result))]
+
+    def array(self, value: SSAValue) -> Array:
+        """A buffer's bytes as an array that shares them."""
+        t = tensor_type(value)
+        return self.views[value].view(numpy_dtype(t.element_type)).reshape(self.shape(t))
+
+    def outputs(self) -> list[Array]:
+        """All outputs, in order."""
+        return [
+            data.view(numpy_dtype(t.element_type)).reshape(self.shape(t))
+            for _, (t, data) in sorted(self.results.items())
+        ]
+
+
+def _poisoned(nbytes: int) -> NDArray[np.uint8]:
+    """Bytes that are NaN as any float: reading what nobody wrote shows."""
+    return np.full(nbytes, 0xFF, dtype=np.uint8)
+
+
+class _Machine:
+    """Runs rTasks of the appends."""
+
+    def __init__(
+        self, module: ModuleOp, program: ProgramOp, memory: _Memory, weights: WeightStore
+    ) -> None:
+        self.memory, self.weights = memory, weights
+        self.symbols = roperators(module)
+        self.appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
+        self._boxes: dict[str, Boxes] = {}
+
+    def schedule(self) -> Schedule:
+        """The order and waits, without memory."""
+        tokens: dict[SSAValue, int] = {op.token: n for n, op in enumerate(self.appends)}
+        launches = [
+            Launch(f"a{n}", self._symbol(op), self._operator(op).tasks, (), ())
+            for n, op in enumerate(self.appends)
+        ]
+        appends = [
+            Append(
+                n,
+                op.range[0],
+                op.range[1] - op.range[0] + 1,
+                op.wave.value.data,
+                tuple(tokens[w] for w in op.waits),
+            )
+            for n, op in enumerate(self.appends)
+        ]
+        veus = max((op.range[1] + 1 for op in self.appends), default=1)
+        device = VDevice("interpreter", "test", veus, 1, 0, 1.0, 1.0, 0.0)
+        return Schedule(device, [], launches, appends)
+
+    def _symbol(self, op: AppendOp) -> str:
+        return op.callee.string_value()
+
+    def _operator(self, op: AppendOp) -> ROperatorOp:
+        return self.symbols[self._symbol(op)]
+
+    def run(self, number: int, task: int) -> None:
+        """One rTask."""
+        op = self.appends[number]
+        roperator = self._operator(op)
+        symbol = self._symbol(op)
+        if symbol not in self._boxes:
+            self._boxes[symbol] = operand_boxes(roperator)
+        read_boxes, write_boxes = self._boxes[symbol]
+        operands: list[Array] = []
+        for value, boxes in zip(op.reads, read_boxes, strict=True):
+            seen = np.zeros_like(self.memory.array(value))
+            where = self._slices(value, boxes[task], roperator)
+            seen[where] = self.memory.array(value)[where]
+            operands.append(seen)
+        results = evaluate_body(roperator, operands, self.weights)
+        for value, boxes, result in zip(op.writes, write_boxes, results, strict=True):
+            where = self._slices(value, boxes[task], roperator)
+            self.memory.array(value)[where] = result[where]
+
+    def _slices(
+        self, value: SSAValue, box: NDArray[np.int64], roperator: ROperatorOp
+    ) -> tuple[slice, ...]:
+        """A box as slices; the batch's shares become rows."""
+        slices: list[Any] = [slice(int(a), int(b)) for a, b in box]
+        if tensor_type(value).get_shape()[:1] == (DYNAMIC,):
+            shares, rows = roperator.tasks, self.memory.rows
+            low, high = (int(n) for n in box[0])
+            slices[0] = slice(rows * low // shares, rows * high // shares)
+        return tuple(slices)

@@ -1,0 +1,47 @@
+"""The NumPy meaning of the task level: a launch is its rOperator's body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from irkit.dialects.task import LaunchOp, ROperatorOp
+from irkit.errors import InvalidModelError
+from irkit.interp.tensor import evaluate_block, evaluate_op
+from irkit.weights import Array, WeightStore
+
+
+def roperators(module: ModuleOp) -> dict[str, ROperatorOp]:
+    """The module's rOperators by name."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
+
+
+def evaluate_body(op: ROperatorOp, operands: Sequence[Array], weights: WeightStore) -> list[Array]:
+    """What an rOperator's body yields for these operands."""
+    block = op.body.block
+    env: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
+    with np.errstate(all="ignore"):
+        return evaluate_block(block, env, weights)
+
+
+def run_task(module: ModuleOp, weights: WeightStore, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs of `@main`, a function of launches. Raises InvalidModelError if there is none."""
+    main = next((op for op in module.ops if isinstance(op, func.FuncOp)), None)
+    if main is None:
+        raise InvalidModelError("the module has no func.func of launches")
+    known = roperators(module)
+    env: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
+    for op in main.body.block.ops:
+        operands = [env[v] for v in op.operands]
+        if isinstance(op, func.ReturnOp):
+            return operands
+        if isinstance(op, LaunchOp):
+            values = evaluate_body(known[op.callee.string_value()], operands, weights)
+        else:
+            values = evaluate_op(op, operands, weights)
+        env.update(zip(op.results, values, strict=True))
+    raise InvalidModelError("@main does not return")

@@ -1,0 +1,305 @@
+"""The kernels around the rKernels of a CUDA module, as text.
+
+`persistent` walks a vEU's list of rTasks, waiting and signalling; `wave` walks the part of it that
+belongs to one wave; `op_K` runs rOperator K alone, block b being rTask b. All arguments of an entry
+kernel are 64-bit integers: addresses, or numbers. The records are those of docs/emission.md.
+
+Dynamic shared memory of a block: what the schedule planned (residents, then the rTask's scratch at
+`scratch`), and from `tables` on the walker's own: addresses of the bases, of the operands of the rTask
+at hand, and two records, of which one is fetched while the other runs.
+
+(This file's name does not start with "cuda" because numba-cuda's import hook takes any module whose
+dotted name contains "numba.cuda" for its own.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HEADER = '''\
+import math
+from math import floor
+
+from numba import cuda
+from numba.cuda.types import (
+    boolean,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from irkit.runtime.intrinsics.cuda import (
+    address_of,
+    block_count,
+    block_index,
+    cp_async16,
+    cp_async_wait,
+    divide,
+    f32p,
+    f64p,
+    i8p,
+    i16p,
+    i32p,
+    i64p,
+    itemsize,
+    ld_acquire,
+    red_release_add,
+    shared_base,
+    shared_f32,
+    shared_i32,
+    shared_like,
+    shared_of,
+    thread_index,
+    u8p,
+    u32p,
+    u64p,
+)
+from irkit.runtime.intrinsics.cuda_lanes import (
+    group_sums,
+    lane_dots,
+    lane_load,
+    load4,
+    node_load,
+    node_store,
+    row_starts,
+    rows_store,
+    zeros_like,
+)
+
+fused = cuda.jit(device=True)
+'''
+"""Imports of an emitted CUDA module, and the decorator of its device functions."""
+
+POINTERS = {
+    "float32": "f32p",
+    "float64": "f64p",
+    "int8": "i8p",
+    "int16": "i16p",
+    "int32": "i32p",
+    "int64": "i64p",
+    "uint8": "u8p",
+    "uint32": "u32p",
+    "uint64": "u64p",
+}
+"""Numba type of an operand's elements -> intrinsic that makes a pointer of an address."""
+
+COUNTER_BYTES = 32
+"""Distance of two counters: one sector each, so that they do not contend."""
+
+# Words of a record before the waits (docs/emission.md).
+WAITS_AT = 6
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes that the walkers are printed for.
+
+    `bases` counts the entries of the base table (3 + inputs + outputs). `scratch` is where an rTask's
+    scratch starts in shared memory, `planned` how many bytes the schedule uses there in all.
+    """
+
+    threads: int
+    bases: int
+    max_waits: int
+    max_operands: int
+    scratch: int = 0
+    planned: int = 0
+
+    @property
+    def operands_at(self) -> int:
+        """Word of a record where the operands start."""
+        return WAITS_AT + 2 * self.max_waits
+
+    @property
+    def record_words(self) -> int:
+        """Words of a record: even, so that it is copied 16 bytes at a time."""
+        words = self.operands_at + 3 * self.max_operands
+        return words + words % 2
+
+    @property
+    def tables(self) -> int:
+        """Byte offset of the walker's tables in dynamic shared memory."""
+        return -(-self.planned // 16) * 16
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block of `persistent` or `wave`."""
+        words = self.bases + 1 + self.max_operands
+        return self.tables + 8 * (words + words % 2 + 2 * self.record_words)
+
+    def names(self) -> dict[str, str]:
+        """What the placeholders of the walkers become."""
+        words = self.bases + 1 + self.max_operands
+        values = {
+            "THREADS": self.threads,
+            "BASES": self.bases,
+            "MAX_OPERANDS": self.max_operands,
+            "WAITS_AT": WAITS_AT,
+            "OPERANDS_AT": self.operands_at,
+            "RECORD": self.record_words,
+            "SCRATCH": self.scratch,
+            "BASE_TABLE": self.tables,
+            "ADDRESS_TABLE": self.tables + 8 * (self.bases + 1),
+            "RECORD_TABLE": self.tables + 8 * (words + words % 2),
+            "COUNTER_BYTES": COUNTER_BYTES,
+        }
+        return {name: str(value) for name, value in values.items()}
+
+
+_HELPERS = '''\
+@fused
+def resolve(words, operand, table, rows_padded):
+    """Address of an operand of a record: bases[base] + offset + bytes per row * rows."""
+    at = OPERANDS_AT + 3 * operand
+    return table[words[at] + 1] + words[at + 1] + words[at + 2] * rows_padded
+
+
+@fused
+def fill_bases(bases):
+    """Copy the base table to shared memory; entry 0 is base -1, shared memory itself."""
+    table = shared_of(int64(0), BASE_TABLE)
+    entry = thread_index()
+    while entry <= BASES:
+        table[entry] = int64(shared_base()) if entry == 0 else i64p(bases)[entry - 1]
+        entry += THREADS
+
+
+@fused
+def copy16(destination, source, nbytes):
+    """Start copying to shared memory, all threads together; sizes and addresses in 16 bytes."""
+    offset = thread_index() * 16
+    while offset < nbytes:
+        cp_async16(destination + offset, source + offset)
+        offset += THREADS * 16
+
+
+@fused
+def resolve_all(words, rows_padded):
+    """Addresses of all operands; the first warp is left to wait for other vEUs."""
+    table = shared_of(int64(0), BASE_TABLE)
+    addresses = shared_of(int64(0), ADDRESS_TABLE)
+    operand = thread_index() - 32
+    while 0 <= operand < MAX_OPERANDS:
+        addresses[operand] = resolve(words, operand, table, rows_padded)
+        operand += THREADS - 32
+'''
+
+_PERSISTENT = '''\
+def persistent(
+    records, begin, bases, counters, residents, resident_begin, epoch, rows, rows_padded
+):
+    """Block v walks the list of vEU v: wait, run, signal."""
+    thread = thread_index()
+    veu = block_index()
+    slots = shared_of(int64(0), RECORD_TABLE)
+    addresses = shared_of(int64(0), ADDRESS_TABLE)
+    fill_bases(bases)
+    for row in range(i32p(resident_begin)[veu], i32p(resident_begin)[veu + 1]):
+        kept = i64p(residents + row * 32)
+        source = i64p(bases)[kept[1]] + kept[2]
+        copy16(int64(shared_base()) + kept[0], source, kept[3])
+    first = int64(i32p(begin)[veu])
+    last = int64(i32p(begin)[veu + 1])
+    if first < last:
+        copy16(int64(address_of(slots)), records + first * (RECORD * 8), RECORD * 8)
+    cp_async_wait()
+    cuda.syncthreads()
+    for number in range(first, last):
+        words = shared_of(int64(0), RECORD_TABLE + ((number - first) & 1) * (RECORD * 8))
+        following = shared_of(int64(0), RECORD_TABLE + ((number - first + 1) & 1) * (RECORD * 8))
+        if number + 1 < last:
+            source = records + (number + 1) * (RECORD * 8)
+            copy16(int64(address_of(following)), source, RECORD * 8)
+        counter = words[3]
+        wait = thread
+        while wait < words[4]:
+            flag = counters + words[WAITS_AT + 2 * wait] * COUNTER_BYTES
+            # The high half of a count is the signals of a whole run, if they are more than it.
+            count = words[WAITS_AT + 2 * wait + 1]
+            run = count >> 32 if count >> 32 else count
+            target = uint32((epoch - 1) * run + (count & 0xFFFFFFFF))
+            # Counters wrap around: reached means that the difference is not negative.
+            while int32(ld_acquire(flag) - target) < int32(0):
+                pass
+            wait += THREADS
+        resolve_all(words, rows_padded)
+        cuda.syncthreads()
+        run_task(words[0], words[1], words[2], rows, SCRATCH, addresses)
+        cp_async_wait()
+        cuda.syncthreads()
+        # The last warp signals, since the first one goes on to wait.
+        if thread == THREADS - 32 and counter >= 0:
+            red_release_add(counters + counter * COUNTER_BYTES, uint32(1))
+'''
+
+_WAVE = '''\
+def wave(records, starts, ends, bases, rows, rows_padded):
+    """Block v runs records starts[v] .. ends[v] of vEU v: its part of one wave."""
+    veu = block_index()
+    slots = shared_of(int64(0), RECORD_TABLE)
+    addresses = shared_of(int64(0), ADDRESS_TABLE)
+    fill_bases(bases)
+    for number in range(int64(i32p(starts)[veu]), int64(i32p(ends)[veu])):
+        copy16(int64(address_of(slots)), records + number * (RECORD * 8), RECORD * 8)
+        cp_async_wait()
+        cuda.syncthreads()
+        resolve_all(slots, rows_padded)
+        cuda.syncthreads()
+        run_task(slots[0], slots[1], slots[2], rows, SCRATCH, addresses)
+        cuda.syncthreads()
+'''
+
+
+def _fill(text: str, layout: Layout) -> str:
+    """Replace the placeholders of a walker; longer names first, since some contain others."""
+    for name, value in sorted(layout.names().items(), key=lambda item: -len(item[0])):
+        text = text.replace(name, value)
+    return text
+
+
+def walkers(layout: Layout) -> str:
+    """Text of `persistent` and `wave` and what they share. `run_task` must stand before it."""
+    return "\n\n".join(_fill(part, layout) for part in (_HELPERS, _PERSISTENT, _WAVE))
+
+
+def run_task(kernels: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Text of `run_task(kernel, task, tasks, rows, scratch, addresses)`.
+
+    `kernels` gives, by kernel number, the specialised rKernel's name and its operands' element types
+    as Numba names them.
+    """
+    lines = ["@fused", "def run_task(kernel, task, tasks, rows, scratch, addresses):"]
+    for number, (function, pointers) in enumerate(kernels):
+        arguments = [f"{POINTERS[p]}(addresses[{i}])" for i, p in enumerate(pointers)]
+        call = ", ".join(("task", "tasks", "rows", "scratch", *arguments))
+        lines.append(f"    {'el' if number else ''}if kernel == {number}:")
+        lines.append(f"        {function}({call})")
+    return "\n".join(lines) + "\n"
+
+
+def op_kernel(number: int, function: str, pointers: Sequence[str]) -> str:
+    """Text of `op_K(record, bases, rows, rows_padded)` of rOperator `number`; scratch is at 0.
+
+    `record` is the address of any record of the append. `resolve` must stand before it.
+    """
+    lines = [
+        f"def op_{number}(record, bases, rows, rows_padded):",
+        f'    """Runs {function} alone: block b is rTask b."""',
+        "    words = i64p(record)",
+        "    # Entry 0 of a table in shared memory is base -1, which no operand has here.",
+        "    table = i64p(bases - 8)",
+    ]
+    arguments = ["block_index()", "block_count()", "rows", "0"]
+    for i, pointer in enumerate(pointers):
+        lines.append(f"    a{i} = resolve(words, {i}, table, rows_padded)")
+        arguments.append(f"{POINTERS[pointer]}(a{i})")
+    lines.append(f"    {function}({', '.join(arguments)})")
+    return "\n".join(lines) + "\n"

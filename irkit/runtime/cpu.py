@@ -1,0 +1,250 @@
+"""Run an emitted module on a CPU: vEUs are threads, one row goes straight through."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import DeviceError
+from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, build_tables
+from irkit.weights import Array
+
+MODES = ("serial", "per-op", "per-wave", "persistent")
+_ALIGN = 256
+# Calls of each mode that `auto` times, per size of batch, before it settles.
+_TRIALS = 2
+
+_pool_lock = threading.Lock()
+_pool: list[ThreadPoolExecutor] = []
+
+
+def _workers() -> ThreadPoolExecutor:
+    """One pool for all programs of the process, made at first use."""
+    with _pool_lock:
+        if not _pool:
+            count = max(os.cpu_count() or 1, 2)
+            _pool.append(ThreadPoolExecutor(count, thread_name_prefix="irkit-veu"))
+        return _pool[0]
+
+
+def _forget_pool() -> None:
+    """A forked child has none of the parent's threads."""
+    _pool.clear()
+
+
+os.register_at_fork(after_in_child=_forget_pool)
+
+
+def aligned(nbytes: int) -> Array:
+    """Uninitialised bytes that start on a cache line."""
+    raw = np.empty(nbytes + _ALIGN, dtype=np.uint8)
+    start = -raw.ctypes.data % _ALIGN
+    return raw[start : start + nbytes]
+
+
+class Workspace:
+    """What one call in flight needs for itself: arena, counters, addresses."""
+
+    def __init__(self, program: Program, tables: ProgramTables, constants: int) -> None:
+        self.program = program
+        ports = len(program.inputs) + len(program.outputs)
+        self.bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
+        self.arena = aligned(program.arena_bytes)
+        self.rows_capacity = 0
+        self.row_arena = aligned(0)
+        self.counters = np.zeros(max(len(program.appends), 1), dtype=np.int64)
+        self.addresses = [
+            np.zeros(max(tables.max_operands, 1), dtype=np.int64) for _ in range(program.veus)
+        ]
+        self.epoch = 0
+        self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
+
+    def reserve(self, rows_padded: int) -> None:
+        """Make room for a batch; never shrinks, so that a warm call allocates nothing."""
+        if rows_padded > self.rows_capacity:
+            self.row_arena = aligned(self.program.row_bytes * rows_padded)
+            self.rows_capacity = rows_padded
+            self.bases[1] = self.row_arena.ctypes.data
+
+
+class Auto:
+    """Measures the modes on real calls, per power of two of the batch, and remembers the fastest."""
+
+    def __init__(self, modes: Sequence[str]) -> None:
+        self.modes = tuple(modes)
+        self.times: dict[int, dict[str, list[float]]] = {}
+        self.chosen: dict[int, str] = {}
+
+    def pick(self, rows: int) -> tuple[str, bool]:
+        """(mode for this call, whether to report its time)"""
+        size = rows.bit_length()
+        if size in self.chosen:
+            return self.chosen[size], False
+        tried = self.times.setdefault(size, {m: [] for m in self.modes})
+        return min(self.modes, key=lambda m: len(tried[m])), True
+
+    def report(self, rows: int, mode: str, seconds: float) -> None:
+        """Record a timed call; settles when every mode has been tried often enough."""
+        size = rows.bit_length()
+        tried = self.times[size]
+        tried[mode].append(seconds)
+        if all(len(t) > _TRIALS for t in tried.values()):
+            # The first call of a mode pays for cold caches.
+            self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
+
+
+class CpuExecutor:
+    """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
+
+    def __init__(self, module: ModuleType, weights: dict[str, Array], mode: str = "auto") -> None:
+        self.program: Program = module.PROGRAM
+        self.tables = build_tables(self.program)
+        self._run: Callable[..., int] = module.run
+        self._call: Callable[..., int] = module.call
+        self._constants = aligned(self.program.constant_bytes)
+        for name, at, size in self.program.constants:
+            self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
+        self.mode = mode
+        parallel = self.program.veus > 1
+        self.auto = Auto(("serial", "per-wave", "persistent") if parallel else ("serial",))
+        self._free: list[Workspace] = []
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
+        """Fill `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
+        try:
+            space = self._free.pop()
+        except IndexError:
+            space = Workspace(self.program, self.tables, self._constants.ctypes.data)
+        padded = -(-rows // 16) * 16
+        if padded > space.rows_capacity:
+            space.reserve(padded)
+        if self.mode != "auto":
+            self._run_mode(self.mode, space, inputs, outputs, rows, padded)
+        elif rows == 1 and self.program.dynamic:
+            self._serial(space, inputs, outputs, rows, padded)
+        else:
+            self._measured(space, inputs, outputs, rows, padded)
+        self._free.append(space)
+
+    def _measured(
+        self,
+        space: Workspace,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        rows: int,
+        padded: int,
+    ) -> None:
+        mode, timed = self.auto.pick(rows)
+        start = time.perf_counter()
+        self._run_mode(mode, space, inputs, outputs, rows, padded)
+        if timed:
+            self.auto.report(rows, mode, time.perf_counter() - start)
+
+    def _run_mode(
+        self,
+        mode: str,
+        space: Workspace,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        rows: int,
+        padded: int,
+    ) -> None:
+        if mode == "serial":
+            self._serial(space, inputs, outputs, rows, padded)
+            return
+        for number, array in enumerate((*inputs, *outputs)):
+            space.bases[FIRST_INPUT + number] = array.__array_interface__["data"][0]
+        if mode == "persistent":
+            self._persistent(space, rows, padded)
+        elif mode == "per-wave":
+            self._per_wave(space, rows, padded)
+        else:
+            self._per_op(space, rows, padded)
+
+    def _serial(
+        self,
+        space: Workspace,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        rows: int,
+        padded: int,
+    ) -> None:
+        self._call(
+            self.tables.serial,
+            space.bases,
+            space.counters,
+            space.addresses[0],
+            rows,
+            padded,
+            *inputs,
+            *outputs,
+        )
+
+    def _ranges(
+        self, space: Workspace, ranges: Any, records: Any, epoch: int, rows: int, padded: int
+    ) -> None:
+        """Walk one range of records per vEU: vEU 0 on this thread, the others on the pool."""
+        busy = [v for v, (begin, end) in enumerate(ranges) if begin < end]
+        arguments = (space.counters, epoch, rows, padded)
+        futures: list[Future[int]] = [
+            _workers().submit(
+                self._run, records, *ranges[v], space.bases, *arguments, space.addresses[v]
+            )
+            for v in busy[1:]
+        ]
+        done = sum(
+            self._run(records, *ranges[v], space.bases, *arguments, space.addresses[v])
+            for v in busy[:1]
+        )
+        done += sum(f.result() for f in futures)
+        if done != sum(end - begin for begin, end in ranges):
+            raise DeviceError("a vEU gave up waiting: the program did not finish")
+
+    def _persistent(self, space: Workspace, rows: int, padded: int) -> None:
+        space.epoch += 1
+        begin = self.tables.begin.tolist()
+        ranges = list(itertools.pairwise(begin))
+        self._ranges(space, ranges, self.tables.records, space.epoch, rows, padded)
+
+    def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
+        # Waits are satisfied by the joins between waves, so counters need not be looked at.
+        waves = self.tables.wave_begin.tolist()
+        for begin, end in itertools.pairwise(waves):
+            self._ranges(space, list(zip(begin, end, strict=True)), self._unwaited, 0, rows, padded)
+
+    def _per_op(self, space: Workspace, rows: int, padded: int) -> None:
+        first = 0
+        for append in self.program.appends:
+            cut = [first + append.tasks * v // append.veus for v in range(append.veus + 1)]
+            ranges = list(itertools.pairwise(cut))
+            ranges += [(0, 0)] * (self.program.veus - len(ranges))
+            self._ranges(space, ranges, self.tables.serial, 0, rows, padded)
+            first += append.tasks
+
+    @property
+    def _unwaited(self) -> Any:
+        """The records without waits or signals."""
+        if not hasattr(self, "_plain"):
+            self._plain = self.tables.records.copy()
+            self._plain[:, 3], self._plain[:, 4] = -1, 0
+        return self._plain
+
+    def decisions(self) -> dict[str, Any]:
+        """What `auto` has measured and chosen, by size of batch."""
+        return {
+            f"rows < {1 << size}": {
+                "mode": mode,
+                "microseconds": {
+                    m: round(min(t) * 1e6, 1) for m, t in self.auto.times[size].items() if t
+                },
+            }
+            for size, mode in sorted(self.auto.chosen.items())
+        }

@@ -1,0 +1,263 @@
+"""CompiledProgram: what `irkit.compile` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
+from irkit.runtime.artifact import Artifact, import_source
+from irkit.runtime.cpu import MODES as CPU_MODES
+from irkit.runtime.cpu import CpuExecutor
+from irkit.schedule.tables import Port
+from irkit.weights import Array
+
+
+class Variant:
+    """One compiled program: artifact, executor, and the checks that its inputs must pass."""
+
+    def __init__(self, artifact: Artifact, mode: str = "auto") -> None:
+        self.artifact = artifact
+        self.info = ModelInfo.from_json(artifact.info)
+        self.executor: Any = _executor(artifact, mode)
+        self.inputs: tuple[Port, ...] = self.executor.program.inputs
+        self.outputs: tuple[Port, ...] = self.executor.program.outputs
+        self._dtypes = [np.dtype(p.dtype) for p in self.inputs]
+        self._out = [
+            (p.shape[1:] if p.shape[:1] == (-1,) else p.shape, np.dtype(p.dtype))
+            for p in self.outputs
+        ]
+        self._dynamic = [p.shape[:1] == (-1,) for p in self.outputs]
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order. Raises InvalidInputError."""
+        if self.artifact.target == "cuda":
+            return self.executor.run_arrays(inputs, self._check)
+        arrays = [self._check(i, x) for i, x in enumerate(inputs)]
+        if len(arrays) != len(self.inputs):
+            raise InvalidInputError(f"expected {len(self.inputs)} inputs, got {len(arrays)}")
+        rows = self._rows(arrays)
+        outputs = [
+            np.empty((rows, *shape) if dynamic else shape, dtype)
+            for (shape, dtype), dynamic in zip(self._out, self._dynamic, strict=True)
+        ]
+        self.executor.run(arrays, outputs, rows)
+        return outputs
+
+    def _rows(self, arrays: Sequence[Array]) -> int:
+        if not self.executor.program.dynamic:
+            return 1
+        sizes = {
+            a.shape[0] for a, p in zip(arrays, self.inputs, strict=True) if p.shape[:1] == (-1,)
+        }
+        if len(sizes) != 1:
+            raise InvalidInputError(f"inputs disagree on the number of rows: {sorted(sizes)}")
+        (rows,) = sizes
+        if rows == 0:
+            raise InvalidInputError("expected 1 or more rows, got 0")
+        return rows
+
+    def _check(self, number: int, value: Any) -> Array:
+        """`value` as an array that the program can take, or InvalidInputError."""
+        port = self.inputs[number]
+        if type(value) is not np.ndarray:
+            value = _as_array(port.name, value)
+        array = value
+        if array.dtype != self._dtypes[number]:
+            array = self._cast(port, array)
+        shape = port.shape
+        if array.ndim != len(shape) or any(
+            s not in (-1, n) for s, n in zip(shape, array.shape, strict=True)
+        ):
+            wanted = "x".join("rows" if s == -1 else str(s) for s in shape) or "scalar"
+            have = "x".join(map(str, array.shape)) or "scalar"
+            raise InvalidInputError(f"input '{port.name}': expected shape {wanted}, got {have}")
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            # A copy in another order changes no value.
+            array = (
+                np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
+            )
+        self._check_values(port, array)
+        return array
+
+    def _cast(self, port: Port, array: Array) -> Array:
+        """The conversions that the source library itself makes, and lossless ones."""
+        name = str(array.dtype)
+        if array.dtype.kind in "fiub" and (
+            name in self.info.casts or np.can_cast(array.dtype, port.dtype, "safe")
+        ):
+            return array.astype(port.dtype)
+        accepted = ", ".join(dict.fromkeys((port.dtype, *self.info.casts)))
+        raise InvalidInputError(
+            f"input '{port.name}': expected dtype {accepted}, got {array.dtype}"
+        )
+
+    def _check_values(self, port: Port, array: Array) -> None:
+        info = self.info
+        if (info.allow_nan and info.allow_infinity) or array.dtype.kind != "f":
+            return
+        # The sum of absolute values is finite unless some element is not (or it overflows).
+        total = float(np.abs(array, dtype=array.dtype).max(initial=0.0))
+        if np.isfinite(total):
+            return
+        if not info.allow_nan and bool(np.isnan(array).any()):
+            raise InvalidInputError(
+                f"input '{port.name}' has NaN, for which the model has no meaning"
+            )
+        if not info.allow_infinity and bool(np.isinf(array).any()):
+            raise InvalidInputError(
+                f"input '{port.name}' has infinity, which the model does not accept"
+            )
+
+
+def _as_array(name: str, value: Any) -> Array:
+    if hasattr(value, "tocsr"):
+        raise UnsupportedError(f"input '{name}': sparse matrices")
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        try:
+            value = np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"input '{name}': {error}") from None
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(f"input '{name}': expected numbers, got dtype {array.dtype}")
+    return array
+
+
+def _executor(artifact: Artifact, mode: str) -> Any:
+    if artifact.target == "cuda":
+        from irkit.runtime.cuda.executor import CudaExecutor
+
+        return CudaExecutor.from_artifact(artifact, mode)
+    if mode not in ("auto", *CPU_MODES):
+        raise DeviceError(f"mode '{mode}': expected auto, {', '.join(CPU_MODES)}")
+    return CpuExecutor(import_source(artifact), artifact.weights, mode)
+
+
+class CompiledProgram:
+    """A compiled model. Call it with arrays, or use the model's own methods.
+
+    A model whose meaning depends on the input's dtype (a scikit-learn pipeline) has one variant per
+    dtype, compiled when the first such array comes; `save` compiles all of them.
+    """
+
+    def __init__(
+        self,
+        variants: dict[str, Variant],
+        pending: Mapping[str, Callable[[], Variant]] | None = None,
+    ) -> None:
+        self._variants = variants
+        self._pending = dict(pending or {})
+        self._first = next(iter(variants.values()))
+        self._methods = self._first.info.methods
+
+    # Running
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs for a list of inputs. Raises InvalidInputError on what the model cannot take."""
+        return self._variant(inputs).run(inputs)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The output, or a tuple of them."""
+        outputs = self.run(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _variant(self, inputs: Sequence[Any]) -> Variant:
+        if len(self._variants) + len(self._pending) == 1 or not inputs:
+            return self._first
+        name = str(getattr(inputs[0], "dtype", "float64"))
+        if name in self._variants:
+            return self._variants[name]
+        if name in self._pending:
+            self._variants[name] = self._pending.pop(name)()
+            return self._variants[name]
+        return self._variants.get("float64") or self._first
+
+    def _method(self, name: str, X: Any) -> Any:
+        output = self._methods.get(name)
+        if output is None:
+            known = ", ".join(self._methods) or "none"
+            raise UnsupportedError(f"method '{name}' of this model; it has {known}")
+        variant = self._variant([X])
+        names = [p.name for p in variant.outputs]
+        result = variant.run([X])[names.index(output)]
+        if name == "predict" and variant.info.classes is not None:
+            return np.asarray(variant.info.classes)[result]
+        return result
+
+    def predict(self, X: Any) -> Any:
+        """Labels or values, as the source model's `predict`."""
+        return self._method("predict", X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, rows×classes."""
+        return self._method("predict_proba", X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Margins."""
+        return self._method("decision_function", X)
+
+    def transform(self, X: Any) -> Any:
+        """Transformed rows."""
+        return self._method("transform", X)
+
+    # Looking inside
+
+    @property
+    def target(self) -> str:
+        """ "cpu" or "cuda"."""
+        return self._first.artifact.target
+
+    @property
+    def source(self) -> str:
+        """The emitted Numba module."""
+        return self._first.artifact.source
+
+    def ir(self, level: str = "schedule") -> str:
+        """Textual IR at "graph", "tensor", "task" or "schedule"."""
+        texts = self._first.artifact.ir
+        if level not in texts:
+            raise UnsupportedError(f"level '{level}'; there are {', '.join(texts)}")
+        return texts[level]
+
+    def report(self) -> dict[str, Any]:
+        """Levels, rOperators, rKernels, waves, arena bytes and their ratio to the bound, mode and why."""
+        return {
+            **self._first.artifact.report,
+            "mode": self._first.executor.mode,
+            "measured": self._first.executor.decisions(),
+        }
+
+    # Keeping
+
+    def save(self, path: Path | str) -> None:
+        """Write the program to a file; with several dtypes, to `path` and `path` + `.<dtype>`."""
+        for name in list(self._pending):
+            self._variants[name] = self._pending.pop(name)()
+        path = Path(path)
+        for number, (name, variant) in enumerate(self._variants.items()):
+            variant.artifact.report["variants"] = list(self._variants)
+            variant.artifact.save(path if number == 0 else path.with_name(f"{path.name}.{name}"))
+
+
+def load(path: Path | str, mode: str = "auto") -> CompiledProgram:
+    """A program that `CompiledProgram.save` wrote; needs neither xDSL nor the source library.
+
+    A saved program is code: load only what you trust. Raises ArtifactError on any other file.
+    """
+    path = Path(path)
+    first = Artifact.load(path)
+    names = first.report.get("variants") or ["only"]
+    variants = {names[0]: Variant(first, mode)}
+    for name in names[1:]:
+        variants[name] = Variant(Artifact.load(path.with_name(f"{path.name}.{name}")), mode)
+    return CompiledProgram(variants)
