@@ -6,7 +6,7 @@ So every sum has the order, and the bits, of the plain loop nest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects.linalg import ops as linalg
@@ -95,12 +95,16 @@ def _affine(expr: AffineExpr, loops: Loops) -> Array:
             raise UnsupportedError(f"affine expression '{expr}' in an indexing map")
 
 
-_BINARY = {
+def _ceil_divide(x: Array, y: Array) -> Array:
+    return -(-x // y)
+
+
+_BINARY: dict[AffineBinaryOpKind, Callable[[Array, Array], Array]] = {
     AffineBinaryOpKind.Add: np.add,
     AffineBinaryOpKind.Mul: np.multiply,
     AffineBinaryOpKind.Mod: np.mod,
     AffineBinaryOpKind.FloorDiv: np.floor_divide,
-    AffineBinaryOpKind.CeilDiv: lambda x, y: -(-x // y),
+    AffineBinaryOpKind.CeilDiv: _ceil_divide,
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math as libm
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -76,36 +76,43 @@ _FUNCTIONS: dict[type[Operation], Function] = {
 }
 
 
-def _ordered(function: Function) -> Function:
-    return lambda x, y: function(x, y) & ~_unordered(x, y)
+def _never(x: Array, y: Array) -> Array:
+    return np.zeros(np.broadcast_shapes(x.shape, y.shape), np.bool_)
 
 
 def _unordered(x: Array, y: Array) -> Array:
     return np.isnan(x) | np.isnan(y)
 
 
-def _or_unordered(function: Function) -> Function:
-    return lambda x, y: function(x, y) | _unordered(x, y)
+def _not(function: Function) -> Function:
+    def negation(x: Array, y: Array) -> Array:
+        return ~function(x, y)
+
+    return negation
+
+
+def _ordered_unequal(x: Array, y: Array) -> Array:
+    return (x < y) | (x > y)
 
 
 # By number: false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno, true.
 _FLOAT_PREDICATES: tuple[Function, ...] = (
-    lambda x, y: np.zeros(np.broadcast(x, y).shape, bool),
+    _never,
     np.equal,
     np.greater,
     np.greater_equal,
     np.less,
     np.less_equal,
-    _ordered(np.not_equal),
-    lambda x, y: ~_unordered(x, y),
-    _or_unordered(np.equal),
-    _or_unordered(np.greater),
-    _or_unordered(np.greater_equal),
-    _or_unordered(np.less),
-    _or_unordered(np.less_equal),
+    _ordered_unequal,
+    _not(_unordered),
+    _not(_ordered_unequal),
+    _not(np.less_equal),
+    _not(np.less),
+    _not(np.greater_equal),
+    _not(np.greater),
     np.not_equal,
     _unordered,
-    lambda x, y: np.ones(np.broadcast(x, y).shape, bool),
+    _not(_never),
 )
 
 
@@ -139,8 +146,7 @@ def scalar_constant(op: arith.ConstantOp) -> Array:
     value = op.value
     if not isinstance(value, FloatAttr | IntegerAttr):
         raise UnsupportedError(f"the tensor interpreter does not know the constant {value}")
-    number = cast("float | int", value.value.data)
-    return np.array(number).astype(numpy_dtype(op.result.type))
+    return np.array(value.value.data).astype(numpy_dtype(op.result.type))
 
 
 def evaluate_scalar(op: Operation, operands: list[Array]) -> Array:

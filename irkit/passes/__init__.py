@@ -16,7 +16,11 @@ def _lazy(module: str, attribute: str) -> Callable[[], type[ModulePass]]:
 
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # graph level
+    "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
+    "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
+    "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     # tensor level
+    "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     # task level
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
@@ -25,4 +29,5 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "schedule-wavefront": _lazy("passes.task.schedule_wavefront", "ScheduleWavefront"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # between levels
+    "convert-graph-to-tensor": _lazy("lower.graph_to_tensor.convert", "ConvertGraphToTensor"),
 }

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import cast
 
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    AnyFloat,
     ArrayAttr,
     FloatAttr,
     IndexType,
@@ -57,11 +59,12 @@ class Scalars:
 
 
 def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
-    """`arith.constant value : element`."""
-    if is_float(element):
-        return arith.ConstantOp(FloatAttr(float(value), element))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    assert isinstance(element, IntegerType | IndexType)
-    return arith.ConstantOp(IntegerAttr(int(value), element))
+    """`arith.constant value : element`, rounded to the type; what is too large for it is infinite."""
+    if not is_float(element):
+        return arith.ConstantOp(IntegerAttr(int(value), cast(IntegerType, element)))
+    with np.errstate(over="ignore"):
+        rounded = float(numpy_dtype(element).type(value))
+    return arith.ConstantOp(FloatAttr(rounded, cast(AnyFloat, element)))
 
 
 def affine_map(loops: int, index: Index) -> AffineMap:
@@ -293,6 +296,9 @@ class TensorBuilder:
         known = self.packed(value, ("reshape", *shape), lambda array: array.reshape(shape))
         if known is not None:
             return known
+        if not have:
+            # xDSL's tensor.expand_shape takes no operand without dimensions.
+            return self.broadcast(value, (), shape, [])
         groups = reassociate(have, shape)
         sources, targets = [h for h, _ in groups], [w for _, w in groups]
         middle = [DYNAMIC if have[h[0]] == DYNAMIC else prod(have[d] for d in h) for h in sources]

@@ -128,7 +128,7 @@ def _average_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     counts = b.constant(count.astype(numpy_dtype(t.element_type)), "count")
     return [
         b.elementwise(
-            t.get_shape(), t.element_type, [total, counts], lambda s, v: s(arith.DivfOp(*v))
+            t.get_shape(), t.element_type, [total, counts], lambda s, v: s(arith.DivfOp(v[0], v[1]))
         )
     ]
 

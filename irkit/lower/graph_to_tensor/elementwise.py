@@ -148,7 +148,7 @@ def _compare(op: GraphOp) -> Expression:
 
 
 def _where(op: GraphOp) -> Expression:
-    return lambda s, v: s(arith.SelectOp(*v))
+    return lambda s, v: s(arith.SelectOp(v[0], v[1], v[2]))
 
 
 # Conversion

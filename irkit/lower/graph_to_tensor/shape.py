@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph, te
@@ -41,15 +43,19 @@ def _reshape(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
 
 
 def _slice(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """A slice that runs forward; an axis that runs backward is gathered."""
     assert isinstance(op, graph.SliceOp)
-    sizes = [b.batch([op.x]) if s == DYNAMIC else s for s in ints(op.sizes)]
-    return [
-        b.insert(
-            tensor.ExtractSliceOp(
-                op.x, ints(op.offsets), sizes, ints(op.strides), tensor_type(op.y)
-            )
-        )
-    ]
+    x, offsets, sizes, strides = op.x, ints(op.offsets), ints(op.sizes), ints(op.strides)
+    for axis, step in enumerate(strides):
+        if step < 0:
+            picked = offsets[axis] + step * np.arange(sizes[axis])
+            indices = b.constant(picked.astype(np.int64), "indices")
+            x = b.insert(te.GatherOp.make([x, indices], {"axis": IntegerAttr(axis, i64)}))
+            offsets[axis], strides[axis] = 0, 1
+    if tensor_type(x) == tensor_type(op.y):
+        return [x]
+    runtime = [b.batch([x]) if s == DYNAMIC else s for s in sizes]
+    return [b.insert(tensor.ExtractSliceOp(x, offsets, runtime, strides, tensor_type(op.y)))]
 
 
 def _transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
