@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-HEADER = '''\
+HEADER = """\
 import math
 from math import floor
 
@@ -75,7 +75,7 @@ from irkit.runtime.intrinsics.cuda_lanes import (
 )
 
 fused = cuda.jit(device=True)
-'''
+"""
 """Imports of an emitted CUDA module, and the decorator of its device functions."""
 
 POINTERS = {

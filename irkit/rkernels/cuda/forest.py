@@ -1,0 +1,263 @@
+"""Tree ensembles. Sums run in tree order from BASE in every variant, so that they are exact.
+
+`perfect_forest_staged` keeps a tile of rows and a group of trees in shared memory: rows with the feature as
+the slow index, so that the lanes of a warp, which are neighbouring rows, never meet in a bank; nodes
+packed as {feature, threshold}. It serves many rows. `perfect_forest_trees` gives every thread one tree
+of one row and adds the leaves up afterwards: for few rows. `perfect_forest_direct` and `forest_rows` read
+everything from where it is: for rows too long for shared memory, and for trees too deep to pad.
+
+Node i of a perfect tree sits in slot i + 1 of 2^DEPTH: the children of slot s are 2s and 2s + 1.
+"""
+
+from collections.abc import Mapping
+
+from irkit.dialects import te
+from irkit.dialects.roots import Root
+from irkit.dialects.types import tensor_type
+from irkit.rkernels.registry import RKernel
+
+# What a block may use beside the walker's own tables.
+SHARED_LIMIT = 220 * 1024
+
+
+def _size(value) -> int:
+    """Bytes of one element."""
+    return tensor_type(value).element_type.size
+
+
+def _staged_bytes(parameters: Mapping[str, int], threads: int):
+    """A tile of rows, and a group of trees: packed nodes, and leaves where a leaf is one value."""
+
+    def scratch(root: Root) -> int:
+        assert isinstance(root.op, te.PerfectForestOp)
+        item, features = _size(root.op.x), tensor_type(root.op.x).get_shape()[1]
+        one_value = tensor_type(root.op.value).get_shape()[-1] == 1
+        leaf = _size(root.op.value) if one_value else 0
+        slots = parameters["GROUP"] << root.op.depth.value.data
+        rows = threads * parameters["ROWS_PER_THREAD"]
+        return -(-(rows * features * item + slots * (2 * item + leaf)) // 16) * 16
+
+    return scratch
+
+
+def _trees_bytes(parameters: Mapping[str, int]):
+    """What each tree says about each row of a tile: a leaf's value, or its number."""
+
+    def scratch(root: Root) -> int:
+        assert isinstance(root.op, te.PerfectForestOp)
+        trees = tensor_type(root.op.output).get_shape()[0]
+        return parameters["TILE"] * trees * max(4, _size(root.op.value))
+
+    return scratch
+
+
+def forest_rows(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = cuda.local.array(COLUMNS, FLOAT)
+    for r in range(r0 + thread_index(), r1, THREADS):
+        for c in range(COLUMNS):
+            acc[c] = BASE[c]
+        for tree in range(TREES):
+            node = ROOT[tree]
+            # A leaf names itself as its children.
+            while LEFT[node] != node:
+                x = X[r * FEATURES + FEATURE[node]]
+                left = GO_LEFT(x, THRESHOLD[node], NAN_LEFT[node])
+                node = LEFT[node] if left else RIGHT[node]
+            if WIDTH == 1:
+                value = VALUE[node]
+                for c in range(COLUMNS):
+                    if COLUMNS == 1 or c == OUTPUT[tree]:
+                        acc[c] += value
+            else:
+                for c in range(COLUMNS):
+                    acc[c] += VALUE[node * WIDTH + c]
+        for c in range(COLUMNS):
+            STORE(OPERANDS, r, c, acc[c])
+
+
+def perfect_forest_staged(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    thread = thread_index()
+    table = shared_like(X, scratch)
+    used = scratch + FEATURES * (THREADS * ROWS_PER_THREAD) * itemsize(X)
+    nodes = shared_like(X, used)
+    leaves = shared_like(VALUE, used + (GROUP << DEPTH) * 2 * itemsize(X))
+    acc = cuda.local.array((ROWS_PER_THREAD, COLUMNS), FLOAT)
+    slot = cuda.local.array(ROWS_PER_THREAD, uint32)
+    tile = r0
+    while tile < r1:
+        count = min(THREADS * ROWS_PER_THREAD, r1 - tile)
+        cuda.syncthreads()
+        element = thread
+        while element < count * FEATURES:
+            row, feature = divide(element, FEATURES)
+            table[feature * (THREADS * ROWS_PER_THREAD) + row] = X[tile * FEATURES + element]
+            element += THREADS
+        for i in range(ROWS_PER_THREAD):
+            for c in range(COLUMNS):
+                acc[i, c] = BASE[c]
+        for group in range(0, TREES, GROUP):
+            trees = min(GROUP, TREES - group)
+            if group > 0:
+                cuda.syncthreads()
+            element = thread
+            while element < trees * NODES:
+                tree, node = divide(element, NODES)
+                place = group * NODES + element
+                word = uint32(FEATURE[place] * (THREADS * ROWS_PER_THREAD) * 2 + NAN_LEFT[place])
+                node_store(nodes, (tree << DEPTH) + node + 1, word, THRESHOLD[place])
+                element += THREADS
+            if WIDTH == 1:
+                element = thread
+                while element < trees << DEPTH:
+                    leaves[element] = VALUE[(group << DEPTH) + element]
+                    element += THREADS
+            cuda.syncthreads()
+            if thread < count:
+                for tree in range(trees):
+                    for i in range(ROWS_PER_THREAD):
+                        slot[i] = uint32(1)
+                    for level in range(DEPTH):
+                        for i in range(ROWS_PER_THREAD):
+                            word, threshold = node_load(nodes, (tree << DEPTH) + slot[i])
+                            x = table[(word >> 1) + thread + i * THREADS]
+                            left = GO_LEFT(x, threshold, word & 1)
+                            slot[i] = slot[i] * 2 + (uint32(0) if left else uint32(1))
+                    for i in range(ROWS_PER_THREAD):
+                        leaf = int64(slot[i]) - (1 << DEPTH)
+                        if WIDTH == 1:
+                            value = leaves[(tree << DEPTH) + leaf]
+                            for c in range(COLUMNS):
+                                if COLUMNS == 1 or c == OUTPUT[group + tree]:
+                                    acc[i, c] += value
+                        else:
+                            first = (((group + tree) << DEPTH) + leaf) * WIDTH
+                            for c in range(COLUMNS):
+                                acc[i, c] += VALUE[first + c]
+        for i in range(ROWS_PER_THREAD):
+            if thread + i * THREADS < count:
+                for c in range(COLUMNS):
+                    STORE(OPERANDS, tile + thread + i * THREADS, c, acc[i, c])
+        tile += THREADS * ROWS_PER_THREAD
+
+
+def perfect_forest_trees(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    thread = thread_index()
+    votes = shared_like(VALUE, scratch)
+    chosen = shared_i32(scratch)
+    for tile in range(r0, r1, TILE):
+        count = min(TILE, r1 - tile)
+        pair = thread
+        while pair < count * TREES:
+            row, tree = divide(pair, TREES)
+            node = 0
+            for level in range(DEPTH):
+                place = tree * NODES + node
+                x = X[(tile + row) * FEATURES + FEATURE[place]]
+                left = GO_LEFT(x, THRESHOLD[place], NAN_LEFT[place])
+                node = 2 * node + (1 if left else 2)
+            leaf = (tree << DEPTH) + node - NODES
+            if WIDTH == 1:
+                votes[pair] = VALUE[leaf]
+            else:
+                chosen[pair] = leaf
+            pair += THREADS
+        cuda.syncthreads()
+        element = thread
+        while element < count * COLUMNS:
+            row, c = divide(element, COLUMNS)
+            acc = BASE[c]
+            for tree in range(TREES):
+                if WIDTH == 1:
+                    if COLUMNS == 1 or c == OUTPUT[tree]:
+                        acc += votes[row * TREES + tree]
+                else:
+                    acc += VALUE[chosen[row * TREES + tree] * WIDTH + c]
+            STORE(OPERANDS, tile + row, c, acc)
+            element += THREADS
+        cuda.syncthreads()
+
+
+def perfect_forest_direct(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = cuda.local.array(COLUMNS, FLOAT)
+    for r in range(r0 + thread_index(), r1, THREADS):
+        for c in range(COLUMNS):
+            acc[c] = BASE[c]
+        for tree in range(TREES):
+            node = 0
+            for level in range(DEPTH):
+                place = tree * NODES + node
+                x = X[r * FEATURES + FEATURE[place]]
+                left = GO_LEFT(x, THRESHOLD[place], NAN_LEFT[place])
+                node = 2 * node + (1 if left else 2)
+            leaf = (tree << DEPTH) + node - NODES
+            if WIDTH == 1:
+                value = VALUE[leaf]
+                for c in range(COLUMNS):
+                    if COLUMNS == 1 or c == OUTPUT[tree]:
+                        acc[c] += value
+            else:
+                for c in range(COLUMNS):
+                    acc[c] += VALUE[leaf * WIDTH + c]
+        for c in range(COLUMNS):
+            STORE(OPERANDS, r, c, acc[c])
+
+
+def _staged(variant: str, parameters: Mapping[str, int], efficiency: float) -> RKernel:
+    scratch = _staged_bytes(parameters, 256)
+    return RKernel(
+        "perfect_forest",
+        variant,
+        "cuda",
+        __name__,
+        "perfect_forest_staged",
+        legal=lambda root: scratch(root) <= SHARED_LIMIT,
+        efficiency=efficiency,
+        overhead_ns=3000.0,
+        scratch_bytes=scratch,
+        threads=256,
+        parameters=parameters,
+    )
+
+
+_TREES = {"TILE": 8}
+RKERNELS = [
+    RKernel(
+        "forest",
+        "rows",
+        "cuda",
+        __name__,
+        "forest_rows",
+        efficiency=0.005,
+        overhead_ns=1000.0,
+        threads=256,
+    ),
+    _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}, 0.05),
+    _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}, 0.03),
+    RKernel(
+        "perfect_forest",
+        "trees",
+        "cuda",
+        __name__,
+        "perfect_forest_trees",
+        legal=lambda root: _trees_bytes(_TREES)(root) <= SHARED_LIMIT,
+        efficiency=0.01,
+        overhead_ns=1000.0,
+        scratch_bytes=_trees_bytes(_TREES),
+        threads=256,
+        parameters=_TREES,
+    ),
+    RKernel(
+        "perfect_forest",
+        "direct",
+        "cuda",
+        __name__,
+        "perfect_forest_direct",
+        efficiency=0.005,
+        overhead_ns=1000.0,
+        threads=256,
+    ),
+]

@@ -1,0 +1,117 @@
+"""Matrix-vector products: few x, many rows of weights.
+
+`gemv_rows` gives each row of W to LANES lanes, PASS rows at a time; `gemv_block` splits each row over
+the whole block, for few long rows. K0 is walked BLOCK elements at a time, x held in registers.
+VECTOR 1 needs operands whose addresses are multiples of 16; with 0 any will do. RESIDENT 1 promises
+that W0 is in shared memory.
+"""
+
+from irkit.dialects.roots import Root, row_term
+from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.registry import RKernel
+
+
+def gemv_rows(task, tasks, rows, scratch, OPERANDS):
+    u0, u1 = UNITS(task, tasks)
+    thread = thread_index()
+    group, lane = divide(thread, LANES)
+    acc = cuda.local.array(1, FLOAT)
+    turn = 0
+    for b in range(BATCH):
+        for u in range(u0, u1, PASS * (THREADS // LANES)):
+            # Two buffers in turn: one barrier a pass is enough.
+            offset = turn * PASS * (THREADS // LANES) * itemsize(W0)
+            results = shared_like(W0, scratch + offset)
+            sums = zeros_like(W0, PASS)
+            starts = row_starts(u + group, THREADS // LANES, u1, K0, PASS)
+            for block in range(K0 // BLOCK):
+                k = block * BLOCK
+                held = lane_load(X0, b * K0 + k, lane, BLOCK, LANES, K0 * VECTOR)
+                sums = lane_dots(
+                    sums, held, W0, starts, k, lane, BLOCK, LANES, K0 * VECTOR, RESIDENT
+                )
+            if K0 % BLOCK:
+                k = K0 - K0 % BLOCK
+                rest = lane_load(X0, b * K0 + k, lane, K0 % BLOCK, LANES, K0 * VECTOR)
+                sums = lane_dots(
+                    sums, rest, W0, starts, k, lane, K0 % BLOCK, LANES, K0 * VECTOR, RESIDENT
+                )
+            sums = group_sums(sums, LANES)
+            count = min(PASS * (THREADS // LANES), u1 - u)
+            rows_store(results, group, THREADS // LANES, count, sums, lane == 0)
+            cuda.syncthreads()
+            if thread < count:
+                acc[0] = INIT(OPERANDS, b, u + thread, 0) + results[thread]
+                STORE(OPERANDS, b, u + thread, acc)
+            turn ^= 1
+
+
+def gemv_block(task, tasks, rows, scratch, OPERANDS):
+    u0, u1 = UNITS(task, tasks)
+    thread = thread_index()
+    warp, lane = divide(thread, 32)
+    acc = cuda.local.array(1, FLOAT)
+    turn = 0
+    for b in range(BATCH):
+        for u in range(u0, u1, PASS):
+            partial = shared_like(W0, scratch + turn * PASS * (THREADS // 32) * itemsize(W0))
+            sums = zeros_like(W0, PASS)
+            starts = row_starts(u, 1, u1, K0, PASS)
+            for block in range(K0 // BLOCK):
+                k = block * BLOCK
+                held = lane_load(X0, b * K0 + k, thread, BLOCK, THREADS, K0 * VECTOR)
+                sums = lane_dots(
+                    sums, held, W0, starts, k, thread, BLOCK, THREADS, K0 * VECTOR, RESIDENT
+                )
+            if K0 % BLOCK:
+                k = K0 - K0 % BLOCK
+                rest = lane_load(X0, b * K0 + k, thread, K0 % BLOCK, THREADS, K0 * VECTOR)
+                sums = lane_dots(
+                    sums, rest, W0, starts, k, thread, K0 % BLOCK, THREADS, K0 * VECTOR, RESIDENT
+                )
+            sums = group_sums(sums, 32)
+            rows_store(partial, warp, THREADS // 32, PASS * (THREADS // 32), sums, lane == 0)
+            cuda.syncthreads()
+            if thread < min(PASS, u1 - u):
+                acc[0] = INIT(OPERANDS, b, u + thread, 0)
+                for w in range(THREADS // 32):
+                    acc[0] += partial[thread * (THREADS // 32) + w]
+                STORE(OPERANDS, b, u + thread, acc)
+            turn ^= 1
+
+
+def few_rows(root: Root) -> bool:
+    """One row-wise term over few rows, and never over the batch (its shares are rows)."""
+    if len(root.chain) != 1 or root.parallel[0] == DYNAMIC or len(root.parallel) != 2:
+        return False
+    return root.parallel[0] <= 16 and row_term(root.chain[0]) is not None
+
+
+RKERNELS = [
+    RKernel(
+        "gemv",
+        "rows",
+        "cuda",
+        __name__,
+        "gemv_rows",
+        legal=few_rows,
+        efficiency=0.1,
+        overhead_ns=800.0,
+        scratch_bytes=2 * 2 * (256 // 32) * 8,
+        threads=256,
+        parameters={"LANES": 32, "PASS": 2, "BLOCK": 512, "VECTOR": 1, "RESIDENT": 0},
+    ),
+    RKernel(
+        "gemv",
+        "block",
+        "cuda",
+        __name__,
+        "gemv_block",
+        legal=lambda root: few_rows(root) and root.reduction[-1] >= 1024,
+        efficiency=0.08,
+        overhead_ns=700.0,
+        scratch_bytes=2 * 4 * (256 // 32) * 8,
+        threads=256,
+        parameters={"PASS": 4, "BLOCK": 4096, "VECTOR": 1, "RESIDENT": 0},
+    ),
+]

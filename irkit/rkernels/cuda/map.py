@@ -1,0 +1,28 @@
+"""Elementwise work, copies, gathers, transpositions: every element of an rTask's part, one by one."""
+
+from irkit.rkernels.registry import RKernel
+
+
+def map_elements(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    width = j1 - j0
+    count = (r1 - r0) * width
+    element = thread_index()
+    while element < count:
+        r, j = divide(element, width)
+        STORE(OPERANDS, r0 + r, j0 + j)
+        element += THREADS
+
+
+RKERNELS = [
+    RKernel(
+        "map",
+        "elements",
+        "cuda",
+        __name__,
+        "map_elements",
+        efficiency=0.1,
+        overhead_ns=300.0,
+        threads=256,
+    ),
+]

@@ -1,0 +1,126 @@
+"""Reductions and pooling: one output per thread, per warp, or per block at a time.
+
+Per warp and per block, the terms of one output are combined in another order, and `INIT` joins last;
+so COMBINE must be associative and commutative, up to rounding.
+"""
+
+import math
+
+from irkit.dialects.roots import Root
+from irkit.rkernels.registry import RKernel
+
+THREADS_PER_BLOCK = 256
+
+
+def _terms(root: Root) -> int:
+    """Terms of one output."""
+    return math.prod(root.reduction)
+
+
+def _long(root: Root) -> bool:
+    """Enough terms for a warp to share."""
+    return len(root.chain) <= 1 and _terms(root) >= 64
+
+
+def _very_long(root: Root) -> bool:
+    """Enough terms for a block to share."""
+    return len(root.chain) <= 1 and _terms(root) >= 1024
+
+
+def reduce_thread(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    width = j1 - j0
+    count = (r1 - r0) * width
+    element = thread_index()
+    while element < count:
+        r, j = divide(element, width)
+        acc = INIT(OPERANDS, r0 + r, j0 + j)
+        for k0 in range(K0):
+            for k1 in range(K1):
+                for k2 in range(K2):
+                    acc = COMBINE(acc, TERM(OPERANDS, r0 + r, j0 + j, k0, k1, k2))
+        STORE(OPERANDS, r0 + r, j0 + j, acc)
+        element += THREADS
+
+
+def reduce_warp(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    width = j1 - j0
+    count = (r1 - r0) * width
+    warp, lane = divide(thread_index(), 32)
+    element = warp
+    while element < count:
+        row, column = divide(element, width)
+        r = r0 + row
+        j = j0 + column
+        # A lane without a term takes the first one, and nobody takes that lane's result.
+        k = lane if lane < K0 * K1 * K2 else 0
+        k0, inner = divide(k, K1 * K2)
+        k1, k2 = divide(inner, K2)
+        acc = FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+        k = lane + 32
+        while k < K0 * K1 * K2:
+            k0, inner = divide(k, K1 * K2)
+            k1, k2 = divide(inner, K2)
+            acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
+            k += 32
+        distance = 16
+        while distance > 0:
+            other = cuda.shfl_down_sync(0xFFFFFFFF, acc, distance)
+            if lane + distance < min(32, K0 * K1 * K2):
+                acc = COMBINE(acc, other)
+            distance >>= 1
+        if lane == 0:
+            STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), acc))
+        element += THREADS // 32
+
+
+def reduce_block(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    thread = thread_index()
+    partial = shared_of(FLOAT(0), scratch)
+    for r in range(r0, r1):
+        for j in range(j0, j1):
+            if thread < K0 * K1 * K2:
+                k0, inner = divide(thread, K1 * K2)
+                k1, k2 = divide(inner, K2)
+                acc = FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+                k = thread + THREADS
+                while k < K0 * K1 * K2:
+                    k0, inner = divide(k, K1 * K2)
+                    k1, k2 = divide(inner, K2)
+                    acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
+                    k += THREADS
+                partial[thread] = acc
+            cuda.syncthreads()
+            distance = 512
+            while distance > 0:
+                if thread < distance and thread + distance < min(THREADS, K0 * K1 * K2):
+                    partial[thread] = COMBINE(partial[thread], partial[thread + distance])
+                cuda.syncthreads()
+                distance >>= 1
+            if thread == 0:
+                STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), partial[0]))
+            cuda.syncthreads()
+
+
+RKERNELS = [
+    RKernel(
+        family,
+        variant,
+        "cuda",
+        __name__,
+        f"reduce_{variant}",
+        legal=legal,
+        efficiency=efficiency,
+        overhead_ns=overhead_ns,
+        scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
+        threads=THREADS_PER_BLOCK,
+    )
+    for family in ("reduce", "pool")
+    for variant, legal, efficiency, overhead_ns in (
+        ("thread", lambda root: True, 0.02, 300.0),
+        ("warp", _long, 0.05, 500.0),
+        ("block", _very_long, 0.05, 1500.0),
+    )
+]

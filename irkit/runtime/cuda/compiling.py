@@ -1,0 +1,148 @@
+"""Compile an emitted module to one cubin, on any machine: neither GPU nor driver is asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from irkit.errors import DeviceError
+
+HOPPER = (9, 0, "a")
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """What `compile_module_with_ptx` yields. `log` is the assembler's: registers, spills."""
+
+    cubin: bytes
+    ptx: str
+    log: str
+
+    def resources(self) -> dict[str, dict[str, int]]:
+        """Per entry: registers a thread, bytes of stack frame, spill stores and loads."""
+        found: dict[str, dict[str, int]] = {}
+        for part in re.split(r"Compiling entry function ", self.log)[1:]:
+            name = re.match(r"'([^']+)'", part)
+            if name is None:
+                continue
+            found[name.group(1)] = {
+                key: int(match.group(1)) if (match := re.search(pattern, part)) else 0
+                for key, pattern in (
+                    ("registers", r"Used (\d+) registers"),
+                    ("stack", r"(\d+) bytes stack frame"),
+                    ("spill_stores", r"(\d+) bytes spill stores"),
+                    ("spill_loads", r"(\d+) bytes spill loads"),
+                )
+            }
+        return found
+
+
+def load_module(source: str) -> ModuleType:
+    """Import module text from a file of its own, where Numba finds the lines it reports."""
+    name = f"irkit_emitted_{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def _compiling_for(cc: tuple[int, int, str]) -> Iterator[None]:
+    """Device functions are compiled for `cc`.
+
+    Numba would ask the driver for the device at hand, which need not exist and whose context is not
+    wanted.
+    """
+    dispatcher: Any = import_module("numba.cuda.dispatcher")
+    asked = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = asked
+
+
+def module_ptx(
+    module: ModuleType, entries: Sequence[str], threads: int, cc: tuple[int, int, str] = HOPPER
+) -> str:
+    """PTX text of a module's entry kernels, under their Python names.
+
+    Every parameter of an entry is a 64-bit integer. Device functions that entries share are
+    translated once.
+    """
+    compiler: Any = import_module("numba.cuda.compiler")
+    types: Any = import_module("numba.cuda").types
+    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    modules: dict[int, Any] = {}
+    names: dict[str, str] = {}
+    for entry in entries:
+        function = getattr(module, entry)
+        signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
+        with _compiling_for(cc):
+            library, _ = compiler._compile_pyfunc_with_fixup(
+                function, signature, device=False, abi="numba", cc=cc, launch_bounds=(threads, 1)
+            )
+        names[library._entry_name] = entry
+        modules |= {id(m): m for m in library.modules}
+    texts = [str(m) for m in modules.values()]
+    ptx: bytes = nvvm.compile_ir(texts, opt=3, arch=f"compute_{cc[0]}{cc[1]}{cc[2]}")
+    text = ptx.decode().strip("\x00").strip()
+    for mangled, entry in names.items():
+        text = text.replace(mangled, entry)
+    return text
+
+
+def assemble(ptx: str, cc: tuple[int, int, str] = HOPPER) -> tuple[bytes, str]:
+    """(cubin, the assembler's log). Raises DeviceError with the log if the PTX is refused."""
+    nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
+    options = [f"-arch=sm_{cc[0]}{cc[1]}{cc[2]}", "-O3", "-verbose", "-Xptxas=-v"]
+    handle = nvjitlink.create(len(options), options)
+    text = ptx.encode()
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, text, len(text), "irkit")
+        nvjitlink.complete(handle)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+        return bytes(cubin), _log(nvjitlink, handle, "info")
+    except nvjitlink.nvJitLinkError as error:
+        log = _log(nvjitlink, handle, "error")
+        raise DeviceError(f"the assembler refused the emitted PTX: {log}") from error
+    finally:
+        nvjitlink.destroy(handle)
+
+
+def _log(nvjitlink: Any, handle: int, kind: str) -> str:
+    buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
+    if buffer:
+        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
+    return bytes(buffer).decode(errors="replace").strip("\x00").strip()
+
+
+def compile_module_with_ptx(
+    source: str, entries: Sequence[str], threads: int, cc: tuple[int, int, str] = HOPPER
+) -> CompiledModule:
+    """Compile module text; the entry kernels keep their Python names in the cubin."""
+    ptx = module_ptx(load_module(source), entries, threads, cc)
+    cubin, log = assemble(ptx, cc)
+    return CompiledModule(cubin, ptx, log)
+
+
+def compile_module(
+    source: str, entries: Sequence[str], threads: int = 256, cc: tuple[int, int, str] = HOPPER
+) -> bytes:
+    """The cubin of module text. `threads` is the block size that every entry is compiled for."""
+    return compile_module_with_ptx(source, entries, threads, cc).cubin

@@ -1,0 +1,387 @@
+"""Small CUDA modules made of one rKernel each, with fused functions written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irkit.lower.task_to_numba import walkers_cuda
+from irkit.lower.task_to_numba.templates import specialise, template_source
+from irkit.rkernels import registry
+
+ROWS = """
+@fused
+def part(task, tasks, rows):
+    return (rows * task) // tasks, (rows * (task + 1)) // tasks, 0, {columns}
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One rOperator: its rKernel, element types of its operands, literals and fused functions."""
+
+    rkernel: str
+    pointers: Sequence[str]
+    names: Mapping[str, str | int]
+    functions: str = ""
+    overrides: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def kernel_text(number: int, sample: Sample, threads: int) -> str:
+    """Fused functions and specialised rKernel of a sample, named `kernel_<number>`."""
+    rkernel = registry.find("cuda", sample.rkernel)
+    operands = ", ".join(f"p{i}" for i in range(len(sample.pointers)))
+    names = {k: str(v) for k, v in {**rkernel.parameters, **sample.overrides}.items()}
+    names |= {"OPERANDS": operands, "THREADS": str(threads)}
+    names |= {k: str(v) for k, v in sample.names.items()}
+    functions = sample.functions.replace("OPERANDS", operands)
+    for name in ("part", "units", "init", "store", "term", "combine", "load_a", "load_b", "load",
+                 "go_left"):  # fmt: skip
+        functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
+    defined = {
+        "RANGE": "part", "UNITS": "units", "INIT": "init", "STORE": "store", "TERM": "term",
+        "COMBINE": "combine", "LOAD_A": "load_a", "LOAD_B": "load_b", "LOAD": "load",
+        "GO_LEFT": "go_left",
+    }  # fmt: skip
+    names |= {k: f"{v}_{number}" for k, v in defined.items() if f"def {v}_{number}(" in functions}
+    source = template_source(rkernel)
+    body = specialise(source, rkernel.function, f"kernel_{number}", names)
+    return f"{functions}\n\n@fused\n{body}"
+
+
+def module_text(
+    samples: Sequence[Sample], layout: walkers_cuda.Layout, walkers: bool = True
+) -> tuple[str, list[str]]:
+    """(module, entries): every sample under `op_K`, and the walkers over all of them."""
+    kernels = [(f"kernel_{i}", s.pointers) for i, s in enumerate(samples)]
+    parts = [walkers_cuda.HEADER]
+    parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
+    parts += [walkers_cuda.run_task(kernels), walkers_cuda.walkers(layout)]
+    parts += [walkers_cuda.op_kernel(i, name, p) for i, (name, p) in enumerate(kernels)]
+    entries = [f"op_{i}" for i in range(len(samples))]
+    return "\n\n".join(parts), [*(["persistent", "wave"] if walkers else []), *entries]
+
+
+LSTM = """
+@fused
+def units(task, tasks):
+    return (256 * task) // tasks, (256 * (task + 1)) // tasks
+
+@fused
+def init(OPERANDS, b, u, g):
+    return p4[u * 4 + g]
+
+@fused
+def sigmoid(x):
+    return float32(1.0) / (float32(1.0) + math.exp(-x))
+
+@fused
+def store(OPERANDS, b, u, acc):
+    c = sigmoid(acc[1]) * p5[b * 256 + u] + sigmoid(acc[0]) * math.tanh(acc[2])
+    p6[b * 256 + u] = c
+    p7[b * 256 + u] = sigmoid(acc[3]) * math.tanh(c)
+"""
+
+
+def lstm(resident: int = 0, variant: str = "lanes16", **overrides: int) -> Sample:
+    """An LSTM cell of 256 units: x, h, W, U, bias, c -> c, h."""
+    return Sample(
+        f"recurrent_cell.two_terms_{variant}",
+        ["float32"] * 8,
+        dict(
+            X0="p0",
+            W0="p2",
+            K0=256,
+            X1="p1",
+            W1="p3",
+            K1=256,
+            G=4,
+            B=1,
+            BATCH=1,
+            U=256,
+            TERMS=2,
+            FLOAT="float32",
+            RESIDENT=resident,
+        ),  # fmt: skip
+        LSTM,
+        overrides,
+    )
+
+
+GO_LEFT = """
+@fused
+def go_left(x, threshold, nan_left):
+    return x <= threshold or (nan_left != 0 and x != x)
+
+@fused
+def store(OPERANDS, r, c, acc):
+    {output}[r * {columns} + c] = acc
+"""
+
+
+def perfect_forest(
+    variant: str, features: int, trees: int, depth: int, x: str = "float32",
+    value: str = "float64", columns: int = 1, width: int = 1, **overrides: int
+) -> Sample:  # fmt: skip
+    """x, feature, threshold, nan_left, value, output, base -> sums."""
+    return Sample(
+        f"perfect_forest.{variant}",
+        [x, "int32", x, "uint8", value, "int32", value, value],
+        dict(
+            X="p0",
+            FEATURE="p1",
+            THRESHOLD="p2",
+            NAN_LEFT="p3",
+            VALUE="p4",
+            OUTPUT="p5",
+            BASE="p6",
+            FEATURES=features,
+            TREES=trees,
+            DEPTH=depth,
+            NODES=(1 << depth) - 1,
+            COLUMNS=columns,
+            WIDTH=width,
+            FLOAT=value,
+            INPUT=x,
+        ),  # fmt: skip
+        ROWS.format(columns=columns) + GO_LEFT.format(output="p7", columns=columns),
+        overrides,
+    )
+
+
+def product(output: str, columns: int) -> str:
+    """Fused functions of x (p0) times weights, into `output`."""
+    return f"""
+@fused
+def units(task, tasks):
+    return ({columns} * task) // tasks, ({columns} * (task + 1)) // tasks
+
+@fused
+def init(OPERANDS, b, u, g):
+    return p2[u]
+
+@fused
+def store(OPERANDS, b, u, acc):
+    {output}[b * {columns} + u] = acc[0]
+"""
+
+
+def gemv(variant: str, k: int, units: int, batch: int = 1, kind: str = "float32") -> Sample:
+    """x, W (units x k), bias -> y."""
+    return Sample(
+        f"gemv.{variant}",
+        [kind] * 4,
+        dict(X0="p0", W0="p1", K0=k, B=batch, BATCH=batch, U=units, G=1, TERMS=1, FLOAT=kind),
+        product("p3", units),
+    )
+
+
+def gemm(variant: str, k: int, columns: int, kind: str = "float32") -> Sample:
+    """A (rows x k), B (k x columns, or transposed for `jk`), bias -> C, the rows shared out."""
+    at = f"j * {k} + k" if variant.endswith("jk") else f"k * {columns} + j"
+    return Sample(
+        f"gemm.{variant}",
+        [kind] * 4,
+        dict(J=columns, K=k, ROWS=0, FLOAT=kind),
+        ROWS.format(columns=columns)
+        + f"""
+@fused
+def load_a(OPERANDS, r, k):
+    return p0[r * {k} + k]
+
+@fused
+def load_b(OPERANDS, k, j):
+    return p1[{at}]
+
+@fused
+def init(OPERANDS, r, j):
+    return p2[j]
+
+@fused
+def store(OPERANDS, r, j, acc):
+    p3[r * {columns} + j] = max(acc, {kind}(0.0))
+""",
+    )
+
+
+ADD = """
+@fused
+def combine(acc, term):
+    return acc + term
+"""
+
+
+def conv(variant: str, channels: int, outputs: int, size: int) -> Sample:
+    """x (channels x size x size), w (outputs x channels x 3 x 3), bias -> y, padded by 1.
+
+    Rows are (output channel, y); the batch of `part` counts them.
+    """
+    return Sample(
+        f"conv.{variant}",
+        ["float32"] * 4,
+        dict(J=size, K0=channels, K1=3, K2=3, FLOAT="float32"),
+        ROWS.format(columns=size)
+        + ADD
+        + f"""
+@fused
+def init(OPERANDS, r, j):
+    return p2[r // {size}]
+
+@fused
+def term(OPERANDS, r, j, k0, k1, k2):
+    y = r % {size} + k1 - 1
+    x = j + k2 - 1
+    v = float32(0.0)
+    if 0 <= y < {size} and 0 <= x < {size}:
+        v = p0[(k0 * {size} + y) * {size} + x]
+    return v * p1[((r // {size} * {channels} + k0) * 3 + k1) * 3 + k2]
+
+@fused
+def store(OPERANDS, r, j, acc):
+    p3[r * {size} + j] = max(acc, float32(0.0))
+""",
+    )
+
+
+def reduce(family: str, variant: str, columns: int, terms: int, kind: str = "float32") -> Sample:
+    """Sum of the last dimension of x (rows x columns x terms), halved."""
+    return Sample(
+        f"{family}.{variant}",
+        [kind] * 2,
+        dict(J=columns, K0=terms, K1=1, K2=1, FLOAT=kind),
+        ROWS.format(columns=columns)
+        + ADD
+        + f"""
+@fused
+def init(OPERANDS, r, j):
+    return {kind}(0.0)
+
+@fused
+def term(OPERANDS, r, j, k0, k1, k2):
+    return p0[(r * {columns} + j) * {terms} + k0]
+
+@fused
+def store(OPERANDS, r, j, acc):
+    p1[r * {columns} + j] = acc * {kind}(0.5)
+""",
+    )
+
+
+def softmax(variant: str, columns: int, kind: str = "float32") -> Sample:
+    """Softmax of rows of `columns`."""
+    return Sample(
+        f"softmax.{variant}",
+        [kind] * 2,
+        dict(J=columns, FLOAT=kind),
+        ROWS.format(columns=columns)
+        + f"""
+@fused
+def load(OPERANDS, r, j):
+    return p0[r * {columns} + j]
+
+@fused
+def store(OPERANDS, r, j, acc):
+    p1[r * {columns} + j] = acc
+""",
+    )
+
+
+def argmax(columns: int, kind: str = "float32") -> Sample:
+    """First largest of rows of `columns`."""
+    return Sample(
+        "argmax.warp",
+        [kind, "int64"],
+        dict(J=1, K0=columns, FLOAT="int64"),
+        ROWS.format(columns=1)
+        + f"""
+@fused
+def load(OPERANDS, r, k):
+    return p0[r * {columns} + k]
+
+@fused
+def store(OPERANDS, r, acc):
+    p1[r] = acc
+""",
+    )
+
+
+def elementwise(columns: int) -> Sample:
+    """tanh(x) + y[column]."""
+    return Sample(
+        "map.elements",
+        ["float32"] * 3,
+        dict(J=columns, FLOAT="float32"),
+        ROWS.format(columns=columns)
+        + f"""
+@fused
+def store(OPERANDS, r, j):
+    p2[r * {columns} + j] = math.tanh(p0[r * {columns} + j]) + p1[j]
+""",
+    )
+
+
+def forest(features: int, trees: int, columns: int, width: int) -> Sample:
+    """x, feature, threshold, left, right, nan_left, value, root, output, base -> sums."""
+    return Sample(
+        "forest.rows",
+        [
+            "float32",
+            "int32",
+            "float32",
+            "int32",
+            "int32",
+            "uint8",
+            "float64",
+            "int32",
+            "int32",
+            "float64",
+            "float64",
+        ],  # fmt: skip
+        dict(
+            X="p0",
+            FEATURE="p1",
+            THRESHOLD="p2",
+            LEFT="p3",
+            RIGHT="p4",
+            NAN_LEFT="p5",
+            VALUE="p6",
+            ROOT="p7",
+            OUTPUT="p8",
+            BASE="p9",
+            FEATURES=features,
+            TREES=trees,
+            COLUMNS=columns,
+            WIDTH=width,
+            DEPTH=8,
+            NODES=100,
+            FLOAT="float64",
+        ),  # fmt: skip
+        ROWS.format(columns=columns) + GO_LEFT.format(output="p10", columns=columns),
+    )
+
+
+SAMPLES = {
+    "argmax": argmax(10),
+    "conv_split": conv("split", 64, 64, 8),
+    "conv_tile": conv("tile", 16, 32, 16),
+    "forest": forest(28, 100, 3, 1),
+    "gemm_tile32": gemm("tile32_jk", 100, 70),
+    "gemm_tile64": gemm("tile64_kj", 100, 70),
+    "gemm_tile64_float64": gemm("tile64_jk", 100, 70, "float64"),
+    "gemv_block": gemv("block", 9216, 100),
+    "gemv_odd": gemv("rows", 30, 100, 3, "float64"),
+    "gemv_rows": gemv("rows", 9216, 4096),
+    "map": elementwise(100),
+    "perfect_forest": perfect_forest("staged", 28, 500, 8),
+    "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),
+    "perfect_forest_direct": perfect_forest("direct", 784, 100, 6, columns=3),
+    "perfect_forest_float64": perfect_forest("staged_wide", 28, 500, 8, x="float64", columns=3),
+    "perfect_forest_trees": perfect_forest("trees", 28, 500, 8),
+    "pool_warp": reduce("pool", "warp", 16, 100),
+    "recurrent_cell": lstm(),
+    "recurrent_cell_wide": lstm(variant="lanes32"),
+    "reduce_block": reduce("reduce", "block", 1, 5000, "float64"),
+    "reduce_thread": reduce("reduce", "thread", 16, 9),
+    "softmax_block": softmax("block", 5000),
+    "softmax_warp": softmax("warp", 10),
+}

@@ -1,0 +1,75 @@
+"""Every CUDA rKernel template compiles to a cubin, and its PTX has no forbidden form. No GPU needed."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("numba_cuda")
+
+import cuda_samples as cs
+from irkit.lower.task_to_numba.walkers_cuda import Layout
+from irkit.runtime.cuda import compiling, ptx
+
+LAYOUT = Layout(threads=256, bases=8, max_waits=4, max_operands=10)
+
+
+@pytest.mark.parametrize("name", sorted(cs.SAMPLES))
+def test_a_template_compiles_alone(name: str) -> None:
+    text, entries = cs.module_text([cs.SAMPLES[name]], LAYOUT, walkers=False)
+    compiled = compiling.compile_module_with_ptx(text, entries, 256)
+    assert compiled.cubin[:4] == b"\x7fELF"
+    assert ptx.forbidden_forms(compiled.ptx) == []
+    assert [w for w in ptx.warnings(compiled.ptx, double_expected=True)] == []
+    resources = compiled.resources()["op_0"]
+    assert 0 < resources["registers"] <= 255
+    assert resources["spill_stores"] == resources["spill_loads"] == 0
+
+
+def test_float32_kernels_compute_in_float32() -> None:
+    samples = [
+        cs.SAMPLES[n] for n in ("recurrent_cell", "gemm_tile64", "conv_tile", "softmax_warp")
+    ]
+    text, entries = cs.module_text(samples, LAYOUT, walkers=False)
+    assert ptx.warnings(compiling.module_ptx(compiling.load_module(text), entries, 256)) == []
+
+
+def test_weights_and_nodes_are_read_in_wide_accesses() -> None:
+    text, entries = cs.module_text(
+        [cs.lstm(resident=1), cs.perfect_forest("staged", 28, 500, 8)], LAYOUT, walkers=False
+    )
+    entry = ptx.functions(compiling.module_ptx(compiling.load_module(text), entries, 256))
+    assert "ld.shared.v4.f32" in entry["op_0"]
+    assert "ld.shared.v2" in entry["op_1"]
+
+
+def test_the_walkers_wait_with_acquire_and_signal_with_release() -> None:
+    text, entries = cs.module_text([cs.lstm(), cs.SAMPLES["map"]], LAYOUT)
+    compiled = compiling.compile_module_with_ptx(text, entries, 256)
+    persistent = ptx.functions(compiled.ptx)["persistent"]
+    assert "ld.acquire.gpu" in persistent
+    assert "red.release.gpu" in persistent
+    assert "cp.async" in persistent
+    assert ptx.forbidden_forms(compiled.ptx) == []
+    assert compiled.resources()["persistent"]["spill_stores"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("$L__1:\nld.u32 %r1, [%rd1];\nsetp.lt.u32 %p1, %r1, 3;\n@%p1 bra $L__1;\n", "only waits"),
+        ("ld.acquire.gpu.global.u32 %r1, [%rd1];\nret;\n", "never signals"),
+        ("ld.global.nc.f32 %f1, [%rd1];\nret;\n", "ld.global.nc"),
+    ],
+)
+def test_forbidden_forms_are_found(body: str, message: str) -> None:
+    found = ptx.forbidden_forms(f".visible .entry persistent(\n)\n{{\n{body}}}\n")
+    assert len(found) == 1
+    assert message in found[0]
+
+
+def test_records_are_laid_out_as_documented() -> None:
+    layout = Layout(threads=256, bases=5, max_waits=3, max_operands=4, scratch=64, planned=100)
+    assert layout.operands_at == 12
+    assert layout.record_words == 24
+    assert layout.tables == 112
+    assert layout.shared_bytes == 112 + 8 * (10 + 48)
