@@ -234,15 +234,24 @@ def _sources(ops: list[Operation]) -> str:
     return ", ".join(dict.fromkeys(op.name for op in ops if not is_free(op)))
 
 
+def _is_copied(user: Operation, value: SSAValue) -> bool:
+    """Whether what defines `value` is copied into the body. A root reads its inputs by pointer, so a
+    splat that it contracts stays outside as a constant."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or not is_free(owner):
+        return False
+    contracted = isinstance(user, linalg.GenericOp) and is_heavy(user) and value in user.inputs
+    return not (contracted and isinstance(owner, arith.ConstantOp))
+
+
 def _external_operands(ops: list[Operation]) -> list[SSAValue]:
     """What a group reads from outside, each once, in order of first use."""
     found: dict[SSAValue, None] = {}
     for op in ops:
         for value in op.operands:
             owner = value.owner
-            if owner in ops or (isinstance(owner, Operation) and is_free(owner)):
-                continue
-            found[value] = None
+            if owner not in ops and not _is_copied(op, value):
+                found[value] = None
     return list(found)
 
 
