@@ -7,23 +7,39 @@ An op states its typing rule once, as `infer`. The verifier compares the result 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
-from xdsl.traits import Pure
+from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
 
+if TYPE_CHECKING:
+    from xdsl.pattern_rewriter import RewritePattern
+
 Props = Mapping[str, Attribute]
+
+
+class GraphCanonicalization(HasCanonicalizationPatternsTrait):
+    """Hands `canonicalize` the op's line of the table in `canonicalization.py`."""
+
+    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
+        from irkit.dialects.graph.canonicalization import PATTERNS
+
+        return PATTERNS.get(op, ())
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return ()
 
 
 class GraphOp(IRDLOperation):
     """A pure op on tensors whose result types follow from its operands and properties."""
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), GraphCanonicalization())
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:

@@ -1,0 +1,244 @@
+"""Rules that make ops on shapes fewer or simpler. Applied by `canonicalize`.
+
+Each rule's docstring is its equation. No rule computes, so every one is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from irkit.dialects.graph.base import GraphOp, product
+from irkit.dialects.graph.elementwise import CastOp
+from irkit.dialects.graph.shape import (
+    ConcatOp,
+    ExpandOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+)
+from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tensor_type(value).get_shape()
+
+
+def _reshaped(x: SSAValue, shape: Sequence[int]) -> ReshapeOp:
+    return ReshapeOp.make([x], {"shape": int_array(shape)})
+
+
+def _sliced(
+    x: SSAValue, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+) -> SliceOp:
+    where = {"offsets": offsets, "sizes": sizes, "strides": strides}
+    return SliceOp.make([x], {k: int_array(v) for k, v in where.items()})
+
+
+def _forward_if_same(op: GraphOp, rewriter: PatternRewriter) -> None:
+    """Replace an op by its operand if the type tells that nothing changes."""
+    if op.operands[0].type == op.results[0].type:
+        rewriter.replace(op, [], [op.operands[0]])
+
+
+def keeps_order(op: TransposeOp) -> bool:
+    """Whether a transposition moves only dimensions of size one, so that no element moves."""
+    shape = _shape(op.x)
+    moved = [p for p in ints(op.permutation) if shape[p] != 1]
+    return moved == sorted(moved)
+
+
+# graph.cast
+
+
+class CastToOwnType(RewritePattern):
+    """cast(x : t) to t = x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter, /):
+        _forward_if_same(op, rewriter)
+
+
+# graph.concat
+
+
+class ConcatOfOne(RewritePattern):
+    """concat(x) = x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter, /):
+        if len(op.inputs) == 1:
+            rewriter.replace(op, [], [op.inputs[0]])
+
+
+# graph.expand
+
+
+class ExpandToOwnShape(RewritePattern):
+    """expand(x) to the shape of x = x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ExpandOp, rewriter: PatternRewriter, /):
+        _forward_if_same(op, rewriter)
+
+
+# graph.reshape
+
+
+class ReshapeToOwnShape(RewritePattern):
+    """reshape(x) to the shape of x = x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
+        _forward_if_same(op, rewriter)
+
+
+class ReshapeOfReshape(RewritePattern):
+    """reshape(reshape(x)) = reshape(x)"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
+        if isinstance(inner := op.x.owner, ReshapeOp):
+            rewriter.replace(op, _reshaped(inner.x, ints(op.shape)))
+
+
+# graph.slice
+
+
+class SliceOfWhole(RewritePattern):
+    """slice(x) = x where every axis is taken whole and forwards"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
+        if all(s == 1 for s in ints(op.strides)):
+            _forward_if_same(op, rewriter)
+
+
+class SliceOfSlice(RewritePattern):
+    """slice(slice(x)) = slice(x): offset a + s·b, stride s·t"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
+        if not isinstance(inner := op.x.owner, SliceOp):
+            return
+        steps = ints(inner.strides)
+        offsets = [
+            a + s * b for a, s, b in zip(ints(inner.offsets), steps, ints(op.offsets), strict=True)
+        ]
+        strides = [s * t for s, t in zip(steps, ints(op.strides), strict=True)]
+        rewriter.replace(op, _sliced(inner.x, offsets, ints(op.sizes), strides))
+
+
+def _held(concat: ConcatOp, unit: int, first: int, last: int) -> tuple[SSAValue, int, int] | None:
+    """The operand that holds blocks first..last, the block it starts at and how many it has.
+
+    The operands are counted in blocks of `unit` elements, one operand after the other. None if no
+    operand holds them all, or blocks do not end where operands do.
+    """
+    start = 0
+    for value in concat.inputs:
+        count, rest = divmod(product(_shape(value)), unit)
+        if rest:
+            return None
+        if first < start + count:
+            return (value, start, count) if last < start + count else None
+        start += count
+    return None
+
+
+class SliceOfConcat(RewritePattern):
+    """slice(concat(…, x, …)) = slice(x) where it falls inside x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
+        if not isinstance(concat := op.x.owner, ConcatOp):
+            return
+        axis, offsets = concat.axis.value.data, ints(op.offsets)
+        first, last = _extent(op, axis)
+        start = 0
+        for value in concat.inputs:
+            end = start + _shape(value)[axis]
+            if first >= start and last < end:
+                offsets[axis] -= start
+                sliced = _sliced(value, offsets, ints(op.sizes), ints(op.strides))
+                rewriter.replace(op, sliced)
+                return
+            start = end
+
+
+class SliceOfReshapedConcat(RewritePattern):
+    """slice(reshape(concat(…, x, …))) = slice(reshape(x)) where it falls inside x
+
+    Only where the operands lie one after the other in row-major order: each dimension before the
+    joined axis is 1. The steps of an unrolled recurrence meet the next layer through this rule.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
+        if not isinstance(reshape := op.x.owner, ReshapeOp):
+            return
+        concat, shape = reshape.x.owner, list(_shape(op.x))
+        if not isinstance(concat, ConcatOp) or DYNAMIC in shape:
+            return
+        if product(_shape(concat.y)[: concat.axis.value.data]) != 1:
+            return
+        axis = next((d for d, s in enumerate(shape) if s != 1), 0)
+        held = _held(concat, product(shape[axis + 1 :]), *_extent(op, axis))
+        if held is None:
+            return
+        value, start, shape[axis] = held
+        offsets = ints(op.offsets)
+        offsets[axis] -= start
+        reshaped = _reshaped(value, shape)
+        sliced = _sliced(reshaped.y, offsets, ints(op.sizes), ints(op.strides))
+        rewriter.replace(op, [reshaped, sliced])
+
+
+def _extent(op: SliceOp, axis: int) -> tuple[int, int]:
+    """First and last position that a slice reads along an axis; the whole of a dynamic one."""
+    offset, size, stride = (ints(p)[axis] for p in (op.offsets, op.sizes, op.strides))
+    if size == DYNAMIC:
+        return 0, -1
+    end = offset + (size - 1) * stride
+    return min(offset, end), max(offset, end)
+
+
+# graph.transpose
+
+
+class TransposeOfOrder(RewritePattern):
+    """transpose(x) = reshape(x) where only dimensions of size one move; x if none moves"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter, /):
+        if ints(op.permutation) == list(range(len(_shape(op.x)))):
+            rewriter.replace(op, [], [op.x])
+            return
+        shape = _shape(op.y)
+        if keeps_order(op) and DYNAMIC not in (shape[1:] + _shape(op.x)[1:]):
+            rewriter.replace(op, _reshaped(op.x, shape))
+
+
+class TransposeOfTranspose(RewritePattern):
+    """transpose(transpose(x)) = transpose(x) by the composed permutation"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter, /):
+        if not isinstance(inner := op.x.owner, TransposeOp):
+            return
+        before = ints(inner.permutation)
+        composed = int_array([before[p] for p in ints(op.permutation)])
+        rewriter.replace(op, TransposeOp.make([inner.x], {"permutation": composed}))
+
+
+PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    CastOp: (CastToOwnType(),),
+    ConcatOp: (ConcatOfOne(),),
+    ExpandOp: (ExpandToOwnShape(),),
+    ReshapeOp: (ReshapeToOwnShape(), ReshapeOfReshape()),
+    SliceOp: (SliceOfWhole(), SliceOfSlice(), SliceOfConcat(), SliceOfReshapedConcat()),
+    TransposeOp: (TransposeOfOrder(), TransposeOfTranspose()),
+}
+"""Op → its rules; graph ops look themselves up here."""

@@ -1,0 +1,78 @@
+"""`fold-constants`: compute what is known before the program runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter
+
+from irkit.context import weights_of
+from irkit.dialects.constants import SMALL, constant, constant_array
+from irkit.dialects.graph.base import GraphOp, product
+from irkit.dialects.graph.semantics import evaluate
+from irkit.dialects.types import tensor_type
+from irkit.weights import Array, WeightStore
+
+
+def _operands(op: GraphOp, weights: WeightStore) -> list[Array] | None:
+    arrays: list[Array] = []
+    for operand in op.operands:
+        array = constant_array(operand, weights)
+        if array is None:
+            return None
+        arrays.append(array)
+    return arrays
+
+
+def _grows(op: GraphOp) -> bool:
+    """Whether the results are more to store than the operands."""
+    read, written = (
+        sum(product(tensor_type(v).get_shape()) for v in values)
+        for values in (op.operands, op.results)
+    )
+    return written > max(SMALL, read)
+
+
+def _fold(op: GraphOp, weights: WeightStore) -> None:
+    operands = _operands(op, weights)
+    if operands is None or _grows(op):
+        return
+    results = evaluate(op, operands)
+    sources = list(dict.fromkeys(v.owner for v in op.operands))
+    constants = [constant(a, weights) for a in results]
+    PatternRewriter(op).replace(op, constants, [c.result for c in constants])
+    for source in sources:
+        if isinstance(source, Operation) and not any(r.uses for r in source.results):
+            source.detach()
+            source.erase()
+
+
+@dataclass(frozen=True)
+class FoldConstants(ModulePass):
+    """Replace graph ops on constants by their results, computed by the graph interpreter's rules.
+
+    An op whose results would be larger than its operands (an expansion) stays. Numeric risk: the
+    results are NumPy's; a target's own `exp` or matrix product may differ in the last bits.
+
+    ```mlir
+    %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %b = graph.add %a, %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    ```
+    becomes
+    ```mlir
+    %b = arith.constant dense<[2.0, 4.0]> : tensor<2xf32>
+    ```
+    """
+
+    name = "fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        # Operands come before their users, so one walk folds whole chains.
+        for inner in list(op.walk()):
+            if isinstance(inner, GraphOp):
+                _fold(inner, weights)

@@ -1,0 +1,100 @@
+"""`unroll-recurrence`: one cell per step, layers connected cell to cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter
+
+from irkit.dialects.graph import ConcatOp, LstmCellOp, LstmOp, ReshapeOp, SliceOp, TransposeOp
+from irkit.dialects.graph.canonicalization import keeps_order
+from irkit.dialects.types import DYNAMIC, int_array, tensor_type
+
+Steps = dict[SSAValue, list[SSAValue]]
+"""Output of an unrolled layer → its value at each step."""
+
+
+def _source(value: SSAValue) -> SSAValue:
+    """Where the elements of `value` come from, in the same row-major order."""
+    while True:
+        owner = value.owner
+        if not (
+            isinstance(owner, ReshapeOp) or (isinstance(owner, TransposeOp) and keeps_order(owner))
+        ):
+            return value
+        value = owner.x
+
+
+def _steps_of(x: SSAValue, known: Steps, ops: list[Operation]) -> list[SSAValue]:
+    """x[t] for each step: the producing layer's own values if there is one, else slices."""
+    source = _source(x)
+    if source in known and source.type == x.type:
+        return known[source]
+    steps, *row = tensor_type(x).get_shape()
+    values: list[SSAValue] = []
+    for step in range(steps):
+        where = {"offsets": (step, 0, 0), "sizes": (1, *row), "strides": (1, 1, 1)}
+        one = SliceOp.make([x], {k: int_array(v) for k, v in where.items()})
+        cell_input = _reshape(one.y, row)
+        ops += [one, cell_input]
+        values.append(cell_input.y)
+    return values
+
+
+def _reshape(x: SSAValue, shape: Sequence[int]) -> ReshapeOp:
+    return ReshapeOp.make([x], {"shape": int_array(shape)})
+
+
+def _unroll(op: LstmOp, known: Steps) -> None:
+    ops: list[Operation] = []
+    h, c = op.h, op.c
+    outputs: list[SSAValue] = []
+    for x in _steps_of(op.x, known, ops):
+        cell = LstmCellOp.make([x, h, c, op.w, op.r, op.b])
+        ops.append(cell)
+        h, c = cell.h_next, cell.c_next
+        outputs.append(h)
+    rows = [_reshape(value, (1, *tensor_type(value).get_shape())) for value in outputs]
+    stack = ConcatOp.make([row.y for row in rows], {"axis": IntegerAttr(0, i64)})
+    ops += [*rows, stack]
+    known[stack.y] = outputs
+    PatternRewriter(op).replace(op, ops, [stack.y, h, c])
+
+
+@dataclass(frozen=True)
+class UnrollRecurrence(ModulePass):
+    """Replace each `graph.lstm` by one `graph.lstm_cell` per step.
+
+    A layer that reads another's output, directly or through reshapes, is connected to its cells
+    step by step, so that the cells of a stack form a wavefront. Layers with a dynamic number of
+    steps or a dynamic batch stay as they are. Exact: the cells do what the layer did.
+
+    ```mlir
+    %y, %hn, %cn = graph.lstm %x, %h, %c, %w, %r, %b : (tensor<2x1x8xf32>, ...)
+    ```
+    becomes
+    ```mlir
+    %0 = graph.slice %x {offsets = array<i64: 0, 0, 0>, sizes = array<i64: 1, 1, 8>, ...}
+    %1 = graph.reshape %0 {shape = array<i64: 1, 8>}
+    %2 = graph.slice %x {offsets = array<i64: 1, 0, 0>, sizes = array<i64: 1, 1, 8>, ...}
+    %3 = graph.reshape %2 {shape = array<i64: 1, 8>}
+    %h1, %c1 = graph.lstm_cell %1, %h, %c, %w, %r, %b
+    %hn, %cn = graph.lstm_cell %3, %h1, %c1, %w, %r, %b
+    %4 = graph.reshape %h1 {shape = array<i64: 1, 1, 4>}
+    %5 = graph.reshape %hn {shape = array<i64: 1, 1, 4>}
+    %y = graph.concat(%4, %5) {axis = 0 : i64}
+    ```
+    """
+
+    name = "unroll-recurrence"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        known: Steps = {}
+        for layer in list(op.walk()):
+            if isinstance(layer, LstmOp) and DYNAMIC not in tensor_type(layer.x).get_shape():
+                _unroll(layer, known)
