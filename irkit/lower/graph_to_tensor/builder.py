@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    TensorType,
     UnknownLoc,
     i64,
 )
@@ -87,12 +88,13 @@ class TensorBuilder:
 
     def __init__(self, block: Block, weights: WeightStore) -> None:
         self.weights = weights
+        self._block = block
         self.location: Attribute = UnknownLoc()
         self._builder = Builder(InsertPoint.at_start(block))
         self._constants: dict[str, SSAValue] = {}
         self._packed: dict[tuple[object, object], SSAValue] = {}
         self._indices: dict[int, SSAValue] = {}
-        self._sizes: dict[tuple[SSAValue, int], SSAValue] = {}
+        self._batch: SSAValue | None = None
 
     def move_before(self, op: Operation) -> None:
         """Insert what follows before `op`, with its location."""
@@ -145,15 +147,16 @@ class TensorBuilder:
         return self._indices[value]
 
     def batch(self, values: Sequence[SSAValue]) -> SSAValue:
-        """The size of the dynamic dimension that one of `values` has."""
-        for value in values:
-            shape = tensor_type(value).get_shape()
-            if DYNAMIC in shape:
-                key = (value, shape.index(DYNAMIC))
-                if key not in self._sizes:
-                    self._sizes[key] = self.insert(tensor.DimOp(value, self.index(key[1])))
-                return self._sizes[key]
-        raise UnsupportedError("a dynamic dimension that no operand has")
+        """The size of dynamic dimensions, which are all the batch: read off the function's first
+        argument that has it, or else off `values`."""
+        if self._batch is None:
+            for value in [*self._block.args, *values]:
+                if isinstance(t := value.type, TensorType) and DYNAMIC in t.get_shape():
+                    d = self.index(t.get_shape().index(DYNAMIC))
+                    self._batch = self.insert(tensor.DimOp(value, d))
+                    return self._batch
+            raise UnsupportedError("a dynamic dimension that no operand has")
+        return self._batch
 
     def sizes(self, shape: Sequence[int], values: Sequence[SSAValue]) -> list[SSAValue]:
         """One `tensor.dim` per dynamic dimension of `shape`, taken from `values`."""

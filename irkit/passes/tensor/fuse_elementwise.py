@@ -1,0 +1,293 @@
+"""`fuse-elementwise`: one loop nest instead of a chain of elementwise ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irkit.dialects.roots import is_elementwise, maps
+from irkit.dialects.types import DYNAMIC, tensor_type
+
+_RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+
+
+def fuse_block(block: Block) -> None:
+    """Fuse all elementwise ops of a function's body, in program order."""
+    for op in list(block.ops):
+        if isinstance(op, tensor.DimOp):
+            _resolve_size(op)
+    for op in list(block.ops):
+        if isinstance(op, _RESHAPES):
+            _cancel_reshapes(op)
+    for op in list(block.ops):
+        consumer: linalg.GenericOp | None = op if isinstance(op, linalg.GenericOp) else None
+        while consumer is not None and is_elementwise(consumer):
+            consumer = _fuse_one(consumer)
+    for op in reversed(list(block.ops)):
+        if _is_removable(op) and not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
+
+
+def _is_removable(op: Operation) -> bool:
+    """What fusion leaves without users."""
+    if isinstance(op, linalg.GenericOp):
+        return is_elementwise(op)
+    return isinstance(
+        op,
+        tensor.EmptyOp
+        | tensor.DimOp
+        | arith.ConstantOp
+        | linalg.FillOp
+        | _RESHAPES[0]
+        | _RESHAPES[1],
+    )
+
+
+def _resolve_size(op: tensor.DimOp) -> None:
+    """The size of an op's result becomes the size that its destination was made with, so that no op
+    is kept for its size alone."""
+    index = op.index.owner
+    if not isinstance(index, arith.ConstantOp) or not isinstance(index.value, IntegerAttr):
+        return
+    d, source = index.value.value.data, op.source
+    while isinstance(source, OpResult) and isinstance(source.op, linalg.GenericOp | linalg.FillOp):
+        producer = source.op
+        source = producer.outputs[source.index]
+    empty = source.owner
+    if not isinstance(empty, tensor.EmptyOp):
+        return
+    shape = tensor_type(source).get_shape()
+    if shape[d] == DYNAMIC:
+        size = empty.dynamic_sizes[shape[:d].count(DYNAMIC)]
+        Rewriter.replace_op(op, [], [size])
+
+
+def _cancel_reshapes(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
+    """A chain of reshapes that ends in the type that it started from changes nothing."""
+    source = op.src
+    while source.type != op.result.type:
+        if not isinstance(source.owner, _RESHAPES):
+            return
+        source = source.owner.src
+    op.result.replace_all_uses_with(source)
+
+
+# Fusion of one operand
+
+
+def _fuse_one(consumer: linalg.GenericOp) -> linalg.GenericOp | None:
+    """Fuse one operand of `consumer`; returns what replaces it, or None if there is nothing to fuse."""
+    for number, operand in enumerate(consumer.inputs):
+        if (value := _splat(operand)) is not None:
+            return _with_constant(consumer, operand, value)
+        producer = operand.owner
+        if isinstance(producer, linalg.GenericOp) and _is_fusible(producer, consumer, number):
+            return _fused(producer, consumer)
+    return None
+
+
+def _splat(value: SSAValue) -> FloatAttr | IntegerAttr | None:
+    """The one value that all elements have, if that is known."""
+    op = value.owner
+    if isinstance(op, linalg.FillOp):
+        op = op.inputs[0].owner
+        known = op.value if isinstance(op, arith.ConstantOp) else None
+        return known if isinstance(known, FloatAttr | IntegerAttr) else None
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, DenseIntOrFPElementsAttr):
+        return None
+    if not op.value.is_splat():
+        return None
+    number, element = op.value.get_values()[0], tensor_type(value).element_type
+    if isinstance(number, float):
+        return FloatAttr(number, element)  # pyright: ignore
+    return IntegerAttr(number, element)  # pyright: ignore
+
+
+def _is_fusible(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
+    """Whether computing `producer` where `consumer` reads it is right, and costs nothing."""
+    if len(producer.results) != 1 or not is_elementwise(producer):
+        return False
+    block, out = producer.body.block, maps(producer)[-1]
+    if out != AffineMap.identity(len(producer.iterator_types)) or block.args[-1].uses:
+        return False
+    if any(isinstance(op, linalg.IndexOp) for op in block.ops):
+        return False
+    users = {use.operation for use in producer.results[0].uses}
+    if producer.results[0] in consumer.outputs:
+        return False
+    if _is_copy(producer):
+        return True
+    reads = [
+        m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is producer.results[0]
+    ]
+    return users == {consumer} and len(set(reads)) == 1 and _reads_once(reads[0])
+
+
+def _is_copy(op: linalg.GenericOp) -> bool:
+    """Whether the body computes nothing: a broadcast, a transposition, a constant."""
+    return all(isinstance(inner, arith.ConstantOp | linalg.YieldOp) for inner in op.body.block.ops)
+
+
+def _reads_once(amap: AffineMap) -> bool:
+    """Whether no two loop points read the same element."""
+    loops = {e.position for e in amap.results if isinstance(e, AffineDimExpr)}
+    return len(loops) == amap.num_dims
+
+
+Operand = tuple[SSAValue, AffineMap]
+
+
+class _Builder:
+    """The inputs and body of a generic that replaces another; equal inputs are one argument."""
+
+    def __init__(self, old: linalg.GenericOp) -> None:
+        self.old = old
+        self.inputs: dict[Operand, SSAValue] = {}
+        self.block = Block()
+
+    def argument(self, value: SSAValue, amap: AffineMap) -> SSAValue:
+        """The body's argument for an input."""
+        key = (value, amap)
+        if key not in self.inputs:
+            element = tensor_type(value).element_type
+            self.inputs[key] = self.block.insert_arg(element, len(self.inputs))
+        return self.inputs[key]
+
+    def inline(self, block: Block, scope: dict[SSAValue, SSAValue]) -> list[SSAValue]:
+        """Copy a body's ops; returns what it yields."""
+        for op in block.ops:
+            if isinstance(op, linalg.YieldOp):
+                return [scope[v] for v in op.operands]
+            copy = op.clone(scope)
+            copy.location = op.location
+            self.block.add_op(copy)
+            scope.update(zip(op.results, copy.results, strict=True))
+        return []
+
+    def finish(self, replaced: dict[SSAValue, SSAValue]) -> linalg.GenericOp:
+        """Put the new op in the old one's place. `replaced` has values for the old body's inputs."""
+        old = self.old
+        scope, own = dict(replaced), maps(old)
+        outputs = list(zip(old.outputs, own[len(old.inputs) :], strict=True))
+        for argument, operand, amap in zip(old.body.block.args, old.inputs, own, strict=False):
+            if argument not in scope:
+                scope[argument] = self.argument(operand, amap)
+        for argument in old.body.block.args[len(old.inputs) :]:
+            scope[argument] = self.block.insert_arg(argument.type, len(self.block.args))
+        yielded = self.inline(old.body.block, scope)
+        self.block.add_op(linalg.YieldOp(*yielded))
+        operands = [*self.inputs, *outputs]
+        new = linalg.GenericOp(
+            [v for v, _ in self.inputs],
+            list(old.outputs),
+            Region(self.block),
+            [AffineMapAttr(m) for _, m in operands],
+            old.iterator_types,
+            [r.type for r in old.results],
+        )
+        new.location = old.location
+        for before, after in zip(old.results, new.results, strict=True):
+            after.name_hint = before.name_hint
+        Rewriter.replace_op(old, new)
+        return new
+
+
+def _with_constant(
+    consumer: linalg.GenericOp, operand: SSAValue, value: FloatAttr | IntegerAttr
+) -> linalg.GenericOp:
+    """`consumer` with a scalar constant in its body for an input."""
+    builder = _Builder(consumer)
+    constant = arith.ConstantOp(value)
+    constant.location = consumer.location
+    builder.block.add_op(constant)
+    arguments = zip(consumer.body.block.args, consumer.inputs, strict=False)
+    return builder.finish({a: constant.result for a, v in arguments if v is operand})
+
+
+def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> linalg.GenericOp:
+    """`consumer` with `producer`'s body in place of reads of its result; erases a dead producer."""
+    builder = _Builder(consumer)
+    replaced: dict[SSAValue, SSAValue] = {}
+    known: dict[AffineMap, SSAValue] = {}
+    result = producer.results[0]
+    reads = list(zip(consumer.body.block.args, consumer.inputs, maps(consumer), strict=False))
+    # All arguments first: they stand before the body's ops.
+    for _, operand, amap in reads:
+        if operand is result:
+            _producer_scope(builder, producer, amap)
+        else:
+            builder.argument(operand, amap)
+    for argument, operand, amap in reads:
+        if operand is result:
+            if amap not in known:
+                scope = _producer_scope(builder, producer, amap)
+                (known[amap],) = builder.inline(producer.body.block, scope)
+            replaced[argument] = known[amap]
+    new = builder.finish(replaced)
+    if not result.uses:
+        Rewriter.erase_op(producer)
+    return new
+
+
+def _producer_scope(
+    builder: _Builder, producer: linalg.GenericOp, amap: AffineMap
+) -> dict[SSAValue, SSAValue]:
+    """Arguments for the producer's inputs, read where `amap` reads its result."""
+    return {
+        argument: builder.argument(operand, _composed(own, amap))
+        for argument, operand, own in zip(
+            producer.body.block.args, producer.inputs, maps(producer), strict=False
+        )
+    }
+
+
+def _composed(inner: AffineMap, outer: AffineMap) -> AffineMap:
+    results = (e.replace_dims_and_symbols(outer.results, []) for e in inner.results)
+    return AffineMap(outer.num_dims, 0, tuple(results))
+
+
+@dataclass(frozen=True)
+class FuseElementwise(ModulePass):
+    """Compute an elementwise op where its one reader needs it.
+
+    A producer is fused if its reader is elementwise too and alone, and reads each element once; a
+    broadcast, a transposition or a constant is fused into all of its readers. Neither goes into a
+    contraction or reduction, nor does one of these into what follows: `form-roperators` decides
+    about that. Reshapes that cancel each other go. No value changes.
+
+    ```mlir
+    %0 = linalg.generic {maps = [(i, j) -> (j), (i, j) -> (i, j)], "parallel", "parallel"}
+        ins(%b) outs(%e) { ^(%p, %o): linalg.yield %p }
+    %1 = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j), (i, j) -> (i, j)], ...}
+        ins(%x, %0) outs(%e) { ^(%p, %q, %o): %s = arith.addf %p, %q  linalg.yield %s }
+    %2 = linalg.generic {...} ins(%1) outs(%e) { ^(%p, %o): %s = math.exp %p  linalg.yield %s }
+    ```
+    becomes
+    ```mlir
+    %2 = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (j), (i, j) -> (i, j)], ...}
+        ins(%x, %b) outs(%e) {
+      ^(%p, %q, %o): %s = arith.addf %p, %q  %t = math.exp %s  linalg.yield %t }
+    ```
+    """
+
+    name = "fuse-elementwise"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, FuncOp) and function.body.blocks:
+                fuse_block(function.body.block)
