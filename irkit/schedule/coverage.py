@@ -6,11 +6,14 @@ program order is all that has to be looked at.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.footprint import Footprints, Mask, Touch, batched
+from irkit.schedule.footprint import Footprints, Touch, batched
 from irkit.schedule.model import Boxes, Schedule
+from irkit.schedule.overlap import Mask
 from irkit.schedule.wellformed import reject
 
 MAX_CELLS = 1 << 28
@@ -18,29 +21,43 @@ MAX_CELLS = 1 << 28
 
 
 def check_covered(schedule: Schedule, feet: Footprints) -> None:
-    """Every box read from arena, rows or output memory lies in what earlier launches wrote."""
+    """Every box read from arena, rows or output memory lies in what earlier launches wrote.
+
+    An output that is written at all is written everywhere.
+    """
     for root, touches in feet.touches.items():
         if schedule.buffers[root].space in ("input", "constant"):
             continue
-        if len({touch.buffer for touch in touches}) == 1:
-            _check_one_buffer(schedule, touches)
+        if {touch.buffer for touch in touches} == {root}:
+            written = _follow_boxes(schedule, feet, root, touches)
         else:
-            _check_views(schedule, feet, root, touches)
+            written = _follow_views(schedule, feet, root, touches)
+        output = schedule.buffers[root].space == "output"
+        if output and any(touch.writes for touch in touches) and not written.all():
+            reject("unwritten", f"output '{schedule.buffers[root].name}' is written only in part")
 
 
-def _check_one_buffer(schedule: Schedule, touches: list[Touch]) -> None:
+def _follow_boxes(schedule: Schedule, feet: Footprints, root: int, touches: list[Touch]) -> Mask:
     """All boxes have the same coordinates, so a cell of the mask is what lies between two bounds."""
-    rank = touches[0].boxes.shape[1]
+    shape = _shape(schedule, feet, root, root)
     bounds = [
-        np.unique(np.concatenate([t.boxes[:, d].ravel() for t in touches])) for d in range(rank)
+        np.unique(np.concatenate([[0, size], *(t.boxes[:, d].ravel() for t in touches)]))
+        for d, size in enumerate(shape)
     ]
-    written = np.zeros([max(0, len(bound) - 1) for bound in bounds], bool)
+    written = np.zeros([len(bound) - 1 for bound in bounds], bool)
     for touch in touches:  # in program order, and in a launch the reads first
         cells = _in_cells(touch.boxes, bounds)
         if touch.writes:
             _fill(written, cells)
         else:
             _require(schedule, touch, written, cells)
+    return written
+
+
+def _shape(schedule: Schedule, feet: Footprints, root: int, index: int) -> tuple[int, ...]:
+    """The shape of a buffer, with the batch in shares of its root."""
+    buffer = schedule.buffers[index]
+    return (feet.shares.get(root, 1), *buffer.shape[1:]) if batched(buffer) else buffer.shape
 
 
 def _in_cells(boxes: Boxes, bounds: list[NDArray[np.int64]]) -> Boxes:
@@ -73,29 +90,26 @@ def _report(schedule: Schedule, touch: Touch, task: int) -> None:
     )
 
 
-def _check_views(schedule: Schedule, feet: Footprints, root: int, touches: list[Touch]) -> None:
-    """A mask of the root's bytes, seen through each view by the view's shape."""
-    rows = feet.shares.get(root, 1)
-    if rows * schedule.buffers[root].nbytes > MAX_CELLS:
+def _follow_views(schedule: Schedule, feet: Footprints, root: int, touches: list[Touch]) -> Mask:
+    """A mask of the root's bytes (or units of several), seen through each view by its shape."""
+    buffers = [schedule.buffers[touch.buffer] for touch in touches]
+    offsets = [feet.places[touch.buffer].offset for touch in touches]
+    rows, nbytes = feet.shares.get(root, 1), schedule.buffers[root].nbytes
+    unit = math.gcd(nbytes, *(buffer.itemsize for buffer in buffers), *offsets)
+    if rows * nbytes // unit > MAX_CELLS:
         reject("unwritten", f"'{schedule.buffers[root].name}' is too large to follow through views")
-    written = np.zeros(rows * schedule.buffers[root].nbytes, bool)
-    for touch in touches:
-        view = _through_view(schedule, feet, written, touch, rows)
+    written = np.zeros(rows * nbytes // unit, bool)
+    for touch, buffer, offset in zip(touches, buffers, offsets, strict=True):
+        start, size = rows * offset // unit, rows * buffer.nbytes // unit
+        shape = _shape(schedule, feet, root, touch.buffer)
+        view = written[start : start + size].reshape(*shape, buffer.itemsize // unit)
         if root in feet.skewed:
             _follow_whole(schedule, touch, view)
         elif touch.writes:
             _fill(view, touch.boxes)
         else:
             _require(schedule, touch, view, touch.boxes)
-
-
-def _through_view(
-    schedule: Schedule, feet: Footprints, written: Mask, touch: Touch, rows: int
-) -> Mask:
-    buffer = schedule.buffers[touch.buffer]
-    start = feet.places[touch.buffer].offset * rows
-    shape = (rows, *buffer.shape[1:]) if batched(buffer) else buffer.shape
-    return written[start : start + rows * buffer.nbytes].reshape(*shape, buffer.itemsize)
+    return written
 
 
 def _follow_whole(schedule: Schedule, touch: Touch, view: Mask) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from irkit.schedule.footprint import Footprints, Mask, Touch, overlap
+from irkit.schedule.footprint import Footprints, Touch, overlap, overlaps
+from irkit.schedule.overlap import Mask
 
 
 @dataclass
@@ -21,19 +22,22 @@ class Dependences:
 
     def is_local(self, source: int, user: int, veus: int) -> bool:
         """Whether every dependence stays on one vEU when both launches lie on the same `veus`."""
-        return all(_stays(overlap(a, b), veus) for a, b in self.sources[user][source])
+        return all(one_lane(a, b, veus).all() for a, b in self.sources[user][source])
 
 
-def _stays(conflict: Mask, veus: int) -> bool:
-    first, second = np.nonzero(conflict)
-    return bool((first % veus == second % veus).all())
+def one_lane(a: Touch, b: Touch, veus: int) -> Mask:
+    """For each overlapping pair of groups, whether all its rTasks are on one lane: [pairs]."""
+    first, second = overlap(a, b)
+    low_a, high_a = a.groups.lanes(veus)
+    low_b, high_b = b.groups.lanes(veus)
+    return np.minimum(low_a[first], low_b[second]) == np.maximum(high_a[first], high_b[second])
 
 
 def dependences(feet: Footprints) -> Dependences:
     """The launch graph of a program."""
     sources: list[dict[int, list[tuple[Touch, Touch]]]] = [{} for _ in feet.launches]
     for a, b in feet.conflicts:
-        if a.launch != b.launch and overlap(a, b).any():
+        if a.launch != b.launch and overlaps(a, b):
             sources[b.launch].setdefault(a.launch, []).append((a, b))
     users: list[list[int]] = [[] for _ in feet.launches]
     for user, found in enumerate(sources):

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from irkit.schedule.model import Access, Boxes, Buffer, Launch
+from irkit.schedule.overlap import Groups, Indices, Mask, filled, group_equal, meet, meeting_pairs
 from irkit.schedule.wellformed import check_launches, reject
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +39,11 @@ class Touch:
     def active(self) -> Mask:
         """Which rTasks touch anything: [tasks]."""
         return filled(self.boxes)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The rTasks by equal boxes, so also by equal spans."""
+        return group_equal(self.boxes)
 
     @cached_property
     def hull(self) -> tuple[Boxes, Boxes]:
@@ -176,12 +179,6 @@ def share_count(access: Access) -> int:
     return max(1, int(access.boxes[:, 0, 1].max(initial=1)))
 
 
-def filled(boxes: Boxes) -> Mask:
-    """Which of the boxes [n, rank, 2] have any element: [n]."""
-    mask: Mask = np.logical_and.reduce(boxes[:, :, 0] < boxes[:, :, 1], axis=1)
-    return mask
-
-
 def _byte_spans(boxes: Boxes, shape: tuple[int, ...], itemsize: int) -> Boxes:
     """Half-open byte ranges [tasks, 2] around row-major boxes; empty boxes give empty ranges."""
     strides = np.array([math.prod(shape[d + 1 :]) for d in range(len(shape))], np.int64) * itemsize
@@ -190,20 +187,16 @@ def _byte_spans(boxes: Boxes, shape: tuple[int, ...], itemsize: int) -> Boxes:
     return np.stack([low, np.where(filled(boxes), high, low)], axis=-1)
 
 
-def _meet(a: Boxes, b: Boxes) -> Mask:
-    """Whether boxes a [m, rank, 2] and b [n, rank, 2] have a common element: [m, n]."""
-    result: Mask = filled(a)[:, None] & filled(b)[None, :]
-    for d in range(a.shape[1]):
-        result &= a[:, None, d, 0] < b[None, :, d, 1]
-        result &= b[None, :, d, 0] < a[:, None, d, 1]
-    return result
-
-
-def overlap(a: Touch, b: Touch) -> Mask:
-    """Matrix [tasks of a, tasks of b]: box-exact in one buffer, by byte spans between views."""
+def overlap(a: Touch, b: Touch) -> tuple[Indices, Indices]:
+    """Groups i of a and j of b with common elements: box-exact in one buffer, else by byte spans."""
     if a.buffer == b.buffer:
-        return _meet(a.boxes, b.boxes)
-    return _meet(a.spans[:, None, :], b.spans[:, None, :])
+        return meeting_pairs(a.boxes[a.groups.first], b.boxes[b.groups.first])
+    return meeting_pairs(a.spans[a.groups.first, None, :], b.spans[b.groups.first, None, :])
+
+
+def overlaps(a: Touch, b: Touch) -> bool:
+    """Whether any rTasks of two touches have common elements."""
+    return len(overlap(a, b)[0]) > 0
 
 
 def _near_pairs(touches: list[Touch]) -> Iterator[tuple[Touch, Touch]]:
@@ -212,11 +205,11 @@ def _near_pairs(touches: list[Touch]) -> Iterator[tuple[Touch, Touch]]:
     if not writes.any():
         return
     spans = np.stack([touch.hull[1] for touch in touches])[:, None, :]
-    near = _meet(spans, spans) & (writes[:, None] | writes[None, :])
+    near = meet(spans, spans) & (writes[:, None] | writes[None, :])
     buffers = np.array([touch.buffer for touch in touches])
     for buffer in np.unique(buffers):
         group = np.flatnonzero(buffers == buffer)
         hulls = np.stack([touches[i].hull[0] for i in group])
-        near[np.ix_(group, group)] &= _meet(hulls, hulls)
+        near[np.ix_(group, group)] &= meet(hulls, hulls)
     for i, j in zip(*np.nonzero(np.triu(near)), strict=True):
         yield touches[i], touches[j]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irkit.schedule.model import Schedule
+from irkit.schedule.overlap import Groups
 from irkit.schedule.wellformed import check_appends, describe, reject
 
 Clocks = NDArray[np.int32]
@@ -85,6 +86,20 @@ class HappensBefore:
             task, counts = task[active], counts[active]
         np.maximum.at(done, entry.first_veu + task % entry.veus, counts.astype(np.int32))
         return done
+
+    def group_starts(self, append: int, groups: Groups) -> Clocks:
+        """`first_start` of each group of rTasks: [groups, veus]."""
+        result = np.full((len(groups.first), self.veus), np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(result, groups.of, self.starts(append))
+        return result
+
+    def group_ends(self, append: int, groups: Groups) -> Clocks:
+        """`last_end` of each group of rTasks: [groups, veus]."""
+        entry = self.schedule.appends[append]
+        veu = entry.first_veu + np.arange(self._tasks[append]) % entry.veus
+        result = np.zeros((len(groups.first), self.veus), np.int32)
+        np.maximum.at(result, (groups.of, veu), (self.positions(append) + 1).astype(np.int32))
+        return result
 
     def before(self, append_a: int, task_i: int, append_b: int, task_j: int) -> bool:
         """Whether rTask `task_i` of `append_a` finishes before rTask `task_j` of `append_b` starts."""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irkit.schedule.chains import ChainCover
-from irkit.schedule.footprint import Footprints, Mask, resolve_views
+from irkit.schedule.footprint import Footprints, resolve_views
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.lifetimes import Lifetimes, lifetimes
 from irkit.schedule.model import Schedule
+from irkit.schedule.overlap import Indices, Mask
 
 ARENA_ALIGNMENT = 256
 """Bytes; what a CUDA allocation guarantees, and the largest vector access."""
@@ -24,7 +25,6 @@ _SEEDS = 12
 _COVERS = 4
 _MAX_COVER = 4096
 _Ints = NDArray[np.int64]
-_Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Pool:
     `rivals`: who may be in use together with whom; the diagonal says who is used at all.
     """
 
-    buffers: _Indices
+    buffers: Indices
     sizes: _Ints
     before: Mask
     rivals: Mask
     alignment: int
 
-    def pack(self, order: _Indices, best_fit: bool) -> _Ints:
+    def pack(self, order: Indices, best_fit: bool) -> _Ints:
         """Offsets when the buffers are placed one by one in `order`, into the first or tightest gap."""
         offsets = np.zeros(len(self.sizes), np.int64)
         placed = np.zeros(len(self.sizes), bool)
@@ -152,7 +152,7 @@ def _pool(schedule: Schedule, lives: Lifetimes, space: str, alignment: int) -> P
     return Pool(buffers, sizes, before, rivals, alignment)
 
 
-def _covers(pool: Pool) -> list[tuple[_Indices, ChainCover]]:
+def _covers(pool: Pool) -> list[tuple[Indices, ChainCover]]:
     """Chain covers of the buffers of at least so many bytes, for the few most telling sizes.
 
     The antichain that belongs to a cover is the largest set of such buffers in use together.
@@ -169,7 +169,7 @@ def _covers(pool: Pool) -> list[tuple[_Indices, ChainCover]]:
     ]
 
 
-def _first_packing(pool: Pool, covers: list[tuple[_Indices, ChainCover]]) -> _Ints:
+def _first_packing(pool: Pool, covers: list[tuple[Indices, ChainCover]]) -> _Ints:
     """One slot per chain where a cover has all buffers, else one per buffer."""
     for members, cover in covers:
         if len(members) == len(pool.sizes):
@@ -181,7 +181,7 @@ def _lower_bound(
     pool: Pool,
     lives: Lifetimes,
     order: HappensBefore,
-    covers: list[tuple[_Indices, ChainCover]],
+    covers: list[tuple[Indices, ChainCover]],
 ) -> int:
     """The heaviest set of buffers found that are in use together in pairs, in bytes.
 
@@ -200,7 +200,7 @@ def _lower_bound(
     return max((_grow(pool, seed, urgency) for seed in seeds), default=0)
 
 
-def _grow(pool: Pool, seed: Mask, urgency: _Indices) -> int:
+def _grow(pool: Pool, seed: Mask, urgency: Indices) -> int:
     members = seed.copy()
     left = pool.rivals[seed].all(axis=0) & ~seed & pool.rivals.diagonal()
     for index in urgency:

@@ -52,13 +52,12 @@ def contiguous(boxes: Boxes, shape: Sequence[int]) -> bool:
     extent = boxes[:, :, 1] - boxes[:, :, 0]
     if (extent <= 0).any():
         return False
-    whole = np.logical_and.accumulate((extent == np.array(shape))[:, ::-1], axis=1)[:, ::-1]
+    ones = np.ones((len(boxes), 1), bool)
     single = np.logical_and.accumulate(extent == 1, axis=1)
-    rank = len(shape)
-    return all(
-        any(bool(single[lane, :d].all()) and bool(whole[lane, d + 1 :].all()) for d in range(rank))
-        for lane in range(len(boxes))
-    )
+    whole = np.logical_and.accumulate((extent == np.array(shape))[:, ::-1], axis=1)[:, ::-1]
+    # At some dimension: single indices before it, everything after it.
+    before, after = np.hstack([ones, single[:, :-1]]), np.hstack([whole[:, 1:], ones])
+    return bool((before & after).any(axis=1).all())
 
 
 def pinnable(buffer: Buffer, boxes: Boxes, veus: int) -> Boxes | None:

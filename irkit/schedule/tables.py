@@ -60,6 +60,7 @@ class Program:
     device: str
     veus: int
     threads: int
+    scratch_bytes: int
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     arena_bytes: int

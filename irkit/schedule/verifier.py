@@ -9,7 +9,7 @@ It accepts only if all of these hold; each failure is a ScheduleError that names
 | deadlock | abstract execution reaches the end |
 | constant | nothing writes to inputs and constants |
 | race | conflicting rTasks are ordered, in the order in which the program lists their launches |
-| unwritten | what is read from the arena, rows or outputs was written before |
+| unwritten | what is read from arena, rows, outputs was written before; outputs are whole |
 | arena | offsets are planned, aligned, inside; buffers in use together share no bytes |
 | shared | scratch and residents fit the vEU's shared memory and do not overlap |
 
@@ -18,13 +18,17 @@ It accepts only if all of these hold; each failure is a ScheduleError that names
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from irkit.schedule.coverage import check_covered
-from irkit.schedule.footprint import Footprints, Mask, Touch, overlap
+from irkit.schedule.dependences import one_lane
+from irkit.schedule.footprint import Footprints, Touch, overlap
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.memory_rules import check_arena, check_shared
 from irkit.schedule.model import Schedule
+from irkit.schedule.overlap import Indices, Mask
 from irkit.schedule.wellformed import check_appends, check_once, describe, reject
 
 
@@ -65,29 +69,58 @@ def check_races(schedule: Schedule, feet: Footprints, order: HappensBefore) -> N
         first, second = append_of[a.launch], append_of[b.launch]
         if first != second and bool((starts[second] >= ends[first]).all()):
             continue
-        races = overlap(a, b) & ~_ordered(order, first, second)
-        if races.any():
-            _report_race(schedule, (a, b), (first, second), races)
+        i, j = overlap(a, b)
+        ordered = _ordered(order, (a, b), (first, second), (i, j))
+        if not ordered.all():
+            at = int(np.argmin(ordered))
+            _report_race(schedule, order, (a, b), (first, second), (int(i[at]), int(j[at])))
 
 
-def _ordered(order: HappensBefore, first: int, second: int) -> Mask:
-    """Matrix [tasks, tasks]: rTask of `first` before that of `second`; inside one launch, either."""
-    before = order.task_order(first, second)
-    if first != second:
-        return before
-    ordered = np.triu(before, 1)
-    return ordered | ordered.T | np.eye(len(before), dtype=bool)
+def _ordered(
+    order: HappensBefore,
+    touches: tuple[Touch, Touch],
+    appends: tuple[int, int],
+    pairs: tuple[Indices, Indices],
+) -> Mask:
+    """For pairs of groups of rTasks, whether all of the first happen before all of the second.
+
+    rTasks of one append never wait for each other, so they are ordered only on one lane; and an rTask
+    does not conflict with itself.
+    """
+    (a, b), (i, j) = touches, pairs
+    if appends[0] == appends[1]:
+        alone = np.minimum(a.groups.first[i], b.groups.first[j]) == np.maximum(
+            a.groups.last[i], b.groups.last[j]
+        )
+        return alone | one_lane(a, b, order.schedule.appends[appends[0]].veus)
+    ends = order.group_ends(appends[0], a.groups)
+    starts = order.group_starts(appends[1], b.groups)
+    ordered = np.ones(len(i), bool)
+    for veu in np.flatnonzero(ends.any(axis=0)):
+        ordered &= starts[j, veu] >= ends[i, veu]
+    return ordered
 
 
 def _report_race(
-    schedule: Schedule, touches: tuple[Touch, Touch], appends: tuple[int, int], races: Mask
-) -> None:
-    a, b = touches
-    i, j = (int(index) for index in np.argwhere(races)[0])
+    schedule: Schedule,
+    order: HappensBefore,
+    touches: tuple[Touch, Touch],
+    appends: tuple[int, int],
+    groups: tuple[int, int],
+) -> NoReturn:
+    """Name two rTasks of these groups that are not ordered."""
+    (a, b), (first, second) = touches, appends
+    s, t = next(
+        (s, t)
+        for s in np.flatnonzero(a.groups.of == groups[0]).tolist()
+        for t in np.flatnonzero(b.groups.of == groups[1]).tolist()
+        if not order.before(first, s, second, t)
+        and (first != second or (s != t and not order.before(second, t, first, s)))
+    )
     kind = {(True, False): "read after write", (False, True): "write after read"}
     reject(
         "race",
         f"{kind.get((a.writes, b.writes), 'write after write')} on "
-        f"'{schedule.buffers[a.buffer].name}': {describe(schedule, appends[0], i)} does not happen "
-        f"before {describe(schedule, appends[1], j)}",
+        f"'{schedule.buffers[a.buffer].name}': {describe(schedule, first, s)} does not happen "
+        f"before {describe(schedule, second, t)}",
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irkit.schedule.footprint import Footprints, Touch, overlap
+from irkit.schedule.footprint import Footprints, Touch, overlap, overlaps
 from irkit.schedule.happens_before import Clocks, HappensBefore
 from irkit.schedule.model import Append, Schedule
 from irkit.schedule.wellformed import check_appends, check_once, describe, reject
@@ -44,7 +44,7 @@ def _conflicts_by_append(schedule: Schedule, feet: Footprints) -> list[Pairs]:
         first, second = append_of[a.launch], append_of[b.launch]
         if first < second:
             result[second].setdefault(first, []).append((a, b))
-        elif first > second and overlap(a, b).any():
+        elif first > second and overlaps(a, b):
             reject(
                 "order",
                 f"{describe(schedule, first)} must come before {describe(schedule, second)}: "
@@ -111,10 +111,12 @@ class _Clocks:
     def _need(self, source: int, append: int, pairs: list[tuple[Touch, Touch]]) -> Clocks:
         """What each lane of `append` must know of each vEU before it starts: [lanes, veus]."""
         need = np.zeros_like(self._lanes(append))
-        before, after = self._schedule.appends[source], self._schedule.appends[append]
-        counts = (self._order.positions(source) + 1).astype(np.int32)
+        lane = np.arange(self._schedule.launches[self._schedule.appends[append].launch].tasks)
+        lane %= self._schedule.appends[append].veus
         for a, b in pairs:
-            first, second = np.nonzero(overlap(a, b))
-            veu = before.first_veu + first % before.veus
-            np.maximum.at(need, (second % after.veus, veu), counts[first])
+            first, second = overlap(a, b)
+            done = self._order.group_ends(source, a.groups)
+            by_group = np.zeros((len(b.groups.first), need.shape[1]), np.int32)
+            np.maximum.at(by_group, second, done[first])
+            np.maximum.at(need, lane, by_group[b.groups.of])
         return need

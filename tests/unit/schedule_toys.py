@@ -206,15 +206,15 @@ class RandomProgram:
         kind = self.rng.random()
         planned = [b for b in self.readable if self.buffers[b].space in ("arena", "rows")]
         planned = [b for b in planned if self.buffers[b].parent is None]
-        if kind < 0.2 and planned:
+        if kind < 0.3 and planned:
             target = int(self.rng.choice(planned))
             roots = resolve_views(self.buffers)
             reads = [r for r in self._reads(tasks) if roots[r.buffer].root != target]
             mine = Access(target, self._boxes(target, tasks, owned=True))
             self._launch(tasks, [*reads, mine], [mine])
-        elif kind < 0.35:
+        elif kind < 0.45:
             self._halves(tasks)
-        elif kind < 0.55:
+        elif kind < 0.6:
             self._write(self._buffer("b", "rows", (-1, int(self.rng.integers(1, 4)))), tasks)
         else:
             shape = (int(self.rng.integers(1, 5)), int(self.rng.integers(1, 50)))

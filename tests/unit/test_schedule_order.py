@@ -16,6 +16,7 @@ from irkit.interp.interleave import Machine, all_interleavings, interleave
 from irkit.schedule.devices import device, device_names, register_device, usable_cores
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule
+from irkit.schedule.overlap import group_equal, meet, meeting_pairs
 from irkit.schedule.wavefront import schedule_wavefront
 
 
@@ -186,3 +187,28 @@ def test_malformed_accesses() -> None:
     view = Buffer("v", "arena", (4,), 4, parent=0, parent_offset=8)
     with pytest.raises(ScheduleError, match="'v' does not lie inside its parent 'a'"):
         schedule_wavefront([buffer, view], [], device("test4"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.booleans())
+def test_the_sweep_finds_all_meeting_boxes(seed: int, rank: int, many: bool) -> None:
+    """Against looking at all pairs; empty boxes meet nothing."""
+    rng = np.random.default_rng(seed)
+    count = 300 if many else 20
+    a, b = (np.sort(rng.integers(0, 30, (count, rank, 2)), axis=2) for _ in range(2))
+    found = meeting_pairs(a, b)
+    assert sorted(zip(*(i.tolist() for i in found), strict=True)) == [
+        (i, j) for i, j in np.argwhere(meet(a, b)).tolist()
+    ]
+
+
+@pytest.mark.parametrize("tasks", [5, 200])
+def test_groups_of_equal_boxes(tasks: int) -> None:
+    same = group_equal(boxes(*[[(0, 4)]] * tasks))
+    assert (same.first.tolist(), same.last.tolist()) == ([0], [tasks - 1])
+    pairs = np.array([[[t // 2, t // 2 + 1]] for t in range(tasks)])
+    groups = group_equal(pairs)
+    assert np.array_equal(pairs[groups.first][groups.of], pairs)
+    assert len(groups.first) == (tasks if tasks <= 64 else tasks // 2)
+    low, high = groups.lanes(2)
+    assert np.array_equal(high - low, np.full(len(low), int(tasks > 64)))

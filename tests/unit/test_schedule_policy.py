@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from schedule_toys import boxes, cut, split, whole
@@ -244,3 +246,21 @@ def test_one_veu_needs_no_waits() -> None:
 
 def test_cut_covers() -> None:
     assert cut(5, 2) == [(0, 2), (2, 5)]
+
+
+def test_many_rtasks_are_quick() -> None:
+    """A chain of maps of 8192 rTasks: conflicts are found by a sweep, not pair by pair."""
+    tasks = 8192
+    buffers = [Buffer("x", "input", (tasks, 64), 4)]
+    launches = []
+    for number in range(5):
+        buffers.append(Buffer(f"b{number}", "arena", (tasks, 64), 4))
+        own = split((tasks, 64), tasks, axis=0)
+        launches.append(
+            Launch(f"n{number}", "map", tasks, (Access(number, own),), (Access(number + 1, own),))
+        )
+    start = time.perf_counter()
+    schedule = plan_memory(schedule_wavefront(buffers, launches, device("h200")))
+    verify_schedule(schedule)
+    assert time.perf_counter() - start < 5.0
+    assert all(append.waits == () for append in schedule.appends)

