@@ -11,7 +11,7 @@ from irkit.dialects.task import ROperatorOp
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.fused import Binder, Binding
 from irkit.lower.task_to_numba.program import describe
-from irkit.lower.task_to_numba.targets import TARGETS, Printer
+from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.lower.task_to_numba.templates import specialise, template_source
 from irkit.passes.task.plain import device_of
 from irkit.rkernels import registry
@@ -35,8 +35,8 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
     printer = TARGETS[scheduled]
     sections = [printer.header(program)]
     bindings: list[Binding] = []
-    for op in roperators:
-        binding, text = print_roperator(op, scheduled, printer)
+    for number, op in enumerate(roperators):
+        binding, text = print_roperator(op, number, program, scheduled)
         bindings.append(binding)
         sections.append(text)
     sections.append(printer.dispatch(bindings, program))
@@ -45,19 +45,30 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
     return "\n\n".join(s.strip("\n") for s in sections) + "\n"
 
 
-def print_roperator(op: ROperatorOp, target: Target, printer: Printer) -> tuple[Binding, str]:
+def print_roperator(
+    op: ROperatorOp, number: int, program: Program, target: Target
+) -> tuple[Binding, str]:
     """Fused functions and specialised rKernel of one rOperator."""
     if op.rkernel is None:
         raise PassFailedException(f"@{op.sym_name.data} has no rKernel: run partition-rtasks first")
-    rkernel = registry.find(target, op.rkernel.data)
-    binding = Binder(op).bind(rkernel.family)
-    binding.names |= printer.names(binding, rkernel)
+    printer, rkernel = TARGETS[target], registry.find(target, op.rkernel.data)
+    binder = Binder(op)
+    binding = binder.bind(rkernel.family)
+    binding.scratch_bytes = rkernel.scratch(binder.root)
     for name, value in (op.parameters.data if op.parameters is not None else {}).items():
         assert isinstance(value, IntegerAttr)
         binding.names[name] = str(value.value.data)
-    kernel = specialise(template_source(rkernel), rkernel.function, binding.symbol, binding.names)
+    binding.names |= printer.names(binding, rkernel, program)
+    template, decorator = template_source(rkernel), printer.kernel(rkernel)
+    kernels = [specialise(template, rkernel.function, binding.symbol, binding.names)]
+    resident = printer.resident_names(binding, number, program)
+    if resident is not None:
+        binding.resident = True
+        names = binding.names | resident
+        kernels.append(specialise(template, rkernel.function, f"{binding.symbol}_resident", names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
-    return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{printer.kernel(rkernel)}\n{kernel}"
+    text = "\n\n".join(f"{decorator}\n{kernel}" for kernel in kernels)
+    return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{text}"
 
 
 def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
@@ -72,7 +83,7 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 def print_program(program: Program) -> str:
     """The schedule table as text that builds a `Program`."""
     lines = ["PROGRAM = Program("]
-    for name in ("device", "veus", "threads", "arena_bytes", "row_bytes"):
+    for name in ("device", "veus", "threads", "scratch_bytes", "arena_bytes", "row_bytes"):
         lines.append(f"    {name}={getattr(program, name)!r},")
     for name in ("inputs", "outputs"):
         lines += [

@@ -40,6 +40,8 @@ class Binding:
     pointer_types: list[str]
     names: dict[str, str] = field(default_factory=dict[str, str])
     functions: list[str] = field(default_factory=list[str])
+    resident: bool = False
+    scratch_bytes: int = 0
 
     @property
     def operands(self) -> str:

@@ -119,6 +119,7 @@ class _Describer:
             device.name,
             device.veus,
             device.threads,
+            max((launch.scratch_bytes for launch in self.schedule.launches), default=0),
             self.inputs,
             self.outputs,
             self.schedule.arena_bytes,

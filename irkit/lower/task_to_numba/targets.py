@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from irkit.lower.task_to_numba.fused import Binding
+from irkit.lower.task_to_numba.target_cuda import CudaPrinter
 from irkit.rkernels.registry import RKernel, Target
 from irkit.schedule.tables import HEADER, Port, Program
 
@@ -28,8 +29,14 @@ class Printer(Protocol):
         """Decorator of specialised rKernels."""
         ...
 
-    def names(self, binding: Binding, rkernel: RKernel) -> Mapping[str, str]:
+    def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
         """Placeholders that only this target has."""
+        ...
+
+    def resident_names(
+        self, binding: Binding, number: int, program: Program
+    ) -> Mapping[str, str] | None:
+        """What changes where kernel `number`'s weights are in shared memory; None if they never are."""
         ...
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
@@ -70,7 +77,12 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
     def kernel(self, rkernel: RKernel) -> str:
         return f"@njit({self._flags(rkernel)})"
 
-    def names(self, binding: Binding, rkernel: RKernel) -> Mapping[str, str]:
+    def resident_names(
+        self, binding: Binding, number: int, program: Program
+    ) -> Mapping[str, str] | None:
+        return None
+
+    def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
         return {"STACK": f"stack_{binding.names['FLOAT']}", "STACK_INT": "stack_int32"}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
@@ -143,4 +155,4 @@ def _array_type(port: Port, readonly: bool) -> str:
     return f'types.Array(types.{element}, {len(port.shape)}, "C", readonly={readonly})'
 
 
-TARGETS: dict[Target, Printer] = {"cpu": CpuPrinter()}
+TARGETS: dict[Target, Printer] = {"cpu": CpuPrinter(), "cuda": CudaPrinter()}

@@ -1,0 +1,75 @@
+"""The CUDA parts of an emitted module: persistent, per-wave and per-op kernels around the rKernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irkit.lower.task_to_numba import walkers_cuda
+from irkit.lower.task_to_numba.fused import Binding
+from irkit.lower.task_to_numba.walkers_cuda import Kernel
+from irkit.rkernels.registry import RKernel
+from irkit.schedule.tables import Program
+
+RESIDENT = "_resident"
+
+
+def pinned_kernels(program: Program) -> dict[int, set[int]]:
+    """Per kernel, the operands that every one of its appends keeps in shared memory."""
+    pinned: dict[int, set[int]] = {}
+    for append in program.appends:
+        here = {p.operand for p in append.pinned}
+        pinned[append.kernel] = pinned.get(append.kernel, here) & here
+    return pinned
+
+
+class CudaPrinter:
+    """Blocks as vEUs."""
+
+    def header(self, program: Program) -> str:
+        what = f"{len(program.kernels)} rOperators, {len(program.appends)} appends"
+        return (
+            f'"""irkit program for {program.device}: {what} on {program.veus} vEUs."""\n# ruff: noqa\n\n'
+            + walkers_cuda.HEADER
+            + "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program\n"
+        )
+
+    def fused(self, rkernel: RKernel) -> str:
+        return "@fused"
+
+    def kernel(self, rkernel: RKernel) -> str:
+        return "@fused"
+
+    def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
+        return {"THREADS": str(program.threads), "RESIDENT": "0"}
+
+    def resident_names(
+        self, binding: Binding, number: int, program: Program
+    ) -> Mapping[str, str] | None:
+        pinned = pinned_kernels(program).get(number, set())
+        weights = {binding.names[w] for w in ("W0", "W1") if w in binding.names}
+        if not weights or not weights <= {f"p{i}" for i in pinned}:
+            return None
+        return {"RESIDENT": "1"}
+
+    def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
+        text = walkers_cuda.run_task(_kernels(bindings))
+        if any(b.resident for b in bindings):
+            kept = walkers_cuda.run_task(_kernels(bindings, RESIDENT))
+            text += "\n\n" + kept.replace("run_task(", f"run_task{RESIDENT}(")
+        return text
+
+    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
+        kernels = _kernels(bindings)
+        text = walkers_cuda.walkers(walkers_cuda.layout_of(program, kernels))
+        if any(b.resident for b in bindings):
+            # Only the persistent kernel, which comes first, keeps operands in shared memory.
+            head, tail = text.split("def wave(", 1)
+            text = f"{head.replace('run_task(', f'run_task{RESIDENT}(')}def wave({tail}"
+        entries = [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
+        return "\n\n".join([text, *entries, walkers_cuda.launch_facts(program, kernels)])
+
+
+def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
+    return [
+        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes) for b in bindings
+    ]
