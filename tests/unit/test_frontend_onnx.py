@@ -467,6 +467,40 @@ def test_files_that_are_not_onnx(tmp_path):
     assert "No such file" in one_line(tmp_path / "absent.onnx")
 
 
+def test_names_that_are_no_text(tmp_path):
+    path = tmp_path / "bytes.onnx"
+    path.write_bytes(mlp(2).SerializeToString().replace(b"fc0.weight", b"fc0.w\xff\xfeght", 1))
+    one_line(path)
+
+
+def test_initializers_of_another_size():
+    proto = mlp(2)
+    proto.graph.initializer[1].raw_data += bytes(4)
+    assert "'fc0.bias'" in one_line(proto)
+
+
+def test_constants_that_make_no_sense():
+    nodes = [node("Gather", "i i", "g"), node("Reshape", "x g")]
+    (line,) = missing(model(nodes, {"x": [3]}, weights={"i": np.array([7])}))
+    assert line.startswith("node 'Gather_g' (Gather): its constant inputs do not fit it")
+    for one in (node("ConstantOfShape", "n", "big"), node("Range", "z n0 one", "big")):
+        weights = {
+            "n": np.array([2**40]),
+            "n0": np.array(2**40),
+            "z": np.array(0),
+            "one": np.array(1),
+        }
+        proto = model([one, node("Cast", "big", to=1)], {"x": [3]}, weights=weights)
+        assert "a constant of more than" in missing(proto)[0]
+
+
+def test_lstm_weights_that_do_not_fit():
+    lstm = node("LSTM", "x w r", hidden_size=3)
+    weights = {"w": floats(1, 12, 4), "r": floats(1, 12, 3)}
+    (line,) = missing(model([lstm], {"x": [4, 2, 5]}, weights=weights))
+    assert line.endswith("input 'w': expected shape (1, 12, 5), got (1, 12, 4)")
+
+
 def test_inconsistent_models():
     proto = mlp(2)
     proto.graph.node[0].input[1] = "nowhere"

@@ -5,6 +5,7 @@ Exporters write the shapes of initial states and reshapes as small sub-graphs of
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,11 @@ def fold(node: Node) -> list[Array] | None:
     feeds = {n: v for n, v in zip(node.proto.input, node.inputs, strict=True) if n}
     _check_size(node)
     evaluator: Any = ReferenceEvaluator(_alone(node.proto, node.opset))
-    return [np.asarray(v) for v in evaluator.run(None, feeds)]
+    try:
+        with np.errstate(all="ignore"):
+            return [np.asarray(v) for v in evaluator.run(None, feeds)]
+    except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        node.refuse("", f"its constant inputs do not fit it ({' '.join(str(error).split())})")
 
 
 def _keeps_marks(node: Node) -> bool:
@@ -53,10 +58,15 @@ def _keeps_marks(node: Node) -> bool:
 
 def _check_size(node: Node) -> None:
     op = node.proto.op_type
-    if op not in ("ConstantOfShape", "Expand", "Tile"):
+    if op == "Range":
+        start, limit, step = (float(node.array(i).item()) for i in range(3))
+        elements = abs((limit - start) / step) if step else 0.0
+    elif op in ("ConstantOfShape", "Expand", "Tile"):
+        sizes = node.array(0 if op == "ConstantOfShape" else 1).ravel()
+        elements = math.prod(max(float(s), 1.0) for s in sizes)
+    else:
         return
-    sizes = [float(v) for v in node.array(0 if op == "ConstantOfShape" else 1).ravel()]
-    if np.prod([max(s, 1.0) for s in sizes]) > MAX_ELEMENTS:
+    if elements > MAX_ELEMENTS:
         node.refuse("", f"a constant of more than {MAX_ELEMENTS} elements")
 
 

@@ -44,7 +44,10 @@ class Importer:
 
     def _read_initializers(self) -> None:
         for t in self.model.graph.initializer:
-            self.values[t.name] = numpy_helper.to_array(t)
+            try:
+                self.values[t.name] = numpy_helper.to_array(t)
+            except ValueError as error:
+                raise InvalidModelError(f"initializer '{t.name}': {error}") from None
         for sparse in self.model.graph.sparse_initializer:
             self.missing.append(f"initializer '{sparse.values.name}': it is sparse")
 

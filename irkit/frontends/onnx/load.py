@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,21 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
         model, folder = _read(Path(source)), Path(source).parent
     _load_external_data(model, folder)
     checker: Any = onnx.checker
-    try:
-        checker.check_model(model)
-        _check_opset(model)
-        if model.functions:
-            model = inline_local_functions(model)
-        _fix_shapes(model, shapes)
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except (ValidationError, InferenceError) as error:
-        raise InvalidModelError(f"not a valid ONNX model: {_first_line(error)}") from None
+    _run_check(lambda: checker.check_model(model))
+    _check_opset(model)
+    if model.functions:
+        model = inline_local_functions(model)
+    _fix_shapes(model, shapes)
+    _run_check(lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True))
     return model
+
+
+def _run_check(check: Callable[[], object]) -> None:
+    """Run one of ONNX's own checks; names that are not UTF-8 and unknown enums are ValueErrors."""
+    try:
+        check()
+    except (ValidationError, InferenceError, ValueError) as error:
+        raise InvalidModelError(f"not a valid ONNX model: {_first_line(error)}") from None
 
 
 def opset_of(model: ModelProto) -> int:

@@ -33,26 +33,41 @@ def _check_options(node: Node, steps: int) -> None:
 
 def _weights(node: Node) -> tuple[Array, Array, Array]:
     """w, r and the sum of both biases; ONNX's leading axis is the direction."""
-    w, r = node.array(1)[0], node.array(2)[0]
+    w, r = node.array(1), node.array(2)
+    hidden = r.shape[-1]
+    inputs = node.type_of(0).get_shape()[-1]
+    _check_shape(node, 1, w, (1, 4 * hidden, inputs))
+    _check_shape(node, 2, r, (1, 4 * hidden, hidden))
     if node.given(3) is None:
-        return w, r, np.zeros(len(w), dtype=w.dtype)
-    of_input, of_state = np.split(node.array(3)[0], 2)
-    return w, r, of_input + of_state
+        return w[0], r[0], np.zeros_like(r[0, :, 0])
+    b = node.array(3)
+    _check_shape(node, 3, b, (1, 8 * hidden))
+    of_input, of_state = np.split(b[0], 2)
+    return w[0], r[0], of_input + of_state
 
 
-def _state(node: Node, index: int, shape: list[int]) -> SSAValue:
+def _check_shape(node: Node, index: int, array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        node.refuse(node.name_of(index), f"expected shape {shape}, got {array.shape}")
+
+
+def _state(node: Node, index: int, shape: tuple[int, int]) -> SSAValue:
     """An initial state as batch×hidden; zeros if left out."""
     given = node.given(index)
     if given is None:
         dtype = numpy_dtype(node.type_of(0).element_type)
         return node.tensor(np.zeros(shape, dtype=dtype))
     if isinstance(given, np.ndarray):
-        return node.tensor(node.array(index).reshape(shape))
+        array = node.array(index)
+        _check_shape(node, index, array, (1, *shape))
+        return node.tensor(array[0])
     return node.emit(graph.ReshapeOp, given, shape=shape)
 
 
 def _lstm(node: Node) -> Sequence[Value]:
     x = node.operand(0)
+    if tensor_type(x).get_num_dims() != 3:
+        node.refuse("X", "it must have three dimensions")
     steps, batch, _ = tensor_type(x).get_shape()
     if steps == DYNAMIC:
         node.refuse("X", "the number of steps must be static (fix it with shapes)")
@@ -61,7 +76,7 @@ def _lstm(node: Node) -> Sequence[Value]:
     hidden = r.shape[1]
     if node.attribute("hidden_size", hidden) != hidden:
         node.refuse("hidden_size", f"the recurrent weights are for {hidden}")
-    h, c = (_state(node, i, [batch, hidden]) for i in (5, 6))
+    h, c = (_state(node, i, (batch, hidden)) for i in (5, 6))
     operands = (x, h, c, *(node.tensor(t) for t in (w, r, b)))
     y, h_last, c_last = node.emit_all(graph.LstmOp, *operands)
     return [
