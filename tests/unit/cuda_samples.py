@@ -25,6 +25,7 @@ class Sample:
     names: Mapping[str, str | int]
     functions: str = ""
     overrides: Mapping[str, int] = field(default_factory=dict[str, int])
+    scratch_bytes: int = 32 * 1024
 
 
 def kernel_text(number: int, sample: Sample, threads: int) -> str:
@@ -35,29 +36,51 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
     names |= {"OPERANDS": operands, "THREADS": str(threads)}
     names |= {k: str(v) for k, v in sample.names.items()}
     functions = sample.functions.replace("OPERANDS", operands)
-    for name in ("part", "units", "init", "store", "term", "combine", "load_a", "load_b", "load",
-                 "go_left"):  # fmt: skip
+    for name in (
+        "part",
+        "units",
+        "init",
+        "store",
+        "term",
+        "combine",
+        "load_a",
+        "load_b",
+        "load",
+        "go_left",
+    ):
         functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
     defined = {
-        "RANGE": "part", "UNITS": "units", "INIT": "init", "STORE": "store", "TERM": "term",
-        "COMBINE": "combine", "LOAD_A": "load_a", "LOAD_B": "load_b", "LOAD": "load",
+        "RANGE": "part",
+        "UNITS": "units",
+        "INIT": "init",
+        "STORE": "store",
+        "TERM": "term",
+        "COMBINE": "combine",
+        "LOAD_A": "load_a",
+        "LOAD_B": "load_b",
+        "LOAD": "load",
         "GO_LEFT": "go_left",
-    }  # fmt: skip
+    }
     names |= {k: f"{v}_{number}" for k, v in defined.items() if f"def {v}_{number}(" in functions}
     source = template_source(rkernel)
     body = specialise(source, rkernel.function, f"kernel_{number}", names)
     return f"{functions}\n\n@fused\n{body}"
 
 
+def kernel_of(number: int, sample: Sample) -> walkers_cuda.Kernel:
+    """Sample `number` as the walkers see it."""
+    return walkers_cuda.Kernel(f"kernel_{number}", sample.pointers, sample.scratch_bytes)
+
+
 def module_text(
     samples: Sequence[Sample], layout: walkers_cuda.Layout, walkers: bool = True
 ) -> tuple[str, list[str]]:
     """(module, entries): every sample under `op_K`, and the walkers over all of them."""
-    kernels = [(f"kernel_{i}", s.pointers) for i, s in enumerate(samples)]
+    kernels = [kernel_of(i, s) for i, s in enumerate(samples)]
     parts = [walkers_cuda.HEADER]
     parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
     parts += [walkers_cuda.run_task(kernels), walkers_cuda.walkers(layout)]
-    parts += [walkers_cuda.op_kernel(i, name, p) for i, (name, p) in enumerate(kernels)]
+    parts += [walkers_cuda.op_kernel(i, kernel) for i, kernel in enumerate(kernels)]
     entries = [f"op_{i}" for i in range(len(samples))]
     return "\n\n".join(parts), [*(["persistent", "wave"] if walkers else []), *entries]
 
@@ -102,7 +125,7 @@ def lstm(resident: int = 0, variant: str = "lanes16", **overrides: int) -> Sampl
             TERMS=2,
             FLOAT="float32",
             RESIDENT=resident,
-        ),  # fmt: skip
+        ),
         LSTM,
         overrides,
     )
@@ -120,9 +143,16 @@ def store(OPERANDS, r, c, acc):
 
 
 def perfect_forest(
-    variant: str, features: int, trees: int, depth: int, x: str = "float32",
-    value: str = "float64", columns: int = 1, width: int = 1, **overrides: int
-) -> Sample:  # fmt: skip
+    variant: str,
+    features: int,
+    trees: int,
+    depth: int,
+    x: str = "float32",
+    value: str = "float64",
+    columns: int = 1,
+    width: int = 1,
+    **overrides: int,
+) -> Sample:
     """x, feature, threshold, nan_left, value, output, base -> sums."""
     return Sample(
         f"perfect_forest.{variant}",
@@ -143,7 +173,7 @@ def perfect_forest(
             WIDTH=width,
             FLOAT=value,
             INPUT=x,
-        ),  # fmt: skip
+        ),
         ROWS.format(columns=columns) + GO_LEFT.format(output="p7", columns=columns),
         overrides,
     )
@@ -336,7 +366,7 @@ def forest(features: int, trees: int, columns: int, width: int) -> Sample:
             "int32",
             "float64",
             "float64",
-        ],  # fmt: skip
+        ],
         dict(
             X="p0",
             FEATURE="p1",
@@ -355,7 +385,7 @@ def forest(features: int, trees: int, columns: int, width: int) -> Sample:
             DEPTH=8,
             NODES=100,
             FLOAT="float64",
-        ),  # fmt: skip
+        ),
         ROWS.format(columns=columns) + GO_LEFT.format(output="p10", columns=columns),
     )
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("numba_cuda")
 
 import cuda_samples as cs
+
 from irkit.lower.task_to_numba.walkers_cuda import Layout
 from irkit.runtime.cuda import compiling, ptx
 
@@ -68,7 +69,7 @@ def test_forbidden_forms_are_found(body: str, message: str) -> None:
 
 
 def test_records_are_laid_out_as_documented() -> None:
-    layout = Layout(threads=256, bases=5, max_waits=3, max_operands=4, scratch=64, planned=100)
+    layout = Layout(threads=256, bases=5, max_waits=3, max_operands=4, planned=100)
     assert layout.operands_at == 12
     assert layout.record_words == 24
     assert layout.tables == 112

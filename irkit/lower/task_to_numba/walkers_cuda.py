@@ -4,9 +4,9 @@
 belongs to one wave; `op_K` runs rOperator K alone, block b being rTask b. All arguments of an entry
 kernel are 64-bit integers: addresses, or numbers. The records are those of docs/emission.md.
 
-Dynamic shared memory of a block: what the schedule planned (residents, then the rTask's scratch at
-`scratch`), and from `tables` on the walker's own: addresses of the bases, of the operands of the rTask
-at hand, and two records, of which one is fetched while the other runs.
+Dynamic shared memory of a block: what the schedule planned (residents from 0 on, an rTask's scratch at
+the top end), and above that the walker's own: addresses of the bases, of the operands of the rTask at
+hand, and two records, of which one is fetched while the other runs.
 
 (This file's name does not start with "cuda" because numba-cuda's import hook takes any module whose
 dotted name contains "numba.cuda" for its own.)
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from irkit.schedule.tables import FIRST_INPUT, Program
 
 HEADER = """\
 import math
@@ -102,15 +104,14 @@ WAITS_AT = 6
 class Layout:
     """Sizes that the walkers are printed for.
 
-    `bases` counts the entries of the base table (3 + inputs + outputs). `scratch` is where an rTask's
-    scratch starts in shared memory, `planned` how many bytes the schedule uses there in all.
+    `bases` counts the entries of the base table (3 + inputs + outputs); `planned` is how many bytes of
+    shared memory the schedule uses, residents and scratch side by side.
     """
 
     threads: int
     bases: int
     max_waits: int
     max_operands: int
-    scratch: int = 0
     planned: int = 0
 
     @property
@@ -145,7 +146,7 @@ class Layout:
             "WAITS_AT": WAITS_AT,
             "OPERANDS_AT": self.operands_at,
             "RECORD": self.record_words,
-            "SCRATCH": self.scratch,
+            "TOP": self.tables,
             "BASE_TABLE": self.tables,
             "ADDRESS_TABLE": self.tables + 8 * (self.bases + 1),
             "RECORD_TABLE": self.tables + 8 * (words + words % 2),
@@ -182,6 +183,18 @@ def copy16(destination, source, nbytes):
 
 
 @fused
+def copy(destination, source, nbytes):
+    """Copy to shared memory, whatever the alignment."""
+    if (destination | source | nbytes) & 15:
+        offset = thread_index()
+        while offset < nbytes:
+            u8p(destination)[offset] = u8p(source)[offset]
+            offset += THREADS
+    else:
+        copy16(destination, source, nbytes)
+
+
+@fused
 def resolve_all(words, rows_padded):
     """Addresses of all operands; the first warp is left to wait for other vEUs."""
     table = shared_of(int64(0), BASE_TABLE)
@@ -202,12 +215,12 @@ def persistent(
     slots = shared_of(int64(0), RECORD_TABLE)
     addresses = shared_of(int64(0), ADDRESS_TABLE)
     fill_bases(bases)
-    for row in range(i32p(resident_begin)[veu], i32p(resident_begin)[veu + 1]):
-        kept = i64p(residents + row * 32)
-        source = i64p(bases)[kept[1]] + kept[2]
-        copy16(int64(shared_base()) + kept[0], source, kept[3])
-    first = int64(i32p(begin)[veu])
-    last = int64(i32p(begin)[veu + 1])
+    for row in range(i64p(resident_begin)[veu], i64p(resident_begin)[veu + 1]):
+        kept = i64p(residents + row * 40)
+        source = i64p(bases)[kept[2]] + kept[3]
+        copy(int64(shared_base()) + kept[1], source, kept[4])
+    first = i64p(begin)[veu]
+    last = i64p(begin)[veu + 1]
     if first < last:
         copy16(int64(address_of(slots)), records + first * (RECORD * 8), RECORD * 8)
     cp_async_wait()
@@ -222,17 +235,14 @@ def persistent(
         wait = thread
         while wait < words[4]:
             flag = counters + words[WAITS_AT + 2 * wait] * COUNTER_BYTES
-            # The high half of a count is the signals of a whole run, if they are more than it.
-            count = words[WAITS_AT + 2 * wait + 1]
-            run = count >> 32 if count >> 32 else count
-            target = uint32((epoch - 1) * run + (count & 0xFFFFFFFF))
+            target = uint32(epoch * words[WAITS_AT + 2 * wait + 1])
             # Counters wrap around: reached means that the difference is not negative.
             while int32(ld_acquire(flag) - target) < int32(0):
                 pass
             wait += THREADS
         resolve_all(words, rows_padded)
         cuda.syncthreads()
-        run_task(words[0], words[1], words[2], rows, SCRATCH, addresses)
+        run_task(words[0], words[1], words[2], rows, TOP, addresses)
         cp_async_wait()
         cuda.syncthreads()
         # The last warp signals, since the first one goes on to wait.
@@ -247,13 +257,13 @@ def wave(records, starts, ends, bases, rows, rows_padded):
     slots = shared_of(int64(0), RECORD_TABLE)
     addresses = shared_of(int64(0), ADDRESS_TABLE)
     fill_bases(bases)
-    for number in range(int64(i32p(starts)[veu]), int64(i32p(ends)[veu])):
+    for number in range(i64p(starts)[veu], i64p(ends)[veu]):
         copy16(int64(address_of(slots)), records + number * (RECORD * 8), RECORD * 8)
         cp_async_wait()
         cuda.syncthreads()
         resolve_all(slots, rows_padded)
         cuda.syncthreads()
-        run_task(slots[0], slots[1], slots[2], rows, SCRATCH, addresses)
+        run_task(slots[0], slots[1], slots[2], rows, TOP, addresses)
         cuda.syncthreads()
 '''
 
@@ -270,36 +280,92 @@ def walkers(layout: Layout) -> str:
     return "\n\n".join(_fill(part, layout) for part in (_HELPERS, _PERSISTENT, _WAVE))
 
 
-def run_task(kernels: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Text of `run_task(kernel, task, tasks, rows, scratch, addresses)`.
+@dataclass(frozen=True)
+class Kernel:
+    """A specialised rKernel: its name, its operands' element types as Numba names them, its scratch.
 
-    `kernels` gives, by kernel number, the specialised rKernel's name and its operands' element types
-    as Numba names them.
+    `batch` says that its rTasks are shares of the batch, so that any number of them will do.
     """
-    lines = ["@fused", "def run_task(kernel, task, tasks, rows, scratch, addresses):"]
-    for number, (function, pointers) in enumerate(kernels):
-        arguments = [f"{POINTERS[p]}(addresses[{i}])" for i, p in enumerate(pointers)]
-        call = ", ".join(("task", "tasks", "rows", "scratch", *arguments))
+
+    function: str
+    pointers: Sequence[str]
+    scratch_bytes: int = 0
+    batch: bool = False
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch, a multiple of 16."""
+        return -(-self.scratch_bytes // 16) * 16
+
+
+def run_task(kernels: Sequence[Kernel]) -> str:
+    """Text of `run_task(kernel, task, tasks, rows, top, addresses)`; scratch ends at `top`."""
+    lines = ["@fused", "def run_task(kernel, task, tasks, rows, top, addresses):"]
+    for number, kernel in enumerate(kernels):
+        pointers = [f"{POINTERS[p]}(addresses[{i}])" for i, p in enumerate(kernel.pointers)]
+        call = ", ".join(("task", "tasks", "rows", f"top - {kernel.scratch}", *pointers))
         lines.append(f"    {'el' if number else ''}if kernel == {number}:")
-        lines.append(f"        {function}({call})")
+        lines.append(f"        {kernel.function}({call})")
+    if not kernels:
+        lines.append("    pass")
     return "\n".join(lines) + "\n"
 
 
-def op_kernel(number: int, function: str, pointers: Sequence[str]) -> str:
+def op_kernel(number: int, kernel: Kernel) -> str:
     """Text of `op_K(record, bases, rows, rows_padded)` of rOperator `number`; scratch is at 0.
 
     `record` is the address of any record of the append. `resolve` must stand before it.
     """
     lines = [
         f"def op_{number}(record, bases, rows, rows_padded):",
-        f'    """Runs {function} alone: block b is rTask b."""',
+        f'    """Runs {kernel.function} alone: block b is rTask b."""',
         "    words = i64p(record)",
-        "    # Entry 0 of a table in shared memory is base -1, which no operand has here.",
+        "    # Entry 0 of the table in shared memory is base -1, which no operand has here.",
         "    table = i64p(bases - 8)",
     ]
     arguments = ["block_index()", "block_count()", "rows", "0"]
-    for i, pointer in enumerate(pointers):
+    for i, pointer in enumerate(kernel.pointers):
         lines.append(f"    a{i} = resolve(words, {i}, table, rows_padded)")
         arguments.append(f"{POINTERS[pointer]}(a{i})")
-    lines.append(f"    {function}({', '.join(arguments)})")
+    lines.append(f"    {kernel.function}({', '.join(arguments)})")
     return "\n".join(lines) + "\n"
+
+
+def planned_bytes(program: Program, kernels: Sequence[Kernel]) -> int:
+    """Shared memory that the schedule uses: on each vEU its residents and its largest scratch."""
+    kept, scratch = [0] * program.veus, [0] * program.veus
+    for append in program.appends:
+        end = max((p.offset + max(p.sizes) for p in append.pinned), default=0)
+        for veu in range(append.first_veu, append.first_veu + append.veus):
+            kept[veu] = max(kept[veu], end)
+            scratch[veu] = max(scratch[veu], kernels[append.kernel].scratch)
+    return max((-(-k // 16) * 16 + s for k, s in zip(kept, scratch, strict=True)), default=0)
+
+
+def layout_of(program: Program, kernels: Sequence[Kernel]) -> Layout:
+    """The sizes that a program's walkers are printed for."""
+    return Layout(
+        program.threads,
+        FIRST_INPUT + len(program.inputs) + len(program.outputs),
+        max((len(a.waits) for a in program.appends), default=0),
+        max((len(a.operands) for a in program.appends), default=0),
+        planned_bytes(program, kernels),
+    )
+
+
+def launch_facts(program: Program, kernels: Sequence[Kernel]) -> str:
+    """`LAUNCH = ...`: what the launcher must know of the entries beside PROGRAM, as text."""
+    layout = layout_of(program, kernels)
+    facts = {
+        "threads": layout.threads,
+        "shared_bytes": layout.shared_bytes,
+        "record_words": layout.record_words,
+        "scratch": tuple(k.scratch for k in kernels),
+        "batch": tuple(k.batch for k in kernels),
+    }
+    return f"LAUNCH = {facts!r}\n"
+
+
+def entries(kernels: Sequence[Kernel]) -> list[str]:
+    """Names of the entry kernels of a module."""
+    return ["persistent", "wave", *(f"op_{i}" for i in range(len(kernels)))]

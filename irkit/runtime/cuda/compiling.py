@@ -7,7 +7,7 @@ import inspect
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -54,14 +54,15 @@ def load_module(source: str) -> ModuleType:
         path = Path(folder) / f"{name}.py"
         path.write_text(source)
         spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
-def _compiling_for(cc: tuple[int, int, str]) -> Iterator[None]:
+def _compiling_for(cc: tuple[int, int, str]) -> Generator[None]:
     """Device functions are compiled for `cc`.
 
     Numba would ask the driver for the device at hand, which need not exist and whose context is not

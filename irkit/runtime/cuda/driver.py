@@ -1,0 +1,180 @@
+"""The CUDA driver, as much of it as running a cubin takes. Every failure is a DeviceError.
+
+Uses the device's primary context, which is also PyTorch's and CuPy's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from irkit.errors import DeviceError
+
+MINIMUM = (9, 0)
+
+
+@cache
+def api() -> Any:
+    """cuda.bindings.driver, initialised. Raises DeviceError without a driver."""
+    try:
+        driver: Any = import_module("cuda.bindings.driver")
+    except ImportError:
+        raise DeviceError(
+            "the CUDA bindings are not installed: pip install 'irkit[cuda]'"
+        ) from None
+    try:
+        (status,) = driver.cuInit(0)
+    except RuntimeError as error:
+        raise DeviceError(f"no CUDA driver on this machine: {error}") from None
+    if int(status) != 0:
+        raise DeviceError(f"the CUDA driver found no usable device ({status.name})")
+    return driver
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Call a driver function; returns its results without the status."""
+    driver = api()
+    status, *results = getattr(driver, name)(*arguments)
+    if int(status) != 0:
+        _, text = driver.cuGetErrorString(status)
+        reason = text.decode() if text else status.name
+        raise DeviceError(f"{name} failed: {reason} ({status.name})")
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+class Device:
+    """A GPU and its primary context."""
+
+    def __init__(self, number: int = 0) -> None:
+        count = call("cuDeviceGetCount")
+        if number >= count:
+            raise DeviceError(f"no CUDA device {number}: there are {count}")
+        self.handle = call("cuDeviceGet", number)
+        self.number = number
+        self.name = call("cuDeviceGetName", 96, self.handle).split(b"\0")[0].decode()
+        kind: Any = api().CUdevice_attribute
+        version = "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_"
+        self.capability = (
+            self._attribute(getattr(kind, version + "MAJOR")),
+            self._attribute(getattr(kind, version + "MINOR")),
+        )
+        if self.capability < MINIMUM:
+            have, want = (".".join(map(str, c)) for c in (self.capability, MINIMUM))
+            raise DeviceError(f"{self.name} has compute capability {have}, irkit needs {want}")
+        self.multiprocessors = self._attribute(kind.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.shared_bytes = self._attribute(
+            kind.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        )
+        self.context = call("cuDevicePrimaryCtxRetain", self.handle)
+        self.activate()
+
+    def _attribute(self, attribute: Any) -> int:
+        return int(call("cuDeviceGetAttribute", attribute, self.handle))
+
+    def activate(self) -> None:
+        """Make the context current in this thread."""
+        call("cuCtxSetCurrent", self.context)
+
+
+@cache
+def device(number: int = 0) -> Device:
+    """The device, opened once."""
+    return Device(number)
+
+
+class Kernel:
+    """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers."""
+
+    def __init__(
+        self, module: Any, name: str, parameters: int, threads: int, shared_bytes: int = 0
+    ) -> None:
+        self.name, self.threads, self.shared_bytes = name, threads, shared_bytes
+        self.function = call("cuModuleGetFunction", module, name.encode())
+        limit: Any = api().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if shared_bytes > 48 * 1024:
+            call("cuFuncSetAttribute", self.function, limit, shared_bytes)
+        self._values = (ctypes.c_int64 * parameters)()
+        start = ctypes.addressof(self._values)
+        self._pointers = (ctypes.c_void_p * parameters)(*(start + 8 * i for i in range(parameters)))
+        self._packed = ctypes.addressof(self._pointers)
+
+    @property
+    def blocks_per_multiprocessor(self) -> int:
+        """How many blocks of this kernel one multiprocessor holds at once."""
+        return int(
+            call(
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                self.function,
+                self.threads,
+                self.shared_bytes,
+            )
+        )
+
+    def launch(
+        self, blocks: int, arguments: Sequence[int], stream: Any, together: bool = False
+    ) -> None:
+        """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident."""
+        self._values[:] = arguments
+        shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes, stream, self._packed)
+        if together:
+            call("cuLaunchCooperativeKernel", self.function, *shape)
+        else:
+            call("cuLaunchKernel", self.function, *shape, 0)
+
+
+class Module:
+    """A loaded cubin."""
+
+    def __init__(self, cubin: bytes, on: Device) -> None:
+        on.activate()
+        self.handle = call("cuModuleLoadData", cubin)
+
+    def kernel(self, name: str, parameters: int, threads: int, shared_bytes: int = 0) -> Kernel:
+        """The entry called `name`."""
+        return Kernel(self.handle, name, parameters, threads, shared_bytes)
+
+
+class Graph:
+    """Launches recorded once and replayed with one call."""
+
+    def __init__(self, record: Any, stream: Any) -> None:
+        driver = api()
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        call("cuStreamBeginCapture", stream, mode)
+        try:
+            record(stream)
+        finally:
+            graph = call("cuStreamEndCapture", stream)
+        self._executable = call("cuGraphInstantiate", graph, 0)
+        call("cuGraphDestroy", graph)
+
+    def launch(self, stream: Any) -> None:
+        """Replay on `stream`."""
+        call("cuGraphLaunch", self._executable, stream)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_executable"):
+            api().cuGraphExecDestroy(self._executable)
+
+
+class Event:
+    """A point in a stream, with a time."""
+
+    def __init__(self) -> None:
+        self.handle = call("cuEventCreate", 0)
+
+    def record(self, stream: Any) -> None:
+        """Mark the place in `stream`."""
+        call("cuEventRecord", self.handle, stream)
+
+    def since(self, earlier: Event) -> float:
+        """Milliseconds from `earlier` to this event, once both have happened."""
+        call("cuEventSynchronize", self.handle)
+        return float(call("cuEventElapsedTime", earlier.handle, self.handle))
+
+    def __del__(self) -> None:
+        if hasattr(self, "handle"):
+            api().cuEventDestroy(self.handle)

@@ -1,0 +1,54 @@
+"""What an emitted CUDA module says of itself, read from its text without importing Numba."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from irkit.errors import ArtifactError
+from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """How the entries are launched.
+
+    `threads` a block; `shared_bytes` of dynamic shared memory of `persistent` and `wave`;
+    `record_words` a record takes; per rOperator, its `scratch` and whether its rTasks are shares of
+    the `batch`.
+    """
+
+    threads: int
+    shared_bytes: int
+    record_words: int
+    scratch: tuple[int, ...]
+    batch: tuple[bool, ...]
+
+    @property
+    def entries(self) -> list[str]:
+        """Names of the entry kernels."""
+        return ["persistent", "wave", *(f"op_{i}" for i in range(len(self.scratch)))]
+
+
+def read_facts(source: str) -> tuple[Program, LaunchFacts]:
+    """PROGRAM and LAUNCH of a module's text. Raises ArtifactError if it has none."""
+    names: dict[str, Any] = {
+        "Program": Program,
+        "Port": Port,
+        "Operand": Operand,
+        "Appended": Appended,
+        "Pinned": Pinned,
+        "__builtins__": {},
+    }
+    found: dict[str, Any] = {}
+    for statement in ast.parse(source).body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        name = statement.targets[0].id
+        if name in ("PROGRAM", "LAUNCH"):
+            code = compile(ast.Expression(statement.value), "<module>", "eval")
+            found[name] = eval(code, names)
+    if len(found) != 2:
+        raise ArtifactError("the module is no emitted CUDA program: PROGRAM or LAUNCH is missing")
+    return found["PROGRAM"], LaunchFacts(**found["LAUNCH"])

@@ -1,0 +1,96 @@
+"""A program's tables, constants and arenas on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.runtime.cuda.driver import call
+from irkit.runtime.cuda.facts import LaunchFacts
+from irkit.runtime.cuda.memory import DeviceBuffer, Pool
+from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table
+from irkit.weights import Array
+
+# As printed in the walkers (irkit.lower.task_to_numba.walkers_cuda).
+COUNTER_BYTES = 32
+
+
+def padded_records(records: Table, words: int) -> Table:
+    """Records of `words` words, zeros at the end."""
+    result = np.zeros((len(records), words), dtype=np.int64)
+    result[:, : records.shape[1]] = records
+    return result
+
+
+def unpinned_records(program: Program, tables: ProgramTables) -> Table:
+    """The records in the order of `tables.records`, none of whose operands is in shared memory."""
+    tasks = np.array([a.tasks for a in program.appends], dtype=np.int64)
+    first = np.concatenate([[0], np.cumsum(tasks)[:-1]]).astype(np.int64)
+    return tables.serial[first[tables.records[:, 5]] + tables.records[:, 1]]
+
+
+class Residence:
+    """Everything of a program that stays on the device between runs."""
+
+    def __init__(
+        self, pool: Pool, program: Program, tables: ProgramTables, facts: LaunchFacts, stream: Any
+    ) -> None:
+        self._pool, self._stream = pool, stream
+        self.program = program
+        words = facts.record_words
+        self._kept: list[DeviceBuffer] = []
+        self.record_bytes = 8 * words
+        self.records = self._upload(padded_records(tables.records, words))
+        self.unpinned = self._upload(padded_records(unpinned_records(program, tables), words))
+        self.serial = self._upload(padded_records(tables.serial, words))
+        self.begin = self._upload(tables.begin)
+        self.wave_begin = self._upload(tables.wave_begin)
+        self.residents = self._upload(tables.residents)
+        veus = np.arange(program.veus + 1)
+        self.resident_begin = self._upload(np.searchsorted(tables.residents[:, 0], veus))
+        counters = pool.take(COUNTER_BYTES * max(len(program.appends), 1))
+        counters.clear(stream)
+        self._kept.append(counters)
+        self.counters = counters.address
+        self.arena = pool.take(program.arena_bytes)
+        self.row_arena = pool.take(0)
+        self.rows_capacity = 0
+        self.epoch = 0
+        ports = len(program.inputs) + len(program.outputs)
+        self._bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
+        self._bases[:2] = self.arena.address, self.row_arena.address
+        self._on_device = np.full_like(self._bases, -1)
+        buffer = pool.take(self._bases.nbytes)
+        self._kept.append(buffer)
+        self._base_buffer, self.bases = buffer, buffer.address
+
+    def _upload(self, table: Any) -> int:
+        host = np.ascontiguousarray(table, dtype=np.int64)
+        buffer = self._pool.take(host.nbytes)
+        if host.size:
+            buffer.upload(host, self._stream)
+        self._kept.append(buffer)
+        return buffer.address
+
+    def load_constants(self, weights: dict[str, Array]) -> None:
+        """Copy the constants to the device."""
+        blob = np.zeros(max(self.program.constant_bytes, 1), dtype=np.uint8)
+        for name, at, size in self.program.constants:
+            blob[at : at + size] = np.ascontiguousarray(weights[name]).reshape(-1).view(np.uint8)
+        buffer = self._pool.take(blob.nbytes)
+        buffer.upload(blob, self._stream)
+        call("cuStreamSynchronize", self._stream)
+        self._kept.append(buffer)
+        self._bases[2] = buffer.address
+
+    def bind(self, addresses: list[int], rows_padded: int, stream: Any) -> None:
+        """Make the program see these inputs and outputs, and room for this many rows."""
+        if rows_padded > self.rows_capacity:
+            self.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
+            self.rows_capacity = rows_padded
+            self._bases[1] = self.row_arena.address
+        self._bases[FIRST_INPUT:] = addresses
+        if not np.array_equal(self._bases, self._on_device):
+            self._base_buffer.upload(self._bases, stream)
+            self._on_device[:] = self._bases
