@@ -1,0 +1,33 @@
+// RUN: irkit-opt %s -p convert-graph-to-tensor --check-semantics --split-input-file | filecheck %s
+
+// Two trees: a node whose right child is a leaf, and a lone leaf. Below a leaf its value is repeated.
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
+  %feature = arith.constant dense<[3, 1, 0, 0, 0, 0]> : tensor<6xi32>
+  %threshold = arith.constant dense<[0.5, -0.5, 0.0, 0.0, 0.0, 0.0]> : tensor<6xf32>
+  %left = arith.constant dense<[1, 2, 2, 3, 4, 5]> : tensor<6xi32>
+  %right = arith.constant dense<[4, 3, 2, 3, 4, 5]> : tensor<6xi32>
+  %nan_left = arith.constant dense<[true, false, false, false, false, false]> : tensor<6xi1>
+  %value = arith.constant dense<[[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]]> : tensor<6x1xf64>
+  %root = arith.constant dense<[0, 5]> : tensor<2xi32>
+  %output = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<6xi32>, tensor<6xf32>, tensor<6xi32>, tensor<6xi32>, tensor<6xi1>, tensor<6x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
+// CHECK:         arith.constant dense<{{\[\[}}3, 1, 0], [0, 0, 0]]> : tensor<2x3xi32>
+// CHECK:         arith.constant dense<{{\[\[\[}}1.000000e+00], [2.000000e+00], [3.000000e+00], [3.000000e+00]], {{\[\[}}4.000000e+00], [4.000000e+00], [4.000000e+00], [4.000000e+00]]]> : tensor<2x4x1xf64>
+// CHECK:         %y = te.perfect_forest %x, {{.*}} {comparison = "le", depth = 2 : i64}
+
+// -----
+
+// Trees that are not known are walked by child pointers; a walk has one step at least.
+func.func @main(%x: tensor<?x4xf32>, %feature: tensor<1xi32>, %threshold: tensor<1xf32>, %left: tensor<1xi32>, %nan_left: tensor<1xi1>, %value: tensor<1x1xf64>, %base: tensor<1xf64>) -> tensor<?x1xf64> {
+  %root = arith.constant dense<[0]> : tensor<1xi32>
+  %y = graph.forest %x, %feature, %threshold, %root, %root, %nan_left, %value, %root, %root, %base {comparison = "lt", depth = 0 : i64, strategy = "walk"}
+    : (tensor<?x4xf32>, tensor<1xi32>, tensor<1xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi1>, tensor<1x1xf64>, tensor<1xi32>, tensor<1xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>, %feature
+// CHECK:         %y = te.forest %x, {{.*}} {comparison = "lt", depth = 1 : i64, strategy = "walk"}
