@@ -240,8 +240,9 @@ def _is_copied(user: Operation, value: SSAValue) -> bool:
     owner = value.owner
     if not isinstance(owner, Operation) or not is_free(owner):
         return False
-    contracted = isinstance(user, linalg.GenericOp) and is_heavy(user) and value in user.inputs
-    return not (contracted and isinstance(owner, arith.ConstantOp))
+    inputs = user.inputs if isinstance(user, linalg.GenericOp) else user.operands
+    by_pointer = is_heavy(user) and value in inputs
+    return not (by_pointer and isinstance(owner, arith.ConstantOp))
 
 
 def _external_operands(ops: list[Operation]) -> list[SSAValue]:
