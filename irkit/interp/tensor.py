@@ -156,10 +156,10 @@ def _pad(op: tensor.PadOp, operands: list[Array]) -> Array:
     return np.pad(source, list(widths), constant_values=value)
 
 
-def _slices(
+def _points(
     op: tensor.ExtractSliceOp | tensor.InsertSliceOp, dynamic: list[Array]
-) -> tuple[tuple[slice, ...], list[int]]:
-    """Slices per dimension, and their sizes."""
+) -> tuple[tuple[Array, ...], list[int]]:
+    """Where a slice lies, as indices that NumPy combines, and its size in each dimension."""
     offsets, sizes, steps = (
         ints(a) for a in (op.static_offsets, op.static_sizes, op.static_strides)
     )
@@ -167,30 +167,25 @@ def _slices(
     starts = _completed(offsets, dynamic[:first])
     counts = _completed(sizes, dynamic[first:second])
     strides = _completed(steps, dynamic[second:])
-    slices = tuple(
-        slice(o, o + (n - 1) * s + 1 if n else o, s)
-        for o, n, s in zip(starts, counts, strides, strict=True)
-    )
-    return slices, counts
+    axes = [o + s * np.arange(n) for o, n, s in zip(starts, counts, strides, strict=True)]
+    return np.ix_(*axes), counts
 
 
 def _extract_slice(op: tensor.ExtractSliceOp, operands: list[Array]) -> Array:
     source, *dynamic = operands
-    slices, sizes = _slices(op, dynamic)
-    part = source[slices]
-    shape, rest = tensor_type(op.result).get_shape(), [n for n in sizes if n != 1]
-    if len(shape) == part.ndim:
-        return part
-    # Rank-reducing: sizes of one go, as many as the result has dimensions fewer.
-    ones = iter(s for s in shape)
-    return part.reshape([rest.pop(0) if s == DYNAMIC else s for s in ones])
+    points, sizes = _points(op, dynamic)
+    shape = tensor_type(op.result).get_shape()
+    # A result of lower rank leaves out dimensions of size 1; the batch leads, if there is one.
+    if len(shape) != len(sizes):
+        sizes = _completed(shape, [np.array(sizes[0])])
+    return source[points].reshape(sizes)
 
 
 def _insert_slice(op: tensor.InsertSliceOp, operands: list[Array]) -> Array:
     source, dest, *dynamic = operands
-    slices, sizes = _slices(op, dynamic)
+    points, sizes = _points(op, dynamic)
     result = dest.copy()
-    result[slices] = source.reshape(sizes)
+    result[points] = source.reshape(sizes)
     return result
 
 

@@ -1,0 +1,24 @@
+// RUN: irkit-opt %s --split-input-file --verify-diagnostics
+
+func.func @argmax(%x: tensor<?x4xf32>) -> tensor<?x4xi64> {
+  // expected-error@+1 {{'te.argmax' expects result of type tensor<?xi64>, got tensor<?x4xi64>}}
+  %y = te.argmax %x : (tensor<?x4xf32>) -> tensor<?x4xi64>
+  return %y : tensor<?x4xi64>
+}
+
+// -----
+
+func.func @softmax(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{'te.softmax' expects a floating-point operand, got tensor<4xi32>}}
+  %y = te.softmax %x : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.perfect_forest' expects feature of type tensor<5x7xi32>, got tensor<5x3xi32>}}
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 3 : i64}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}

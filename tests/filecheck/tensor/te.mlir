@@ -1,0 +1,20 @@
+// RUN: irkit-opt %s --verify-roundtrip | filecheck %s
+
+func.func @main(%x: tensor<?x4xf32>, %i: tensor<2xi64>, %j: tensor<?x2xi64>) -> (tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
+  // CHECK: %a = te.argmax %x : (tensor<?x4xf32>) -> tensor<?xi64>
+  %a = te.argmax %x : (tensor<?x4xf32>) -> tensor<?xi64>
+  // CHECK-NEXT: %b = te.softmax %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %b = te.softmax %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK-NEXT: %c = te.gather %x, %i {axis = 1 : i64} : (tensor<?x4xf32>, tensor<2xi64>) -> tensor<?x2xf32>
+  %c = te.gather %x, %i {axis = 1 : i64} : (tensor<?x4xf32>, tensor<2xi64>) -> tensor<?x2xf32>
+  // CHECK-NEXT: %d = te.gather_elements %x, %j {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+  %d = te.gather_elements %x, %j {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+  return %a, %b, %c, %d : tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>
+}
+
+func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // CHECK: %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64} : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
