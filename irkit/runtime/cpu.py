@@ -101,6 +101,11 @@ class Auto:
             self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
 
 
+def _last_shares(serial: Any) -> Any:
+    """The records that have work when there is one row: share n - 1 of n is rows [0, 1)."""
+    return np.ascontiguousarray(serial[serial[:, 1] == serial[:, 2] - 1])
+
+
 class CpuExecutor:
     """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
 
@@ -116,6 +121,7 @@ class CpuExecutor:
         parallel = self.program.veus > 1
         self.auto = Auto(("serial", "per-wave", "persistent") if parallel else ("serial",))
         self._free: list[Workspace] = []
+        self._row = _last_shares(self.tables.serial)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
         """Fill `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
@@ -132,6 +138,18 @@ class CpuExecutor:
             self._serial(space, inputs, outputs, rows, padded)
         else:
             self._measured(space, inputs, outputs, rows, padded)
+        self._free.append(space)
+
+    def run_row(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """One row of a row-wise program, straight through on this thread."""
+        try:
+            space = self._free.pop()
+        except IndexError:
+            space = Workspace(self.program, self.tables, self._constants.ctypes.data)
+        if space.rows_capacity < 16:
+            space.reserve(16)
+        address = space.addresses[0]
+        self._call(self._row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
         self._free.append(space)
 
     def _measured(
