@@ -195,10 +195,12 @@ def _compile(imported: ImportedModel, target: str) -> Artifact:
     report = {"target": target, "seconds": seconds, **_figures(module)}
     cubin = b""
     if target == "cuda":
-        from irkit.runtime.cuda.build import build_cubin
+        from irkit.runtime.cuda.compiling import compile_module
+        from irkit.runtime.cuda.facts import read_facts
 
         start = time.perf_counter()
-        cubin = build_cubin(source)
+        _, facts = read_facts(source)
+        cubin = compile_module(source, facts.entries, facts.threads)
         seconds["cubin"] = round(time.perf_counter() - start, 3)
     return Artifact(target, source, weights, imported.info.to_json(), texts, report, cubin)
 
