@@ -134,7 +134,6 @@ def sigmoid(s: Scalars, x: SSAValue) -> SSAValue:
 
 _FLOAT_PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
-_BOOLEAN_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 
 
 def _compare(op: GraphOp) -> Expression:
@@ -142,9 +141,16 @@ def _compare(op: GraphOp) -> Expression:
     element, name = _element(op), op.predicate.data
     if is_float(element):
         return lambda s, v: s(arith.CmpfOp(v[0], v[1], _FLOAT_PREDICATES[name]))
-    # A signed i1 would be -1 or 0.
-    table = _BOOLEAN_PREDICATES if element == i1 else _SIGNED_PREDICATES
-    return lambda s, v: s(arith.CmpiOp(v[0], v[1], table[name]))
+    if element == i1 and name not in ("eq", "ne"):
+        return lambda s, v: _compare_booleans(s, name, v[0], v[1])
+    return lambda s, v: s(arith.CmpiOp(v[0], v[1], _SIGNED_PREDICATES[name]))
+
+
+def _compare_booleans(s: Scalars, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """Order of booleans by logic, since a signed i1 would be 0 or -1."""
+    low, high = (x, y) if name in ("lt", "le") else (y, x)
+    not_low = s(arith.XOrIOp(low, s.constant(1, i1)))
+    return s((arith.AndIOp if name in ("lt", "gt") else arith.OrIOp)(not_low, high))
 
 
 def _where(op: GraphOp) -> Expression:
