@@ -14,6 +14,11 @@ ROWS = """
 def part(task, tasks, rows):
     return (rows * task) // tasks, (rows * (task + 1)) // tasks, 0, {columns}
 """
+FIXED_ROWS = """
+@fused
+def part(task, tasks, rows):
+    return ({rows} * task) // tasks, ({rows} * (task + 1)) // tasks, 0, {columns}
+"""
 
 
 @dataclass(frozen=True)
@@ -244,13 +249,13 @@ def combine(acc, term):
 def conv(variant: str, channels: int, outputs: int, size: int) -> Sample:
     """x (channels x size x size), w (outputs x channels x 3 x 3), bias -> y, padded by 1.
 
-    Rows are (output channel, y); the batch of `part` counts them.
+    Rows are (output channel, y).
     """
     return Sample(
         f"conv.{variant}",
         ["float32"] * 4,
         dict(J=size, K0=channels, K1=3, K2=3, FLOAT="float32"),
-        ROWS.format(columns=size)
+        FIXED_ROWS.format(rows=outputs * size, columns=size)
         + ADD
         + f"""
 @fused

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irkit.errors import UnsupportedError
 from irkit.schedule.tables import FIRST_INPUT, Program
 
 HEADER = """\
@@ -113,6 +114,12 @@ class Layout:
     max_waits: int
     max_operands: int
     planned: int = 0
+
+    def __post_init__(self) -> None:
+        if self.threads < 64 or self.threads % 32:
+            raise UnsupportedError(
+                f"a block of {self.threads} threads: the walkers need whole warps, two or more"
+            )
 
     @property
     def operands_at(self) -> int:

@@ -45,9 +45,9 @@ class CudaExecutor:
         self.pool = Pool(self.device)
         self.module = Module(cubin, self.device)
         self.tables = build_tables(program)
-        self._stream = call("cuStreamCreate", 1)
-        self._last_stream = self._stream
-        self.residence = Residence(self.pool, program, self.tables, facts, self._stream)
+        self.stream = call("cuStreamCreate", 1)
+        self._last_stream = self.stream
+        self.residence = Residence(self.pool, program, self.tables, facts, self.stream)
         self.residence.load_constants(weights)
         self._graphs: dict[tuple[str, int], Graph] = {}
         self._lock = threading.Lock()
@@ -78,7 +78,8 @@ class CudaExecutor:
         return self.module.kernel("wave", _WAVE_PARAMETERS, facts.threads, facts.shared_bytes)
 
     @cached_property
-    def _ops(self) -> list[Kernel]:
+    def ops(self) -> list[Kernel]:
+        """The kernels of the rOperators, one each."""
         facts = self.facts
         return [
             self.module.kernel(f"op_{i}", _OP_PARAMETERS, facts.threads, scratch)
@@ -126,11 +127,11 @@ class CudaExecutor:
         handle = arrays.stream_of(library) if library is not None else None
         with self._lock:
             self.device.activate()
-            stream = self._stream if handle is None else api().CUstream(handle)
+            stream = self.stream if handle is None else api().CUstream(handle)
             self._follow(stream)
             bound = [self._bind(i, x, check, stream) for i, x in enumerate(inputs)]
             rows = self._rows(bound)
-            outputs = self._outputs(library or "irkit", rows, stream)
+            outputs = self.new_outputs(library or "irkit", rows, stream)
             addresses = [b.address for b in bound] + [address for address, _ in outputs]
             self._run(addresses, rows, stream)
         results = [array for _, array in outputs]
@@ -170,7 +171,8 @@ class CudaExecutor:
             raise InvalidInputError("expected 1 or more rows, got 0")
         return rows
 
-    def _outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
+    def new_outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
+        """(address, array) of each output, from `library`'s allocator."""
         return [
             arrays.new_output(
                 library,
@@ -216,7 +218,7 @@ class CudaExecutor:
                 self._graphs.clear()
             record = self._record_ops if mode == "per-op" else self._record_waves
             # Capture is not allowed on the default stream; the graph may run on any.
-            graph = Graph(partial(record, rows), self._stream)
+            graph = Graph(partial(record, rows), self.stream)
             self._graphs[key] = graph
         graph.launch(stream)
 
@@ -249,14 +251,14 @@ class CudaExecutor:
         for append in self.program.appends:
             arguments = (home.serial + first * home.record_bytes, home.bases, rows)
             blocks = self.blocks(append.kernel, append.tasks, rows)
-            self._ops[append.kernel].launch(blocks, (*arguments, -(-rows // 16) * 16), stream)
+            self.ops[append.kernel].launch(blocks, (*arguments, -(-rows // 16) * 16), stream)
             first += append.tasks
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
         """Blocks to run an rOperator alone: its rTasks, or as many shares of the batch as fit."""
         if not self.facts.batch[kernel]:
             return tasks
-        fitting = self._ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
+        fitting = self.ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
         return max(1, min(rows, fitting))
 
     def synchronize(self) -> None:
