@@ -8,7 +8,15 @@ import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, StringAttr, f64, i64
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -190,13 +198,14 @@ class Reader:
         if isinstance(op, LaunchOp):
             self._launch(op)
         elif isinstance(op, arith.ConstantOp):
-            self._constant(op)
+            if isinstance(op.result.type, TensorType):
+                self._constant(op)
         elif isinstance(op, RESHAPES):
             if op.result not in self.index:
                 self._view(op.result, self.index[op.src], 0)
         elif isinstance(op, tensor.ExtractSliceOp):
             self._slice(op)
-        elif not isinstance(op, tensor.ConcatOp | func.ReturnOp):
+        elif not isinstance(op, tensor.ConcatOp | tensor.DimOp | func.ReturnOp):
             raise PassFailedException(f"'{op.name}' between launches: run form-roperators first")
 
     def _constant(self, op: arith.ConstantOp) -> None:
