@@ -47,8 +47,8 @@ def programs() -> list[tuple[str, Any, Any]]:
     return found + [(r.name, r, r.program()) for r in cases.RECURRENCES]
 
 
-def build(folder: Path) -> None:
-    """Compile every program to a cubin."""
+def build(folder: Path, only: str = "") -> None:
+    """Compile every program whose name contains `only` to a cubin."""
     import cuda_samples as samples
 
     from irkit.lower.task_to_numba import walkers_cuda
@@ -56,6 +56,8 @@ def build(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, case, program in programs():
+        if only not in name:
+            continue
         start = time.perf_counter()
         if isinstance(case, cases.Recurrence):
             sample = samples.lstm(case.resident, case.variant, **case.literals)
@@ -262,7 +264,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="names that contain this")
     options = parser.parse_args()
     if options.action == "build":
-        build(options.folder)
+        build(options.folder, options.only)
         return 0
     from irkit.errors import IrkitError
     from irkit.runtime.cuda.driver import device

@@ -139,7 +139,7 @@ def lstm(resident: int = 0, variant: str = "lanes16", **overrides: int) -> Sampl
 GO_LEFT = """
 @fused
 def go_left(x, threshold, nan_left):
-    return x <= threshold or (nan_left != 0 and x != x)
+    return (x <= threshold) | ((nan_left != 0) & (x != x))
 
 @fused
 def store(OPERANDS, r, c, acc):

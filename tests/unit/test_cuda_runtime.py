@@ -1,0 +1,144 @@
+"""The parts of the CUDA runtime that can be checked without a GPU."""
+
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irkit.errors import ArtifactError, DeviceError, InvalidInputError, UnsupportedError
+from irkit.lower.task_to_numba.walkers_cuda import (
+    Kernel,
+    Layout,
+    entries,
+    launch_facts,
+    planned_bytes,
+)
+from irkit.runtime.cuda import arrays, driver, memory
+from irkit.runtime.cuda.availability import why_not
+from irkit.runtime.cuda.executor import CudaExecutor
+from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.cuda.residence import padded_records, unpinned_records
+from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program, build_tables
+
+OPERANDS = (Operand(3, 0), Operand(2, 0), Operand(0, 64))
+PROGRAM = Program(
+    device="test4",
+    veus=4,
+    threads=128,
+    scratch_bytes=100,
+    inputs=(Port("x", "float32", (8,)),),
+    outputs=(Port("y", "float32", (8,)),),
+    arena_bytes=128,
+    row_bytes=0,
+    constants=(("w", 0, 256),),
+    kernels=("a", "b"),
+    appends=(
+        Appended(0, 4, 0, 2, 0, (), OPERANDS, (Pinned(1, 32, (0, 64) * 2, (64, 48) * 2),)),
+        Appended(1, 2, 1, 2, 1, (0,), (Operand(0, 64), Operand(4, 0))),
+    ),
+)
+KERNELS = [Kernel("a", ["float32"] * 3, 100), Kernel("b", ["float32"] * 2, 40, batch=True)]
+
+
+def test_launch_facts_are_read_back_without_running_the_module() -> None:
+    text = "import nothing_of_this_name\nPROGRAM = " + repr(PROGRAM) + "\n"
+    program, facts = read_facts(text + launch_facts(PROGRAM, KERNELS))
+    assert program == PROGRAM
+    assert facts.threads == 128
+    assert facts.scratch == (112, 48)
+    assert facts.batch == (False, True)
+    assert facts.entries == entries(KERNELS) == ["persistent", "wave", "op_0", "op_1"]
+    with pytest.raises(ArtifactError, match="LAUNCH"):
+        read_facts(text)
+
+
+def test_residents_and_scratch_lie_side_by_side() -> None:
+    # vEU 0: residents to 96, scratch 112; vEU 1 also runs b; vEU 2 only b.
+    assert planned_bytes(PROGRAM, KERNELS) == 96 + 112
+
+
+def test_walkers_refuse_a_block_of_one_warp() -> None:
+    with pytest.raises(UnsupportedError, match="32 threads"):
+        Layout(threads=32, bases=4, max_waits=0, max_operands=1)
+
+
+def test_records_without_shared_memory_keep_the_order_of_the_vEUs() -> None:
+    tables = build_tables(PROGRAM)
+    plain = unpinned_records(PROGRAM, tables)
+    assert plain[:, [0, 1, 2, 5]].tolist() == tables.records[:, [0, 1, 2, 5]].tolist()
+    at = 6 + 2 * tables.max_waits
+    assert (tables.records[:, at + 3] == -1).sum() == 4
+    assert (plain[:, at::3] >= 0).all()
+    assert (plain[:, 3] == -1).all()
+    padded = padded_records(plain, 20)
+    assert padded.shape == (6, 20)
+    assert not padded[:, plain.shape[1] :].any()
+
+
+def test_no_device_is_one_clear_error() -> None:
+    if why_not() is None:
+        pytest.skip("there is a device")
+    driver.api.cache_clear()
+    with pytest.raises(DeviceError, match=r"driver|bindings|device"):
+        driver.device()
+    _, facts = read_facts(f"PROGRAM = {PROGRAM!r}\n" + launch_facts(PROGRAM, KERNELS))
+    with pytest.raises(DeviceError, match="mode 'fast': expected auto, per-op"):
+        CudaExecutor(PROGRAM, facts, b"", {}, "fast")
+
+
+def test_memory_given_back_is_handed_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = iter(range(4096, 1 << 30, 4096))
+    monkeypatch.setattr(memory, "call", lambda name, *args: next(addresses))
+    device: Any = SimpleNamespace(activate=lambda: None)
+    pool = memory.Pool(device)
+    first = pool.take(1000)
+    address = first.address
+    assert pool.take(1000).address != address
+    del first
+    gc.collect()
+    pool.allocations = 0
+    # The one dropped last comes first; both sizes round to the same block.
+    assert address in {pool.take(1024).address, pool.take(900).address}
+    assert pool.allocations == 0
+    assert memory.Pool.rounded(1) == 256
+    assert memory.Pool.rounded((1 << 20) + 1) == 2 << 20
+
+
+class OnDevice:
+    """A foreign array that claims to be on a device."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (8,),
+            "typestr": "<f4",
+            "data": (4096, False),
+            "version": 3,
+            **changes,
+        }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"typestr": "<f8"}, "expected dtype float32, got float64"),
+        ({"shape": (4, 2)}, "expected shape 8, got 4x2"),
+        ({"strides": (8,)}, "expected a C-contiguous array"),
+        ({"data": (4100, False)}, "multiple of 16"),
+    ],
+)
+def test_device_arrays_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
+    port = PROGRAM.inputs[0]
+    assert arrays.bind_input(port, OnDevice(strides=(4,))).address == 4096
+    with pytest.raises(InvalidInputError, match=message):
+        arrays.bind_input(port, OnDevice(**changes))
+
+
+def test_whose_arrays_come_in() -> None:
+    assert arrays.on_device(OnDevice())
+    assert not arrays.on_device(np.zeros(3))
+    assert arrays.library_of(OnDevice()) == "irkit"
+    assert arrays.stream_of("irkit") is None
