@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filecheck_runner import FileCheckError, FileCheckTest
+from filecheck_runner import FileCheckError, FileCheckTest, time_limit
 
 FILECHECK = Path(__file__).parent / "filecheck"
 
@@ -17,7 +17,8 @@ class FileCheckItem(pytest.Item):
 
     def runtest(self) -> None:
         with tempfile.TemporaryDirectory() as scratch:
-            FileCheckTest(self.path, Path(scratch)).run()
+            with time_limit(20):
+                FileCheckTest(self.path, Path(scratch)).run()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
         if isinstance(excinfo.value, FileCheckError):

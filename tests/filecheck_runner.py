@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -148,6 +149,22 @@ def temporary_files_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Stop what hangs, a regular expression's search included."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
@@ -162,8 +163,23 @@ def _raise(diagnostic: Diagnostic) -> UserError:
     return UserError(diagnostic.message, diagnostic.place, diagnostic.notes)
 
 
+# A comment, a whole string, or a quote that opens a string that its line does not close.
+_STRINGS = re.compile(r'//[^\n]*|"(?:[^"\\\n]++|\\.)*+"|"')
+
+
+def _check_strings(text: str, name: str) -> None:
+    """Refuse a string that is not closed: xDSL's lexer takes exponential time to find out."""
+    for match in _STRINGS.finditer(text):
+        if match[0] == '"':
+            line_start = text.rfind("\n", 0, match.start()) + 1
+            line = text.count("\n", 0, match.start()) + 1
+            place = Place(name, line, match.start() - line_start + 1)
+            raise UserError("this string is not closed on its line", place)
+
+
 def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
     """Parse `text`, the content of file `name`. Raises UserError at the offending place."""
+    _check_strings(text, name)
     try:
         parser = LocatingParser(ctx, text, name)
     except ParseError as error:  # the first token already is malformed
