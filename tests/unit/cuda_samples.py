@@ -211,7 +211,7 @@ def gemv(variant: str, k: int, units: int, batch: int = 1, kind: str = "float32"
     )
 
 
-def gemm(variant: str, k: int, columns: int, kind: str = "float32") -> Sample:
+def gemm(variant: str, k: int, columns: int, kind: str = "float32", **overrides: int) -> Sample:
     """A (rows x k), B (k x columns, or transposed for `jk`), bias -> C, the rows shared out."""
     at = f"j * {k} + k" if variant.endswith("jk") else f"k * {columns} + j"
     return Sample(
@@ -236,6 +236,7 @@ def init(OPERANDS, r, j):
 def store(OPERANDS, r, j, acc):
     p3[r * {columns} + j] = max(acc, {kind}(0.0))
 """,
+        overrides,
     )
 
 

@@ -1,0 +1,164 @@
+"""Runs rKernel templates on a CPU: Python threads for a block's threads, NumPy for its memory.
+
+Slow and exact about control flow: a barrier that not all threads reach ends in an error.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from cuda_samples import Sample, kernel_text
+
+_PATIENCE_S = 20
+
+
+class Block:
+    """One block: its shared memory and the barriers of the block and of each warp."""
+
+    def __init__(self, threads: int, shared_bytes: int) -> None:
+        self.shared = np.full(shared_bytes, 0xAB, dtype=np.uint8)
+        self.barrier = threading.Barrier(threads, timeout=_PATIENCE_S)
+        self.warps = [threading.Barrier(32, timeout=_PATIENCE_S) for _ in range(threads // 32)]
+        self.slots: list[Any] = [None] * threads
+        self.local = threading.local()
+
+    def exchange(self, value: Any, source: int) -> Any:
+        """The value that lane `source` of this warp gave."""
+        thread = self.local.thread
+        warp = self.warps[thread // 32]
+        self.slots[thread] = value
+        warp.wait()
+        result = self.slots[thread // 32 * 32 + source] if source < 32 else value
+        warp.wait()
+        return result
+
+    def view(self, dtype: Any, offset: int) -> Any:
+        """Shared memory from `offset` on."""
+        size = np.dtype(dtype).itemsize
+        return self.shared[offset : offset + (len(self.shared) - offset) // size * size].view(dtype)
+
+
+def _held(pointer: Any, start: int, lane: int, length: int, lanes: int, stride: int) -> list[Any]:
+    width = 4 if stride and stride % 4 == 0 and length % 4 == 0 else 1
+    values: list[Any] = []
+    for piece in range(-(-(length // width) // lanes)):
+        at = lane + piece * lanes
+        inside = at < length // width
+        values += [
+            pointer[start + at * width + i] if inside else pointer.dtype.type(0)
+            for i in range(width)
+        ]
+    return values
+
+
+def _names(block: Block) -> dict[str, Any]:
+    def shuffle(value: Any, lane_of: Any) -> Any:
+        return block.exchange(value, lane_of(block.local.thread % 32))
+
+    def group_sums(sums: tuple[Any, ...], lanes: int) -> tuple[Any, ...]:
+        distance = lanes // 2
+        while distance:
+            others = shuffle(sums, lambda lane, d=distance: lane ^ d)
+            sums = tuple(a + b for a, b in zip(sums, others, strict=True))
+            distance //= 2
+        return sums
+
+    def lane_dots(
+        sums: Any, held: Any, pointer: Any, starts: Any, offset: int, lane: int, *rest: int
+    ) -> tuple[Any, ...]:
+        length, lanes, stride, _ = rest
+        return tuple(
+            total
+            + sum(
+                a * b
+                for a, b in zip(
+                    held, _held(pointer, s + offset, lane, length, lanes, stride), strict=True
+                )
+            )
+            for total, s in zip(sums, starts, strict=True)
+        )
+
+    def rows_store(p: Any, first: int, step: int, limit: int, values: Any, enabled: bool) -> None:
+        for i, value in enumerate(values):
+            if enabled and first + i * step < limit:
+                p[first + i * step] = value
+
+    def node_store(p: Any, index: int, word: int, threshold: Any) -> None:
+        bits = p.view(f"u{p.dtype.itemsize}")
+        bits[2 * index] = int(word)
+        p[2 * index + 1] = threshold
+
+    def node_load(p: Any, index: int) -> tuple[int, Any]:
+        index = int(index)
+        return int(p.view(f"u{p.dtype.itemsize}")[2 * index]), p[2 * index + 1]
+
+    cuda = SimpleNamespace(
+        syncthreads=block.barrier.wait,
+        local=SimpleNamespace(array=lambda shape, dtype: np.full(shape, 77, dtype)),
+        shfl_xor_sync=lambda mask, v, d: shuffle(v, lambda lane: lane ^ d),
+        shfl_down_sync=lambda mask, v, d: shuffle(v, lambda lane: lane + d),
+    )
+    return {
+        "math": math,
+        "cuda": cuda,
+        "fused": lambda f: f,
+        "thread_index": lambda: block.local.thread,
+        "divide": divmod,
+        "itemsize": lambda p: p.dtype.itemsize,
+        "shared_like": lambda p, offset: block.view(p.dtype, offset),
+        "shared_of": lambda v, offset: block.view(np.asarray(v).dtype, offset),
+        "shared_i32": lambda offset: block.view(np.int32, offset),
+        "load4": lambda p, i: tuple(p[i : i + 4]),
+        "lane_load": lambda p, s, lane, *rest: tuple(_held(p, s, lane, *rest)),
+        "lane_dots": lane_dots,
+        "group_sums": group_sums,
+        "zeros_like": lambda p, count: (p.dtype.type(0),) * count,
+        "row_starts": lambda first, step, limit, length, count: tuple(
+            min(first + i * step, limit - 1) * length for i in range(count)
+        ),
+        "rows_store": rows_store,
+        "node_store": node_store,
+        "node_load": node_load,
+        **{n: getattr(np, n) for n in ("float32", "float64", "int32", "int64", "uint8", "uint32")},
+    }
+
+
+def run(
+    sample: Sample, arrays: Sequence[Any], tasks: int, rows: int, threads: int = 64,
+    shared_bytes: int = 1 << 16,
+) -> None:  # fmt: skip
+    """Run all rTasks of a sample over flat operands. Raises what any thread raised."""
+    text = kernel_text(0, sample, threads)
+    pointers = [a.reshape(-1) for a in arrays]
+    for task in range(tasks):
+        block = Block(threads, shared_bytes)
+        names = _names(block)
+        exec(compile(text, "<template>", "exec"), names)
+        problems: list[BaseException] = []
+
+        def work(number: int, block: Block, names: Any, task: int, problems: Any) -> None:
+            block.local.thread = number
+            try:
+                with np.errstate(all="ignore"):
+                    names["kernel_0"](task, tasks, rows, 0, *pointers)
+            except Exception as problem:
+                problems.append(problem)
+                block.barrier.abort()
+                for warp in block.warps:
+                    warp.abort()
+
+        workers = [
+            threading.Thread(target=work, args=(n, block, names, task, problems))
+            for n in range(threads)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if problems:
+            raise problems[0]

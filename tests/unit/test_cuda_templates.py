@@ -1,0 +1,123 @@
+"""The CUDA templates compute the right thing, as emulated thread by thread."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cuda_samples as cs
+import numpy as np
+import pytest
+from cuda_emulator import run
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import gpu_cases as cases
+
+RNG = np.random.default_rng(3)
+
+
+def real(*shape: int, kind: str = "float32") -> Any:
+    """Random numbers."""
+    return RNG.standard_normal(shape).astype(kind)
+
+
+def forest(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
+    """Operands of a perfect forest: features, trees, depth, columns, width."""
+    return cases.random_forest(rows, *shape, kind)(RNG)
+
+
+def halves(x: Any) -> Any:
+    """Half the sum of the last dimension."""
+    return x.sum(-1) / 2
+
+
+def dots(x: Any, w: Any, b: Any) -> Any:
+    """x times the rows of w, plus b."""
+    return x @ w.T + b
+
+
+Check = tuple[cs.Sample, list[Any], Callable[..., Any], int, int]
+gemm = cases.relu_gemm
+SMALL = dict(BM=16, BN=16, BK=8)
+
+CHECKS: dict[str, Check] = {
+    "map": (cs.elementwise(7), [real(11, 7), real(7)], lambda x, y: np.tanh(x) + y, 3, 11),
+    "reduce": (cs.reduce("reduce", "thread", 3, 9), [real(5, 3, 9)], halves, 2, 5),
+    "pool_warp": (cs.reduce("pool", "warp", 3, 70), [real(5, 3, 70)], halves, 2, 5),
+    "pool_warp_short": (cs.reduce("pool", "warp", 3, 5), [real(5, 3, 5)], halves, 2, 5),
+    "reduce_block": (cs.reduce("reduce", "block", 2, 150), [real(3, 2, 150)], halves, 2, 3),
+    "reduce_block_short": (cs.reduce("reduce", "block", 2, 37), [real(3, 2, 37)], halves, 2, 3),
+    "softmax_warp": (cs.softmax("warp", 40), [real(5, 40)], cases.softmax, 2, 5),
+    "softmax_block": (cs.softmax("block", 100), [real(3, 100)], cases.softmax, 2, 3),
+    "argmax": (cs.argmax(37), [np.round(real(9, 37))], lambda x: x.argmax(-1), 2, 9),
+    "gemm_tile64": (cs.gemm("tile64_kj", 19, 21, **SMALL),
+                    [real(20, 19), real(19, 21), real(21)], gemm(False), 2, 20),
+    "gemm_tile64_jk": (cs.gemm("tile64_jk", 8, 33, **SMALL),
+                       [real(17, 8), real(33, 8), real(33)], gemm(True), 1, 17),
+    "gemm_tile32": (cs.gemm("tile32_jk", 19, 21, **SMALL),
+                    [real(20, 19), real(21, 19), real(21)], gemm(True), 2, 20),
+    "gemv_rows": (cs.gemv("rows", 600, 9), [real(1, 600), real(9, 600), real(9)], dots, 2, 1),
+    "gemv_odd": (cs.gemv("rows", 30, 10, 3), [real(3, 30), real(10, 30), real(10)], dots, 3, 1),
+    "gemv_block": (cs.gemv("block", 4100, 5), [real(1, 4100), real(5, 4100), real(5)], dots, 2, 1),
+    "conv_tile": (cs.conv("tile", 3, 2, 5), [real(3, 5, 5), real(2, 3, 3, 3), real(2)],
+                  cases.conv3x3, 3, 1),
+    "conv_split": (cs.conv("split", 11, 2, 5), [real(11, 5, 5), real(2, 11, 3, 3), real(2)],
+                   cases.conv3x3, 3, 1),
+    "forest_staged": (cs.perfect_forest("staged", 5, 7, 3, GROUP=3),
+                      forest(150, 5, 7, 3, 1, 1), cases.walk, 1, 150),
+    "forest_columns": (cs.perfect_forest("staged", 5, 6, 3, columns=3, GROUP=4),
+                       forest(70, 5, 6, 3, 3, 1), cases.walk, 2, 70),
+    "forest_classes": (cs.perfect_forest("staged", 4, 5, 2, columns=3, width=3, GROUP=2,
+                                         ROWS_PER_THREAD=1),
+                       forest(70, 4, 5, 2, 3, 3), cases.walk, 2, 70),
+    "forest_float64": (cs.perfect_forest("staged_wide", 5, 4, 3, x="float64"),
+                       forest(20, 5, 4, 3, 1, 1, kind="float64"), cases.walk, 2, 20),
+    "forest_trees": (cs.perfect_forest("trees", 5, 9, 3, columns=2),
+                     forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
+    "forest_trees_classes": (cs.perfect_forest("trees", 5, 9, 3, columns=2, width=2),
+                             forest(9, 5, 9, 3, 2, 2), cases.walk, 1, 9),
+    "forest_direct": (cs.perfect_forest("direct", 5, 9, 3, columns=2),
+                      forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_template_computes_its_family(name: str) -> None:
+    sample, arrays, reference, tasks, rows = CHECKS[name]
+    want = reference(*arrays)
+    kind = sample.pointers[-1]
+    got = np.full(want.shape, -99, dtype=kind)
+    run(sample, [*arrays, got], tasks, rows)
+    if name.startswith(("forest", "argmax")):
+        np.testing.assert_array_equal(got, want)
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("lanes", "turns", "tasks"), [(16, 5, 16), (8, 3, 9), (32, 2, 20)])
+def test_a_cell_computes_its_gates(lanes: int, turns: int, tasks: int) -> None:
+    sample = cs.lstm(LANES=lanes, PASS=turns)
+    x, h, c = real(256), real(256), real(256)
+    w, u, bias = real(256, 4, 256) / 16, real(256, 4, 256) / 16, real(256, 4)
+    new_c, new_h = np.full(256, -99, "float32"), np.full(256, -99, "float32")
+    for chosen in (0, tasks - 1):
+        # Two rTasks stand for all: this is slow.
+        part = cs.Sample(
+            sample.rkernel,
+            sample.pointers,
+            sample.names,
+            sample.functions.replace(
+                "(256 * task) // tasks", f"(256 * {chosen}) // {tasks}"
+            ).replace("(256 * (task + 1)) // tasks", f"(256 * {chosen + 1}) // {tasks}"),
+            sample.overrides,
+        )
+        run(part, [x, h, w, u, bias, c, new_c, new_h], 1, 1)
+    gates = w @ x + u @ h + bias
+    i, f, o = (1 / (1 + np.exp(-gates[:, g])) for g in (0, 1, 3))
+    want_c = f * c + i * np.tanh(gates[:, 2])
+    done = np.r_[0 : 256 // tasks, 256 * (tasks - 1) // tasks : 256]
+    np.testing.assert_allclose(new_c[done], want_c[done], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(new_h[done], (o * np.tanh(want_c))[done], rtol=1e-4, atol=1e-4)
+    assert (np.delete(new_h, done) == -99).all()
