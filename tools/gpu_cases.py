@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class Case:
     peer: Callable[..., Any] | None = None
     grids: tuple[int, ...] = ()
     modes: tuple[str, ...] = ("per-op", "per-wave", "persistent")
+    shape: tuple[int, ...] | None = None
 
     @cached_property
     def arrays(self) -> list[Array]:
@@ -63,12 +64,18 @@ class Case:
         )
 
     @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the output."""
+        return self.expected().shape if self.shape is None else self.shape
+
+    @property
     def rows(self) -> int:
         """Rows of the batch."""
         return len(self.arrays[0]) if self.batch else 1
 
-    def program(self, shape: tuple[int, ...]) -> tuple[Program, dict[str, Array]]:
-        """(program, constants) with one append; `shape` is the output's."""
+    def program(self) -> Program:
+        """A program with one append."""
+        shape = self.output_shape
         first, *others = self.arrays
         constants, at = [], 0
         for number, array in enumerate(others):
@@ -78,7 +85,7 @@ class Case:
         operands += [Operand(CONSTANTS, start) for _, start, _ in constants]
         operands.append(Operand(FIRST_INPUT + 1, 0))
         lead = (-1,) if self.batch else ()
-        program = Program(
+        return Program(
             "h200",
             VEUS,
             self.threads,
@@ -91,7 +98,6 @@ class Case:
             (self.name,),
             (Appended(0, self.tasks, 0, min(self.tasks, VEUS), 0, (), tuple(operands)),),
         )
-        return program, {f"c{i}": a for i, a in enumerate(others)}
 
 
 def normal(*shape: int, kind: str = "float32") -> Callable[[np.random.Generator], Array]:
@@ -129,12 +135,15 @@ def torch_relu_gemm(transposed: bool) -> Callable[..., Any]:
     return lambda t, a, b, bias: t.relu(t.addmm(bias, a, b.T if transposed else b))
 
 
+@cache
 def random_forest(
     rows: int, features: int, trees: int, depth: int, columns: int, width: int, kind: str
 ) -> Callable[[np.random.Generator], list[Array]]:
     """x (a tenth NaN), feature, threshold, nan_left, value, output, base of a perfect forest."""
 
-    def make(rng: np.random.Generator) -> list[Array]:
+    @lru_cache(maxsize=1)
+    def make(rng_state: int) -> list[Array]:
+        rng = np.random.default_rng(rng_state)
         x = rng.standard_normal((rows, features)).astype(kind)
         x[rng.random(x.shape) < 0.1] = np.nan
         nodes = (trees, (1 << depth) - 1)
@@ -151,7 +160,8 @@ def random_forest(
             rng.standard_normal(columns),
         ]
 
-    return make
+    # Programs over the same forest share one copy of it.
+    return lambda rng: make(7)
 
 
 def walk(
@@ -205,6 +215,7 @@ def forest_case(
         threads=threads,
         scratch_bytes=staged if scratch is None else scratch,
         tolerance=0.0,
+        shape=(rows, columns),
         grids=(132, 264, 396, 528, 1056, -(-rows // tile)) if timing else (),
         modes=("per-op",) if timing else ("per-op", "per-wave", "persistent"),
     )

@@ -39,12 +39,7 @@ def file_name(name: str) -> str:
 def programs() -> list[tuple[str, Any, Any]]:
     """(name, case, program) of everything to build and run."""
     singles = [*cases.CASES, *cases.forest_timings()]
-    found: list[tuple[str, Any, Any]] = []
-    for case in singles:
-        small = replace(case, data=lambda rng, c=case: [a[:32] if c.batch and i == 0 else a
-                        for i, a in enumerate(c.arrays)]) if case.rows > 100_000 else case  # fmt: skip
-        found.append((case.name, case, case.program(small.expected().shape)[0]))
-    return found + [(r.name, r, r.program()) for r in cases.RECURRENCES]
+    return [(c.name, c, c.program()) for c in (*singles, *cases.RECURRENCES)]
 
 
 def build(folder: Path, only: str = "") -> None:
