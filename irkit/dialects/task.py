@@ -459,7 +459,9 @@ class AppendOp(IRDLOperation):
         parser.parse_keyword("wave")
         wave = parser.parse_integer()
         groups = {
-            keyword: parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_operand)
+            keyword: parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN, lambda: _parse_defined_operand(parser)
+            )
             if parser.parse_optional_keyword(keyword)
             else []
             for keyword in ("wait", "reads", "writes")
@@ -496,6 +498,17 @@ class AppendOp(IRDLOperation):
             printer.print_string(")")
         if pairs := self.resident_pairs:
             printer.print_string(f" resident [{', '.join(f'{i} at {o}' for i, o in pairs)}]")
+
+
+def _parse_defined_operand(parser: Parser) -> SSAValue:
+    """A value that is defined already, which tells its type."""
+    operand = parser.parse_unresolved_operand()
+    values = parser.ssa_values.get(operand.operand_name)
+    if values is None:
+        parser.raise_error(f"use of undefined value '%{operand.operand_name}'", operand.span)
+    # An index out of bounds is for `resolve_operand` to refuse.
+    known = values[operand.index if operand.index < len(values) else 0]
+    return parser.resolve_operand(operand, known.type)
 
 
 def _parse_range(parser: Parser) -> tuple[int, int]:

@@ -191,7 +191,7 @@ def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
         raise _raise(parser.diagnostic(error)) from None
     except RecursionError:
         raise UserError("regions are nested too deeply", parser.place(parser.pos)) from None
-    except (DiagnosticException, ValueError) as error:
+    except (DiagnosticException, ValueError, OverflowError) as error:
         # Raised by an op's or attribute's own constructor, which does not know where it stands.
         message = _lower_first(str(error).split("\n", 1)[0])
         raise UserError(message, parser.op_place()) from None

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     i1,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
