@@ -53,8 +53,13 @@ def explain_pass(name: str, extra: Mapping[str, PassFactory]) -> str:
         lines += ["", "options:"]
     for info in infos:
         default = "" if info.default_value is None else f" (default {info.default_value})"
-        lines.append(f"  {info.name.replace('_', '-')}: {info.expected_type}{default}")
+        lines.append(f"  {info.name.replace('_', '-')}: {_type_name(info.expected_type)}{default}")
     return "\n".join(lines) + "\n"
+
+
+def _type_name(shown: str) -> str:
+    # Under `from __future__ import annotations` a field's type is a string, shown in quotes.
+    return shown.strip("'\"")
 
 
 def _documentation(pass_type: type[ModulePass]) -> str:
