@@ -115,7 +115,7 @@ class _Regions:
         op = value.owner
         assert isinstance(op, linalg.GenericOp)
         loops = self._loops_from_root(op)
-        number = list(op.results).index(value)
+        number = next(i for i, result in enumerate(op.results) if result is value)
         out = maps(op)[len(op.inputs) + number]
         return tuple(_interval(e, loops) for e in out.results)
 

@@ -293,7 +293,7 @@ def _comparison(op: arith.CmpfOp | arith.CmpiOp, lhs: str, rhs: str) -> str:
 
 def _generic(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:
     assert isinstance(op, linalg.GenericOp)
-    number = list(op.results).index(value)
+    number = next(i for i, result in enumerate(op.results) if result is value)
     out = maps(op)[len(op.inputs) + number]
     loop = [""] * out.num_dims
     for expr, i in zip(out.results, index, strict=True):
@@ -310,7 +310,9 @@ def _constant(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -
     assert isinstance(op, arith.ConstantOp)
     attr, t = op.value, value.type
     if isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat():
-        return p.name(literal(attr.get_values()[0], tensor_type(value).element_type))
+        splat = attr.get_values()[0]
+        assert not isinstance(splat, tuple)  # complex numbers have no element type here
+        return p.name(literal(splat, tensor_type(value).element_type))
     raise UnsupportedError(f"emission of constant {t} inside an rOperator")
 
 

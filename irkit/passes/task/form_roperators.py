@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -36,7 +36,7 @@ def is_free(op: Operation) -> bool:
     """Ops that cost nothing and are copied into every body that needs them."""
     if isinstance(op, arith.ConstantOp):
         value = op.value
-        return not isinstance(op.result.type, tensor.TensorType) or (
+        return not isinstance(op.result.type, TensorType) or (
             isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
         )
     return isinstance(op, tensor.EmptyOp | tensor.DimOp | linalg.FillOp)
@@ -257,7 +257,7 @@ def _external_operands(ops: list[Operation]) -> list[SSAValue]:
     return list(found)
 
 
-def _body(ops: list[Operation], operands: list[SSAValue], results: list[SSAValue]) -> Region:
+def _body(ops: list[Operation], operands: list[SSAValue], results: Sequence[SSAValue]) -> Region:
     """A region that computes `results` from block arguments, free ops copied in."""
     block = Block(arg_types=[v.type for v in operands])
     env: dict[SSAValue, SSAValue] = dict(zip(operands, block.args, strict=True))
