@@ -116,6 +116,7 @@ class PerfectForestOp(GraphOp):
         x, feature, threshold, nan_left, value, output, base = operands
         check_rank(cls, "x", x, 2)
         check_rank(cls, "value", value, 3)
+        check_rank(cls, "output", output, 1)
         check_rank(cls, "base", base, 1)
         depth = props["depth"]
         assert isinstance(depth, IntegerAttr)

@@ -32,6 +32,10 @@ def _spatial(
         raise fail(op, "two strides of 1 or more", strides)
     if len(pads) != 4 or min(pads) < 0:
         raise fail(op, "four pads of 0 or more", pads)
+    if len(dilations) != 2 or min(dilations) < 1:
+        raise fail(op, "two dilations of 1 or more", list(dilations))
+    if len(kernel) != 2 or min(kernel) < 1:
+        raise fail(op, "a kernel of two sizes of 1 or more", list(kernel))
     out = [
         window_output(
             x.get_shape()[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i]
@@ -73,6 +77,8 @@ class ConvOp(GraphOp):
         check_rank(cls, "w", w, 4)
         group, dilations = props["group"], ints(props["dilations"])
         assert isinstance(group, IntegerAttr)
+        if group.value.data < 1:
+            raise fail(cls, "group of 1 or more", group.value.data)
         out_channels, channels, *kernel = w.get_shape()
         if x.get_shape()[1] != channels * group.value.data:
             raise fail(cls, f"x with {channels * group.value.data} channels", x.get_shape()[1])

@@ -41,7 +41,8 @@ class ForestBase(GraphOp):
         x, feature, threshold, left, right, nan_left, value, root, output, base = operands
         check_rank(cls, "x", x, 2)
         check_rank(cls, "value", value, 2)
-        check_rank(cls, "base", base, 1)
+        for what, t in (("feature", feature), ("root", root), ("base", base)):
+            check_rank(cls, what, t, 1)
         nodes, trees, columns = (t.get_shape()[0] for t in (feature, root, base))
         for what, t, want in (
             ("feature", feature, tensor(i32, (nodes,))),

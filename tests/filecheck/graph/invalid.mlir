@@ -1,0 +1,436 @@
+// What each graph op refuses, and in which words.
+// RUN: irkit-opt %s --split-input-file --verify-diagnostics
+
+func.func @binary_broadcast(%x: tensor<4x8xf32>, %b: tensor<3xf32>) {
+  // expected-error@+1 {{'graph.add' expects operands that broadcast together, got tensor<4x8xf32> and tensor<3xf32>}}
+  %y = graph.add %x, %b : (tensor<4x8xf32>, tensor<3xf32>) -> tensor<4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @binary_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
+  // expected-error@+1 {{'graph.mul' expects operands of one element type (f32), got f64}}
+  %y = graph.mul %x, %b : (tensor<8xf32>, tensor<8xf64>) -> tensor<8xf32>
+  func.return
+}
+
+// -----
+
+func.func @unary_float(%x: tensor<8xi64>) {
+  // expected-error@+1 {{'graph.exp' expects a floating-point operand, got tensor<8xi64>}}
+  %y = graph.exp %x : (tensor<8xi64>) -> tensor<8xi64>
+  func.return
+}
+
+// -----
+
+func.func @unary_result(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.neg' expects result of type tensor<8xf32>, got tensor<9xf32>}}
+  %y = graph.neg %x : (tensor<8xf32>) -> tensor<9xf32>
+  func.return
+}
+
+// -----
+
+func.func @logical(%p: tensor<8xi64>, %q: tensor<8xi64>) {
+  // expected-error@+1 {{'graph.and' expects operands of i1, got tensor<8xi64>}}
+  %y = graph.and %p, %q : (tensor<8xi64>, tensor<8xi64>) -> tensor<8xi64>
+  func.return
+}
+
+// -----
+
+func.func @cast(%x: tensor<8xf64>) {
+  // expected-error@+1 {{'graph.cast' expects result of type tensor<8xf32>, got tensor<8xf64>}}
+  %y = graph.cast %x {to = f32} : (tensor<8xf64>) -> tensor<8xf64>
+  func.return
+}
+
+// -----
+
+func.func @compare(%x: tensor<8xf32>, %b: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.compare' expects a predicate among eq, ne, lt, le, gt, ge, got 'less'}}
+  %y = graph.compare %x, %b {predicate = "less"} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+  func.return
+}
+
+// -----
+
+func.func @compare_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
+  // expected-error@+1 {{'graph.compare' expects operands of one element type (f32), got f64}}
+  %y = graph.compare %x, %b {predicate = "le"} : (tensor<8xf32>, tensor<8xf64>) -> tensor<8xi1>
+  func.return
+}
+
+// -----
+
+func.func @where(%p: tensor<8xf32>, %x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.where' expects a condition of i1, got tensor<8xf32>}}
+  %z = graph.where %p, %x, %y : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_channels(%x: tensor<1x3x8x8xf32>, %w: tensor<4x2x3x3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects x with 2 channels, got 3}}
+  %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_group(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects group of 1 or more, got 0}}
+  %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 0 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_group_outputs(%x: tensor<1x3x8x8xf32>, %w: tensor<4x1x3x3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects output channels divisible by 3, got 4}}
+  %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 3 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<4x1x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_bias(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects a bias of 4 elements, got tensor<3xf32>}}
+  %y = graph.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_dilations(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects two dilations of 1 or more, got [1]}}
+  %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1>, group = 1 : i64}
+    : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_rank(%x: tensor<1x3x8xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error@+1 {{'graph.conv' expects x of rank 4, got tensor<1x3x8xf32>}}
+  %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64}
+    : (tensor<1x3x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @pool_strides(%x: tensor<1x4x8x8xf32>) {
+  // expected-error@+1 {{'graph.max_pool' expects two strides of 1 or more, got [2, 0]}}
+  %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 0>, pads = array<i64: 0, 0, 0, 0>}
+    : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @pool_pads(%x: tensor<1x4x8x8xf32>) {
+  // expected-error@+1 {{'graph.max_pool' expects four pads of 0 or more, got [0, 0]}}
+  %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0>}
+    : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @pool_window(%x: tensor<1x4x8x8xf32>) {
+  // expected-error@+1 {{'graph.average_pool' expects a window that fits the padded input, got output 0x4}}
+  %y = graph.average_pool %x {kernel_shape = array<i64: 9, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, count_include_pad = false}
+    : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @pool_kernel(%x: tensor<1x4x8x8xf32>) {
+  // expected-error@+1 {{'graph.max_pool' expects a kernel of two sizes of 1 or more, got [2]}}
+  %y = graph.max_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>}
+    : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @global_pool(%x: tensor<4x8x8xf32>) {
+  // expected-error@+1 {{'graph.global_average_pool' expects x of rank 4, got tensor<4x8x8xf32>}}
+  %y = graph.global_average_pool %x : (tensor<4x8x8xf32>) -> tensor<4x1x1xf32>
+  func.return
+}
+
+// -----
+
+func.func @forest_threshold(%x: tensor<?x4xf32>, %feature: tensor<10xi32>, %threshold: tensor<10xf64>, %left: tensor<10xi32>, %right: tensor<10xi32>, %nan_left: tensor<10xi1>, %value: tensor<10x3xf64>, %root: tensor<2xi32>, %output: tensor<2xi32>, %base: tensor<3xf64>) {
+  // expected-error@+1 {{'graph.forest' expects threshold of type tensor<10xf32>, got tensor<10xf64>}}
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf64>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x3xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return
+}
+
+// -----
+
+func.func @forest_value(%x: tensor<?x4xf32>, %feature: tensor<10xi32>, %threshold: tensor<10xf32>, %left: tensor<10xi32>, %right: tensor<10xi32>, %nan_left: tensor<10xi1>, %value: tensor<10x2xf64>, %root: tensor<2xi32>, %output: tensor<2xi32>, %base: tensor<3xf64>) {
+  // expected-error@+1 {{'graph.forest' expects value of 10x1 or 10x3 f64, got tensor<10x2xf64>}}
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf32>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return
+}
+
+// -----
+
+func.func @forest_comparison(%x: tensor<?x4xf32>, %feature: tensor<10xi32>, %threshold: tensor<10xf32>, %left: tensor<10xi32>, %right: tensor<10xi32>, %nan_left: tensor<10xi1>, %value: tensor<10x3xf64>, %root: tensor<2xi32>, %output: tensor<2xi32>, %base: tensor<3xf64>) {
+  // expected-error@+1 {{'graph.forest' expects a comparison among le, lt, got 'gt'}}
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "gt", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf32>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x3xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return
+}
+
+// -----
+
+func.func @forest_strategy(%x: tensor<?x4xf32>, %feature: tensor<10xi32>, %threshold: tensor<10xf32>, %left: tensor<10xi32>, %right: tensor<10xi32>, %nan_left: tensor<10xi1>, %value: tensor<10x3xf64>, %root: tensor<2xi32>, %output: tensor<2xi32>, %base: tensor<3xf64>) {
+  // expected-error@+1 {{'graph.forest' expects a strategy among auto, walk, gemm, traversal, perfect_traversal, got 'run'}}
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "run"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf32>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x3xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return
+}
+
+// -----
+
+func.func @forest_scalar(%x: tensor<?x4xf32>, %feature: tensor<10xi32>, %threshold: tensor<10xf32>, %left: tensor<10xi32>, %right: tensor<10xi32>, %nan_left: tensor<10xi1>, %value: tensor<10x3xf64>, %root: tensor<i32>, %output: tensor<2xi32>, %base: tensor<3xf64>) {
+  // expected-error@+1 {{'graph.forest' expects root of rank 1, got tensor<i32>}}
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "le", depth = 2 : i64, strategy = "auto"}
+    : (tensor<?x4xf32>, tensor<10xi32>, tensor<10xf32>, tensor<10xi32>, tensor<10xi32>, tensor<10xi1>, tensor<10x3xf64>, tensor<i32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  func.return
+}
+
+// -----
+
+func.func @gemm_inner(%x: tensor<?x8xf32>, %w: tensor<16x8xf32>) {
+  // expected-error@+1 {{'graph.gemm' expects b with 8 rows (columns of a), got 16}}
+  %y = graph.gemm %x, %w {trans_a = false, trans_b = false, alpha = 1.0 : f64, beta = 1.0 : f64}
+    : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+  func.return
+}
+
+// -----
+
+func.func @gemm_bias(%x: tensor<?x8xf32>, %w: tensor<16x8xf32>, %b: tensor<15xf32>) {
+  // expected-error@+1 {{c that broadcasts to}}
+  %y = graph.gemm %x, %w, %b {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64}
+    : (tensor<?x8xf32>, tensor<16x8xf32>, tensor<15xf32>) -> tensor<?x16xf32>
+  func.return
+}
+
+// -----
+
+func.func @matmul_inner(%x: tensor<?x8xf32>, %w: tensor<7x16xf32>) {
+  // expected-error@+1 {{'graph.matmul' expects b with 8 rows (columns of a), got 7}}
+  %y = graph.matmul %x, %w : (tensor<?x8xf32>, tensor<7x16xf32>) -> tensor<?x16xf32>
+  func.return
+}
+
+// -----
+
+func.func @matmul_rank(%x: tensor<8xf32>, %w: tensor<8x16xf32>) {
+  // expected-error@+1 {{'graph.matmul' expects operands of rank 2 or more, got tensor<8xf32> and tensor<8x16xf32>}}
+  %y = graph.matmul %x, %w : (tensor<8xf32>, tensor<8x16xf32>) -> tensor<16xf32>
+  func.return
+}
+
+// -----
+
+func.func @matmul_lead(%x: tensor<2x4x8xf32>, %w: tensor<3x8x16xf32>) {
+  // expected-error@+1 {{'graph.matmul' expects leading dimensions that broadcast, got tensor<2x4x8xf32> and tensor<3x8x16xf32>}}
+  %y = graph.matmul %x, %w : (tensor<2x4x8xf32>, tensor<3x8x16xf32>) -> tensor<2x4x16xf32>
+  func.return
+}
+
+// -----
+
+func.func @batch_norm(%x: tensor<1x4x8x8xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>, %m: tensor<3xf32>, %v: tensor<4xf32>) {
+  // expected-error@+1 {{'graph.batch_norm' expects parameters of 4 elements, got tensor<3xf32>}}
+  %y = graph.batch_norm %x, %s, %b, %m, %v {epsilon = 1.0e-5 : f64}
+    : (tensor<1x4x8x8xf32>, tensor<4xf32>, tensor<4xf32>, tensor<3xf32>, tensor<4xf32>) -> tensor<1x4x8x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @softmax_axis(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.softmax' expects 0 <= axis < 2 (rank of tensor<?x10xf32>), got axis = 2}}
+  %y = graph.softmax %x {axis = 2 : i64} : (tensor<?x10xf32>) -> tensor<?x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @softmax_float(%x: tensor<?x10xi64>) {
+  // expected-error@+1 {{'graph.softmax' expects a floating-point operand, got tensor<?x10xi64>}}
+  %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xi64>) -> tensor<?x10xi64>
+  func.return
+}
+
+// -----
+
+func.func @argmax_axis(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.argmax' expects 0 <= axis < 2 (rank of tensor<?x10xf32>), got axis = -1}}
+  %y = graph.argmax %x {axis = -1 : i64, keepdims = false} : (tensor<?x10xf32>) -> tensor<?xi64>
+  func.return
+}
+
+// -----
+
+func.func @reduce_kind(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.reduce' expects a kind among sum, mean, max, min, prod, got 'norm'}}
+  %y = graph.reduce %x {kind = "norm", axes = array<i64: 1>, keepdims = false}
+    : (tensor<?x10xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @reduce_axis(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.reduce' expects 0 <= axis < 2 (rank of tensor<?x10xf32>), got axis = 2}}
+  %y = graph.reduce %x {kind = "sum", axes = array<i64: 2>, keepdims = false}
+    : (tensor<?x10xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @reduce_keepdims(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.reduce' expects result of type tensor<?x1xf32>, got tensor<?xf32>}}
+  %y = graph.reduce %x {kind = "sum", axes = array<i64: 1>, keepdims = true}
+    : (tensor<?x10xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @lstm_cell_state(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %c: tensor<2x4xf32>, %w: tensor<16x8xf32>, %r: tensor<16x4xf32>, %b: tensor<16xf32>) {
+  // expected-error@+1 {{'graph.lstm_cell' expects h and c of one type with 1 rows, got tensor<1x4xf32> and tensor<2x4xf32>}}
+  %h1, %c1 = graph.lstm_cell %x, %h, %c, %w, %r, %b
+    : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<2x4xf32>, tensor<16x8xf32>, tensor<16x4xf32>, tensor<16xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>)
+  func.return
+}
+
+// -----
+
+func.func @lstm_cell_weight(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %c: tensor<1x4xf32>, %w: tensor<16x9xf32>, %r: tensor<16x4xf32>, %b: tensor<16xf32>) {
+  // expected-error@+1 {{'graph.lstm_cell' expects w of shape 16x8, got tensor<16x9xf32>}}
+  %h1, %c1 = graph.lstm_cell %x, %h, %c, %w, %r, %b
+    : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<16x9xf32>, tensor<16x4xf32>, tensor<16xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>)
+  func.return
+}
+
+// -----
+
+func.func @lstm_rank(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %c: tensor<1x4xf32>, %w: tensor<16x8xf32>, %r: tensor<16x4xf32>, %b: tensor<16xf32>) {
+  // expected-error@+1 {{'graph.lstm' expects x of rank 3, got tensor<1x8xf32>}}
+  %y, %hn, %cn = graph.lstm %x, %h, %c, %w, %r, %b
+    : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<16x8xf32>, tensor<16x4xf32>, tensor<16xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
+  func.return
+}
+
+// -----
+
+func.func @lstm_result(%x: tensor<5x1x8xf32>, %h: tensor<1x4xf32>, %c: tensor<1x4xf32>, %w: tensor<16x8xf32>, %r: tensor<16x4xf32>, %b: tensor<16xf32>) {
+  // expected-error@+1 {{'graph.lstm' expects result 2 of type tensor<1x4xf32>, got tensor<1x5xf32>}}
+  %y, %hn, %cn = graph.lstm %x, %h, %c, %w, %r, %b
+    : (tensor<5x1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<16x8xf32>, tensor<16x4xf32>, tensor<16xf32>) -> (tensor<5x1x4xf32>, tensor<1x4xf32>, tensor<1x5xf32>)
+  func.return
+}
+
+// -----
+
+func.func @concat_none() {
+  // expected-error@+1 {{'graph.concat' expects at least one operand, got none}}
+  %y = graph.concat() {axis = 1 : i64} : () -> tensor<?x12xf32>
+  func.return
+}
+
+// -----
+
+func.func @concat_shape(%a: tensor<3x4xf32>, %b: tensor<4x8xf32>) {
+  // expected-error@+1 {{'graph.concat' expects operands that agree with tensor<3x4xf32> outside axis 1, got tensor<4x8xf32>}}
+  %y = graph.concat(%a, %b) {axis = 1 : i64} : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x12xf32>
+  func.return
+}
+
+// -----
+
+func.func @expand(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.expand' expects an operand that broadcasts to [4, 9], got tensor<8xf32>}}
+  %y = graph.expand %x {shape = array<i64: 4, 9>} : (tensor<8xf32>) -> tensor<4x9xf32>
+  func.return
+}
+
+// -----
+
+func.func @gather_axis(%d: tensor<?x64xf32>, %i: tensor<10xi64>) {
+  // expected-error@+1 {{'graph.gather' expects 0 <= axis < 2 (rank of tensor<?x64xf32>), got axis = 2}}
+  %y = graph.gather %d, %i {axis = 2 : i64} : (tensor<?x64xf32>, tensor<10xi64>) -> tensor<?x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @gather_indices(%d: tensor<?x64xf32>, %i: tensor<10xf32>) {
+  // expected-error@+1 {{'graph.gather' expects integer indices, got tensor<10xf32>}}
+  %y = graph.gather %d, %i {axis = 1 : i64} : (tensor<?x64xf32>, tensor<10xf32>) -> tensor<?x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @gather_elements(%d: tensor<4x64xf32>, %i: tensor<5x10xi64>) {
+  // expected-error@+1 {{'graph.gather_elements' expects indices that agree with tensor<4x64xf32> outside axis 1, got tensor<5x10xi64>}}
+  %y = graph.gather_elements %d, %i {axis = 1 : i64}
+    : (tensor<4x64xf32>, tensor<5x10xi64>) -> tensor<5x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @reshape(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.reshape' expects a shape with the elements of tensor<8xf32>, got [4, 3]}}
+  %y = graph.reshape %x {shape = array<i64: 4, 3>} : (tensor<8xf32>) -> tensor<4x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @slice_outside(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.slice' expects a slice inside tensor<8xf32>, got offset 6, size 3, stride 1}}
+  %y = graph.slice %x {offsets = array<i64: 6>, sizes = array<i64: 3>, strides = array<i64: 1>}
+    : (tensor<8xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @slice_count(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.slice' expects 1 offsets, sizes and strides, got [1]}}
+  %y = graph.slice %x {offsets = array<i64: 6, 0>, sizes = array<i64: 1>, strides = array<i64: 1>}
+    : (tensor<8xf32>) -> tensor<1xf32>
+  func.return
+}
+
+// -----
+
+func.func @transpose(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{'graph.transpose' expects a permutation of 0..1, got [1, 1]}}
+  %y = graph.transpose %x {permutation = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  func.return
+}
