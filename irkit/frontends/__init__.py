@@ -17,7 +17,10 @@ _BY_PACKAGE = {
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost"),
 }
-ACCEPTED = "a fitted scikit-learn, LightGBM or XGBoost model, an onnx.ModelProto, or the path of an .onnx file"
+ACCEPTED = (
+    "a fitted scikit-learn, LightGBM or XGBoost model, an onnx.ModelProto, "
+    "or the path of an .onnx file"
+)
 
 
 def import_model(model: Any, dtype: str = "float64") -> ImportedModel:

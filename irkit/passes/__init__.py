@@ -18,6 +18,12 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # graph level
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
+    "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
+    "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),
+    "tree-to-perfect-traversal": _lazy(
+        "passes.graph.tree_to_perfect_traversal", "TreeToPerfectTraversal"
+    ),
+    "tree-to-traversal": _lazy("passes.graph.tree_to_traversal", "TreeToTraversal"),
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     # tensor level
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),

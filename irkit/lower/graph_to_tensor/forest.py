@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph, te
+from irkit.dialects.forests import perfect_trees
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
@@ -56,34 +57,6 @@ def _perfect(b: TensorBuilder, op: graph.ForestOp, arrays: Sequence[Array], dept
     constants = [b.constant(a, b.hint(v)) for a, v in zip(packed, names, strict=True)]
     properties = {"comparison": op.comparison, "depth": IntegerAttr(depth, i64)}
     return b.insert(te.PerfectForestOp.make([op.x, *constants, op.output, op.base], properties))
-
-
-def perfect_trees(
-    feature: Array, threshold: Array, left: Array, right: Array, nan_left: Array, value: Array,
-    root: Array, depth: int,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    """The arrays of `te.perfect_forest` (feature, threshold, nan_left, value) of `graph.forest`'s.
-
-    Below a leaf that is reached early, all inner nodes compare feature 0 with 0, and all leaves
-    have its value.
-    """
-    leaf = left == right
-    columns: list[tuple[Array, Array, Array]] = []
-    node = root.reshape(-1, 1)
-    for _ in range(depth):
-        inner = ~leaf[node]
-        columns.append(
-            (
-                np.where(inner, feature[node], 0).astype(feature.dtype),
-                np.where(inner, threshold[node], 0).astype(threshold.dtype),
-                inner & nan_left[node],
-            )
-        )
-        node = np.stack([left[node], right[node]], axis=-1).reshape(len(root), -1)
-    features, thresholds, nans = (
-        np.concatenate([level[part] for level in columns], axis=1) for part in range(3)
-    )
-    return features, thresholds, nans, value[node]
 
 
 RULES: dict[type[GraphOp], Rule] = {graph.ForestOp: _forest}

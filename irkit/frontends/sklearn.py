@@ -1,0 +1,347 @@
+"""scikit-learn estimators and pipelines, with scikit-learn's own arithmetic.
+
+Each step computes in the dtype that scikit-learn computes in: scalers in the input's, trees on
+float32 copies with float64 sums in tree order, linear models in the wider of input and coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i64
+from xdsl.ir import SSAValue, TypeAttribute
+
+from irkit.dialects.graph import (
+    AddOp,
+    ArgmaxOp,
+    CastOp,
+    CompareOp,
+    ConcatOp,
+    DivOp,
+    MatmulOp,
+    ReshapeOp,
+    SigmoidOp,
+    SoftmaxOp,
+    SubOp,
+)
+from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor, tensor_type
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.trees import Trees, floor32, join
+from irkit.model_info import ModelInfo
+
+DTYPES = ("float32", "float64")
+
+
+@dataclass
+class Outputs:
+    """What the last step of a model gives: named values, and which method returns which."""
+
+    kind: Any
+    values: list[tuple[str, SSAValue]]
+    methods: dict[str, str]
+    classes: tuple[Any, ...] | None = None
+
+
+@dataclass
+class Importer:
+    """One import: the builder, the value so far, and everything found missing."""
+
+    builder: GraphBuilder
+    missing: list[str] = field(default_factory=list[str])
+
+    def cast(self, x: SSAValue, dtype: Any) -> SSAValue:
+        """`x` as `dtype`; itself if it is that already."""
+        element = element_type(np.dtype(dtype))
+        if tensor_type(x).element_type == element:
+            return x
+        assert isinstance(element, TypeAttribute)
+        return self.builder(CastOp, x, to=element)
+
+    def refuse(self, reason: str) -> None:
+        """Note something that cannot be reproduced."""
+        self.missing.append(reason)
+
+
+def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
+    """The graph-level module of a fitted estimator or Pipeline, for rows×features of `dtype`.
+
+    Raises UnsupportedError listing every unsupported step and parameter, InvalidModelError if a step
+    is not fitted.
+    """
+    if dtype not in DTYPES:
+        raise UnsupportedError(
+            f"scikit-learn input of dtype {dtype}; accepted: {', '.join(DTYPES)}"
+        )
+    steps = pipeline_steps(model)
+    missing = [r for name, step in steps for r in _why_not(name, step)]
+    if missing:
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
+    for _, step in steps:
+        _check_fitted(step)
+    # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
+    alone = len(steps) == 1 and _is_tree_model(steps[0][1])
+    element = f32 if alone else element_type(np.dtype(dtype))
+    features = int(steps[0][1].n_features_in_)
+    builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
+    importer, x = Importer(builder), builder.inputs[0]
+    for _, step in steps[:-1]:
+        x = TRANSFORMERS[type(step).__name__](importer, step, x)
+    outputs = _last(importer, steps[-1][1], x)
+    if importer.missing:
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", importer.missing)
+    info = ModelInfo(
+        outputs.kind,
+        ("x",),
+        tuple(name for name, _ in outputs.values),
+        outputs.methods,
+        outputs.classes,
+        ("float64",) if alone else (),
+        allow_nan=all(_allows_nan(step) for _, step in steps),
+        allow_infinity=False,
+        source=f"scikit-learn {type(model).__name__}",
+    )
+    return builder.finish(outputs.values, info)
+
+
+def pipeline_steps(model: Any) -> list[tuple[str, Any]]:
+    """Name and estimator of each step that does something, nested pipelines flattened."""
+    if type(model).__name__ != "Pipeline":
+        return [(type(model).__name__, model)]
+    steps: list[tuple[str, Any]] = []
+    for name, step in model.steps:
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            continue
+        steps += [(f"{name}: {n}" if n != name else name, s) for n, s in pipeline_steps(step)]
+    if not steps:
+        raise UnsupportedError("a Pipeline without steps")
+    return steps
+
+
+def _why_not(name: str, step: Any) -> list[str]:
+    """Reasons why a step cannot be imported; none if it can."""
+    kind = type(step).__name__
+    if kind not in TRANSFORMERS and kind not in PREDICTORS:
+        known = ", ".join(sorted({*TRANSFORMERS, *PREDICTORS}))
+        return [f"step '{name}': estimator {kind} (supported: Pipeline, {known})"]
+    reasons: list[str] = []
+    if getattr(step, "n_outputs_", 1) != 1:
+        reasons.append(f"step '{name}': {kind} with {step.n_outputs_} outputs")
+    if kind.startswith("GradientBoosting") and not _plain_init(step):
+        reasons.append(f"step '{name}': parameter init={step.init!r} (supported: None, 'zero')")
+    if kind == "GradientBoostingClassifier" and step.loss != "log_loss":
+        reasons.append(f"step '{name}': parameter loss='{step.loss}' (supported: 'log_loss')")
+    if kind == "LogisticRegression" and getattr(step, "multi_class", "auto") == "ovr":
+        reasons.append(f"step '{name}': parameter multi_class='ovr'")
+    return reasons
+
+
+def _plain_init(step: Any) -> bool:
+    return step.init is None or (isinstance(step.init, str) and step.init == "zero")
+
+
+def _check_fitted(step: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils import validation
+
+    try:
+        cast(Any, validation).check_is_fitted(step)
+    except NotFittedError:
+        raise InvalidModelError(f"{type(step).__name__} is not fitted: call fit first") from None
+
+
+def _is_tree_model(step: Any) -> bool:
+    return type(step).__name__ in _TREE_MODELS
+
+
+def _allows_nan(step: Any) -> bool:
+    return bool(step.__sklearn_tags__().input_tags.allow_nan)
+
+
+def _last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    kind = type(step).__name__
+    if kind in PREDICTORS:
+        return PREDICTORS[kind](importer, step, x)
+    y = TRANSFORMERS[kind](importer, step, x)
+    return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
+
+
+# Transformers
+
+
+def _standard_scaler(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """x - mean, then / scale, both in x's dtype."""
+    build, dtype = importer.builder, numpy_dtype(tensor_type(x).element_type)
+    if step.with_mean:
+        x = build(SubOp, x, build.constant(step.mean_.astype(dtype), "mean"))
+    if step.with_std:
+        x = build(DivOp, x, build.constant(step.scale_.astype(dtype), "scale"))
+    return x
+
+
+TRANSFORMERS: dict[str, Callable[[Importer, Any, SSAValue], SSAValue]] = {
+    "StandardScaler": _standard_scaler,
+}
+
+
+# Trees
+
+
+def sklearn_trees(trees: list[Any], output: list[int], base: Any, scale: float = 1.0) -> Trees:
+    """Fitted `tree_` objects, in order; values times `scale`; tree i adds to column `output[i]`, or
+    to all columns if leaves are vectors."""
+    parts = [_one_tree(t, column, base, scale) for t, column in zip(trees, output, strict=True)]
+    return join(parts)
+
+
+def _one_tree(tree: Any, column: int, base: Any, scale: float) -> Trees:
+    nodes = np.arange(int(tree.node_count))
+    left, right = np.asarray(tree.children_left), np.asarray(tree.children_right)
+    leaf = left < 0
+    missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count, np.uint8))
+    return Trees(
+        np.where(leaf, 0, np.asarray(tree.feature)),
+        floor32(tree.threshold),
+        np.where(leaf, nodes, left),
+        np.where(leaf, nodes, right),
+        missing.astype(np.bool_),
+        tree.value[:, 0, :] * scale if scale != 1.0 else tree.value[:, 0, :].copy(),
+        np.array([0]),
+        np.array([column]),
+        base,
+    )
+
+
+def _forest_sum(importer: Importer, step: Any, x: SSAValue, width: int) -> SSAValue:
+    """Sum over trees in order, from zero, divided by their number, in float64."""
+    build, count = importer.builder, len(step.estimators_)
+    found = [e.tree_ for e in step.estimators_]
+    trees = sklearn_trees(found, [0] * count, np.zeros(width))
+    total = trees.build(build, importer.cast(x, np.float32))
+    return build(DivOp, total, build.constant(np.array(float(count)), "trees"))
+
+
+def _one_tree_sum(importer: Importer, step: Any, x: SSAValue, width: int) -> SSAValue:
+    trees = sklearn_trees([step.tree_], [0], np.zeros(width))
+    return trees.build(importer.builder, importer.cast(x, np.float32))
+
+
+Sum = Callable[[Importer, Any, SSAValue, int], SSAValue]
+
+
+def _tree_classifier(total: Sum) -> Callable[[Importer, Any, SSAValue], Outputs]:
+    def predictor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+        probabilities = total(importer, step, x, len(step.classes_))
+        return _classifier(importer, step, probabilities)
+
+    return predictor
+
+
+def _tree_regressor(total: Sum) -> Callable[[Importer, Any, SSAValue], Outputs]:
+    def predictor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+        return _regressor(importer, total(importer, step, x, 1))
+
+    return predictor
+
+
+def _boosted(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """Raw predictions: init, then learning_rate * leaf of each stage in order, in float64."""
+    stages, columns = step.estimators_.shape
+    base = _initial(step, columns)
+    trees = [step.estimators_[i, k].tree_ for i in range(stages) for k in range(columns)]
+    output = [k for _ in range(stages) for k in range(columns)]
+    ensemble = sklearn_trees(trees, output, base, float(step.learning_rate))
+    return ensemble.build(importer.builder, importer.cast(x, np.float32))
+
+
+def _initial(step: Any, columns: int) -> Any:
+    """What the default init predicts: the same for every row."""
+    row = np.zeros((1, step.n_features_in_), np.float32)
+    return np.asarray(step._raw_predict_init(row), np.float64).reshape(columns)
+
+
+def _boosted_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    return _regressor(importer, _boosted(importer, step, x))
+
+
+def _boosted_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    return _from_margins(importer, step, _boosted(importer, step, x), at_zero=True)
+
+
+# Linear models
+
+
+def _logistic_regression(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    build = importer.builder
+    dtype = np.result_type(numpy_dtype(tensor_type(x).element_type), step.coef_.dtype)
+    weights = build.constant(np.ascontiguousarray(step.coef_.T.astype(dtype)), "coef")
+    product = build(MatmulOp, importer.cast(x, dtype), weights)
+    intercept = np.broadcast_to(step.intercept_, (step.coef_.shape[0],)).astype(dtype)
+    margins = build(AddOp, product, build.constant(intercept, "intercept"))
+    return _from_margins(importer, step, margins, at_zero=False)
+
+
+# Outputs
+
+
+def _flat(importer: Importer, y: SSAValue) -> SSAValue:
+    return importer.builder(ReshapeOp, y, shape=[DYNAMIC])
+
+
+def _regressor(importer: Importer, y: SSAValue) -> Outputs:
+    values = [("prediction", _flat(importer, y))]
+    return Outputs("regressor", values, {"predict": "prediction"})
+
+
+def _classes(step: Any) -> tuple[Any, ...]:
+    return tuple(np.asarray(step.classes_).tolist())
+
+
+def _classifier(importer: Importer, step: Any, probabilities: SSAValue) -> Outputs:
+    """The label is the first class of the largest probability."""
+    label = importer.builder(ArgmaxOp, probabilities, axis=1, keepdims=False)
+    methods = {"predict": "label", "predict_proba": "probabilities"}
+    values = [("label", label), ("probabilities", probabilities)]
+    return Outputs("classifier", values, methods, _classes(step))
+
+
+def _from_margins(importer: Importer, step: Any, margins: SSAValue, at_zero: bool) -> Outputs:
+    """Two classes: one margin, whose sign decides (`at_zero`: zero is the second class). More: the
+    largest margin decides."""
+    build = importer.builder
+    methods = {
+        "predict": "label",
+        "predict_proba": "probabilities",
+        "decision_function": "margin",
+    }
+    if len(step.classes_) > 2:
+        label = build(ArgmaxOp, margins, axis=1, keepdims=False)
+        probabilities, margin = build(SoftmaxOp, margins, axis=1), margins
+    else:
+        dtype = numpy_dtype(tensor_type(margins).element_type)
+        zero = build.constant(np.zeros(1, dtype), "zero")
+        above = build(CompareOp, margins, zero, predicate="ge" if at_zero else "gt")
+        label = _flat(importer, build(CastOp, above, to=i64))
+        second = build(SigmoidOp, margins)
+        first = build(SubOp, build.constant(np.ones(1, dtype), "one"), second)
+        probabilities = build(ConcatOp, first, second, axis=1)
+        margin = _flat(importer, margins)
+    values = [("label", label), ("probabilities", probabilities), ("margin", margin)]
+    return Outputs("classifier", values, methods, _classes(step))
+
+
+PREDICTORS: dict[str, Callable[[Importer, Any, SSAValue], Outputs]] = {
+    "DecisionTreeClassifier": _tree_classifier(_one_tree_sum),
+    "DecisionTreeRegressor": _tree_regressor(_one_tree_sum),
+    "ExtraTreesClassifier": _tree_classifier(_forest_sum),
+    "ExtraTreesRegressor": _tree_regressor(_forest_sum),
+    "GradientBoostingClassifier": _boosted_classifier,
+    "GradientBoostingRegressor": _boosted_regressor,
+    "LogisticRegression": _logistic_regression,
+    "RandomForestClassifier": _tree_classifier(_forest_sum),
+    "RandomForestRegressor": _tree_regressor(_forest_sum),
+}
+_TREE_MODELS = frozenset(PREDICTORS) - {"LogisticRegression"}
