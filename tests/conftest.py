@@ -16,9 +16,8 @@ class FileCheckItem(pytest.Item):
     """One `.mlir` test."""
 
     def runtest(self) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            with time_limit(20):
-                FileCheckTest(self.path, Path(scratch)).run()
+        with tempfile.TemporaryDirectory() as scratch, time_limit(20):
+            FileCheckTest(self.path, Path(scratch)).run()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
         if isinstance(excinfo.value, FileCheckError):

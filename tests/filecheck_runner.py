@@ -28,7 +28,7 @@ from irkit.driver.opt import OptTool
 
 RUN = re.compile(r"//\s*RUN:\s*(.*)$")
 CHECK = re.compile(
-    r"//\s*[A-Z][A-Z0-9_-]*(-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?(\{LITERAL\})?:"
+    r"//\s*(?!RUN:|COM:)[A-Z][A-Z0-9_-]*(-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?(\{LITERAL\})?:"
 )
 
 

@@ -88,6 +88,11 @@ class Boundary:
         arguments = ["%s" if a == self.input_name else a for a in self.argv]
         if self.input_name and "%s" not in arguments:
             arguments.append("%s")
+        if not self.input_text:
+            self.show(
+                Diagnostic(f"the command was: {shlex.join([self.tool, *self.argv])}", None, "note")
+            )
+            return
         run = " ".join(a if a == "%s" else shlex.quote(a) for a in [self.tool, *arguments])
         text = f"// RUN: {run} | filecheck %s\n\n// CHECK: module\n\n{self.input_text}"
         with tempfile.NamedTemporaryFile(

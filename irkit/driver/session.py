@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec, parse_spec
@@ -139,12 +139,11 @@ class Session:
         device = options.device
         if end is None and self.target.name == "numba":
             end = "schedule"
-            device = device or DEFAULT_DEVICE[str(self._numba_target())]
+            device = device or DEFAULT_DEVICE[self._numba_target()]
         return "" if end is None else standard_pipeline(level_of(module), end, device)
 
-    def _numba_target(self) -> str:
-        (value,) = self.target.parameters.get("target", ("cpu",))
-        return str(value)
+    def _numba_target(self) -> Literal["cpu", "cuda"]:
+        return "cuda" if self.target.parameters.get("target") == ("cuda",) else "cpu"
 
     def _print(self, ctx: IrkitContext, module: ModuleOp) -> str:
         if self.target.name == "numba":

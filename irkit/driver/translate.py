@@ -38,8 +38,8 @@ def translate_parser(stdout: IO[str]) -> ArgumentParser:
     parser.add_argument(
         "--dtype",
         choices=("float32", "float64"),
-        default="float32",
-        help="element type of the program's input, where the model leaves the choice (float32)",
+        default="float64",
+        help="element type of the program's input, where the model leaves the choice (float64)",
     )
     return parser
 
@@ -91,6 +91,9 @@ def load_xgboost(path: str) -> Any:
     booster: Any = xgboost.Booster()
     try:
         booster.load_model(path)
+    except UnicodeDecodeError:
+        # XGBoost's own message about a truncated file may hold bytes from behind its end.
+        raise UserError("XGBoost cannot read it: damaged or truncated", path) from None
     except xgboost.core.XGBoostError as error:
         reason = str(error).strip().split("\n", 1)[0]
         raise UserError(f"XGBoost cannot read it: {reason}", path) from None
@@ -140,13 +143,11 @@ class TranslateTool:
 
     def _translate(self, options: argparse.Namespace) -> None:
         model = LOADERS[format_of(options.input, options.format)](options.input)
-        import numpy as np
-
         from irkit.driver.inputs import used_weights
         from irkit.driver.instruments import module_text
         from irkit.frontends import import_model
 
-        imported = import_model(model, np.dtype(options.dtype))
+        imported = import_model(model, options.dtype)
         text = module_text(imported.module)
         if options.output == "-":
             self.stdout.write(text)

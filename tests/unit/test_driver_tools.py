@@ -1,0 +1,183 @@
+"""irkit-opt, irkit-translate and irkit-run from the outside: files, exit codes, speed."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irkit.driver.execute import RunTool
+from irkit.driver.opt import OptTool
+from irkit.driver.translate import TranslateTool
+from irkit.weights import WeightStore
+
+MODEL = """\
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32>
+    attributes {irkit.inputs = ["x"], irkit.outputs = ["y"]} {
+  %w = arith.constant dense_resource<w> : tensor<4xf32>
+  %y = graph.add %x, %w : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  func.return %y : tensor<?x4xf32>
+}
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL)
+    weights = WeightStore()
+    weights.put("w", np.arange(4, dtype=np.float32))
+    weights.put("unused", np.arange(9))
+    weights.save(path.with_suffix(".safetensors"))
+    return path
+
+
+def run(tool: type, *argv: object) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    status = tool(stdout=out, stderr=err).main([str(a) for a in argv])
+    return status, out.getvalue(), err.getvalue()
+
+
+def test_opt_writes_the_weights_that_are_used(model: Path):
+    out = model.with_name("out.mlir")
+    assert run(OptTool, model, "-p", "cse", "-o", out) == (0, "", "")
+    assert list(WeightStore.load(out.with_suffix(".safetensors"))) == ["w"]
+    assert "graph.add" in out.read_text()
+    assert not list(model.parent.glob("*.partial"))
+
+
+def test_opt_leaves_the_output_alone_on_an_error(model: Path):
+    out = model.with_name("out.mlir")
+    out.write_text("before")
+    status, _, err = run(OptTool, model, "-p", "no-such-pass", "-o", out)
+    assert status == 1
+    assert "unknown pass" in err
+    assert out.read_text() == "before"
+
+
+def test_opt_refuses_regions_nested_too_deeply(tmp_path: Path):
+    depth = 2000
+    path = tmp_path / "deep.mlir"
+    path.write_text('"a.b"() ({\n' * depth + "}) : () -> ()\n" * depth)
+    status, _, err = run(OptTool, path, "--allow-unregistered-dialect")
+    assert status == 1
+    assert "error: regions are nested too deeply" in err
+    assert "Traceback" not in err
+
+
+def test_reading_a_module_twice_keeps_the_names_of_its_weights(model: Path):
+    first = run(OptTool, model)
+    assert run(OptTool, model) == first
+    assert "dense_resource<w>" in first[1]
+
+
+def test_run_interprets_with_named_inputs(model: Path):
+    inputs, outputs = model.with_name("in.npz"), model.with_name("out.npz")
+    x = np.ones((2, 4), np.float32)
+    np.savez(inputs, x=x)
+    argv = [model, "--level=graph", "--inputs", inputs, "--outputs", outputs]
+    assert run(RunTool, *argv) == (0, "", "")
+    with np.load(outputs) as archive:
+        np.testing.assert_array_equal(archive["y"], x + np.arange(4, dtype=np.float32))
+
+
+def test_run_draws_the_same_inputs_for_the_same_seed(model: Path):
+    one, again, other = (run(RunTool, model, "--level=graph", f"--seed={s}") for s in (1, 1, 2))
+    assert one == again != other
+    assert one[1].startswith("y: float32[3, 4]\n")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"z": np.ones((2, 4), np.float32)}, "no array for input 'x'"),
+        ({"x": np.ones((2, 4))}, "input 'x' expects dtype float32, got float64"),
+        ({"x": np.ones((2, 5), np.float32)}, "input 'x' expects shape ?x4, got 2x5"),
+        ({"x": np.ones(4, np.float32)}, "input 'x' expects shape ?x4, got 4"),
+    ],
+)
+def test_run_refuses_inputs_that_do_not_fit(model: Path, arrays: dict, message: str):
+    inputs = model.with_name("in.npz")
+    np.savez(inputs, **arrays)
+    status, out, err = run(RunTool, model, "--level=graph", "--inputs", inputs)
+    assert (status, out) == (1, "")
+    assert message in err
+
+
+def test_run_refuses_a_file_that_is_no_archive(model: Path):
+    status, _, err = run(RunTool, model, "--level=graph", "--inputs", model)
+    assert status == 1
+    assert "not a valid .npz file" in err
+
+
+def test_run_names_the_weight_that_is_missing(model: Path):
+    model.with_suffix(".safetensors").unlink()
+    status, _, err = run(RunTool, model, "--level=graph")
+    assert status == 1
+    assert "dense_resource<w>" in err
+
+
+def onnx_file(path: Path) -> bytes:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [2, 4])],
+        [helper.make_tensor_value_info("y", kind, [2, 4])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path.read_bytes()
+
+
+def test_translate_then_run(tmp_path: Path):
+    source, module = tmp_path / "m.onnx", tmp_path / "m.mlir"
+    onnx_file(source)
+    assert run(TranslateTool, source, "-o", module) == (0, "", "")
+    assert "graph.relu" in module.read_text()
+    assert run(RunTool, module, "--level=graph")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("m.onnx", b"\x00\x01junk", "not a valid ONNX file"),
+        ("m.onnx", b"", "not a valid ONNX file"),
+        ("m.txt", b"tree\nversion=v4\n", "not a complete LightGBM text model"),
+        ("m.json", b'{"learner": {', "XGBoost cannot read it"),
+        ("m.pkl", b"", "a pickle may run any code"),
+        ("m.bin", b"", "cannot tell the format from the suffix '.bin'"),
+    ],
+)
+def test_translate_refuses_damaged_files(tmp_path: Path, name: str, content: bytes, message: str):
+    path, module = tmp_path / name, tmp_path / "out.mlir"
+    path.write_bytes(content)
+    status, _, err = run(TranslateTool, path, "-o", module)
+    assert status == 1
+    assert f"{name}: error: " in err
+    assert message in err
+    assert "Traceback" not in err
+    assert not module.exists()
+
+
+def test_translate_refuses_a_truncated_model(tmp_path: Path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx_file(path)[:40])
+    assert run(TranslateTool, path)[0] == 1
+
+
+@pytest.mark.parametrize("tool", ["opt", "translate", "run"])
+def test_help_is_fast(tool: str):
+    command = [sys.executable, "-c", f"from irkit.cli.{tool} import main; main()", "--help"]
+    times: list[float] = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - start)
+    assert done.stdout.startswith(f"usage: irkit-{tool}")
+    assert min(times) < 0.3
