@@ -6,7 +6,7 @@ listener. So while a pass runs, the listener class itself also calls `inherit_lo
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -51,20 +51,31 @@ def locations_kept() -> Generator[None]:
 
 
 def adopt_locations(root: Operation) -> None:
-    """Place ops that a pass made without the rewriter: where their first located user stands, or
-    else the op around them."""
+    """Place ops that a pass made without the rewriter: where their first located user stands, else
+    what they use, else what they contain, else the op around them."""
+    # Backwards: users and contents come before definitions and containers.
     for op in reversed(list(root.walk())):
         if isinstance(op.location, UnknownLoc):
-            op.location = _neighbour_location(op)
+            op.location = next(
+                (n.location for n in _neighbours(op) if not isinstance(n.location, UnknownLoc)),
+                op.location,
+            )
+        for block in (block for region in op.regions for block in region.blocks):
+            for argument in block.args:
+                if isinstance(argument.location, UnknownLoc):
+                    argument.location = op.location
 
 
-def _neighbour_location(op: Operation) -> Any:
-    users = (use.operation for result in op.results for use in result.uses)
-    for user in users:
-        if not isinstance(user.location, UnknownLoc):
-            return user.location
-    parent = op.parent_op()
-    return op.location if parent is None else parent.location
+def _neighbours(op: Operation) -> Iterator[Operation]:
+    """Ops that a new op most likely came from, best first."""
+    for result in op.results:
+        yield from (use.operation for use in result.uses)
+    yield from (v.owner for v in op.operands if isinstance(v.owner, Operation))
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.ops
+    if (parent := op.parent_op()) is not None:
+        yield parent
 
 
 def place_of(op: Operation | None) -> Place | None:
