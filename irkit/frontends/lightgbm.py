@@ -1,0 +1,247 @@
+"""LightGBM models, read from their own text format, with LightGBM's own arithmetic.
+
+Comparisons are made in float64. For float32 input, thresholds rounded down to float32 decide alike,
+so such a program stays in float32. Sums are float64, in tree order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import (
+    AbsOp,
+    AndOp,
+    ArgmaxOp,
+    CompareOp,
+    ConcatOp,
+    ExpOp,
+    IsNanOp,
+    MulOp,
+    OrOp,
+    ReshapeOp,
+    SigmoidOp,
+    SoftmaxOp,
+    SubOp,
+    WhereOp,
+)
+from irkit.dialects.types import DYNAMIC, element_type, tensor
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.trees import Trees, floor32, join
+from irkit.model_info import ModelInfo
+
+# What is done to the summed trees, by objective.
+_OBJECTIVES = {
+    "binary": "sigmoid",
+    "cross_entropy": "sigmoid",
+    "fair": "",
+    "gamma": "exp",
+    "huber": "",
+    "lambdarank": "",
+    "mape": "",
+    "multiclass": "softmax",
+    "multiclassova": "sigmoid",
+    "poisson": "exp",
+    "quantile": "",
+    "rank_xendcg": "",
+    "regression": "",
+    "regression_l1": "",
+    "tweedie": "exp",
+}
+_MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
+# LightGBM's kZeroThreshold, a float32 constant.
+_ZERO = np.float32(1e-35)
+
+
+@dataclass
+class TextModel:
+    """A model's header and trees as key → value text."""
+
+    header: dict[str, str]
+    trees: list[dict[str, str]]
+
+
+def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
+    """The graph-level module of a Booster or a fitted LGBMClassifier or LGBMRegressor.
+
+    `dtype` is that of the arrays that will come. Raises UnsupportedError listing all that is missing,
+    InvalidModelError if the model is not fitted.
+    """
+    if dtype not in ("float32", "float64"):
+        raise UnsupportedError(f"LightGBM input of dtype {dtype}; accepted: float32, float64")
+    kind = type(model).__name__
+    if kind not in ("Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"):
+        raise UnsupportedError(
+            f"LightGBM model {kind}; supported: Booster, LGBMClassifier, LGBMRegressor"
+        )
+    booster = model if kind == "Booster" else _fitted_booster(model)
+    text = parse_text(booster.model_to_string())
+    missing = _why_not(text)
+    if missing:
+        raise UnsupportedError(f"cannot import {kind} exactly:", missing)
+    features = int(text.header["max_feature_idx"]) + 1
+    builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, features)))])
+    columns = int(text.header["num_tree_per_iteration"])
+    parts = [_tree(t, i % columns, columns, dtype) for i, t in enumerate(text.trees)]
+    x = _missing_values(builder, builder.inputs[0], text, features, np.dtype(dtype))
+    total = join(parts).build(builder, x)
+    values = _transformed(builder, total, text.header["objective"])
+    if kind == "LGBMClassifier":
+        return _classifier(builder, model, values)
+    shape = [DYNAMIC] if columns == 1 else [DYNAMIC, columns]
+    outputs = [("prediction", builder(ReshapeOp, values, shape=shape))]
+    info = ModelInfo(
+        "regressor", ("x",), ("prediction",), {"predict": "prediction"}, source=f"LightGBM {kind}"
+    )
+    return builder.finish(outputs, info)
+
+
+def _fitted_booster(model: Any) -> Any:
+    from lightgbm.compat import LGBMNotFittedError
+
+    try:
+        return model.booster_
+    except LGBMNotFittedError:
+        raise InvalidModelError(f"{type(model).__name__} is not fitted: call fit first") from None
+
+
+def parse_text(text: str) -> TextModel:
+    """Split `Booster.model_to_string()` into header and trees."""
+    head, *rest = text.split("\nTree=")
+    trees = [_pairs(t.partition("\nend of trees")[0]) for t in rest]
+    header = _pairs(head)
+    if "num_tree_per_iteration" not in header:
+        raise InvalidModelError("the LightGBM model has no readable header")
+    return TextModel(header, trees)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        pairs[key] = value
+    return pairs
+
+
+def _numbers(tree: dict[str, str], key: str, dtype: Any) -> Any:
+    return np.array(tree[key].split(), dtype=dtype)
+
+
+def _why_not(text: TextModel) -> list[str]:
+    """Reasons why a model cannot be imported."""
+    reasons: list[str] = []
+    objective = text.header.get("objective", "custom").split()
+    if objective[0] not in _OBJECTIVES:
+        reasons.append(f"objective '{objective[0]}' (supported: {', '.join(_OBJECTIVES)})")
+    if "sqrt" in objective:
+        reasons.append("parameter reg_sqrt=true")
+    if "average_output" in text.header:
+        reasons.append("boosting_type 'rf'")
+    if any(int(t.get("num_cat", "0")) for t in text.trees):
+        reasons.append("categorical splits")
+    if any(t.get("is_linear", "0") != "0" for t in text.trees):
+        reasons.append("parameter linear_tree=true")
+    if not text.trees:
+        reasons.append("a model without trees")
+    if len(set(_missing_kinds(text))) != len(dict(_missing_kinds(text))):
+        reasons.append("a feature whose splits treat missing values in different ways")
+    return reasons
+
+
+def _missing_kinds(text: TextModel) -> list[tuple[int, int]]:
+    """Distinct (feature, missing type) of all splits."""
+    found: set[tuple[int, int]] = set()
+    for tree in text.trees:
+        if int(tree["num_leaves"]) > 1:
+            kinds = (_numbers(tree, "decision_type", np.int64) >> 2) & 3
+            found |= set(
+                zip(_numbers(tree, "split_feature", np.int64).tolist(), kinds.tolist(), strict=True)
+            )
+    return sorted(found)
+
+
+def _tree(tree: dict[str, str], column: int, columns: int, dtype: str) -> Trees:
+    leaves = int(tree["num_leaves"])
+    inner = leaves - 1
+    nodes = np.arange(inner + leaves)
+    value = np.zeros((inner + leaves, 1))
+    value[inner:, 0] = _numbers(tree, "leaf_value", np.float64)
+    feature = np.zeros(inner + leaves, np.int64)
+    threshold = np.zeros(inner + leaves, np.float64)
+    left, right = nodes.copy(), nodes.copy()
+    nan_left = np.zeros(inner + leaves, np.bool_)
+    if inner:
+        feature[:inner] = _numbers(tree, "split_feature", np.int64)
+        threshold[:inner] = _numbers(tree, "threshold", np.float64)
+        nan_left[:inner] = (_numbers(tree, "decision_type", np.int64) & 2) != 0
+        for side, key in ((left, "left_child"), (right, "right_child")):
+            child = _numbers(tree, key, np.int64)
+            # A negative child is the complement of a leaf's number.
+            side[:inner] = np.where(child < 0, inner + ~child, child)
+    cut = floor32(threshold) if dtype == "float32" else threshold
+    base = np.zeros(columns)
+    root, output = np.zeros(1, np.int64), np.array([column])
+    return Trees(feature, cut, left, right, nan_left, value, root, output, base)
+
+
+def _missing_values(
+    builder: GraphBuilder, x: SSAValue, text: TextModel, features: int, dtype: np.dtype[Any]
+) -> SSAValue:
+    """Where LightGBM has no missing value, NaN is 0; where zero is missing, zero is NaN."""
+    kinds = dict(_missing_kinds(text))
+    none = np.array([kinds.get(f) == _MISSING_NONE for f in range(features)])
+    zero = np.array([kinds.get(f) == _MISSING_ZERO for f in range(features)])
+    if none.any():
+        lost = builder(IsNanOp, x)
+        if not none.all():
+            lost = builder(AndOp, lost, builder.constant(none, "never_missing"))
+        x = builder(WhereOp, lost, builder.constant(np.zeros(1, dtype), "zero"), x)
+    if zero.any():
+        small = builder(
+            CompareOp,
+            builder(AbsOp, x),
+            builder.constant(np.array([_ZERO], dtype), "tiny"),
+            predicate="le",
+        )
+        small = builder(OrOp, small, builder(IsNanOp, x))
+        here = builder(AndOp, small, builder.constant(zero, "zero_missing"))
+        x = builder(WhereOp, here, builder.constant(np.full(1, np.nan, dtype), "nan"), x)
+    return x
+
+
+def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAValue:
+    """The objective's own transformation of the sums."""
+    name, *parameters = objective.split()
+    scale = next((float(p[8:]) for p in parameters if p.startswith("sigmoid:")), 1.0)
+    match _OBJECTIVES[name]:
+        case "sigmoid":
+            if scale != 1.0:
+                total = builder(MulOp, total, builder.constant(np.array([scale]), "sigmoid"))
+            return builder(SigmoidOp, total)
+        case "softmax":
+            return builder(SoftmaxOp, total, axis=1)
+        case "exp":
+            return builder(ExpOp, total)
+        case _:
+            return total
+
+
+def _classifier(builder: GraphBuilder, model: Any, values: SSAValue) -> ImportedModel:
+    classes = tuple(np.asarray(model.classes_).tolist())
+    if len(classes) == 2:
+        first = builder(SubOp, builder.constant(np.ones(1), "one"), values)
+        values = builder(ConcatOp, first, values, axis=1)
+    label = builder(ArgmaxOp, values, axis=1, keepdims=False)
+    info = ModelInfo(
+        "classifier",
+        ("x",),
+        ("label", "probabilities"),
+        {"predict": "label", "predict_proba": "probabilities"},
+        classes,
+        source="LightGBM LGBMClassifier",
+    )
+    return builder.finish([("label", label), ("probabilities", values)], info)
