@@ -102,7 +102,7 @@ def test_each_cell_waits_for_the_two_it_reads(compiled) -> None:
 
 
 def test_all_weights_are_resident(compiled) -> None:
-    """Two constants of 80 KB per vEU, 160 KB of the 227 there."""
+    """Two constants of 80 KB per vEU, 160 KB of the 224 there."""
     schedule, _ = compiled
     wanted = (Resident(0, 0), Resident(1, 80 * 1024))
     assert {append.residents for append in schedule.appends} == {wanted}

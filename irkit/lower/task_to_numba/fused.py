@@ -42,6 +42,7 @@ class Binding:
     functions: list[str] = field(default_factory=list[str])
     resident: bool = False
     scratch_bytes: int = 0
+    batch: bool = False
 
     @property
     def operands(self) -> str:
@@ -66,6 +67,7 @@ class Binder:
         types = [numba_type(tensor_type(v).element_type) for v in values]
         self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)
         self.binding.names["OPERANDS"] = self.binding.operands
+        self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)
         rank = len(self.root.parallel)
         split = self.root.family != "argmax" and rank > 0
         if rank == 1 and self.root.parallel[0] == DYNAMIC:
@@ -317,7 +319,8 @@ def _forest(b: Binder) -> None:
     b.binding.function(
         "GO_LEFT",
         "x, threshold, nan_left",
-        [f"return x {symbol} threshold or (nan_left != 0 and x != x)"],
+        # Bitwise: a branch a node would cost more than the comparison.
+        [f"return (x {symbol} threshold) | ((nan_left != 0) & (x != x))"],
     )
     b.store("r, c, acc", lambda p: b.index("r", "c", p), _scalar_accumulator)
 

@@ -40,7 +40,11 @@ class CudaPrinter:
         return "@fused"
 
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
-        return {"THREADS": str(program.threads), "RESIDENT": "0"}
+        number = program.kernels.index(binding.symbol)
+        names = {"THREADS": str(program.threads), "RESIDENT": "0"}
+        if "VECTOR" in binding.names and not _aligned(binding, number, program):
+            names["VECTOR"] = "0"
+        return names
 
     def resident_names(
         self, binding: Binding, number: int, program: Program
@@ -69,7 +73,20 @@ class CudaPrinter:
         return "\n\n".join([text, *entries, walkers_cuda.launch_facts(program, kernels)])
 
 
+def _aligned(binding: Binding, number: int, program: Program) -> bool:
+    """Whether vectors of 16 bytes may be read from every row that a contraction reads."""
+    read = {binding.names[n] for n in ("X0", "X1", "W0", "W1") if n in binding.names}
+    operands = [int(name[1:]) for name in read]
+    return all(
+        a.operands[i].offset % 16 == 0 and a.operands[i].per_row % 16 == 0
+        for a in program.appends
+        if a.kernel == number
+        for i in operands
+    )
+
+
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
     return [
-        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes) for b in bindings
+        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes, b.batch)
+        for b in bindings
     ]
