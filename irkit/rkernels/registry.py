@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from irkit.dialects import te
 from irkit.dialects.roots import Root
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 
 Target = Literal["cpu", "cuda"]
@@ -127,4 +128,12 @@ def flops(root: Root, rows: int) -> float:
     total = 2.0
     for size in (*root.parallel, *root.reduction):
         total *= rows if size == DYNAMIC else size
-    return total * max(len(root.chain), 1)
+    return total * max(len(root.chain), 1) * _work(root)
+
+
+def _work(root: Root) -> int:
+    """Operations per output element that the dimensions do not show: comparisons of a forest walk."""
+    op = root.op
+    if isinstance(op, te.PerfectForestOp | te.ForestOp):
+        return tensor_type(op.output).get_shape()[0] * op.depth.value.data
+    return 1

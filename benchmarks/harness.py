@@ -1,0 +1,110 @@
+"""What all suites share: timing, machine facts, result files, the rendered page."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Median and 10th and 90th percentile, in microseconds."""
+    p10, p50, p90 = np.percentile(np.array(seconds) * 1e6, [10, 50, 90])
+    return {
+        "median_us": float(p50),
+        "p10_us": float(p10),
+        "p90_us": float(p90),
+        "runs": len(seconds),
+    }
+
+
+def timed(
+    f: Callable[[], Any], runs: int = 50, warm: int = 5, budget: float = 20.0
+) -> dict[str, float]:
+    """Wall-clock times of `f`, warm; at least 20 runs unless they take longer than `budget` seconds."""
+    for _ in range(warm):
+        f()
+    seconds: list[float] = []
+    until = time.perf_counter() + budget
+    while len(seconds) < runs and (len(seconds) < 3 or time.perf_counter() < until):
+        start = time.perf_counter()
+        f()
+        seconds.append(time.perf_counter() - start)
+    return spread(seconds)
+
+
+def interleaved(
+    candidates: dict[str, Callable[[], Any]], runs: int = 30
+) -> dict[str, dict[str, float]]:
+    """Times of several candidates taken in turn, so that a noisy machine is noisy for all."""
+    for f in candidates.values():
+        f()
+        f()
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(runs):
+        for name, f in candidates.items():
+            start = time.perf_counter()
+            f()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: spread(s) for name, s in seconds.items()}
+
+
+def machine() -> dict[str, Any]:
+    """CPU, cores, Python and the versions of what takes part."""
+    from importlib import metadata
+
+    names = ("numba", "numba-cuda", "numpy", "scikit-learn", "lightgbm", "xgboost-cpu", "xdsl")
+    names += ("onnxruntime", "torch", "hummingbird-ml", "nvforest-cu13")
+    versions: dict[str, str] = {}
+    for name in names:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "cpu": _cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def _cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def commit() -> str:
+    """The commit that was measured, or "unknown" outside a checkout."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
+    """Write a suite's results as JSON, with the command and the machine."""
+    folder = folder or RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    facts = {
+        "suite": name,
+        "command": "python " + " ".join(["-m", f"benchmarks.{name}", *sys.argv[1:]]),
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "machine": machine(),
+    }
+    path.write_text(json.dumps({**facts, **results}, indent=1) + "\n")
+    return path
