@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.task import ROperatorOp
@@ -55,20 +56,32 @@ def print_roperator(
     binder = Binder(op)
     binding = binder.bind(rkernel.family)
     binding.scratch_bytes = rkernel.scratch(binder.root)
-    for name, value in (op.parameters.data if op.parameters is not None else {}).items():
-        assert isinstance(value, IntegerAttr)
-        binding.names[name] = str(value.value.data)
+    for name, value in _parameters(op).items():
+        binding.names[name] = str(value)
     binding.names |= printer.names(binding, rkernel, program)
     template, decorator = template_source(rkernel), printer.kernel(rkernel)
     kernels = [specialise(template, rkernel.function, binding.symbol, binding.names)]
     resident = printer.resident_names(binding, number, program)
     if resident is not None:
         binding.resident = True
-        names = binding.names | resident
+        names = {**binding.names, **resident}
         kernels.append(specialise(template, rkernel.function, f"{binding.symbol}_resident", names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
     text = "\n\n".join(f"{decorator}\n{kernel}" for kernel in kernels)
     return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{text}"
+
+
+def _parameters(op: ROperatorOp) -> dict[str, int]:
+    """Compile-time parameters of an rOperator's rKernel. Raises PassFailedException for others than integers."""
+    found: dict[str, int] = {}
+    given: Mapping[str, Attribute] = op.parameters.data if op.parameters is not None else {}
+    for name, value in given.items():
+        if not isinstance(value, IntegerAttr):
+            raise PassFailedException(
+                f"@{op.sym_name.data}: expected an integer as parameter {name}, got {value}"
+            )
+        found[name] = value.value.data
+    return found
 
 
 def _banner(op: ROperatorOp, rkernel: RKernel) -> str:

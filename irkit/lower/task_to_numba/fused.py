@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from irkit.dialects import te
 from irkit.dialects.graph.forest import ForestBase
@@ -227,7 +228,9 @@ def _gemm(b: Binder) -> None:
     ):
         amap = maps(op)[number]
 
-        def index(printer: ElementPrinter, amap=amap, rows="r" in arguments) -> Index:
+        def index(
+            printer: ElementPrinter, amap: AffineMap = amap, rows: bool = "r" in arguments
+        ) -> Index:
             lead = b.index("r", "j", printer)[:-1] if rows else ("0",) * len(b.lead)
             loops = (*lead, "j", "k")
             return tuple(printer.affine(e, loops) for e in amap.results)

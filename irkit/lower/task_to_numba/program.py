@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
 
 from irkit.dialects.task import BufferOp, ProgramOp, ROperatorOp
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
@@ -66,8 +67,8 @@ class _Describer:
         }
         names = self.op.attributes.get(attribute)
         given = (
-            [n.data for n in names.data if isinstance(n, StringAttr)]
-            if isinstance(names, ArrayAttr)
+            [n.data for n in names.data]
+            if isa(names, ArrayAttr[StringAttr])
             else [f"{space}{i}" for i in sorted(found)]
         )
         return tuple(

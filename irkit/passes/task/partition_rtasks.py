@@ -121,7 +121,8 @@ class Partition:
     """Chooses rKernel and grid of every rOperator of a module for one device."""
 
     def __init__(self, module: ModuleOp, device: VDevice) -> None:
-        self.device, self.target = device, target_of(device)
+        self.device = device
+        self.target: Target = target_of(device)
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
         self.launches = [op for op in module.walk() if isinstance(op, LaunchOp)]
         self.roots = {name: find_root(op.body.block) for name, op in self.roperators.items()}
