@@ -216,10 +216,10 @@ def hummingbird(model: Any, x: Any, want: Any, check: int) -> dict[str, Any]:
 # Small networks
 
 
-def torch_network(model: ModelProto) -> Callable[[Any], Any]:
+def torch_network(model: ModelProto, dtype: Any = torch.float32) -> Callable[[Any], Any]:
     """An ONNX graph of a few ops as PyTorch calls on the GPU."""
     weights = {
-        i.name: torch.from_numpy(numpy_helper.to_array(i).copy()).cuda()
+        i.name: torch.from_numpy(numpy_helper.to_array(i).copy()).to("cuda", dtype)
         for i in model.graph.initializer
     }
     functional = torch.nn.functional
@@ -296,7 +296,7 @@ def table(name: str, found: dict[str, Any]) -> None:
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], default=list(SUITES))
+    parser.add_argument("suites", nargs="*", help="of w6, forest, networks; all by default")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -304,7 +304,7 @@ def main() -> int:
     torch.backends.cudnn.benchmark = True
     torch.set_grad_enabled(False)
     results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "suites": {}}
-    for name in options.suites:
+    for name in options.suites or SUITES:
         start = time.perf_counter()
         try:
             results["suites"][name] = SUITES[name]()
