@@ -7,7 +7,7 @@ float32 copies with float64 sums in tree order, linear models in the wider of in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from irkit.dialects.graph import (
     ConcatOp,
     DivOp,
     MatmulOp,
+    MulOp,
     ReshapeOp,
     SigmoidOp,
     SoftmaxOp,
@@ -34,6 +35,8 @@ from irkit.frontends.trees import Trees, floor32, join
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
+# What a saved program can keep as a label.
+LABELS = (bool, int, float, str)
 
 
 @dataclass
@@ -48,10 +51,9 @@ class Outputs:
 
 @dataclass
 class Importer:
-    """One import: the builder, the value so far, and everything found missing."""
+    """One import: the graph under construction."""
 
     builder: GraphBuilder
-    missing: list[str] = field(default_factory=list[str])
 
     def cast(self, x: SSAValue, dtype: Any) -> SSAValue:
         """`x` as `dtype`; itself if it is that already."""
@@ -60,10 +62,6 @@ class Importer:
             return x
         assert isinstance(element, TypeAttribute)
         return self.builder(CastOp, x, to=element)
-
-    def refuse(self, reason: str) -> None:
-        """Note something that cannot be reproduced."""
-        self.missing.append(reason)
 
 
 def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
@@ -78,10 +76,18 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         )
     steps = pipeline_steps(model)
     missing = [r for name, step in steps for r in _why_not(name, step)]
+    missing += [
+        f"step '{name}': {_kind(step)} before the last step"
+        for name, step in steps[:-1]
+        if _kind(step) in PREDICTORS
+    ]
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
     for _, step in steps:
         _check_fitted(step)
+    missing = [r for name, step in steps for r in _why_not_fitted(name, step)]
+    if missing:
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
     # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
     alone = len(steps) == 1 and _is_tree_model(steps[0][1])
     element = f32 if alone else element_type(np.dtype(dtype))
@@ -89,10 +95,8 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
     importer, x = Importer(builder), builder.inputs[0]
     for _, step in steps[:-1]:
-        x = TRANSFORMERS[type(step).__name__](importer, step, x)
+        x = TRANSFORMERS[_kind(step)](importer, step, x)
     outputs = _last(importer, steps[-1][1], x)
-    if importer.missing:
-        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", importer.missing)
     info = ModelInfo(
         outputs.kind,
         ("x",),
@@ -107,9 +111,16 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     return builder.finish(outputs.values, info)
 
 
+def _kind(step: Any) -> str:
+    """Class name of one of scikit-learn's own estimators; with its module for any other class."""
+    cls = cast(type[object], type(step))
+    own = cls.__module__.partition(".")[0] == "sklearn"
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
 def pipeline_steps(model: Any) -> list[tuple[str, Any]]:
     """Name and estimator of each step that does something, nested pipelines flattened."""
-    if type(model).__name__ != "Pipeline":
+    if _kind(model) != "Pipeline":
         return [(type(model).__name__, model)]
     steps: list[tuple[str, Any]] = []
     for name, step in model.steps:
@@ -123,19 +134,30 @@ def pipeline_steps(model: Any) -> list[tuple[str, Any]]:
 
 def _why_not(name: str, step: Any) -> list[str]:
     """Reasons why a step cannot be imported; none if it can."""
-    kind = type(step).__name__
+    kind = _kind(step)
     if kind not in TRANSFORMERS and kind not in PREDICTORS:
         known = ", ".join(sorted({*TRANSFORMERS, *PREDICTORS}))
         return [f"step '{name}': estimator {kind} (supported: Pipeline, {known})"]
     reasons: list[str] = []
-    if getattr(step, "n_outputs_", 1) != 1:
-        reasons.append(f"step '{name}': {kind} with {step.n_outputs_} outputs")
     if kind.startswith("GradientBoosting") and not _plain_init(step):
         reasons.append(f"step '{name}': parameter init={step.init!r} (supported: None, 'zero')")
-    if kind == "GradientBoostingClassifier" and step.loss != "log_loss":
-        reasons.append(f"step '{name}': parameter loss='{step.loss}' (supported: 'log_loss')")
     if kind == "LogisticRegression" and getattr(step, "multi_class", "auto") == "ovr":
         reasons.append(f"step '{name}': parameter multi_class='ovr'")
+    return reasons
+
+
+def _why_not_fitted(name: str, step: Any) -> list[str]:
+    """Reasons that only a fitted step shows."""
+    kind, reasons = _kind(step), list[str]()
+    if getattr(step, "n_outputs_", 1) != 1:
+        # Such a model has a list of class arrays: nothing else can be said about it.
+        return [f"step '{name}': {kind} with {step.n_outputs_} outputs"]
+    if hasattr(getattr(step, "coef_", None), "tocsr"):
+        reasons.append(f"step '{name}': {kind} with sparse coef_ (call densify() first)")
+    labels = np.asarray(getattr(step, "classes_", ())).tolist()
+    odd = sorted({type(v).__name__ for v in labels if not isinstance(v, LABELS)})
+    if odd:
+        reasons.append(f"step '{name}': class labels of type {', '.join(odd)}")
     return reasons
 
 
@@ -154,7 +176,7 @@ def _check_fitted(step: Any) -> None:
 
 
 def _is_tree_model(step: Any) -> bool:
-    return type(step).__name__ in _TREE_MODELS
+    return _kind(step) in _TREE_MODELS
 
 
 def _allows_nan(step: Any) -> bool:
@@ -162,7 +184,7 @@ def _allows_nan(step: Any) -> bool:
 
 
 def _last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    kind = type(step).__name__
+    kind = _kind(step)
     if kind in PREDICTORS:
         return PREDICTORS[kind](importer, step, x)
     y = TRANSFORMERS[kind](importer, step, x)
@@ -268,7 +290,9 @@ def _boosted_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 
 def _boosted_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    return _from_margins(importer, step, _boosted(importer, step, x), at_zero=True)
+    # The exponential loss links margins to probabilities by a logit of half the slope.
+    slope = 2.0 if step.loss == "exponential" else 1.0
+    return _from_margins(importer, step, _boosted(importer, step, x), at_zero=True, slope=slope)
 
 
 # Linear models
@@ -279,8 +303,10 @@ def _logistic_regression(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     dtype = np.result_type(numpy_dtype(tensor_type(x).element_type), step.coef_.dtype)
     weights = build.constant(np.ascontiguousarray(step.coef_.T.astype(dtype)), "coef")
     product = build(MatmulOp, importer.cast(x, dtype), weights)
+    # NumPy widens once for the product and once more for the sum.
+    dtype = np.result_type(dtype, np.asarray(step.intercept_).dtype)
     intercept = np.broadcast_to(step.intercept_, (step.coef_.shape[0],)).astype(dtype)
-    margins = build(AddOp, product, build.constant(intercept, "intercept"))
+    margins = build(AddOp, importer.cast(product, dtype), build.constant(intercept, "intercept"))
     return _from_margins(importer, step, margins, at_zero=False)
 
 
@@ -308,9 +334,11 @@ def _classifier(importer: Importer, step: Any, probabilities: SSAValue) -> Outpu
     return Outputs("classifier", values, methods, _classes(step))
 
 
-def _from_margins(importer: Importer, step: Any, margins: SSAValue, at_zero: bool) -> Outputs:
-    """Two classes: one margin, whose sign decides (`at_zero`: zero is the second class). More: the
-    largest margin decides."""
+def _from_margins(
+    importer: Importer, step: Any, margins: SSAValue, at_zero: bool, slope: float = 1.0
+) -> Outputs:
+    """Two classes: one margin, whose sign decides (`at_zero`: zero is the second class), and the
+    sigmoid of `slope` times it. More: the largest margin decides."""
     build = importer.builder
     methods = {
         "predict": "label",
@@ -325,7 +353,10 @@ def _from_margins(importer: Importer, step: Any, margins: SSAValue, at_zero: boo
         zero = build.constant(np.zeros(1, dtype), "zero")
         above = build(CompareOp, margins, zero, predicate="ge" if at_zero else "gt")
         label = _flat(importer, build(CastOp, above, to=i64))
-        second = build(SigmoidOp, margins)
+        scaled = margins
+        if slope != 1.0:
+            scaled = build(MulOp, margins, build.constant(np.full(1, slope, dtype), "slope"))
+        second = build(SigmoidOp, scaled)
         first = build(SubOp, build.constant(np.ones(1, dtype), "one"), second)
         probabilities = build(ConcatOp, first, second, axis=1)
         margin = _flat(importer, margins)
