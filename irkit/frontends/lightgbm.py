@@ -28,7 +28,7 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
-from irkit.dialects.types import DYNAMIC, element_type, tensor
+from irkit.dialects.types import DYNAMIC, element_type, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.trees import Trees, floor32, join
@@ -80,7 +80,7 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
         )
     booster = model if kind == "Booster" else _fitted_booster(model)
     text = parse_text(booster.model_to_string())
-    missing = _why_not(text)
+    missing = _why_not(text) + _why_not_this_wrapper(text, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     features = int(text.header["max_feature_idx"]) + 1
@@ -149,6 +149,19 @@ def _why_not(text: TextModel) -> list[str]:
         reasons.append("a model without trees")
     if len(set(_missing_kinds(text))) != len(dict(_missing_kinds(text))):
         reasons.append("a feature whose splits treat missing values in different ways")
+    return reasons
+
+
+def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
+    """Reasons that lie in the object around the trees."""
+    reasons: list[str] = []
+    parameters = model.params if type(model).__name__ == "Booster" else model.get_params()
+    if parameters.get("pred_early_stop"):
+        reasons.append("parameter pred_early_stop=True")
+    if type(model).__name__ == "LGBMClassifier":
+        columns = int(text.header["num_tree_per_iteration"])
+        if model.n_classes_ != max(columns, 2):
+            reasons.append(f"a classifier of {model.n_classes_} classes and {columns} outputs")
     return reasons
 
 
@@ -232,7 +245,7 @@ def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAV
 
 def _classifier(builder: GraphBuilder, model: Any, values: SSAValue) -> ImportedModel:
     classes = tuple(np.asarray(model.classes_).tolist())
-    if len(classes) == 2:
+    if tensor_type(values).get_shape()[1] == 1:
         first = builder(SubOp, builder.constant(np.ones(1), "one"), values)
         values = builder(ConcatOp, first, values, axis=1)
     label = builder(ArgmaxOp, values, axis=1, keepdims=False)

@@ -19,6 +19,7 @@ from irkit.dialects.graph import (
     CastOp,
     CompareOp,
     ConcatOp,
+    ExpOp,
     ReshapeOp,
     SigmoidOp,
     SoftmaxOp,
@@ -30,17 +31,23 @@ from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.trees import Trees, join
 from irkit.model_info import ModelInfo
 
-# What is done to the margins, and whether base_score is stored behind a logistic link.
+# What is done to the margins.
 _OBJECTIVES = {
     "binary:logistic": "sigmoid",
     "binary:logitraw": "",
+    "count:poisson": "exp",
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
     "reg:absoluteerror": "",
+    "reg:gamma": "exp",
     "reg:logistic": "sigmoid",
     "reg:pseudohubererror": "",
     "reg:squarederror": "",
+    "reg:squaredlogerror": "",
+    "reg:tweedie": "exp",
 }
+# Objectives whose base_score is a probability.
+_LOGISTIC = ("binary:logistic", "binary:logitraw", "reg:logistic")
 _WRAPPERS = ("XGBClassifier", "XGBRegressor")
 
 
@@ -67,7 +74,7 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     if kind not in ("Booster", *_WRAPPERS):
         raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(_WRAPPERS)}")
     booster = model if kind == "Booster" else _fitted_booster(model)
-    found = _read(booster, _last_iteration(model, booster) if kind in _WRAPPERS else None)
+    found = _read(booster, _last_iteration(booster) if kind in _WRAPPERS else None)
     missing = _why_not(found, model if kind in _WRAPPERS else None)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
@@ -89,10 +96,10 @@ def _fitted_booster(model: Any) -> Any:
         raise InvalidModelError(f"{type(model).__name__} is not fitted: call fit first") from None
 
 
-def _last_iteration(model: Any, booster: Any) -> int | None:
+def _last_iteration(booster: Any) -> int | None:
     """The wrappers predict with the trees up to the best iteration, if training stopped early."""
     best = booster.attributes().get("best_iteration")
-    return None if best is None or model.get_booster().num_boosted_rounds() == 0 else int(best) + 1
+    return None if best is None else int(best) + 1
 
 
 def _read(booster: Any, iterations: int | None) -> JsonModel:
@@ -129,19 +136,41 @@ def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
         reasons.append("categorical splits")
     if any(int(t["tree_param"].get("size_leaf_vector", "1")) > 1 for t in found.trees):
         reasons.append("multi_strategy='multi_output_tree'")
-    if not found.trees:
+    if found.booster == "gbtree" and not found.trees:
         reasons.append("a model without trees")
     if wrapper is not None and not np.isnan(wrapper.missing):
         reasons.append(f"parameter missing={wrapper.missing} (supported: nan)")
+    if type(wrapper).__name__ == "XGBClassifier":
+        reasons += _why_no_classifier(found, wrapper)
     return reasons
+
+
+def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
+    """Reasons why a classifier's labels or probabilities cannot be given."""
+    if found.objective not in _OBJECTIVES:
+        return []
+    transform = _OBJECTIVES[found.objective]
+    if transform == "softmax":
+        # With softprob and two classes XGBoost's own predict returns no labels.
+        two = found.objective == "multi:softprob" and found.columns == 2
+        return ["objective 'multi:softprob' with 2 classes"] if two else []
+    if transform != "sigmoid":
+        return [f"a classifier with objective '{found.objective}'"]
+    if found.columns > 1:
+        return ["a classifier of several labels per row"]
+    if model.n_classes_ != 2:
+        return [f"a classifier of {model.n_classes_} class"]
+    return []
 
 
 def base_margin(found: JsonModel) -> Any:
     """Where the sums start, one float32 a column. base_score is stored behind the inverse link."""
     score = found.base_score
-    if _OBJECTIVES[found.objective] == "sigmoid" or found.objective == "binary:logitraw":
+    if found.objective in _LOGISTIC:
         one = np.float32(1)
         score = -np.log(one / score - one)
+    elif _OBJECTIVES[found.objective] == "exp":
+        score = np.log(score)
     return np.ascontiguousarray(np.broadcast_to(score, (found.columns,)), np.float32)
 
 
@@ -181,7 +210,9 @@ def _classifier(
         probabilities = builder(ConcatOp, first, second, axis=1)
     else:
         probabilities = builder(SoftmaxOp, margins, axis=1)
-        label = builder(ArgmaxOp, margins, axis=1, keepdims=False)
+        # softmax decides by margins, softprob by probabilities, where rounding can make ties.
+        deciding = margins if found.objective == "multi:softmax" else probabilities
+        label = builder(ArgmaxOp, deciding, axis=1, keepdims=False)
     info = ModelInfo(
         "classifier",
         ("x",),
@@ -202,6 +233,8 @@ def _predictor(
     match _OBJECTIVES[found.objective]:
         case "sigmoid":
             values = builder(SigmoidOp, margins)
+        case "exp":
+            values = builder(ExpOp, margins)
         case "softmax" if found.objective == "multi:softprob":
             values = builder(SoftmaxOp, margins, axis=1)
         case "softmax":
