@@ -5,30 +5,35 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
 from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
 from irkit.driver.checking import check_module
 from irkit.driver.diagnostics import UserError
+from irkit.driver.inputs import used_weights
 from irkit.driver.loading import make_context
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import STANDARD, build_pipeline
 from irkit.driver.registry import all_passes, register_dialects
-from irkit.errors import DeviceError, InvalidModelError
+from irkit.errors import ArtifactError, DeviceError, InvalidModelError, UnsupportedError
+from irkit.interp import level_of
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
-from irkit.runtime.program import CompiledProgram, Variant
+from irkit.runtime.program import CompiledProgram, Variant, check_mode
 from irkit.weights import WeightStore
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
 
 TARGETS = ("auto", "cpu", "cuda")
+DTYPES = ("float64", "float32")
 DEVICES = {"cpu": "cpu", "cuda": "h200"}
 
 
@@ -51,6 +56,9 @@ def compile_model(
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
     chosen = resolve_target(target)
+    check_mode(chosen, mode)
+    if dtype not in (None, *DTYPES):
+        raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     build = _builder(model, chosen, mode, cache)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
@@ -80,12 +88,12 @@ def _dtypes(model: Any) -> list[str]:
     """Which input dtypes a model can be compiled for."""
     if isinstance(model, ModuleOp | str | Path) or type(model).__name__ == "ModelProto":
         return ["float32"]
-    return ["float64", "float32"]
+    return list(DTYPES)
 
 
 def _same_for_all(variant: Variant) -> bool:
     """Whether the model itself casts every other dtype, so that one variant serves all."""
-    return bool(variant.info.casts) or variant.inputs[0].dtype not in ("float32", "float64")
+    return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
 def _builder(model: Any, target: str, mode: str, cache: bool) -> Callable[[str], Variant]:
@@ -105,6 +113,9 @@ def read_model(model: Any, dtype: str) -> ImportedModel:
         model, weights = _read_mlir(str(model))
     if not isinstance(model, ModuleOp):
         return import_model(model, dtype)
+    # Passes rewrite in place, and the module is its owner's.
+    model = model.clone()
+    _check_own_module(model, weights)
     facts = model.attributes.get(MODEL_ATTRIBUTE)
     info = ModelInfo.from_json(facts.data) if isinstance(facts, StringAttr) else _plain_info(model)
     return ImportedModel(model, weights, info)
@@ -116,12 +127,36 @@ def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
         module = parse_module(ctx, Path(path).read_text(encoding="utf-8"), path)
         check_module(module)
     except UserError as error:
-        raise InvalidModelError(str(error)) from None
+        raise _invalid(error) from None
     except OSError as error:
         raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidModelError(f"'{path}' is no text file") from None
     return module, ctx.weights
+
+
+def _invalid(error: UserError) -> InvalidModelError:
+    place = error.diagnostic.place
+    return InvalidModelError(f"{place}: {error}" if place is not None else str(error))
+
+
+def _check_own_module(module: ModuleOp, weights: WeightStore) -> None:
+    """Raises InvalidModelError for a module that does not verify, is at no level to start from, or
+    whose weights are not there."""
+    try:
+        check_module(module)
+    except UserError as error:
+        raise _invalid(error) from None
+    level = level_of(module)
+    if level not in ("graph", "tensor"):
+        raise InvalidModelError(
+            f"expected a module at the graph or tensor level, got the {level} level"
+        )
+    missing = sorted(used_weights(module) - set(weights))
+    if missing:
+        raise InvalidModelError(
+            f"the module names weights that are not there: {', '.join(missing)}"
+        )
 
 
 def _plain_info(module: ModuleOp) -> ModelInfo:
@@ -146,13 +181,26 @@ def build_artifact(imported: ImportedModel, target: str, cache: bool = True) -> 
     key = _cache_key(text, imported.weights, repr(device(DEVICES[target])))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
-    if path is not None and path.exists():
-        return Artifact.load(path)
+    known = _cached(path)
+    if known is not None:
+        return known
     artifact = _compile(imported, target)
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        artifact.save(path)
+        # A cache that cannot be written is none: the program is there all the same.
+        with suppress(OSError, ArtifactError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            artifact.save(path)
     return artifact
+
+
+def _cached(path: Path | None) -> Artifact | None:
+    """What the disk cache has; an entry that is damaged counts as none and is written anew."""
+    if path is None or not path.exists():
+        return None
+    try:
+        return Artifact.load(path)
+    except ArtifactError:
+        return None
 
 
 def _cache_key(text: str, weights: WeightStore, device: str) -> str:
@@ -209,7 +257,10 @@ def run_level(ctx: IrkitContext, module: ModuleOp, level: str, device: str) -> N
     """Run the standard passes that bring `module` to `level`, verifying after the last."""
     names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in STANDARD[level]]
     for made in build_pipeline(",".join(names), all_passes()):
-        made.apply(ctx, module)
+        try:
+            made.apply(ctx, module)
+        except PassFailedException as error:
+            raise UnsupportedError(f"pass '{made.name}': {error}") from None
     module.verify()
 
 

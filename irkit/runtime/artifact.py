@@ -11,14 +11,20 @@ A saved program is code: load only what you trust.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import io
 import json
 import os
+import pickle
+import shutil
+import struct
 import sys
 import tempfile
+import threading
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -31,11 +37,28 @@ FORMAT = "irkit-program"
 VERSION = 1
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors")
+_FIELDS = {"target": str, "info": str, "report": dict, "variants": dict, "digests": dict}
+# What reading a zip file of wrong bytes raises.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 
 
 @dataclass
 class Artifact:
-    """A compiled program as data."""
+    """A compiled program as data.
+
+    `variants`: of a saved program with several input dtypes, the key of each one's artifact.
+    """
 
     target: str
     source: str
@@ -44,6 +67,7 @@ class Artifact:
     ir: dict[str, str] = field(default_factory=dict[str, str])
     report: dict[str, Any] = field(default_factory=dict[str, Any])
     cubin: bytes = b""
+    variants: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def key(self) -> str:
@@ -67,6 +91,7 @@ class Artifact:
             "target": self.target,
             "info": self.info,
             "report": self.report,
+            "variants": self.variants,
             "digests": {n: hashlib.sha256(b).hexdigest() for n, b in members.items()},
         }
         buffer = io.BytesIO()
@@ -84,29 +109,45 @@ class Artifact:
             data = Path(path).read_bytes()
         except OSError as error:
             raise ArtifactError(f"cannot read '{path}': {error.strerror}") from None
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                members = {n: archive.read(n) for n in archive.namelist()}
-        except (
-            zipfile.BadZipFile,
-            EOFError,
-            OSError,
-            ValueError,
-            NotImplementedError,
-            RuntimeError,
-        ):
-            raise ArtifactError(
-                f"'{path}' is not a saved irkit program, or it is damaged"
-            ) from None
-        except Exception as error:
-            # zlib.error is no subclass of the above and lives in an optional module.
-            raise ArtifactError(f"'{path}' is damaged: {error}") from None
-        return _from_members(str(path), members)
+        return _from_members(str(path), _members(str(path), data))
+
+
+def _members(path: str, data: bytes) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {n: archive.read(n) for n in archive.namelist()}
+    except _DAMAGE as error:
+        raise ArtifactError(
+            f"'{path}' is not a saved irkit program, or it is damaged: {error}"
+        ) from None
 
 
 def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    manifest = _manifest(path, members)
+    for name in members.keys() | manifest["digests"].keys():
+        digest = hashlib.sha256(members.get(name, b"")).hexdigest()
+        if name != "manifest.json" and manifest["digests"].get(name) != digest:
+            raise ArtifactError(f"'{path}' is damaged: {name} does not match its digest")
+    try:
+        return Artifact(
+            manifest["target"],
+            members["module.py"].decode(),
+            load(members["constants.safetensors"]),
+            manifest["info"],
+            {n: members[f"{n}.mlir"].decode() for n in LEVELS if f"{n}.mlir" in members},
+            manifest["report"],
+            members.get("module.cubin", b""),
+            manifest["variants"],
+        )
+    except (KeyError, ValueError, SafetensorError) as error:
+        raise ArtifactError(f"'{path}' is not a saved irkit program: {error}") from None
+
+
+def _manifest(path: str, members: dict[str, bytes]) -> dict[str, Any]:
+    """The manifest of this format and version, with every field of its type."""
     try:
         manifest = json.loads(members["manifest.json"])
         kind, version = manifest["format"], manifest["version"]
@@ -116,18 +157,10 @@ def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
         raise ArtifactError(
             f"'{path}' is of format {kind} {version}; this irkit reads {FORMAT} {VERSION}"
         )
-    for name, digest in manifest["digests"].items():
-        if hashlib.sha256(members.get(name, b"")).hexdigest() != digest:
-            raise ArtifactError(f"'{path}' is damaged: {name} does not match its digest")
-    return Artifact(
-        manifest["target"],
-        members["module.py"].decode(),
-        load(members["constants.safetensors"]),
-        manifest["info"],
-        {n: members[f"{n}.mlir"].decode() for n in LEVELS if f"{n}.mlir" in members},
-        manifest["report"],
-        members.get("module.cubin", b""),
-    )
+    for name, expected in _FIELDS.items():
+        if not isinstance(manifest.get(name), expected):
+            raise ArtifactError(f"'{path}' is damaged: its manifest has no {name}")
+    return manifest
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -161,18 +194,67 @@ def cache_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
+# What unpickling wrong bytes raises (the pickle module's documentation names no more).
+_UNPICKLING = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
+_importing = threading.Lock()
+
+
 def import_source(artifact: Artifact) -> ModuleType:
     """Import the emitted module from the cache, where Numba keeps its machine code beside it."""
     name = f"irkit_program_{artifact.key}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _importing:
+        if name in sys.modules:
+            return sys.modules[name]
+        path = _module_file(artifact)
+        try:
+            return _import_file(name, path)
+        except _UNPICKLING:
+            # Damaged machine code is made anew; what is wrong with the module itself shows again.
+            shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
+            return _import_file(name, path)
+
+
+def _module_file(artifact: Artifact) -> Path:
+    """The emitted module as a file: in the cache, or where the cache cannot be written, in a folder
+    that lasts as long as the process."""
     folder = cache_folder()
-    base = folder if folder is not None else Path(tempfile.mkdtemp(prefix="irkit-"))
+    if folder is not None:
+        try:
+            return _write_module(folder, artifact)
+        except ArtifactError:
+            pass
+    return _write_module(Path(_scratch_folder().name), artifact)
+
+
+@functools.cache
+def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
+
+
+def _write_module(base: Path, artifact: Artifact) -> Path:
     path = base / "modules" / artifact.key / "module.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Numba's cache goes by the file's time stamp: leave an equal file alone.
-    if not path.exists() or path.read_text() != artifact.source:
-        write_atomically(path, artifact.source.encode())
+    source = artifact.source.encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Numba's cache goes by the file's time stamp: leave an equal file alone.
+        equal = path.exists() and path.read_bytes() == source
+    except OSError as error:
+        raise ArtifactError(f"cannot write '{path}': {error.strerror}") from None
+    if not equal:
+        write_atomically(path, source)
+    return path
+
+
+def _import_file(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

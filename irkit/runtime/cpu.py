@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import ModuleType
 from typing import Any
 
@@ -22,25 +22,40 @@ _ALIGN = 256
 # Calls of each mode that `auto` times, per size of batch, before it settles.
 _TRIALS = 2
 
-_pool_lock = threading.Lock()
-_pool: list[ThreadPoolExecutor] = []
+
+class _Threads:
+    """The threads that are vEUs, one pool for all programs of the process.
+
+    `together` is held while a program's vEUs wait for one another: they must all have a thread, so
+    two such programs at once could starve each other. What runs without it waits for nothing.
+    """
+
+    def __init__(self) -> None:
+        self.together = threading.Lock()
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._count = 0
+
+    def pool(self, count: int) -> ThreadPoolExecutor:
+        """A pool of at least `count` threads; they start as they are needed."""
+        with self._lock:
+            if self._pool is None or self._count < count:
+                self._count = max(count, os.cpu_count() or 1)
+                # A smaller pool before it ends when its last user lets go of it.
+                self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="irkit-veu")
+            return self._pool
 
 
-def _workers() -> ThreadPoolExecutor:
-    """One pool for all programs of the process, made at first use."""
-    with _pool_lock:
-        if not _pool:
-            count = max(os.cpu_count() or 1, 2)
-            _pool.append(ThreadPoolExecutor(count, thread_name_prefix="irkit-veu"))
-        return _pool[0]
+_threads = [_Threads()]
 
 
-def _forget_pool() -> None:
-    """A forked child has none of the parent's threads."""
-    _pool.clear()
+def _after_fork() -> None:
+    """A forked child has none of the parent's threads, and whoever held its locks is gone."""
+    _threads[0] = _Threads()
 
 
-os.register_at_fork(after_in_child=_forget_pool)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def aligned(nbytes: int) -> Array:
@@ -101,11 +116,6 @@ class Auto:
             self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
 
 
-def _last_shares(serial: Any) -> Any:
-    """The records that have work when there is one row: share n - 1 of n is rows [0, 1)."""
-    return np.ascontiguousarray(serial[serial[:, 1] == serial[:, 2] - 1])
-
-
 class CpuExecutor:
     """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
 
@@ -121,7 +131,8 @@ class CpuExecutor:
         parallel = self.program.veus > 1
         self.auto = Auto(("serial", "per-wave", "persistent") if parallel else ("serial",))
         self._free: list[Workspace] = []
-        self._row = _last_shares(self.tables.serial)
+        self._unwaited = self.tables.records.copy()
+        self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
         """Fill `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
@@ -149,7 +160,9 @@ class CpuExecutor:
         if space.rows_capacity < 16:
             space.reserve(16)
         address = space.addresses[0]
-        self._call(self._row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
+        self._call(
+            self.tables.one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs
+        )
         self._free.append(space)
 
     def _measured(
@@ -212,16 +225,23 @@ class CpuExecutor:
         """Walk one range of records per vEU: vEU 0 on this thread, the others on the pool."""
         busy = [v for v, (begin, end) in enumerate(ranges) if begin < end]
         arguments = (space.counters, epoch, rows, padded)
-        futures: list[Future[int]] = [
-            _workers().submit(
-                self._run, records, *ranges[v], space.bases, *arguments, space.addresses[v]
+        futures: list[Future[int]] = []
+        if len(busy) > 1:
+            pool = _threads[0].pool(len(busy) - 1)
+            futures = [
+                pool.submit(
+                    self._run, records, *ranges[v], space.bases, *arguments, space.addresses[v]
+                )
+                for v in busy[1:]
+            ]
+        try:
+            done = sum(
+                self._run(records, *ranges[v], space.bases, *arguments, space.addresses[v])
+                for v in busy[:1]
             )
-            for v in busy[1:]
-        ]
-        done = sum(
-            self._run(records, *ranges[v], space.bases, *arguments, space.addresses[v])
-            for v in busy[:1]
-        )
+        finally:
+            # The threads write into the caller's arrays: never leave before they have ended.
+            wait(futures)
         done += sum(f.result() for f in futures)
         if done != sum(end - begin for begin, end in ranges):
             raise DeviceError("a vEU gave up waiting: the program did not finish")
@@ -230,7 +250,8 @@ class CpuExecutor:
         space.epoch += 1
         begin = self.tables.begin.tolist()
         ranges = list(itertools.pairwise(begin))
-        self._ranges(space, ranges, self.tables.records, space.epoch, rows, padded)
+        with _threads[0].together:
+            self._ranges(space, ranges, self.tables.records, space.epoch, rows, padded)
 
     def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
         # Waits are satisfied by the joins between waves, so counters need not be looked at.
@@ -246,14 +267,6 @@ class CpuExecutor:
             ranges += [(0, 0)] * (self.program.veus - len(ranges))
             self._ranges(space, ranges, self.tables.serial, 0, rows, padded)
             first += append.tasks
-
-    @property
-    def _unwaited(self) -> Any:
-        """The records without waits or signals."""
-        if not hasattr(self, "_plain"):
-            self._plain = self.tables.records.copy()
-            self._plain[:, 3], self._plain[:, 4] = -1, 0
-        return self._plain
 
     def decisions(self) -> dict[str, Any]:
         """What `auto` has measured and chosen, by size of batch."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
+from irkit.errors import ArtifactError, DeviceError, InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact, import_source
 from irkit.runtime.cpu import MODES as CPU_MODES
 from irkit.runtime.cpu import CpuExecutor
 from irkit.schedule.tables import Port
 from irkit.weights import Array
+
+# On a GPU there is no thread of the host to run straight through on.
+CUDA_MODES = CPU_MODES[1:]
 
 
 class Variant:
@@ -38,6 +43,7 @@ class Variant:
             first is not None
             and first.shape[:1] == (-1,)
             and artifact.target == "cpu"
+            and mode in ("auto", "serial")
             and self.info.allow_nan
             and self.info.allow_infinity
         )
@@ -57,15 +63,18 @@ class Variant:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError."""
+        if len(inputs) != len(self.inputs):
+            names = ", ".join(p.name for p in self.inputs)
+            raise InvalidInputError(
+                f"expected {len(self.inputs)} inputs ({names}), got {len(inputs)}"
+            )
         if self.artifact.target == "cuda":
             return self.executor.run_arrays(inputs, self._check)
-        if self._one_row and len(inputs) == 1 and self._is_plain_row(inputs[0]):
+        if self._one_row and self._is_plain_row(inputs[0]):
             outputs = [np.empty(shape, dtype) for shape, dtype in self._row_shapes]
             self.executor.run_row(inputs, outputs)
             return outputs
         arrays = [self._check(i, x) for i, x in enumerate(inputs)]
-        if len(arrays) != len(self.inputs):
-            raise InvalidInputError(f"expected {len(self.inputs)} inputs, got {len(arrays)}")
         rows = self._rows(arrays)
         outputs = [
             np.empty((rows, *shape) if dynamic else shape, dtype)
@@ -91,7 +100,7 @@ class Variant:
         """`value` as an array that the program can take, or InvalidInputError."""
         port = self.inputs[number]
         if type(value) is not np.ndarray:
-            value = _as_array(port.name, value)
+            value = as_array(port.name, value, self._dtypes[number])
         array = value
         if array.dtype != self._dtypes[number]:
             array = self._cast(port, array)
@@ -140,32 +149,55 @@ class Variant:
             )
 
 
-def _as_array(name: str, value: Any) -> Array:
+def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array:
+    """Anything array-like as an array of numbers, without changing a value.
+
+    Python's own numbers have no dtype to keep: lists of them become `dtype` where NumPy calls that the
+    same kind. Raises InvalidInputError, or UnsupportedError for sparse matrices.
+    """
     if hasattr(value, "tocsr"):
         raise UnsupportedError(f"input '{name}': sparse matrices")
-    if hasattr(value, "to_numpy"):
-        value = value.to_numpy()
-    elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-        try:
-            value = np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise InvalidInputError(f"input '{name}': {error}") from None
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInputError(f"input '{name}' is a masked array: fill its gaps first")
+    bare = isinstance(value, list | tuple | int | float)
+    array = _converted(name, value)
     if array.dtype.kind not in "fiub":
         raise InvalidInputError(f"input '{name}': expected numbers, got dtype {array.dtype}")
+    if bare and dtype is not None and np.can_cast(array.dtype, dtype, "same_kind"):
+        return array.astype(dtype)
     return array
 
 
+def _converted(name: str, value: Any) -> Array:
+    try:
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy()
+        elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+            value = _exported(value)
+        array: Array = np.asarray(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
+    return array
+
+
+def _exported(value: Any) -> Any:
+    """What another library's array exports; NumPy says what types it has."""
+    return np.from_dlpack(value)
+
+
+def check_mode(target: str, mode: str) -> None:
+    """Raises DeviceError unless programs of `target` can run in `mode`."""
+    known = ("auto", *(CPU_MODES if target == "cpu" else CUDA_MODES))
+    if mode not in known:
+        raise DeviceError(f"mode '{mode}' for {target}: expected {', '.join(known)}")
+
+
 def _executor(artifact: Artifact, mode: str) -> Any:
+    check_mode(artifact.target, mode)
     if artifact.target == "cuda":
         from irkit.runtime.cuda.executor import CudaExecutor
 
         return CudaExecutor.from_artifact(artifact, mode)
-    if mode not in ("auto", *CPU_MODES):
-        raise DeviceError(f"mode '{mode}': expected auto, {', '.join(CPU_MODES)}")
     return CpuExecutor(import_source(artifact), artifact.weights, mode)
 
 
@@ -185,6 +217,7 @@ class CompiledProgram:
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
         self._methods = self._first.info.methods
+        self._lock = threading.Lock()
 
     # Running
 
@@ -200,13 +233,21 @@ class CompiledProgram:
     def _variant(self, inputs: Sequence[Any]) -> Variant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
-        name = str(getattr(inputs[0], "dtype", "float64"))
-        if name in self._variants:
-            return self._variants[name]
-        if name in self._pending:
-            self._variants[name] = self._pending.pop(name)()
-            return self._variants[name]
+        # A torch dtype prints as torch.float32; a data frame has one only as an array.
+        x = inputs[0]
+        x = x if hasattr(x, "dtype") else as_array("0", x)
+        name = str(x.dtype).rpartition(".")[2]
+        if name in self._variants or name in self._pending:
+            return self._variants.get(name) or self._compiled(name)
         return self._variants.get("float64") or self._first
+
+    def _compiled(self, name: str) -> Variant:
+        """A variant that was pending; compiled once, whoever asks first."""
+        with self._lock:
+            if name not in self._variants:
+                self._variants[name] = self._pending[name]()
+                del self._pending[name]
+            return self._variants[name]
 
     def _method(self, name: str, X: Any) -> Any:
         output = self._methods.get(name)
@@ -266,13 +307,19 @@ class CompiledProgram:
     # Keeping
 
     def save(self, path: Path | str) -> None:
-        """Write the program to a file; with several dtypes, to `path` and `path` + `.<dtype>`."""
+        """Write the program to a file; with several dtypes, to `path` and `path` + `.<dtype>`.
+
+        Raises ArtifactError if that cannot be written.
+        """
         for name in list(self._pending):
-            self._variants[name] = self._pending.pop(name)()
+            self._compiled(name)
+        keys = {name: v.artifact.key for name, v in self._variants.items()}
         path = Path(path)
-        for number, (name, variant) in enumerate(self._variants.items()):
-            variant.artifact.report["variants"] = list(self._variants)
-            variant.artifact.save(path if number == 0 else path.with_name(f"{path.name}.{name}"))
+        # The first file, which names the others, comes last: until then there is no new program.
+        for name in reversed(keys):
+            artifact = replace(self._variants[name].artifact, variants=keys)
+            first = name == next(iter(keys))
+            artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
 
 
 def load(path: Path | str, mode: str = "auto") -> CompiledProgram:
@@ -282,8 +329,13 @@ def load(path: Path | str, mode: str = "auto") -> CompiledProgram:
     """
     path = Path(path)
     first = Artifact.load(path)
-    names = first.report.get("variants") or ["only"]
-    variants = {names[0]: Variant(first, mode)}
-    for name in names[1:]:
-        variants[name] = Variant(Artifact.load(path.with_name(f"{path.name}.{name}")), mode)
-    return CompiledProgram(variants)
+    artifacts = {
+        name: first if number == 0 else Artifact.load(path.with_name(f"{path.name}.{name}"))
+        for number, name in enumerate(first.variants)
+    } or {"only": first}
+    for name, artifact in artifacts.items():
+        if artifact.variants != first.variants or artifact.key != first.variants.get(
+            name, artifact.key
+        ):
+            raise ArtifactError(f"'{path}.{name}' belongs to another program than '{path}'")
+    return CompiledProgram({name: Variant(artifact, mode) for name, artifact in artifacts.items()})

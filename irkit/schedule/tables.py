@@ -79,13 +79,21 @@ class Program:
         """Whether the program takes a batch of any size."""
         return any(p.shape[:1] == (-1,) for p in self.inputs)
 
+    def cuts_batch(self, append: Appended) -> bool:
+        """Whether an append's rTasks are shares of the batch: then its results are row by row."""
+        result = append.operands[-1]
+        if result.base < FIRST_INPUT:
+            return result.base == ROWS
+        return (*self.inputs, *self.outputs)[result.base - FIRST_INPUT].shape[:1] == (-1,)
+
 
 @dataclass(frozen=True)
 class ProgramTables:
     """The walkers' tables. `records` is rTasks×words, vEU by vEU; `begin` is veus+1; `wave_begin` is
     (waves+1)×veus; `first_record[a]` is the record of append a's rTask 0; `residents` rows are
     (vEU, shared offset, base, source offset, bytes), sorted by vEU; `serial` are all records in list
-    order, without waits or signals."""
+    order, without waits or signals, and `one_row` those of them that have work when the batch is 1:
+    of n shares the last, n - 1, is rows [0, 1)."""
 
     records: Table
     begin: Table
@@ -93,6 +101,7 @@ class ProgramTables:
     first_record: Table
     residents: Table
     serial: Table
+    one_row: Table
     max_waits: int
     max_operands: int
 
@@ -112,9 +121,11 @@ def build_tables(program: Program) -> ProgramTables:
     waves: list[list[int]] = [[] for _ in range(program.veus)]
     where: list[tuple[int, int]] = []
     serial: list[Table] = []
+    one_row: list[Table] = []
     for number, append in enumerate(program.appends):
         counts = [(w, program.appends[w].tasks) for w in append.waits]
         template = _template(number, append, counts, number in signalled, words, max_waits)
+        shares = program.cuts_batch(append)
         where.append((append.first_veu, len(lists[append.first_veu])))
         for task in range(append.tasks):
             record = template.copy()
@@ -126,6 +137,8 @@ def build_tables(program: Program) -> ProgramTables:
             plain = template.copy()
             plain[1], plain[3], plain[4] = task, -1, 0
             serial.append(plain)
+            if not shares or task == append.tasks - 1:
+                one_row.append(plain)
     begin = np.cumsum([0, *(len(rows) for rows in lists)], dtype=np.int64)
     return ProgramTables(
         _stacked([r for rows in lists for r in rows], words),
@@ -134,6 +147,7 @@ def build_tables(program: Program) -> ProgramTables:
         np.array([begin[v] + i for v, i in where], dtype=np.int64),
         _residents(program.appends),
         _stacked(serial, words),
+        _stacked(one_row, words),
         max_waits,
         max_operands,
     )

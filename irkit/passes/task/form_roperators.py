@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import te
 from irkit.dialects.roots import (
@@ -291,6 +292,22 @@ def _copy_free(
     env.update(zip(op.results, copy.results, strict=True))
 
 
+def sink_constants(op: Operation) -> None:
+    """Copy the scalar constants that the regions of `op` use from outside into them: an rOperator's
+    body is isolated. Raises PassFailedException if they use anything else."""
+    for inner in [i for region in op.regions for i in region.walk()]:
+        for number, value in enumerate(inner.operands):
+            owner = value.owner
+            here = owner if isinstance(owner, Operation) else owner.parent_op()
+            if here is None or op.is_ancestor(here):
+                continue
+            if not isinstance(owner, arith.ConstantOp):
+                raise PassFailedException(f"'{op.name}' uses a value of the function in its region")
+            copy = owner.clone()
+            Rewriter.insert_op(copy, InsertPoint.before(inner))
+            inner.operands[number] = copy.result
+
+
 def _main(module: ModuleOp) -> func.FuncOp | None:
     return next((op for op in module.ops if isinstance(op, func.FuncOp)), None)
 
@@ -322,6 +339,8 @@ class FormROperators(ModulePass):
         main = _main(op)
         if main is None:
             return
+        for inner in list(main.body.block.ops):
+            sink_constants(inner)
         insert_copies(main, is_view)
         ops = [o for o in main.body.block.ops if not isinstance(o, LaunchOp)]
         outliner = Outliner(op)

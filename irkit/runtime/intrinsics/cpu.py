@@ -3,6 +3,8 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
 # pyright: reportPrivateUsage=false
+# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
+# pyright: reportCallIssue=false
 from __future__ import annotations
 
 from typing import Any
@@ -66,9 +68,8 @@ stack_int64 = _stack_of(types.int64)
 stack_int32 = _stack_of(types.int32)
 
 
-# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
 @intrinsic
-def _load_acquire(typingctx: Any, address: Any) -> Any:
+def load_acquire(typingctx: Any, address: Any) -> Any:
     """The int64 at an address, ordered before all later reads."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -76,9 +77,6 @@ def _load_acquire(typingctx: Any, address: Any) -> Any:
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(types.int64), codegen
-
-
-load_acquire: Any = _load_acquire
 
 
 @intrinsic
