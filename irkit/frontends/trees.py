@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import ForestOp
+from irkit.dialects.types import tensor_type
 from irkit.errors import InvalidModelError
 from irkit.frontends.module import GraphBuilder
 
@@ -61,11 +62,28 @@ class Trees:
             if depth > len(self.left):
                 raise InvalidModelError("a tree of the ensemble has a cycle")
 
+    def check(self, features: int) -> None:
+        """Raise InvalidModelError if a node names a child, feature or output that does not exist."""
+        for what, numbers, end in (
+            ("child", self.left, len(self.left)),
+            ("child", self.right, len(self.left)),
+            ("root", self.root, len(self.left)),
+            ("feature", self.feature, features),
+            ("output", self.output, len(self.base)),
+        ):
+            if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
+                wrong = numbers.min() if numbers.min() < 0 else numbers.max()
+                raise InvalidModelError(
+                    f"the ensemble's nodes name {what} {wrong}; expected 0 to {end - 1}"
+                )
+
     def build(self, builder: GraphBuilder, x: SSAValue) -> SSAValue:
         """Append `graph.forest` on x (rows×features); returns rows×columns in base's dtype.
 
-        `threshold` must already be of x's element type, rounded as its comparison needs.
+        `threshold` must already be of x's element type, rounded as its comparison needs. Raises
+        InvalidModelError if the nodes form no trees over x's features.
         """
+        self.check(tensor_type(x).get_shape()[1])
         leaf = self.is_leaf
         # What a leaf compares is never looked at: make it canonical, so that equal forests are equal.
         feature = np.where(leaf, 0, self.feature).astype(np.int32)

@@ -138,7 +138,7 @@ class Ops:
     def total(self, leaves: SSAValue, f: ForestArrays) -> SSAValue:
         """Leaves (rows×trees×width) summed in tree order from base: rows×columns."""
         columns = len(f.base)
-        if f.value.shape[1] == columns and not f.output.any():
+        if f.value.shape[1] == columns:
             return self._in_order(leaves, f.base, f.trees, columns)
         parts = [self._column(leaves, f, c) for c in range(columns)]
         return self(ConcatOp, *parts, axis=IntegerAttr(1, i64)) if columns > 1 else parts[0]
@@ -184,10 +184,13 @@ class ReplaceForest(RewritePattern):
     deepest: int
     program: Program
     weights: WeightStore
+    force: bool
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ForestOp, rewriter: PatternRewriter, /) -> None:
-        if op.strategy.data != self.strategy or op.depth.value.data > self.deepest:
+        if op.strategy.data != self.strategy and not self.force:
+            return
+        if op.depth.value.data > self.deepest:
             return
         found = forest_arrays(op, self.weights)
         if found is None:
@@ -197,8 +200,8 @@ class ReplaceForest(RewritePattern):
 
 
 def carry_out(
-    ctx: Context, module: ModuleOp, strategy: str, deepest: int, program: Program
+    ctx: Context, module: ModuleOp, strategy: str, deepest: int, program: Program, force: bool
 ) -> None:
-    """Replace every forest of `strategy` that is at most `deepest` deep."""
-    pattern = ReplaceForest(strategy, deepest, program, weights_of(ctx))
+    """Replace every forest of `strategy`, with `force` of any, that is at most `deepest` deep."""
+    pattern = ReplaceForest(strategy, deepest, program, weights_of(ctx), force)
     PatternRewriteWalker(GreedyRewritePatternApplier([pattern])).rewrite_module(module)

@@ -99,6 +99,7 @@ class TreeToGemm(ModulePass):
     All comparisons of all trees are made at once; a first product counts, for each leaf, how many of
     its path's comparisons hold, a second one picks the value of the leaf where all do. Work grows
     with 2^depth: forests deeper than 10 are left alone. The result equals the walk bit for bit.
+    Option `force` rewrites forests of every strategy.
 
     ```mlir
     %y = graph.forest %x, ... {strategy = "gemm", ...}
@@ -116,6 +117,7 @@ class TreeToGemm(ModulePass):
     """
 
     name = "tree-to-gemm"
+    force: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        carry_out(ctx, op, "gemm", DEEPEST, _program)
+        carry_out(ctx, op, "gemm", DEEPEST, _program, self.force)

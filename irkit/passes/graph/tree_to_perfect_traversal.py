@@ -48,7 +48,7 @@ class TreeToPerfectTraversal(ModulePass):
 
     Trees are padded to perfect ones of the same depth: a level's nodes are found by doubling, with
     no child pointers. Memory grows with 2^depth: forests deeper than 12 are left alone. The result
-    equals the walk bit for bit.
+    equals the walk bit for bit. Option `force` rewrites forests of every strategy.
 
     ```mlir
     %y = graph.forest %x, ... {strategy = "perfect_traversal", ...}
@@ -64,6 +64,7 @@ class TreeToPerfectTraversal(ModulePass):
     """
 
     name = "tree-to-perfect-traversal"
+    force: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        carry_out(ctx, op, "perfect_traversal", DEEPEST, _program)
+        carry_out(ctx, op, "perfect_traversal", DEEPEST, _program, self.force)

@@ -45,6 +45,7 @@ class TreeToTraversal(ModulePass):
 
     All trees of a row go down one level a round; a leaf names itself, so that shallow trees wait
     there. The result equals the walk bit for bit.
+    Option `force` rewrites forests of every strategy.
 
     ```mlir
     %y = graph.forest %x, ... {strategy = "traversal", ...}
@@ -62,6 +63,7 @@ class TreeToTraversal(ModulePass):
     """
 
     name = "tree-to-traversal"
+    force: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        carry_out(ctx, op, "traversal", DEEPEST, _program)
+        carry_out(ctx, op, "traversal", DEEPEST, _program, self.force)
