@@ -43,6 +43,7 @@ def perfect_walk(task, tasks, rows, OPERANDS):
 def node_walk(task, tasks, rows, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(BLOCK * COLUMNS)
+    node = STACK_INT(BLOCK)
     for start in range(r0, r1, BLOCK):
         count = min(BLOCK, r1 - start)
         for i in range(count):
@@ -50,10 +51,25 @@ def node_walk(task, tasks, rows, OPERANDS):
                 acc[i * COLUMNS + c] = BASE[c]
         for tree in range(TREES):
             for i in range(count):
-                n = ROOT[tree]
-                while LEFT[n] != n:
+                node[i] = ROOT[tree]
+            moved = count > 1
+            while not moved and LEFT[node[0]] != node[0]:
+                # A single row has nobody to overlap with.
+                n = node[0]
+                left = GO_LEFT(X[start * FEATURES + FEATURE[n]], THRESHOLD[n], NAN_LEFT[n])
+                node[0] = LEFT[n] if left else RIGHT[n]
+            while moved:
+                # All rows take a step together, so that their loads overlap; a leaf goes to itself.
+                moved = False
+                for i in range(count):
+                    n = node[i]
                     x = X[(start + i) * FEATURES + FEATURE[n]]
-                    n = LEFT[n] if GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n]) else RIGHT[n]
+                    left = GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n])
+                    after = LEFT[n] if left else RIGHT[n]
+                    moved |= after != n
+                    node[i] = after
+            for i in range(count):
+                n = node[i]
                 if WIDTH == 1:
                     acc[i * COLUMNS + OUTPUT[tree]] += VALUE[n]
                 else:

@@ -1,0 +1,148 @@
+"""Three small models through irkit: compiled, compared answer by answer, timed, reported.
+
+    python examples/demo.py          (or: make demo)
+
+Trains a random-forest pipeline on scikit-learn's digits; makes a two-layer LSTM and a small CNN as
+ONNX files. Each is compiled for the CPU, and for a GPU if there is one, and compared with scikit-learn
+or ONNX Runtime on every answer.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import irkit
+from benchmarks.models import lstm_stack, small_cnn
+from irkit.driver.compile import resolve_target
+
+
+def microseconds(f: Callable[[], Any], runs: int = 30) -> float:
+    """Median time of a call, after warm-up."""
+    for _ in range(10):
+        f()
+    times: list[float] = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def show_speed(what: str, ours: float, theirs: float, peer: str) -> None:
+    """One line of speed, side by side."""
+    print(f"  {what:22} irkit {ours:10.1f} us   {peer} {theirs:10.1f} us   {theirs / ours:6.1f}x")
+
+
+def show_report(program: irkit.CompiledProgram) -> None:
+    """What was compiled, and how it runs."""
+    report = program.report()
+    stages = "  ".join(f"{name} {seconds:.2f}" for name, seconds in report["seconds"].items())
+    print(f"  levels (seconds)       {stages}")
+    for name, op in report["roperators"].items():
+        print(f"  rOperator              {name:20} {op['rkernel']:24} {op['rtasks']:4} rTasks")
+    steps = f"{report['appends']} appends in {report['waves']} waves, {report['waits']} waits"
+    print(f"  schedule               {steps}")
+    print(f"  proved                 {report['proved']}")
+    print(
+        f"  arena                  {report['arena_bytes']} bytes + {report['row_bytes']} a row, "
+        f"{report['arena_ratio']:.2f} x the lower bound"
+    )
+    modes = report["measured"] or {"one size": {"mode": report["mode"]}}
+    for size, chosen in modes.items():
+        measured = "  ".join(f"{m} {t} us" for m, t in chosen.get("microseconds", {}).items())
+        print(f"  mode for {size:13} {chosen['mode']}  {measured}")
+
+
+def digits(target: str) -> bool:
+    """StandardScaler and a random forest on the digits."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    x, y = load_digits(return_X_y=True)
+    train_x, test_x, train_y, _ = train_test_split(x, y, test_size=0.5, random_state=0)
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(100, random_state=0))
+    model.fit(train_x, train_y)
+    start = time.perf_counter()
+    program = irkit.compile(model, target=target)
+    print(f"\nRandom forest on digits, {target}: compiled in {time.perf_counter() - start:.1f} s")
+    labels = program.predict(test_x) == model.predict(test_x)
+    off = float(np.abs(program.predict_proba(test_x) - model.predict_proba(test_x)).max())
+    print(
+        f"  answers                {labels.sum()} of {len(labels)} labels equal, probabilities off by {off:g}"
+    )
+    one = np.ascontiguousarray(test_x[:1])
+    show_speed(
+        f"{len(test_x)} rows",
+        microseconds(lambda: program.predict_proba(test_x)),
+        microseconds(lambda: model.predict_proba(test_x), 5),
+        "scikit-learn",
+    )
+    show_speed(
+        "1 row",
+        microseconds(lambda: program.predict_proba(one), 300),
+        microseconds(lambda: model.predict_proba(one), 5),
+        "scikit-learn",
+    )
+    show_report(program)
+    return bool(labels.all()) and off < 1e-12
+
+
+def network(name: str, path: Path, target: str) -> bool:
+    """An ONNX file against ONNX Runtime."""
+    import onnxruntime
+
+    start = time.perf_counter()
+    program = irkit.compile(path, target=target)
+    print(f"\n{name}, {target}: compiled in {time.perf_counter() - start:.1f} s")
+    session = onnxruntime.InferenceSession(path)
+    rng = np.random.default_rng(0)
+    inputs = {i.name: rng.standard_normal(i.shape, dtype=np.float32) for i in session.get_inputs()}
+    arrays = list(inputs.values())
+    want, got = session.run(None, inputs), program.run(arrays)
+    off = max(float(np.abs(g - w).max()) for g, w in zip(got, want, strict=True))
+    print(f"  answers                {len(got)} outputs, off by at most {off:.1e}")
+    show_speed(
+        "one run",
+        microseconds(lambda: program.run(arrays)),
+        microseconds(lambda: session.run(None, inputs)),
+        "ONNX Runtime",
+    )
+    show_report(program)
+    return off < 1e-5
+
+
+def main() -> int:
+    """Every model on every target here; 1 if an answer differs."""
+    import onnx
+
+    targets = ["cpu", "cuda"] if resolve_target("auto") == "cuda" else ["cpu"]
+    right: list[bool] = []
+    with tempfile.TemporaryDirectory() as folder:
+        files = {
+            "Two-layer LSTM": (Path(folder, "lstm.onnx"), lstm_stack(2, 32, 16, 20)),
+            "Small CNN": (Path(folder, "cnn.onnx"), small_cnn()),
+        }
+        for path, model in files.values():
+            onnx.save(model, path)
+        for target in targets:
+            right.append(digits(target))
+            right += [network(name, path, target) for name, (path, _) in files.items()]
+    print(f"\n{sum(right)} of {len(right)} comparisons agree")
+    return 0 if all(right) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
