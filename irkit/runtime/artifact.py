@@ -31,10 +31,12 @@ from types import ModuleType
 from typing import Any
 
 from irkit.errors import ArtifactError
+from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
 VERSION = 1
+TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors")
 _FIELDS = {"target": str, "info": str, "report": dict, "variants": dict, "digests": dict}
@@ -160,6 +162,12 @@ def _manifest(path: str, members: dict[str, bytes]) -> dict[str, Any]:
     for name, expected in _FIELDS.items():
         if not isinstance(manifest.get(name), expected):
             raise ArtifactError(f"'{path}' is damaged: its manifest has no {name}")
+    if manifest["target"] not in TARGETS:
+        raise ArtifactError(f"'{path}' is for target '{manifest['target']}', which is unknown")
+    try:
+        ModelInfo.from_json(manifest["info"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"'{path}' is damaged: no facts about the model: {error}") from None
     return manifest
 
 

@@ -49,15 +49,19 @@ _BINARY: dict[type[Operation], str] = {
     arith.MinimumfOp: "{0} if ({0} < {1} or {0} != {0}) else {1}",
     arith.MaxSIOp: "max({0}, {1})",
     arith.MinSIOp: "min({0}, {1})",
-    arith.AndIOp: "{0} and {1}",
-    arith.OrIOp: "{0} or {1}",
-    arith.XOrIOp: "{0} != {1}",
+    arith.AndIOp: "{t}({0} & {1})",
+    arith.OrIOp: "{t}({0} | {1})",
+    arith.XOrIOp: "{t}({0} ^ {1})",
+    # Python's quotient rounds down, arith's toward zero.
+    arith.DivSIOp: "{t}(abs({0}) // abs({1})) if ({0} < 0) == ({1} < 0) else {t}(-(abs({0}) // abs({1})))",
     math_dialect.PowFOp: "{0} ** {1}",
 }
 _UNARY: dict[type[Operation], str] = {
     arith.NegfOp: "-{0}",
     math_dialect.AbsFOp: "abs({0})",
-    math_dialect.AbsIOp: "abs({0})",
+    math_dialect.AbsIOp: "{t}(abs({0}))",
+    # No function of both targets rounds up to a float.
+    math_dialect.CeilOp: "-floor(-{0})",
     math_dialect.ErfOp: "math.erf({0})",
     math_dialect.ExpOp: "math.exp({0})",
     math_dialect.FloorOp: "floor({0})",
@@ -72,9 +76,36 @@ _UNARY: dict[type[Operation], str] = {
     arith.TruncIOp: "{t}({0})",
     arith.IndexCastOp: "{t}({0})",
 }
-# Ordered predicates, and the unordered ones that NumPy's semantics need.
-_CMPF = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 6: None, 13: "!=", 14: None}
-_CMPI = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
+# A boolean is a Python bool in a body and a byte in memory.
+_BOOLEAN: dict[type[Operation], str] = {
+    arith.AndIOp: "{0} and {1}",
+    arith.OrIOp: "{0} or {1}",
+    arith.XOrIOp: "{0} != {1}",
+    arith.ExtUIOp: "{t}(1) if {0} else {t}(0)",
+    arith.UIToFPOp: "{t}(1) if {0} else {t}(0)",
+    arith.SelectOp: "{1} if {0} else {2}",
+}
+# By number: false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno, true.
+_CMPF = (
+    "False",
+    "{0} == {1}",
+    "{0} > {1}",
+    "{0} >= {1}",
+    "{0} < {1}",
+    "{0} <= {1}",
+    "({0} < {1}) or ({0} > {1})",
+    "({0} == {0}) and ({1} == {1})",
+    "not (({0} < {1}) or ({0} > {1}))",
+    "not ({0} <= {1})",
+    "not ({0} < {1})",
+    "not ({0} >= {1})",
+    "not ({0} > {1})",
+    "{0} != {1}",
+    "({0} != {0}) or ({1} != {1})",
+    "True",
+)
+# eq, ne, slt, sle, sgt, sge; the unsigned ones that follow have no emission.
+_CMPI = ("{0} == {1}", "{0} != {1}", "{0} < {1}", "{0} <= {1}", "{0} > {1}", "{0} >= {1}")
 
 
 def numba_type(element: Attribute) -> str:
@@ -241,24 +272,12 @@ class ElementPrinter:
 
     def scalar(self, op: Operation, scope: dict[SSAValue, str], index: Index) -> str:
         """One arith or math op as an expression."""
-        operands = [scope[v] for v in op.operands]
-        result = op.results[0].type
-        template = _BINARY.get(type(op)) or _UNARY.get(type(op))
-        if template is not None:
-            t = "int64" if isinstance(result, IndexType) else numba_type(result)
-            return template.format(*operands, t=t)
         if isinstance(op, arith.ConstantOp):
             return self._scalar_constant(op)
-        if isinstance(op, arith.CmpfOp | arith.CmpiOp):
-            return _comparison(op, *operands)
-        if isinstance(op, arith.SelectOp):
-            return f"{operands[1]} if {operands[0]} else {operands[2]}"
-        if isinstance(op, arith.ExtUIOp | arith.UIToFPOp):
-            kind = numba_type(result)
-            return f"{kind}(1) if {operands[0]} else {kind}(0)"
         if isinstance(op, linalg.IndexOp):
             return index[op.dim.value.data]
-        raise UnsupportedError(f"emission of '{op.name}'")
+        operands = [scope[v] for v in op.operands]
+        return _template(op).format(*operands, t=numba_type(op.results[0].type))
 
     def _scalar_constant(self, op: arith.ConstantOp) -> str:
         value = op.value
@@ -279,16 +298,19 @@ def _affine_text(kind: AffineBinaryOpKind, lhs: str, rhs: str) -> str:
     return f"{lhs} {symbol} {rhs}"
 
 
-def _comparison(op: arith.CmpfOp | arith.CmpiOp, lhs: str, rhs: str) -> str:
-    predicate = op.predicate.value.data
-    if isinstance(op, arith.CmpfOp) and predicate == 14:  # uno
-        return f"({lhs} != {lhs}) or ({rhs} != {rhs})"
-    if isinstance(op, arith.CmpfOp) and predicate == 6:  # one
-        return f"({lhs} < {rhs}) or ({lhs} > {rhs})"
-    symbol = (_CMPF if isinstance(op, arith.CmpfOp) else _CMPI).get(predicate)
-    if symbol is None:
-        raise UnsupportedError(f"emission of '{op.name}' with predicate {predicate}")
-    return f"{lhs} {symbol} {rhs}"
+def _template(op: Operation) -> str:
+    """One arith or math op as text with places for operands and the result's type."""
+    if isinstance(op, arith.CmpfOp | arith.CmpiOp):
+        known = _CMPF if isinstance(op, arith.CmpfOp) else _CMPI
+        number = op.predicate.value.data
+        if number < len(known):
+            return known[number]
+        raise UnsupportedError(f"emission of '{op.name}' with predicate {number}")
+    have, becomes = op.operands[0].type, op.results[0].type
+    table = _BOOLEAN if have == i1 else {} if becomes == i1 else _BINARY | _UNARY
+    if type(op) not in table:
+        raise UnsupportedError(f"emission of '{op.name}' from {have} to {becomes}")
+    return table[type(op)]
 
 
 def _generic(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:

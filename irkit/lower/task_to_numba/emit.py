@@ -72,7 +72,7 @@ def print_roperator(
 
 
 def _parameters(op: ROperatorOp) -> dict[str, int]:
-    """Compile-time parameters of an rOperator's rKernel. Raises PassFailedException for others than integers."""
+    """Compile-time parameters of an rOperator's rKernel, which are integers."""
     found: dict[str, int] = {}
     given: Mapping[str, Attribute] = op.parameters.data if op.parameters is not None else {}
     for name, value in given.items():
