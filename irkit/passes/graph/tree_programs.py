@@ -173,7 +173,8 @@ class Ops:
         return self(SliceOp, x, offsets=int_array(offsets), sizes=int_array(sizes), strides=ones)
 
 
-Program = Callable[[Ops, ForestArrays], SSAValue]
+Program = Callable[[Ops, ForestArrays], SSAValue | None]
+"""Builds a forest's sums; None, with nothing built, if it cannot be exact."""
 
 
 @dataclass
@@ -196,7 +197,8 @@ class ReplaceForest(RewritePattern):
         if found is None:
             return
         result = self.program(Ops(op, rewriter, self.weights), found)
-        rewriter.replace(op, [], [result])
+        if result is not None:
+            rewriter.replace(op, [], [result])
 
 
 def carry_out(

@@ -74,7 +74,9 @@ def paths(f: ForestArrays) -> Paths:
     return found
 
 
-def _program(ops: Ops, f: ForestArrays) -> SSAValue:
+def _program(ops: Ops, f: ForestArrays) -> SSAValue | None:
+    if not np.isfinite(f.value).all():
+        return None  # Leaves that are not chosen count as 0 times their value.
     found = paths(f)
     nodes = found.feature.shape[1]
     picked = ops.gather(ops.x, ops.constant(found.feature.reshape(-1), "feature"), 1)
@@ -98,8 +100,8 @@ class TreeToGemm(ModulePass):
 
     All comparisons of all trees are made at once; a first product counts, for each leaf, how many of
     its path's comparisons hold, a second one picks the value of the leaf where all do. Work grows
-    with 2^depth: forests deeper than 10 are left alone. The result equals the walk bit for bit.
-    Option `force` rewrites forests of every strategy.
+    with 2^depth: forests deeper than 10 are left alone, and those with infinite or NaN leaves. The
+    result equals the walk bit for bit. Option `force` rewrites forests of every strategy.
 
     ```mlir
     %y = graph.forest %x, ... {strategy = "gemm", ...}
