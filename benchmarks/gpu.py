@@ -278,21 +278,6 @@ def networks() -> dict[str, Any]:
 SUITES: dict[str, Callable[[], dict[str, Any]]] = {"w6": w6, "forest": forest, "networks": networks}
 
 
-def table(name: str, found: dict[str, Any]) -> None:
-    """A few lines for a person."""
-    print(f"== {name}")
-    for key, value in found.items():
-        if isinstance(value, dict) and "median_us" in value:
-            rate = f" {value['M rows/s']:8.1f} M rows/s" if "M rows/s" in value else ""
-            off = value.get("error", value.get("max error"))
-            shown = f" error {off:.1e}" if off is not None else ""
-            print(f"  {key:28} {value['median_us']:12.1f} us{rate}{shown}")
-        elif isinstance(value, dict) and key not in ("report", "rkernels"):
-            table(f"{name}: {key}", value)
-        elif not isinstance(value, dict):
-            print(f"  {key:28} {value}")
-
-
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -311,7 +296,7 @@ def main() -> int:
         except (irkit.IrkitError, RuntimeError, ImportError) as problem:
             traceback.print_exc()
             results["suites"][name] = {"failed": str(problem)}
-        table(name, results["suites"][name])
+        harness.show(name, results["suites"][name])
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
     harness.write("gpu", results, options.out)
     return 0

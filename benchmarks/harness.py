@@ -59,6 +59,21 @@ def interleaved(
     return {name: spread(s) for name, s in seconds.items()}
 
 
+def show(name: str, found: dict[str, Any]) -> None:
+    """A few lines for a person."""
+    print(f"== {name}")
+    for key, value in found.items():
+        if isinstance(value, dict) and "median_us" in value:
+            rate = f" {value['M rows/s']:8.1f} M rows/s" if "M rows/s" in value else ""
+            off = value.get("error", value.get("max error"))
+            shown = f" error {off:.1e}" if off is not None else ""
+            print(f"  {key:28} {value['median_us']:12.1f} us{rate}{shown}")
+        elif isinstance(value, dict) and key not in ("report", "rkernels", "modes"):
+            show(f"{name}: {key}", value)
+        elif not isinstance(value, dict):
+            print(f"  {key:28} {value}")
+
+
 def machine() -> dict[str, Any]:
     """CPU, cores, Python and the versions of what takes part."""
     from importlib import metadata

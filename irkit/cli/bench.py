@@ -1,0 +1,46 @@
+"""irkit-bench: the benchmark suites of the repository."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+USAGE = """\
+usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDER]
+       irkit-bench gpu [w6] [forest] [networks] [--out FOLDER]
+       irkit-bench nvforest [--out FOLDER]
+       irkit-bench render
+
+Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json;
+`render` turns those into benchmarks/results/README.md. Run it in the root of irkit's repository.
+"""
+COMMANDS = {"cpu": "cpu", "gpu": "gpu", "nvforest": "gpu_nvforest", "render": "render"}
+
+
+def main() -> None:
+    """Entry point of the `irkit-bench` script."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
+        sys.exit(0 if arguments else 1)
+    if arguments[0] not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        print(
+            f"irkit-bench: error: unknown suite '{arguments[0]}': expected {known}", file=sys.stderr
+        )
+        sys.exit(1)
+    if not Path("benchmarks", "harness.py").exists():
+        print(
+            "irkit-bench: error: no benchmarks/ here: run it in irkit's repository", file=sys.stderr
+        )
+        sys.exit(1)
+    sys.path.insert(0, str(Path.cwd()))
+    name = COMMANDS[arguments[0]]
+    sys.argv = [f"benchmarks.{name}", *arguments[1:]]
+    try:
+        module = importlib.import_module(f"benchmarks.{name}")
+    except ImportError as problem:
+        print(f"irkit-bench: error: {problem}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(module.main())
