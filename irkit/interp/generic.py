@@ -6,9 +6,10 @@ So every sum has the order, and the bits, of the plain loop nest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, SSAValue
@@ -22,7 +23,7 @@ from xdsl.ir.affine import (
 )
 
 from irkit.errors import UnsupportedError
-from irkit.interp.scalars import evaluate_scalar
+from irkit.interp.scalars import evaluate_scalar, scalar_constant
 from irkit.weights import Array
 
 Loops = Sequence[Array]
@@ -124,9 +125,18 @@ def _body(block: Block, arguments: Sequence[Array], loops: Loops) -> list[Array]
     scope: dict[SSAValue, Array] = dict(zip(block.args, arguments, strict=True))
     for op in block.ops:
         if isinstance(op, linalg.YieldOp):
-            return [scope[v] for v in op.operands]
+            return [_known(v, scope) for v in op.operands]
         if isinstance(op, linalg.IndexOp):
             scope[op.result] = loops[op.dim.value.data]
         else:
-            scope[op.results[0]] = evaluate_scalar(op, [scope[v] for v in op.operands])
+            scope[op.results[0]] = evaluate_scalar(op, [_known(v, scope) for v in op.operands])
     raise UnsupportedError("a 'linalg.generic' without 'linalg.yield'")
+
+
+def _known(value: SSAValue, scope: Mapping[SSAValue, Array]) -> Array:
+    """A value of the body, or a constant of the function around it (`cse` shares those)."""
+    if value in scope:
+        return scope[value]
+    if isinstance(value.owner, ConstantOp):
+        return scalar_constant(value.owner)
+    raise UnsupportedError("a 'linalg.generic' whose body uses a value of the function around it")
