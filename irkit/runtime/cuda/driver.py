@@ -6,6 +6,7 @@ Uses the device's primary context, which is also PyTorch's and CuPy's.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -156,7 +157,8 @@ class Graph:
         call("cuGraphLaunch", self._executable, stream)
 
     def __del__(self) -> None:
-        if hasattr(self, "_executable"):
+        # At exit the driver goes first, and takes this with it.
+        if hasattr(self, "_executable") and not sys.is_finalizing():
             api().cuGraphExecDestroy(self._executable)
 
 
@@ -176,5 +178,5 @@ class Event:
         return float(call("cuEventElapsedTime", earlier.handle, self.handle))
 
     def __del__(self) -> None:
-        if hasattr(self, "handle"):
+        if hasattr(self, "handle") and not sys.is_finalizing():
             api().cuEventDestroy(self.handle)
