@@ -126,7 +126,10 @@ def pipeline_steps(model: Any) -> list[tuple[str, Any]]:
     for name, step in model.steps:
         if step is None or (isinstance(step, str) and step == "passthrough"):
             continue
-        steps += [(f"{name}: {n}" if n != name else name, s) for n, s in pipeline_steps(step)]
+        if _kind(step) == "Pipeline":
+            steps += [(f"{name}: {n}", s) for n, s in pipeline_steps(step)]
+        else:
+            steps.append((name, step))
     if not steps:
         raise UnsupportedError("a Pipeline without steps")
     return steps

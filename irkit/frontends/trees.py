@@ -20,10 +20,11 @@ Ints = NDArray[np.integer[Any]]
 
 def floor32(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 not above each threshold: for a float32 x, x <= t exactly if x <= floor32(t)."""
-    with np.errstate(over="ignore"):
+    # At the ends of float32's range, infinity and subnormals are the answers sought.
+    with np.errstate(over="ignore", under="ignore"):
         nearest = threshold.astype(np.float32)
-    above = nearest.astype(np.float64) > threshold
-    nearest[above] = np.nextafter(nearest[above], np.float32(-np.inf))
+        above = nearest.astype(np.float64) > threshold
+        nearest[above] = np.nextafter(nearest[above], np.float32(-np.inf))
     return nearest
 
 
