@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
@@ -53,7 +54,7 @@ _OBJECTIVES = {
     "tweedie": "exp",
 }
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
-# LightGBM's kZeroThreshold, a float32 constant.
+# LightGBM's kZeroThreshold, a float32 constant: its predictor drops what is no larger, as zeros.
 _ZERO = np.float32(1e-35)
 
 
@@ -195,10 +196,23 @@ def _tree(tree: dict[str, str], column: int, columns: int, dtype: str) -> Trees:
             child = _numbers(tree, key, np.int64)
             # A negative child is the complement of a leaf's number.
             side[:inner] = np.where(child < 0, inner + ~child, child)
+    threshold = _among_dropped(threshold)
     cut = floor32(threshold) if dtype == "float32" else threshold
     base = np.zeros(columns)
     root, output = np.zeros(1, np.int64), np.array([column])
     return Trees(feature, cut, left, right, nan_left, value, root, output, base)
+
+
+def _among_dropped(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Thresholds that decide for every x as LightGBM's do for x with tiny values dropped to 0.
+
+    Of thresholds within the dropped range, those below 0 hold only for x below the range, the others
+    for all of the range too.
+    """
+    tiny = np.float64(_ZERO)
+    below = (threshold >= -tiny) & (threshold < 0)
+    within = (threshold >= 0) & (threshold < tiny)
+    return np.where(below, np.nextafter(-tiny, -np.inf), np.where(within, tiny, threshold))
 
 
 def _missing_values(

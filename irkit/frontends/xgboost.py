@@ -31,10 +31,9 @@ from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.trees import Trees, join
 from irkit.model_info import ModelInfo
 
-# What is done to the margins.
+# What is done to the margins. Not binary:logitraw: releases differ in what its base_score means.
 _OBJECTIVES = {
     "binary:logistic": "sigmoid",
-    "binary:logitraw": "",
     "count:poisson": "exp",
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
@@ -46,8 +45,6 @@ _OBJECTIVES = {
     "reg:squaredlogerror": "",
     "reg:tweedie": "exp",
 }
-# Objectives whose base_score is a probability.
-_LOGISTIC = ("binary:logistic", "binary:logitraw", "reg:logistic")
 _WRAPPERS = ("XGBClassifier", "XGBRegressor")
 
 
@@ -166,7 +163,7 @@ def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
 def base_margin(found: JsonModel) -> Any:
     """Where the sums start, one float32 a column. base_score is stored behind the inverse link."""
     score = found.base_score
-    if found.objective in _LOGISTIC:
+    if _OBJECTIVES[found.objective] == "sigmoid":
         one = np.float32(1)
         score = -np.log(one / score - one)
     elif _OBJECTIVES[found.objective] == "exp":
