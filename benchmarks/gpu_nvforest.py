@@ -17,23 +17,7 @@ import numpy as np
 from nvforest import load_model
 
 from benchmarks import harness
-
-
-def forest_model(rows: int = 100_000) -> tuple[Any, Any]:
-    """The model of benchmarks.gpu, which cannot be imported here: it needs irkit."""
-    import lightgbm
-
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((rows, 28), dtype=np.float32)
-    score = x[:, :10] @ rng.standard_normal(10) + np.sin(3 * x[:, 10]) * 2 + x[:, 11] * x[:, 12]
-    y = (score + rng.standard_normal(rows) > 0).astype(np.int32)
-    settings: dict[str, Any] = {
-        "num_leaves": 256,
-        "max_depth": 8,
-        "learning_rate": 0.1,
-        "verbose": -1,
-    }
-    return lightgbm.LGBMClassifier(n_estimators=500, **settings).fit(x, y), rng
+from benchmarks.forest_data import forest_model
 
 
 def device_time(f: Any, runs: int = 30) -> dict[str, float]:

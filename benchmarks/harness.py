@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -59,6 +60,25 @@ def interleaved(
     return {name: spread(s) for name, s in seconds.items()}
 
 
+def peer(name: str) -> Any:
+    """A module of another library; most of them state no types. Raises ImportError."""
+    return importlib.import_module(name)
+
+
+def largest_error(got: Any, want: Any) -> float:
+    """Largest absolute difference; infinite where the shapes differ or only one is finite."""
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    if got.shape != want.shape:
+        return float("inf")
+    off = float(np.abs(got - want).max())
+    return off if np.isfinite(off) else float("inf")
+
+
+def gated(off: float, limit: float, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `measure` finds, beside the error; of an answer off by more than `limit`, no times."""
+    return {"max error": off, **measure()} if off <= limit else {"wrong": off}
+
+
 def show(name: str, found: dict[str, Any]) -> None:
     """A few lines for a person."""
     print(f"== {name}")
@@ -102,11 +122,20 @@ def _cpu_name() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, or "unknown" outside a checkout."""
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    """The commit that was measured, marked if code was changed since; "unknown" outside a checkout."""
+    found, changes = (
+        _git("rev-parse", "--short", "HEAD"),
+        _git("status", "--porcelain", "--", "irkit", "benchmarks/*.py"),
     )
-    return found.stdout.strip() or "unknown"
+    return found + (" with changes" if changes else "") if found else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    try:
+        found = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return found.stdout.strip()
 
 
 def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:

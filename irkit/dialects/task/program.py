@@ -1,8 +1,4 @@
-"""The `task` dialect: who runs what, when and where. Words are Rammer's.
-
-Unscheduled, a program is a function of `task.launch`es of `task.roperator`s. Scheduled, it is a
-`task.program`: buffers, and appends in an order that each vEU follows.
-"""
+"""Who computes it, when and where: devices, buffers, appends, scheduled programs."""
 
 from __future__ import annotations
 
@@ -10,11 +6,9 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    DictionaryAttr,
     FlatSymbolRefAttrConstr,
     Float64Type,
     FloatAttr,
-    FunctionType,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -25,8 +19,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import (
     Attribute,
-    Dialect,
-    Operation,
     ParametrizedAttribute,
     Region,
     SSAValue,
@@ -45,31 +37,18 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
-    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsolatedFromAbove,
-    IsTerminator,
     NoTerminator,
-    Pure,
-    SingleBlockImplicitTerminator,
     SymbolOpInterface,
-    SymbolTable,
 )
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.task.roperator import verify_call
 from irkit.dialects.types import int_array, ints
-
-SPACES = ("arena", "rows", "input", "output", "constant")
-
-
-@irdl_attr_definition
-class TokenType(ParametrizedAttribute, TypeAttribute):
-    """What an append yields: it stands for all its rTasks having signalled."""
-
-    name = "task.token"
 
 
 @irdl_op_definition
@@ -98,207 +77,14 @@ class VDeviceOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """The results of an rOperator's body.
+@irdl_attr_definition
+class TokenType(ParametrizedAttribute, TypeAttribute):
+    """What an append yields: it stands for all its rTasks having signalled."""
 
-    ```mlir
-    task.roperator @same(%x : tensor<4xf32>) -> tensor<4xf32> {
-      task.yield %x : tensor<4xf32>
-    }
-    ```
-    """
-
-    name = "task.yield"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
+    name = "task.token"
 
 
-@irdl_op_definition
-class ROperatorOp(IRDLOperation):
-    """An operator cut into rTasks. The body is its meaning; `grid` and `rkernel` say how it is run.
-
-    `grid` has one entry per parallel dimension of the root: into how many parts it is cut. An rTask
-    is one cell of that grid, in row-major order; part p of g of a dimension of size S is
-    [S*p/g, S*(p+1)/g). `rkernel` names a registered rKernel and `parameters` its tile sizes.
-    `sources` names the graph ops it came from. `cost` estimates one rTask's time in ns.
-
-    ```mlir
-    task.roperator @double(%x : tensor<8xf32>) -> tensor<8xf32>
-        attributes {grid = array<i64: 2>, rkernel = "map", parameters = {}} {
-      %e = tensor.empty() : tensor<8xf32>
-      %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
-          iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
-      ^bb0(%a: f32, %b: f32):
-        %c = arith.addf %a, %a : f32
-        linalg.yield %c : f32
-      } -> tensor<8xf32>
-      task.yield %y : tensor<8xf32>
-    }
-    ```
-    """
-
-    name = "task.roperator"
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    grid = opt_prop_def(DenseArrayBase)
-    rkernel = opt_prop_def(StringAttr)
-    parameters = opt_prop_def(DictionaryAttr)
-    sources = opt_prop_def(StringAttr)
-    cost = opt_prop_def(FloatAttr[Float64Type])
-    body = region_def("single_block")
-    traits = traits_def(
-        SymbolOpInterface(), IsolatedFromAbove(), SingleBlockImplicitTerminator(YieldOp)
-    )
-
-    def __init__(self, name: str, body: Region, sources: str = "") -> None:
-        terminator = body.block.last_op
-        assert isinstance(terminator, YieldOp)
-        function_type = FunctionType.from_lists(body.block.arg_types, list(terminator.values.types))
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": function_type,
-                "sources": StringAttr(sources) if sources else None,
-            },
-            regions=[body],
-        )
-
-    @property
-    def terminator(self) -> YieldOp:
-        """The body's `task.yield`."""
-        op = self.body.block.last_op
-        assert isinstance(op, YieldOp)
-        return op
-
-    @property
-    def tasks(self) -> int:
-        """Number of rTasks; 1 before `partition-rtasks`."""
-        total = 1
-        for parts in ints(self.grid):
-            total *= parts
-        return total
-
-    def verify_(self) -> None:
-        if list(self.function_type.inputs.data) != list(self.body.block.arg_types):
-            raise VerifyException(
-                f"'task.roperator' @{self.sym_name.data} expects arguments {self.function_type.inputs}"
-            )
-        have = list(self.terminator.values.types)
-        if list(self.function_type.outputs.data) != have:
-            raise VerifyException(
-                f"'task.roperator' @{self.sym_name.data} expects to yield "
-                f"{', '.join(map(str, self.function_type.outputs.data))}, got {', '.join(map(str, have))}"
-            )
-        if min(ints(self.grid), default=1) < 1:
-            raise VerifyException(f"'task.roperator' expects a grid of 1 or more, got {self.grid}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ROperatorOp:
-        name = parser.parse_symbol_name()
-        args = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=True)
-        )
-        results: list[Attribute] = []
-        if parser.parse_optional_punctuation("->"):
-            results = list(
-                parser.parse_optional_comma_separated_list(
-                    parser.Delimiter.PAREN, parser.parse_type
-                )
-                or [parser.parse_type()]
-            )
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        region = parser.parse_region(args)
-        op = cls.create(
-            regions=[region],
-            properties={
-                "sym_name": name,
-                "function_type": FunctionType.from_lists(
-                    [a.type for a in region.block.args], results
-                ),
-                **(attributes.data if attributes else {}),
-            },
-        )
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        with printer.in_parens():
-            printer.print_list(self.body.block.args, printer.print_block_argument)
-        outputs = self.function_type.outputs.data
-        printer.print_string(" -> ")
-        if len(outputs) == 1:
-            printer.print_attribute(outputs[0])
-        else:
-            with printer.in_parens():
-                printer.print_list(outputs, printer.print_attribute)
-        shown = {k: v for k, v in self.properties.items() if k not in ("sym_name", "function_type")}
-        if shown:
-            printer.print_string(" attributes")
-            printer.print_op_attributes(shown)
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
-
-
-@irdl_op_definition
-class LaunchOp(IRDLOperation):
-    """Use an rOperator: its body's value for these operands.
-
-    ```mlir
-    task.roperator @same(%a : tensor<4xf32>) -> tensor<4xf32> {
-      task.yield %a : tensor<4xf32>
-    }
-    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %y = task.launch @same(%x) : (tensor<4xf32>) -> tensor<4xf32>
-      func.return %y : tensor<4xf32>
-    }
-    ```
-    """
-
-    name = "task.launch"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def(TensorType)
-    outputs = var_result_def(TensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type(operands, results)"
-
-    def __init__(self, callee: str, arguments: Sequence[SSAValue], results: Sequence[Attribute]):
-        super().__init__(
-            operands=[arguments],
-            result_types=[results],
-            properties={"callee": SymbolRefAttr(callee)},
-        )
-
-    def verify_(self) -> None:
-        verify_call(self, self.callee, list(self.operand_types), list(self.result_types))
-
-
-def lookup(op: Operation, symbol: SymbolRefAttr) -> ROperatorOp | None:
-    """The rOperator that `symbol` names in the enclosing module."""
-    root = op
-    while (parent := root.parent_op()) is not None:
-        root = parent
-    found = SymbolTable.lookup_symbol(root, symbol) if root.has_trait(SymbolTable) else None
-    return found if isinstance(found, ROperatorOp) else None
-
-
-def verify_call(
-    op: Operation, symbol: SymbolRefAttr, inputs: list[Attribute], outputs: list[Attribute]
-) -> None:
-    """Operands and results of a launch or append must be those of the rOperator it names."""
-    target = lookup(op, symbol)
-    if target is None:
-        if op.parent is None:
-            return  # under construction: not in a module yet
-        raise VerifyException(
-            f"'{op.name}' names @{symbol.string_value()}, which is no task.roperator"
-        )
-    want = target.function_type
-    if list(want.inputs.data) != inputs or list(want.outputs.data) != outputs:
-        have = FunctionType.from_lists(inputs, outputs)
-        raise VerifyException(f"'{op.name}' @{symbol.string_value()} expects {want}, got {have}")
+SPACES = ("arena", "rows", "input", "output", "constant")
 
 
 @irdl_op_definition
@@ -582,10 +368,4 @@ _PROGRAM_PROPERTIES = (
     "row_bytes",
     "arena_ratio",
     "verified",
-)
-
-Task = Dialect(
-    "task",
-    [AppendOp, BufferOp, LaunchOp, ProgramOp, ROperatorOp, VDeviceOp, ViewOp, YieldOp],
-    [TokenType],
 )

@@ -1,0 +1,40 @@
+"""The `task` dialect: who runs what, when and where. Words are Rammer's.
+
+Unscheduled, a program is a function of `task.launch`es of `task.roperator`s. Scheduled, it is a
+`task.program`: buffers, and appends in an order that each vEU follows.
+"""
+
+from xdsl.ir import Dialect
+
+from irkit.dialects.task.program import (
+    SPACES,
+    AppendOp,
+    BufferOp,
+    ProgramOp,
+    TokenType,
+    VDeviceOp,
+    ViewOp,
+)
+from irkit.dialects.task.roperator import LaunchOp, ROperatorOp, YieldOp, lookup, verify_call
+
+Task = Dialect(
+    "task",
+    [AppendOp, BufferOp, LaunchOp, ProgramOp, ROperatorOp, VDeviceOp, ViewOp, YieldOp],
+    [TokenType],
+)
+
+__all__ = [
+    "SPACES",
+    "AppendOp",
+    "BufferOp",
+    "LaunchOp",
+    "ProgramOp",
+    "ROperatorOp",
+    "Task",
+    "TokenType",
+    "VDeviceOp",
+    "ViewOp",
+    "YieldOp",
+    "lookup",
+    "verify_call",
+]
