@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import RandomGraph
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
 from irkit.driver.compile import DEVICES, build_artifact, run_level
 from irkit.driver.registry import register_dialects
+from irkit.errors import InvalidModelError, ScheduleError
 from irkit.interp import level_of, run_module
+from irkit.passes.task.verify_schedule import VerifySchedule
 from irkit.runtime.cpu import MODES
 from irkit.runtime.program import CompiledProgram, Variant
 
@@ -72,8 +80,79 @@ def test_compiled_programs_agree(seed, monkeypatch, tmp_path):
 # Mutants of the text
 
 
-def scheduled(seed):
-    model = RandomGraph(seed, 8, batch=False).model()
-    for level in ("graph", "tensor", "task", "schedule"):
-        bring(model, level)
-    return str(model.module)
+def parsed(text):
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    return ctx, Parser(ctx, text).parse_module()
+
+
+def rejected(text):
+    """Whether verify-schedule refuses the program of this text."""
+    ctx, module = parsed(text)
+    try:
+        VerifySchedule().apply(ctx, module)
+    except PassFailedException:
+        return True
+    return False
+
+
+def goes_wrong(text, model, program, tries=24):
+    """Whether some interleaving of the program of this text gives another answer, or none."""
+    _, module = parsed(text)
+    x = program.inputs(1)
+    want = None
+    for seed in range(tries):
+        try:
+            got = run_module(module, model.weights, x, seed=seed)
+        except (ScheduleError, InvalidModelError):
+            return True
+        want = want or run_module(parsed(str(model.module))[1], model.weights, x)
+        if any(not np.array_equal(g, w, equal_nan=True) for g, w in zip(got, want, strict=True)):
+            return True
+    return False
+
+
+def mutants(text):
+    """The text with one wait dropped, one buffer moved, one append moved, or two appends swapped."""
+    for match in re.finditer(r"wait\(([^)]*)\) ", text):
+        waits = match[1].split(", ")
+        for number in range(len(waits)):
+            left = ", ".join(waits[:number] + waits[number + 1 :])
+            put = f"wait({left}) " if left else ""
+            yield "wait", text[: match.start()] + put + text[match.end() :]
+    offsets = list(re.finditer(r'space = "arena", offset = (\d+)', text))
+    for match in offsets:
+        for other in {m[1] for m in offsets} - {match[1]}:
+            yield "offset", text[: match.start(1)] + other + text[match.end(1) :]
+    lines = text.split("\n")
+    appends = [n for n, line in enumerate(lines) if "task.append" in line]
+    for first, second in itertools.pairwise(appends):
+        name = lines[first].split("=")[0].strip()
+        if re.search(rf"{name}\b", lines[second].split("=", 1)[1]):
+            continue
+        swapped = list(lines)
+        swapped[first], swapped[second] = swapped[second], swapped[first]
+        yield "swap", "\n".join(swapped)
+    for number in appends:
+        for to in ("[0:0]", "[3:3]"):
+            moved = list(lines)
+            moved[number] = re.sub(r"to \[\d+:\d+\]", f"to {to}", moved[number])
+            yield "place", "\n".join(moved)
+
+
+def test_mutants_of_the_text_that_go_wrong_are_rejected():
+    found = Counter()
+    for seed in range(40, 50):
+        program = RandomGraph(seed, 9, batch=False)
+        model = program.model()
+        for level in ("graph", "tensor", "task", "schedule"):
+            bring(model, level)
+        text = str(model.module)
+        assert not rejected(text)
+        for kind, mutant in itertools.islice(mutants(text), 20):
+            refused = rejected(mutant)
+            found[kind, refused] += 1
+            if not refused:
+                assert not goes_wrong(mutant, model, program, tries=4), mutant
+    # Each kind was refused now and then, and what was let through ran right.
+    assert all(found[kind, True] for kind in ("wait", "offset", "swap", "place")), found

@@ -1,0 +1,45 @@
+// RUN: irkit-opt %s -p 'partition-rtasks{device=test4}' --check-semantics | filecheck %s
+// RUN: irkit-opt %s -p 'partition-rtasks{device=test4},partition-rtasks{device=test4}' | filecheck %s
+// RUN: irkit-opt %s -p 'partition-rtasks{device=cpu1}' | filecheck %s --check-prefix=ONE
+// RUN: irkit-opt %s -p 'partition-rtasks{device=h200}' | filecheck %s --check-prefix=GPU
+// RUN: not irkit-opt %s -p 'partition-rtasks{device=tpu}' 2>&1 | filecheck %s --check-prefix=DEVICE
+
+// Adds a device, and to each rOperator a grid (one rTask where more would not be faster), an
+// rKernel and a cost; the body stays as it is.
+// CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64
+// CHECK-NOT:  task.vdevice
+// CHECK:      task.roperator @exp({{.*}} attributes {rkernel = "map.rows", grid = array<i64: 1>, cost = {{.*}} : f64, parameters = {}}
+// CHECK:        math.exp
+// The batch is cut into one share per vEU.
+// CHECK:      task.roperator @rows({{.*}} attributes {rkernel = "map.rows", grid = array<i64: 4, 1>
+// ONE:        task.vdevice @cpu1
+// ONE:        task.roperator @exp({{.*}} grid = array<i64: 1>
+// ONE:        task.roperator @rows({{.*}} grid = array<i64: 1, 1>
+// GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64
+// GPU:        task.roperator @rows({{.*}} grid = array<i64: 132, 1>
+// DEVICE:     error: pass 'partition-rtasks' failed: unknown device 'tpu'
+task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  task.yield %y : tensor<8xf32>
+}
+task.roperator @rows(%a : tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %a, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%n) : tensor<?x8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = arith.negf %p : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8xf32>
+  task.yield %y : tensor<?x8xf32>
+}
+func.func @main(%x: tensor<8xf32>, %z: tensor<?x8xf32>) -> (tensor<8xf32>, tensor<?x8xf32>) {
+  %0 = task.launch @exp(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = task.launch @rows(%z) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<?x8xf32>
+}

@@ -1,0 +1,90 @@
+// What each task op refuses, and in which words.
+// RUN: irkit-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{'task.vdevice' expects 1 or more veus, got 0}}
+task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' @f expects to yield tensor<5xf32>, got tensor<4xf32>}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<5xf32> {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects a grid of 1 or more, got array<i64: 2, 0>}}
+task.roperator @f(%a : tensor<4x4xf32>) -> tensor<4x4xf32> attributes {grid = array<i64: 2, 0>} {
+  task.yield %a : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @launch(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'task.launch' names @absent, which is no task.roperator}}
+  %0 = task.launch @absent(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+func.func @launch(%x: tensor<5xf32>) {
+  // expected-error@+1 {{'task.launch' @f expects (tensor<4xf32>) -> tensor<4xf32>, got (tensor<5xf32>) -> tensor<4xf32>}}
+  %0 = task.launch @f(%x) : (tensor<5xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+task.program @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' expects a space among arena, rows, input, output, constant, got 'heap'}}
+  %x = task.buffer {space = "heap"} : tensor<4xf32>
+}
+
+// -----
+
+task.program @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'constant' expects a source, got none}}
+  %x = task.buffer {space = "constant"} : tensor<4xf32>
+}
+
+// -----
+
+task.program @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'output' expects a number as offset}}
+  %x = task.buffer {space = "output"} : tensor<4xf32>
+}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+task.program @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
+  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.append' expects vEUs first <= last, got [3:1]}}
+  %t = task.append @f to [3:1] wave 0 reads(%x) writes(%y)
+}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+task.program @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf64>
+  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.append' @f expects (tensor<4xf32>) -> tensor<4xf32>, got (tensor<4xf64>) -> tensor<4xf32>}}
+  %t = task.append @f to [0:0] wave 0 reads(%x) writes(%y)
+}
+
+// -----
+
+task.program @main attributes {device = @test4} {
+  // expected-error@+1 {{use of undefined value '%x'}}
+  %t = task.append @f to [0:0] wave 0 reads(%x) writes(%x)
+}
