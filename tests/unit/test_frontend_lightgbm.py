@@ -1,0 +1,137 @@
+"""The LightGBM front end: what it refuses, what it says about a model, and how fast it is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+from irkit.dialects.graph import ForestOp, IsNanOp
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends import import_model
+from irkit.frontends.lightgbm import import_lightgbm, parse_text
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 4))
+Y = X[:, 0] + 0.1 * RNG.normal(size=200)
+LABELS = (Y > 0).astype(int)
+SMALL: dict[str, Any] = {"n_estimators": 3, "num_leaves": 5, "verbose": -1, "n_jobs": 1}
+
+
+def regressor(**parameters: Any) -> Any:
+    return lgb.LGBMRegressor(**SMALL | parameters).fit(X, Y)
+
+
+def classifier(**parameters: Any) -> Any:
+    return lgb.LGBMClassifier(**SMALL | parameters).fit(X, LABELS)
+
+
+def categorical() -> Any:
+    x = X.copy()
+    x[:, 1] = RNG.integers(0, 8, 200)
+    y = np.where(x[:, 1] % 2, 5.0, -5.0)
+    sets = {"max_cat_to_onehot": 1, "min_data_per_group": 1, "cat_smooth": 0, "cat_l2": 0}
+    return lgb.LGBMRegressor(**SMALL, **sets).fit(x, y, categorical_feature=[1])
+
+
+def custom() -> Any:
+    return regressor(objective=lambda y, p: (p - y, np.ones_like(p)))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (categorical, "categorical splits"),
+        (custom, "objective 'custom'"),
+        (lambda: regressor(linear_tree=True), "parameter linear_tree=true"),
+        (lambda: regressor(reg_sqrt=True), "parameter reg_sqrt=true"),
+        (
+            lambda: regressor(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5),
+            "boosting_type 'rf'",
+        ),
+        (lambda: classifier(objective="cross_entropy_lambda"), "objective 'cross_entropy_lambda'"),
+        (lambda: classifier(pred_early_stop=True), "parameter pred_early_stop=True"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_refused(make: Any, reason: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        import_lightgbm(make(), "float64")
+    assert len(caught.value.missing) == 1
+    assert caught.value.missing[0].startswith(reason)
+
+
+def test_everything_missing_is_listed() -> None:
+    model = regressor(linear_tree=True, reg_sqrt=True)
+    with pytest.raises(UnsupportedError) as caught:
+        import_lightgbm(model, "float64")
+    assert len(caught.value.missing) == 2
+
+
+def test_not_fitted() -> None:
+    with pytest.raises(InvalidModelError, match="LGBMClassifier is not fitted"):
+        import_lightgbm(lgb.LGBMClassifier(), "float64")
+
+
+def test_no_lightgbm_text() -> None:
+    with pytest.raises(InvalidModelError, match="no readable header"):
+        parse_text("tree\nversion=v4\n")
+
+
+def test_dtype() -> None:
+    with pytest.raises(UnsupportedError, match="dtype float16; accepted: float32, float64"):
+        import_lightgbm(regressor(), "float16")
+
+
+def test_other_objects() -> None:
+    with pytest.raises(UnsupportedError, match=r"model of type builtins\.dict; accepted: a fitted"):
+        import_model({})
+    with pytest.raises(UnsupportedError, match="LightGBM model Dataset; supported: Booster"):
+        import_lightgbm(lgb.Dataset(X, Y), "float64")
+
+
+def test_information() -> None:
+    info = import_model(classifier(), "float32").info
+    assert (info.kind, info.inputs, info.outputs) == (
+        "classifier",
+        ("x",),
+        ("label", "probabilities"),
+    )
+    assert info.methods == {"predict": "label", "predict_proba": "probabilities"}
+    assert (info.classes, info.casts) == ((0, 1), ())
+    assert (info.allow_nan, info.allow_infinity) == (True, True)
+    info = import_model(regressor().booster_, "float64").info
+    assert (info.kind, info.methods) == ("regressor", {"predict": "prediction"})
+
+
+def test_one_forest_without_questions_where_nothing_is_missing() -> None:
+    """Training saw NaN everywhere, so that the walk alone handles it."""
+    x = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+    model = lgb.LGBMRegressor(**SMALL).fit(x, Y)
+    ops = list(next(iter(import_lightgbm(model, "float32").module.ops)).body.block.ops)
+    assert sum(isinstance(op, ForestOp) for op in ops) == 1
+    assert not any(isinstance(op, IsNanOp) for op in ops)
+
+
+def test_500_trees_of_depth_8_are_read_quickly() -> None:
+    x = RNG.random((4000, 28))
+    y = x[:, :8].sum(axis=1) + RNG.random(4000)
+    trained = lgb.LGBMRegressor(
+        n_estimators=50, max_depth=8, num_leaves=255, min_child_samples=1, verbose=-1
+    ).fit(x, y)
+    # The same trees ten times over: training 500 takes longer than all the rest.
+    text = trained.booster_.model_to_string()
+    head, _, rest = text.partition("\nTree=0")
+    body, _, tail = rest.partition("\nend of trees")
+    trees = ("\nTree=0" + body) * 10
+    head = "\n".join(line for line in head.splitlines() if not line.startswith("tree_sizes"))
+    model = lgb.Booster(model_str=head + "\n" + trees + "\nend of trees" + tail)
+    assert model.num_trees() == 500
+    started = time.perf_counter()
+    imported = import_lightgbm(model, "float32")
+    assert time.perf_counter() - started < 1.5
+    nodes = max(len(array) for array in imported.weights.values())
+    assert nodes > 500 * 300
