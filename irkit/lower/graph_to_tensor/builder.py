@@ -21,6 +21,8 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    NameLoc,
+    StringAttr,
     TensorType,
     UnknownLoc,
     i64,
@@ -97,9 +99,9 @@ class TensorBuilder:
         self._batch: SSAValue | None = None
 
     def move_before(self, op: Operation) -> None:
-        """Insert what follows before `op`, with its location."""
+        """Insert what follows before `op`, with its location under its name."""
         self._builder.insertion_point = InsertPoint.before(op)
-        self.location = op.location
+        self.location = NameLoc(StringAttr(op.name), op.location)
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op`; returns its first result."""

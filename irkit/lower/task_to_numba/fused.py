@@ -12,9 +12,10 @@ from xdsl.ir.affine import AffineMap
 
 from irkit.dialects import te
 from irkit.dialects.graph.forest import ForestBase
+from irkit.dialects.regions import grid_of
 from irkit.dialects.roots import Root, combiner, find_root, gemm_inputs, maps, row_term
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.elements import (
     ElementPrinter,
@@ -98,10 +99,15 @@ class Binder:
 
     def range(self) -> None:
         """`RANGE(task, tasks, rows)`: this rTask's part of rows r and columns j."""
-        grid = ints(self.op.grid) or [1] * len(self.root.parallel)
+        grid = grid_of(self.op, self.root)
         lead = grid[: len(self.lead)]
         across = grid[-1] if self.split else 1
         axis = max((d for d, g in enumerate(lead) if g > 1), default=0)
+        if any(g != s for g, s in zip(lead[:axis], self.lead, strict=False)):
+            raise UnsupportedError(
+                f"emission of grid {grid} of @{self.op.sym_name.data}: dimensions before the last "
+                "that is cut must be cut into single elements"
+            )
         inner = math.prod(self.lead[axis + 1 :])
         lines: list[str] = []
         if not self.lead:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp, NameLoc, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -232,8 +232,11 @@ class Outliner:
 
 
 def _sources(ops: list[Operation]) -> str:
-    """Names of the tensor ops, and of the graph ops that they came from where known."""
-    return ", ".join(dict.fromkeys(op.name for op in ops if not is_free(op)))
+    """The graph ops that these came from, which their locations name; else the ops' own names."""
+    real = [op for op in ops if not is_free(op)]
+    inner = [i for op in real for i in op.walk()]
+    named = [i.location.desc.data for i in inner if isinstance(i.location, NameLoc)]
+    return ", ".join(dict.fromkeys(named or [op.name for op in real]))
 
 
 def _is_copied(user: Operation, value: SSAValue) -> bool:
