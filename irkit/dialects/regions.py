@@ -30,6 +30,7 @@ from irkit.dialects import te
 from irkit.dialects.roots import Root, find_root, iterators, loop_sizes, maps
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.errors import UnsupportedError
 
 Interval = tuple[int, int]
 Box = tuple[Interval, ...]
@@ -42,10 +43,27 @@ def part(size: int, parts: int, number: int) -> Interval:
     return size * number // parts, size * (number + 1) // parts
 
 
+def grid_of(op: ROperatorOp, root: Root) -> list[int]:
+    """The grid over the root's parallel dimensions; ones before `partition-rtasks`.
+
+    Raises UnsupportedError for one of another rank, or that cuts more than the batch of a row-wise root.
+    """
+    grid = list(ints(op.grid)) or [1] * len(root.parallel)
+    where = f"grid {grid} of @{op.sym_name.data}"
+    if len(grid) != len(root.parallel):
+        raise UnsupportedError(f"{where}: its root has {len(root.parallel)} parallel dimensions")
+    if root.parallel[:1] == (DYNAMIC,) and any(g != 1 for g in grid[1:]):
+        raise UnsupportedError(f"{where}: a row-wise rOperator is cut along the batch alone")
+    return grid
+
+
 def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Boxes of the operands and of the results: one tasks×rank×2 array each."""
+    """Boxes of the operands and of the results: one tasks×rank×2 array each.
+
+    Raises UnsupportedError for a grid that does not fit the root.
+    """
     root = find_root(op.body.block)
-    grid = ints(op.grid) or [1] * len(root.parallel)
+    grid = grid_of(op, root)
     shares = grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1
     per_task = [
         _task_boxes(
