@@ -67,6 +67,8 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     The program takes float32; XGBoost itself converts float64. Raises UnsupportedError listing all
     that is missing, InvalidModelError if the model is not fitted.
     """
+    if dtype not in ("float32", "float64"):
+        raise UnsupportedError(f"XGBoost input of dtype {dtype}; accepted: float32, float64")
     kind = type(model).__name__
     if kind not in ("Booster", *_WRAPPERS):
         raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(_WRAPPERS)}")
@@ -135,11 +137,16 @@ def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
         reasons.append("multi_strategy='multi_output_tree'")
     if found.booster == "gbtree" and not found.trees:
         reasons.append("a model without trees")
-    if wrapper is not None and not np.isnan(wrapper.missing):
+    if wrapper is not None and not _is_nan(wrapper.missing):
         reasons.append(f"parameter missing={wrapper.missing} (supported: nan)")
     if type(wrapper).__name__ == "XGBClassifier":
         reasons += _why_no_classifier(found, wrapper)
     return reasons
+
+
+def _is_nan(value: Any) -> bool:
+    # None is no number: NumPy cannot say whether it is NaN.
+    return value is not None and bool(np.isnan(value))
 
 
 def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
