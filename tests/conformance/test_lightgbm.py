@@ -206,7 +206,7 @@ def splits(node: dict[str, Any]) -> list[tuple[int, float]]:
 @pytest.mark.parametrize(("dataset", "missing"), [("digits", "zero"), ("breast_cancer", "nan")])
 def test_compiled_classifier(compiled: Any, dataset: str, missing: str) -> None:
     model = classifier(dataset, missing, True)
-    program = compiled(model, dtype="float32")
+    program = compiled(model, dtype="float32", mode="serial")
     x = with_gaps(data(dataset)[0]).astype(np.float32)
     for rows in BATCHES:
         want = model.predict_proba(x[:rows])
@@ -216,6 +216,6 @@ def test_compiled_classifier(compiled: Any, dataset: str, missing: str) -> None:
 
 def test_compiled_regressor_has_the_same_bits(compiled: Any) -> None:
     model, x = regressor(), with_gaps(data("diabetes")[0])
-    program = compiled(model, dtype="float64")
+    program = compiled(model, dtype="float64", mode="serial")
     for rows in BATCHES:
         np.testing.assert_array_equal(program.predict(x[:rows]), model.predict(x[:rows]))

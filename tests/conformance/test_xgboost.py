@@ -155,7 +155,7 @@ def test_inputs_at_every_threshold(execute: Any) -> None:
 @pytest.mark.parametrize("dataset", ["digits", "breast_cancer"])
 def test_compiled_classifier(compiled: Any, dataset: str) -> None:
     model, x = classifier(dataset, True), with_gaps(data(dataset)[0])
-    program = compiled(model)
+    program = compiled(model, mode="serial")
     for dtype in DTYPES:
         for rows in BATCHES:
             given = x[:rows].astype(dtype)
@@ -166,6 +166,6 @@ def test_compiled_classifier(compiled: Any, dataset: str) -> None:
 
 def test_compiled_regressor_has_the_same_bits(compiled: Any) -> None:
     model, x = regressor(), with_gaps(data("diabetes")[0])
-    program = compiled(model)
+    program = compiled(model, mode="serial")
     for rows in BATCHES:
         np.testing.assert_array_equal(program.predict(x[:rows]), model.predict(x[:rows]))
