@@ -60,10 +60,11 @@ def grid_of(op: ROperatorOp, root: Root) -> list[int]:
 def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """Boxes of the operands and of the results: one tasks×rank×2 array each.
 
-    Raises UnsupportedError for a grid that does not fit the root.
+    Raises UnsupportedError for a grid that does not fit the root, or rows that depend on other rows.
     """
     root = find_root(op.body.block)
     grid = grid_of(op, root)
+    _check_rows(op, root)
     shares = grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1
     per_task = [
         _task_boxes(
@@ -76,6 +77,31 @@ def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArra
     ]
     reads, writes = zip(*per_task, strict=True)
     return _stack(reads), _stack(writes)
+
+
+def _check_rows(op: ROperatorOp, root: Root) -> None:
+    """Shares of a batch run in any order, on buffers that hold any number of rows: each row must need
+    its own row alone. Looks at the middle one of three shares, whatever the grid."""
+    batch = [n for n, a in enumerate(op.body.block.args) if has_batch(a)]
+    if not batch:
+        return
+    row_wise = root.parallel[:1] == (DYNAMIC,)
+    reads = (
+        _task_boxes(op, root, [(1, 2), *((0, s) for s in root.parallel[1:])], 3)[0]
+        if row_wise
+        else []
+    )
+    if row_wise and all(reads[n][0] in ((1, 2), (0, 0)) for n in batch):
+        return
+    sources = f" (from {op.sources.data})" if op.sources is not None else ""
+    raise UnsupportedError(
+        f"@{op.sym_name.data}{sources}: a row of the batch that depends on other rows"
+    )
+
+
+def has_batch(value: SSAValue) -> bool:
+    """Whether a value's leading dimension is the batch."""
+    return tensor_type(value).get_shape()[:1] == (DYNAMIC,)
 
 
 def _stack(boxes: Sequence[list[Box]]) -> list[NDArray[np.int64]]:

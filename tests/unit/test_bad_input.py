@@ -339,3 +339,71 @@ def test_unfitted_model():
     ):
         with refused(irkit.InvalidModelError, "fitted"):
             irkit.compile(model, target="cpu")
+
+
+# Programs that no schedule can have
+
+REDUCE = '%0 = graph.reduce %x {kind = "sum", axes = array<i64: 0>, keepdims = false}'
+UNPLANNABLE = {
+    "sum over the batch": (
+        "tensor<?x4xf32>",
+        f"{REDUCE} : (tensor<?x4xf32>) -> tensor<4xf32>",
+        "tensor<4xf32>",
+        "depends on other rows",
+    ),
+    "softmax over the batch": (
+        "tensor<?x4xf32>",
+        "%0 = graph.softmax %x {axis = 0 : i64} : (tensor<?x4xf32>) -> tensor<?x4xf32>",
+        "tensor<?x4xf32>",
+        "only the leading dimension can be dynamic",
+    ),
+    "two dynamic dimensions": (
+        "tensor<?x?xf32>",
+        "%0 = graph.exp %x : (tensor<?x?xf32>) -> tensor<?x?xf32>",
+        "tensor<?x?xf32>",
+        "input 0 of @main: only the leading dimension can be dynamic",
+    ),
+    "no elements": (
+        "tensor<0x4xf32>",
+        "%0 = graph.exp %x : (tensor<0x4xf32>) -> tensor<0x4xf32>",
+        "tensor<0x4xf32>",
+        "input 0 of @main: a tensor without elements",
+    ),
+    "half precision": (
+        "tensor<4xf16>",
+        "%0 = graph.exp %x : (tensor<4xf16>) -> tensor<4xf16>",
+        "tensor<4xf16>",
+        "elements of type float16",
+    ),
+    "a scalar": (
+        "f32",
+        "%0 = arith.addf %x, %x : f32",
+        "f32",
+        "input 0 of @main: expected a tensor",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNPLANNABLE)
+def test_programs_without_a_schedule(tmp_path, name):
+    given, body, result, words = UNPLANNABLE[name]
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        f"func.func @main(%x: {given}) -> {result} {{\n  {body}\n  func.return %0 : {result}\n}}\n"
+    )
+    with refused(irkit.UnsupportedError, words):
+        irkit.compile(path, target="cpu")
+
+
+def test_indices_out_of_range_read_nothing_outside(tmp_path):
+    """Such an index has no meaning; the process must live on."""
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        "func.func @main(%i: tensor<?xi64>, %t: tensor<5x4xf32>) -> tensor<?x4xf32> {\n"
+        "  %0 = graph.gather %t, %i {axis = 0 : i64} : (tensor<5x4xf32>, tensor<?xi64>) -> tensor<?x4xf32>\n"
+        "  func.return %0 : tensor<?x4xf32>\n}\n"
+    )
+    program = irkit.compile(path, target="cpu")
+    table = floats(5, 4)
+    np.testing.assert_array_equal(program(np.array([4, 0, 2]), table), table[[4, 0, 2]])
+    assert program(np.array([2**62, -(2**62), 1]), table).shape == (3, 4)

@@ -407,17 +407,23 @@ def _concat(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> 
     return result
 
 
+def _clamped(p: ElementPrinter, picked: str, data: SSAValue, axis: int) -> str:
+    """An index from data, kept inside the tensor: one that is not has no meaning, and must not be read."""
+    last = tensor_type(data).get_shape()[axis] - 1
+    return p.name(f"min(max({picked}, 0), {last})")
+
+
 def _gather(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:
     assert isinstance(op, te.GatherOp)
     axis, rank = op.axis.value.data, tensor_type(op.indices).get_num_dims()
-    picked = p.element(op.indices, index[axis : axis + rank])
+    picked = _clamped(p, p.element(op.indices, index[axis : axis + rank]), op.data, axis)
     return p.element(op.data, (*index[:axis], picked, *index[axis + rank :]))
 
 
 def _gather_elements(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:
     assert isinstance(op, te.GatherElementsOp)
     axis = op.axis.value.data
-    picked = p.element(op.indices, index)
+    picked = _clamped(p, p.element(op.indices, index), op.data, axis)
     return p.element(op.data, (*index[:axis], picked, *index[axis + 1 :]))
 
 

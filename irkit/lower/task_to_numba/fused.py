@@ -25,6 +25,8 @@ from irkit.lower.task_to_numba.elements import (
     numba_type,
 )
 
+# Element types that emitted modules have pointers to; booleans are bytes.
+_ELEMENTS = frozenset({"float32", "float64", "int8", "int32", "int64", "uint8"})
 _COMBINE = {
     "add": "acc + term",
     "mul": "acc * term",
@@ -67,6 +69,10 @@ class Binder:
         self.root: Root = find_root(self.block)
         values = [*self.block.args, *op.terminator.values]
         types = [numba_type(tensor_type(v).element_type) for v in values]
+        if unknown := sorted(set(types) - _ELEMENTS):
+            raise UnsupportedError(
+                f"emission of @{op.sym_name.data}: elements of type {', '.join(unknown)}"
+            )
         self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)
         self.binding.names["OPERANDS"] = self.binding.operands
         self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)

@@ -28,6 +28,7 @@ from irkit.dialects.roots import (
 )
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.passes.task.checks import check_types
 from irkit.passes.task.destinations import insert_copies
 
 _LIGHT = (tensor.PadOp, te.GatherOp, te.GatherElementsOp)
@@ -342,6 +343,7 @@ class FormROperators(ModulePass):
         main = _main(op)
         if main is None:
             return
+        check_types(main)
         for inner in list(main.body.block.ops):
             sink_constants(inner)
         insert_copies(main, is_view)

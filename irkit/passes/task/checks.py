@@ -1,0 +1,35 @@
+"""What no schedule can have: refused before any rOperator is formed."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from irkit.dialects.types import DYNAMIC, Tensor
+from irkit.errors import UnsupportedError
+
+
+def check_types(main: FuncOp) -> None:
+    """Raises UnsupportedError for a value of `main` whose bytes could not be planned."""
+    for number, t in enumerate(main.function_type.inputs.data):
+        _check_tensor(t, f"input {number} of @{main.sym_name.data}")
+    for number, t in enumerate(main.function_type.outputs.data):
+        _check_tensor(t, f"output {number} of @{main.sym_name.data}")
+    for op in main.body.block.ops:
+        for result in op.results:
+            if isa(result.type, Tensor):
+                _check_tensor(result.type, f"result of '{op.name}'")
+
+
+def _check_tensor(t: Attribute, what: str) -> None:
+    if not isa(t, Tensor):
+        raise UnsupportedError(f"{what}: expected a tensor, got {t}")
+    shape = t.get_shape()
+    if DYNAMIC in shape[1:]:
+        raise UnsupportedError(f"{what}: only the leading dimension can be dynamic, got {t}")
+    if 0 in shape:
+        raise UnsupportedError(f"{what}: a tensor without elements, {t}")
+    if isinstance(t.element_type, IndexType):
+        raise UnsupportedError(f"{what}: elements of type index have no size in memory")
