@@ -22,8 +22,8 @@ from irkit.lower.task_to_numba.elements import (
     Index,
     delinearised,
     linear,
-    numba_type,
 )
+from irkit.lower.task_to_numba.scalars import numba_type
 
 # Element types that emitted modules have pointers to; booleans are bytes.
 _ELEMENTS = frozenset({"float32", "float64", "int8", "int32", "int64", "uint8"})
