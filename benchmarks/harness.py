@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -79,19 +79,29 @@ def gated(off: float, limit: float, measure: Callable[[], dict[str, Any]]) -> di
     return {"max error": off, **measure()} if off <= limit else {"wrong": off}
 
 
+# Parts of a result that are for the reader of the JSON file only.
+DETAILS = ("report", "rkernels", "modes")
+
+
 def show(name: str, found: dict[str, Any]) -> None:
     """A few lines for a person."""
     print(f"== {name}")
     for key, value in found.items():
-        if isinstance(value, dict) and "median_us" in value:
-            rate = f" {value['M rows/s']:8.1f} M rows/s" if "M rows/s" in value else ""
-            off = value.get("error", value.get("max error"))
-            shown = f" error {off:.1e}" if off is not None else ""
-            print(f"  {key:28} {value['median_us']:12.1f} us{rate}{shown}")
-        elif isinstance(value, dict) and key not in ("report", "rkernels", "modes"):
-            show(f"{name}: {key}", value)
-        elif not isinstance(value, dict):
-            print(f"  {key:28} {value}")
+        if key in DETAILS:
+            continue
+        if not isinstance(value, dict):
+            print(f"  {key:36} {f'{value:12.4g}' if isinstance(value, float) else value}")
+        elif "median_us" in value:
+            _show_times(key, cast("dict[str, Any]", value))
+        else:
+            show(f"{name}: {key}", cast("dict[str, Any]", value))
+
+
+def _show_times(name: str, times: dict[str, Any]) -> None:
+    rate = f" {times['M rows/s']:8.1f} M rows/s" if "M rows/s" in times else ""
+    off = times.get("error", times.get("max error"))
+    shown = f" error {off:.1e}" if off is not None else ""
+    print(f"  {name:36} {times['median_us']:12.1f} us{rate}{shown}")
 
 
 def machine() -> dict[str, Any]:

@@ -6,58 +6,104 @@ python -m benchmarks.render
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from benchmarks.harness import RESULTS
+from benchmarks.harness import DETAILS, RESULTS
+from benchmarks.targets import TARGETS, measured, reached, shown
+
+HEAD = """\
+# Benchmark results
+
+Rendered by `irkit-bench render`; the JSON files beside this page have more. Times are of warm calls.
+A peer runs in the same process and on the same data as irkit, except where a section is its own; where
+an answer was wrong, there is no time.
+"""
+Row = tuple[str, ...]
 
 
-def rows(name: str, found: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
-    """(what, median, p10 to p90, rows per second, error) of everything timed below `found`."""
+def rows(name: str, found: dict[str, Any]) -> Iterator[Row]:
+    """(what, median, p10 to p90, rows per second, error or value) of everything below `found`."""
     for key, value in found.items():
         label = f"{name}: {key}" if name else key
-        if isinstance(value, dict) and "median_us" in value:
-            off = value.get("error", value.get("max error"))
-            yield (
-                label,
-                f"{value['median_us']:.1f}",
-                f"{value['p10_us']:.1f} – {value['p90_us']:.1f}",
-                f"{value['M rows/s']:.1f} M" if "M rows/s" in value else "",
-                f"{off:.1e}" if off is not None else "",
-            )
-        elif isinstance(value, dict) and key not in ("report", "rkernels", "modes"):
-            yield from rows(label, value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield label, f"{value:.4g}", "", "", ""
+        if key in DETAILS or isinstance(value, bool):
+            continue
+        if not isinstance(value, dict):
+            yield label, "", "", "", _plain(value)
+        elif "median_us" in value:
+            yield label, *_times(cast("dict[str, Any]", value))
+        else:
+            yield from rows(label, cast("dict[str, Any]", value))
 
 
-def page(path: Path) -> str:
+def _plain(value: Any) -> str:
+    """A number, or a word such as why something was not measured, safe in a table."""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _times(times: dict[str, Any]) -> Row:
+    off = times.get("error", times.get("max error"))
+    return (
+        f"{times['median_us']:.1f}",
+        f"{times['p10_us']:.1f} – {times['p90_us']:.1f}",
+        f"{times['M rows/s']:.3g} M" if "M rows/s" in times else "",
+        f"error {off:.1e}" if off is not None else "",
+    )
+
+
+def page(facts: dict[str, Any]) -> str:
     """One result file as a section."""
-    facts = json.loads(path.read_text())
     machine = facts["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v != "not installed")
-    lines = [
-        f"## {facts['suite']}",
-        "",
-        f"Command: `{facts['command']}`. Date {facts['date']}, commit {facts['commit']}.",
-        f"Device: {facts.get('device') or machine['cpu']}, {machine['cores']} cores. "
-        f"Python {machine['python']}, {versions}.",
-        "",
-        "| what | median µs (or value) | p10 – p90 | rows/s | error |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    for suite, found in facts["suites"].items():
-        lines += [f"| {' | '.join(row)} |" for row in rows(suite, found)]
-    return "\n".join(lines)
+    device = facts.get("device")
+    return "\n".join(
+        [
+            f"## {facts['suite']}",
+            "",
+            f"Command: `{facts['command']}`. Date {facts['date']}, commit {facts['commit']}.",
+            f"Device: {f'{device}, ' if device else ''}{machine['cpu']}, {machine['cores']} cores. "
+            f"Python {machine['python']}, {versions}.",
+            "",
+            "| what | median µs | p10 – p90 | rows/s | error or value |",
+            "|---|--:|--:|--:|--:|",
+            *_lines(row for name, found in facts["suites"].items() for row in rows(name, found)),
+        ]
+    )
+
+
+def figures(results: dict[str, Any]) -> str:
+    """The figures to reach beside what was measured. `results`: file name → suites."""
+    table: list[Row] = []
+    for target in TARGETS:
+        value = measured(results, target)
+        if value is None:
+            found, verdict = "not measured", ""
+        else:
+            found, verdict = shown(target, value), "yes" if reached(target, value) else "**no**"
+        table.append((target.where, target.work, target.must, found, verdict))
+    head = ["## Figures to reach", "", "| where | work | must reach | measured | reached |"]
+    return "\n".join([*head, "|---|---|---|--:|---|", *_lines(table)])
+
+
+def _lines(table: Iterable[Row]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in table]
+
+
+def render(folder: Path) -> str:
+    """The page of all result files in a folder."""
+    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    results = {facts["suite"]: facts["suites"] for facts in files}
+    return "\n\n".join([HEAD.rstrip(), figures(results), *map(page, files)]) + "\n"
 
 
 def main() -> int:
-    """Entry point."""
-    head = "# Benchmark results\n\nRendered by `irkit-bench render`; the JSON files beside it have more."
-    sections = [page(p) for p in sorted(RESULTS.glob("*.json"))]
-    (RESULTS / "README.md").write_text("\n\n".join([head, *sections]) + "\n")
-    print(RESULTS / "README.md")
+    """Entry point: `[FOLDER]`, by default benchmarks/results."""
+    folder = Path(sys.argv[1]) if sys.argv[1:] else RESULTS
+    (folder / "README.md").write_text(render(folder))
+    print(folder / "README.md")
     return 0
 
 

@@ -1,0 +1,174 @@
+"""The figures to reach, as data: which measured times each of them compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure to reach.
+
+    `ours` and `theirs` name entries of a result file, as `file/suite/…/entry`; the fastest of several
+    counts. `what` is "time" (`ours`, times `scale`, at most `limit`), "share" (`ours` over `theirs` at
+    most `limit`) or "speed-up" (`theirs` over `ours` at least `limit`).
+    """
+
+    where: str
+    work: str
+    must: str
+    what: str
+    limit: float
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...] = ()
+    unit: str = ""
+    scale: float = 1.0
+
+
+def modes(
+    prefix: str, names: Iterable[str] = ("persistent", "per-wave", "per-op")
+) -> tuple[str, ...]:
+    """The entries of all modes below `prefix`."""
+    return tuple(f"{prefix}/{name}" for name in names)
+
+
+_HUMMINGBIRD = ("perf_tree_trav", "tree_trav")
+_LIGHTGBM = "cpu/forest/LightGBM"
+_IRKIT_FOREST = (f"{_LIGHTGBM}/irkit on LightGBM's forest",)
+_SKLEARN = "cpu/forest/scikit-learn"
+_XGBOOST = "cpu/forest/XGBoost"
+
+TARGETS = (
+    Target(
+        "GPU",
+        "W6: ten LSTM layers of 256 units, 100 steps, one row",
+        "≤ 0.27 × cuDNN in a CUDA graph",
+        "share",
+        0.27,
+        modes("gpu/w6"),
+        ("gpu/w6/cuDNN in a CUDA graph",),
+    ),
+    Target(
+        "GPU",
+        "LightGBM, 500 trees of depth 8, 1 M rows",
+        "≥ 10 × Hummingbird on torch CUDA",
+        "speed-up",
+        10,
+        modes("gpu/forest"),
+        modes("gpu/forest/Hummingbird", _HUMMINGBIRD),
+    ),
+    Target(
+        "GPU",
+        "the same",
+        "≥ 1.0 × nvForest",
+        "speed-up",
+        1.0,
+        modes("gpu/forest"),
+        ("gpu_nvforest/nvForest/1000000 rows",),
+    ),
+    Target(
+        "2 cores",
+        "LightGBM, 500 trees of depth 8, 10 000 rows",
+        "faster than LightGBM",
+        "speed-up",
+        1.0,
+        _IRKIT_FOREST,
+        (f"{_LIGHTGBM}/LightGBM's own predict_proba",),
+    ),
+    Target(
+        "2 cores",
+        "the same",
+        "faster than Hummingbird on torch",
+        "speed-up",
+        1.0,
+        _IRKIT_FOREST,
+        tuple(f"{_LIGHTGBM}/Hummingbird {name}" for name in _HUMMINGBIRD),
+    ),
+    Target(
+        "2 cores",
+        "scikit-learn's random forest of that shape",
+        "faster than scikit-learn",
+        "speed-up",
+        1.0,
+        (f"{_SKLEARN}/irkit on scikit-learn's forest",),
+        (f"{_SKLEARN}/scikit-learn's own predict_proba",),
+    ),
+    Target(
+        "2 cores",
+        "XGBoost's forest of that shape",
+        "(beside it)",
+        "speed-up",
+        0.0,
+        (f"{_XGBOOST}/irkit on XGBoost's forest",),
+        (f"{_XGBOOST}/XGBoost's own predict_proba",),
+    ),
+    Target(
+        "2 cores",
+        "one row, StandardScaler and 100 trees, Python call included",
+        "≤ 20 µs",
+        "time",
+        20,
+        ("cpu/one_row/irkit predict_proba",),
+        unit="µs",
+    ),
+    Target(
+        "2 cores",
+        "500 trees: model to first answer, new process, empty cache",
+        "≤ 10 s",
+        "time",
+        10,
+        ("cpu/compile_time/cold/model to first answer, s",),
+        unit="s",
+    ),
+    Target(
+        "2 cores",
+        "500 trees: the same, the cache filled",
+        "≤ 1 s",
+        "time",
+        1,
+        ("cpu/compile_time/warm/model to first answer, s",),
+        unit="s",
+    ),
+)
+
+
+def lookup(results: Results, path: str) -> float | None:
+    """A median in microseconds, or a plain number; None where it was not measured.
+
+    `results` maps file names to their suites.
+    """
+    found: Any = results
+    for key in path.split("/"):
+        found = cast("Results", found).get(key) if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        found = cast("Results", found).get("median_us")
+    return float(found) if isinstance(found, int | float) else None
+
+
+def measured(results: Results, target: Target) -> float | None:
+    """The figure that was measured for a target; None where a part of it was not."""
+    ours = _fastest(results, target.ours)
+    if target.what == "time" or ours is None:
+        return None if ours is None else ours * target.scale
+    theirs = _fastest(results, target.theirs)
+    if theirs is None:
+        return None
+    return ours / theirs if target.what == "share" else theirs / ours
+
+
+def reached(target: Target, value: float) -> bool:
+    """Whether a measured figure is good enough."""
+    return value >= target.limit if target.what == "speed-up" else value <= target.limit
+
+
+def shown(target: Target, value: float) -> str:
+    """A measured figure with its unit."""
+    return f"{value:.3g} {target.unit or '×'}"
+
+
+def _fastest(results: Results, paths: Iterable[str]) -> float | None:
+    return min((v for p in paths if (v := lookup(results, p)) is not None), default=None)

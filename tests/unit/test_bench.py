@@ -1,0 +1,190 @@
+"""irkit-bench: its errors, the gate before every time, the figures, the rendered page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import cpu, harness
+from benchmarks.render import render
+from benchmarks.targets import TARGETS, Target, lookup, measured, reached
+from irkit.cli import bench
+
+ROOT = Path(__file__).parents[2]
+TIMES = {"median_us": 8.0, "p10_us": 7.0, "p90_us": 9.0, "runs": 3}
+
+
+def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["irkit-bench", *arguments])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(SystemExit) as stop:
+        bench.main()
+    return stop.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "usage: irkit-bench"),
+        (("fast",), "unknown suite 'fast': expected cpu, gpu, nvforest, render"),
+        (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
+    ],
+)
+def test_wrong_arguments_are_a_users_error(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    message: str,
+):
+    monkeypatch.chdir(ROOT)
+    assert run_tool(monkeypatch, *arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_outside_of_the_repository(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    monkeypatch.chdir(tmp_path)
+    assert run_tool(monkeypatch, "cpu") == 1
+    assert "no benchmarks/ here" in capsys.readouterr().err
+
+
+def test_help_loads_neither_irkit_nor_numpy():
+    source = (
+        "import sys; sys.argv = ['irkit-bench', '--help']\n"
+        "import irkit.cli.bench as b\n"
+        "try: b.main()\n"
+        "except SystemExit: assert not {'numpy', 'xdsl', 'numba'} & set(sys.modules)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "usage: irkit-bench" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "off"),
+    [
+        ([1.0, 2.0], [1.0, 2.5], 0.5),
+        ([1.0, np.nan], [1.0, 2.0], np.inf),
+        ([1.0, np.inf], [1.0, 2.0], np.inf),
+        ([[1.0]], [1.0], np.inf),
+    ],
+)
+def test_the_largest_error(got: Any, want: Any, off: float):
+    assert harness.largest_error(got, want) == off
+
+
+def test_no_time_of_a_wrong_answer():
+    def measure() -> dict[str, Any]:
+        pytest.fail("a wrong answer was timed")
+
+    assert harness.gated(np.inf, 1.0, measure) == {"wrong": np.inf}
+    assert harness.gated(0.25, 0.2, measure) == {"wrong": 0.25}
+    assert harness.gated(0.2, 0.2, lambda: dict(TIMES)) == {"max error": 0.2, **TIMES}
+
+
+class Wrong:
+    """A model that disagrees with its own forest."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict_proba(self, x: Any) -> Any:
+        return 1 - self.model.predict_proba(x)
+
+
+def test_forests_and_peers_are_compared_before_they_are_timed(monkeypatch: pytest.MonkeyPatch):
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = cpu.data(300)
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, y)
+    timed: list[str] = []
+
+    def interleaved(runs: dict[str, Any], _: int) -> dict[str, Any]:
+        timed.extend(runs)
+        return {name: dict(TIMES) for name in runs}
+
+    monkeypatch.setattr(harness, "interleaved", interleaved)
+    peers = {
+        "right": lambda: model.predict_proba(x),
+        "inverse": lambda: Wrong(model).predict_proba(x),
+        "missing": {"absent": "not installed"},
+    }
+    found = cpu.forest_of("sk", model, x, peers)
+    assert timed == ["irkit on sk's forest", "sk's own predict_proba", "right"]
+    assert found["inverse"]["wrong"] > 0.1
+    assert found["missing"] == {"absent": "not installed"}
+    assert found["irkit on sk's forest"] == TIMES
+
+    compiled = cpu.irkit.compile(model, target="cpu", dtype="float32")
+    monkeypatch.setattr(cpu.irkit, "compile", lambda *_, **__: compiled, raising=False)
+    found = cpu.forest_of("sk", Wrong(model), x, {})
+    assert list(found) == ["wrong"]
+
+
+RESULTS: dict[str, Any] = {
+    "cpu": {"a": {"x": {"median_us": 10.0}, "y": {"median_us": 40.0}, "s": 3}}
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("cpu/a/x", 10.0), ("cpu/a/s", 3.0), ("cpu/a", None), ("cpu/b/x", None), ("cpu/a/s/t", None)],
+)
+def test_looking_up_a_result(path: str, value: float | None):
+    assert lookup(RESULTS, path) == value
+
+
+@pytest.mark.parametrize(
+    ("what", "limit", "ours", "theirs", "value", "good"),
+    [
+        ("time", 10, ("cpu/a/x",), (), 10.0, True),
+        ("time", 9, ("cpu/a/x",), (), 10.0, False),
+        ("share", 0.27, ("cpu/a/y", "cpu/a/x"), ("cpu/a/y",), 0.25, True),
+        ("share", 0.2, ("cpu/a/x",), ("cpu/a/y",), 0.25, False),
+        ("speed-up", 4, ("cpu/a/x", "gone"), ("cpu/a/y", "gone"), 4.0, True),
+        ("speed-up", 5, ("cpu/a/x",), ("cpu/a/y",), 4.0, False),
+    ],
+)
+def test_figures(
+    what: str,
+    limit: float,
+    ours: tuple[str, ...],
+    theirs: tuple[str, ...],
+    value: float,
+    good: bool,
+):
+    target = Target("here", "work", "must", what, limit, ours, theirs)
+    assert measured(RESULTS, target) == value
+    assert reached(target, value) is good
+
+
+def test_a_figure_without_its_peer_is_not_measured():
+    assert measured(RESULTS, Target("", "", "", "share", 1, ("cpu/a/x",), ("cpu/gone",))) is None
+    assert measured(RESULTS, Target("", "", "", "time", 1, ("cpu/gone",))) is None
+
+
+def test_the_page(tmp_path: Path):
+    found = {
+        "irkit predict_proba": {"max error": 2e-7, **TIMES},
+        "modes": {"not": "shown"},
+        "peer": {"absent": "torch | not installed"},
+        "other": {"wrong": 0.5},
+    }
+    path = harness.write("cpu", {"suites": {"one_row": found}}, tmp_path)
+    assert json.loads(path.read_text())["suites"]["one_row"]["other"] == {"wrong": 0.5}
+    page = render(tmp_path)
+    assert "| one_row: irkit predict_proba | 8.0 | 7.0 – 9.0 |  | error 2.0e-07 |" in page
+    assert "| one_row: peer: absent |  |  |  | torch \\| not installed |" in page
+    assert "| one_row: other: wrong |  |  |  | 0.5 |" in page
+    assert "not: shown" not in page
+    assert "Python call included | ≤ 20 µs | 8 µs | yes |" in page
+    assert page.count("not measured") == len(TARGETS) - 1
