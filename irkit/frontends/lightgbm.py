@@ -31,7 +31,7 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC, element_type, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
-from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.module import GraphBuilder, ImportedModel, refused_labels
 from irkit.frontends.trees import Trees, floor32, join
 from irkit.model_info import ModelInfo
 
@@ -54,8 +54,6 @@ _OBJECTIVES = {
     "tweedie": "exp",
 }
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
-# What a saved program can keep as a label.
-LABELS = (bool, int, float, str)
 # LightGBM's kZeroThreshold, a float32 constant: its predictor drops what is no larger, as zeros.
 _ZERO = np.float32(1e-35)
 
@@ -165,17 +163,8 @@ def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
         columns = int(text.header["num_tree_per_iteration"])
         if model.n_classes_ != max(columns, 2):
             reasons.append(f"a classifier of {model.n_classes_} classes and {columns} outputs")
-        reasons += _why_not_these_labels(np.asarray(model.classes_))
+        reasons += refused_labels(np.asarray(model.classes_))
     return reasons
-
-
-def _why_not_these_labels(labels: Any) -> list[str]:
-    """Reasons that lie in class labels which a saved program cannot keep."""
-    # Of times NumPy makes plain integers, which would pass for labels.
-    if labels.dtype.kind in "mM":
-        return [f"class labels of type {labels.dtype}"]
-    odd = sorted({type(v).__name__ for v in labels.tolist() if not isinstance(v, LABELS)})
-    return [f"class labels of type {', '.join(odd)}"] if odd else []
 
 
 def _missing_kinds(text: TextModel) -> list[tuple[int, int]]:

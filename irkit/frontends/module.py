@@ -40,6 +40,19 @@ class ImportedModel:
     info: ModelInfo
 
 
+# What a saved program can keep as a class label.
+LABELS = (bool, int, float, str)
+
+
+def refused_labels(labels: Array) -> list[str]:
+    """Reasons that lie in class labels which a saved program cannot keep; none if it can."""
+    # Of times NumPy makes plain integers, which would pass for labels.
+    if labels.dtype.kind in "mM":
+        return [f"class labels of type {labels.dtype}"]
+    odd = sorted({type(v).__name__ for v in labels.tolist() if not isinstance(v, LABELS)})
+    return [f"class labels of type {', '.join(odd)}"] if odd else []
+
+
 def attribute(value: Attribute | bool | int | float | str | Sequence[int]) -> Attribute:
     """A Python value as a property: bool, i64, f64, string or array<i64>."""
     match value:

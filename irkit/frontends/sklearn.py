@@ -30,13 +30,11 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
-from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.module import GraphBuilder, ImportedModel, refused_labels
 from irkit.frontends.trees import Trees, floor32, join
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
-# What a saved program can keep as a label.
-LABELS = (bool, int, float, str)
 
 
 @dataclass
@@ -157,11 +155,8 @@ def _why_not_fitted(name: str, step: Any) -> list[str]:
         return [f"step '{name}': {kind} with {step.n_outputs_} outputs"]
     if hasattr(getattr(step, "coef_", None), "tocsr"):
         reasons.append(f"step '{name}': {kind} with sparse coef_ (call densify() first)")
-    labels = np.asarray(getattr(step, "classes_", ())).tolist()
-    odd = sorted({type(v).__name__ for v in labels if not isinstance(v, LABELS)})
-    if odd:
-        reasons.append(f"step '{name}': class labels of type {', '.join(odd)}")
-    return reasons
+    classes: Any = getattr(step, "classes_", ())
+    return reasons + [f"step '{name}': {reason}" for reason in refused_labels(np.asarray(classes))]
 
 
 def _plain_init(step: Any) -> bool:

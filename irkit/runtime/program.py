@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -174,10 +174,9 @@ def _converted(name: str, value: Any) -> Array:
             value = value.to_numpy()
         elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
             value = _exported(value)
-        array: Array = np.asarray(value)
+        return np.asarray(cast(Any, value))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
-    return array
 
 
 def _exported(value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -172,12 +171,16 @@ def test_translate_refuses_a_truncated_model(tmp_path: Path):
 
 
 @pytest.mark.parametrize("tool", ["opt", "translate", "run"])
-def test_help_is_fast(tool: str):
-    command = [sys.executable, "-c", f"from irkit.cli.{tool} import main; main()", "--help"]
-    times: list[float] = []
-    for _ in range(3):
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        times.append(time.perf_counter() - start)
+def test_help_imports_nothing_heavy(tool: str):
+    # What makes a start slow is what it imports; times themselves depend on the machine.
+    code = (
+        f"import sys\nfrom irkit.cli.{tool} import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    heavy = {'numpy', 'numba', 'xdsl', 'onnx'} & {m.partition('.')[0] for m in sys.modules}\n"
+        "    print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith(f"usage: irkit-{tool}")
-    assert min(times) < 0.3
+    assert done.stderr.strip() == "[]"

@@ -109,6 +109,7 @@ def test_a_path_is_read(tmp_path):
     assert str(import_onnx(path).module) == str(import_onnx(str(path)).module)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_torch_exports():
     torch = pytest.importorskip("torch")
     import io

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 
 def why_not() -> str | None:
     """None if a device is there and new enough, else the reason in a few words."""
     try:
-        from cuda.bindings import driver
+        driver: Any = import_module("cuda.bindings.driver")
     except ImportError:
         return "the CUDA bindings are not installed: pip install 'irkit[cuda]'"
     try:
