@@ -22,6 +22,7 @@ A peer runs in the same process and on the same data as irkit, except where a se
 an answer was wrong, there is no time.
 """
 Row = tuple[str, ...]
+_VERDICT = {True: "yes", False: "**no**", None: ""}
 
 
 def rows(name: str, found: dict[str, Any]) -> Iterator[Row]:
@@ -82,7 +83,7 @@ def figures(results: dict[str, Any]) -> str:
         if value is None:
             found, verdict = "not measured", ""
         else:
-            found, verdict = shown(target, value), "yes" if reached(target, value) else "**no**"
+            found, verdict = shown(target, value), _VERDICT[reached(target, value)]
         table.append((target.where, target.work, target.must, found, verdict))
     head = ["## Figures to reach", "", "| where | work | must reach | measured | reached |"]
     return "\n".join([*head, "|---|---|---|--:|---|", *_lines(table)])

@@ -14,19 +14,19 @@ class Target:
     """One figure to reach.
 
     `ours` and `theirs` name entries of a result file, as `file/suite/…/entry`; the fastest of several
-    counts. `what` is "time" (`ours`, times `scale`, at most `limit`), "share" (`ours` over `theirs` at
-    most `limit`) or "speed-up" (`theirs` over `ours` at least `limit`).
+    counts. `what` is "time" (`ours` at most `limit`), "share" (`ours` over `theirs` at
+    most `limit`), "speed-up" (`theirs` over `ours` at least `limit`) or "correct" (so many of `ours` have
+    a time, which no wrong answer has). Without a limit the figure is there to be read.
     """
 
     where: str
     work: str
     must: str
     what: str
-    limit: float
+    limit: float | None
     ours: tuple[str, ...]
     theirs: tuple[str, ...] = ()
     unit: str = ""
-    scale: float = 1.0
 
 
 def modes(
@@ -71,6 +71,14 @@ TARGETS = (
         ("gpu_nvforest/nvForest/1000000 rows",),
     ),
     Target(
+        "GPU",
+        "the CNN and the MLP",
+        "correct in all 6 modes",
+        "correct",
+        6,
+        modes("gpu/networks/cnn") + modes("gpu/networks/mlp"),
+    ),
+    Target(
         "2 cores",
         "LightGBM, 500 trees of depth 8, 10 000 rows",
         "faster than LightGBM",
@@ -102,7 +110,7 @@ TARGETS = (
         "XGBoost's forest of that shape",
         "(beside it)",
         "speed-up",
-        0.0,
+        None,
         (f"{_XGBOOST}/irkit on XGBoost's forest",),
         (f"{_XGBOOST}/XGBoost's own predict_proba",),
     ),
@@ -152,21 +160,29 @@ def lookup(results: Results, path: str) -> float | None:
 def measured(results: Results, target: Target) -> float | None:
     """The figure that was measured for a target; None where a part of it was not."""
     ours = _fastest(results, target.ours)
+    if target.what == "correct" and ours is not None:
+        return float(sum(lookup(results, path) is not None for path in target.ours))
     if target.what == "time" or ours is None:
-        return None if ours is None else ours * target.scale
+        return ours
     theirs = _fastest(results, target.theirs)
     if theirs is None:
         return None
     return ours / theirs if target.what == "share" else theirs / ours
 
 
-def reached(target: Target, value: float) -> bool:
-    """Whether a measured figure is good enough."""
-    return value >= target.limit if target.what == "speed-up" else value <= target.limit
+def reached(target: Target, value: float) -> bool | None:
+    """Whether a measured figure is good enough; None if it has no limit."""
+    if target.limit is None:
+        return None
+    if target.what in ("speed-up", "correct"):
+        return value >= target.limit
+    return value <= target.limit
 
 
 def shown(target: Target, value: float) -> str:
     """A measured figure with its unit."""
+    if target.what == "correct":
+        return f"{value:.0f} of {len(target.ours)}"
     return f"{value:.3g} {target.unit or '×'}"
 
 

@@ -152,15 +152,18 @@ def test_looking_up_a_result(path: str, value: float | None):
         ("share", 0.2, ("cpu/a/x",), ("cpu/a/y",), 0.25, False),
         ("speed-up", 4, ("cpu/a/x", "gone"), ("cpu/a/y", "gone"), 4.0, True),
         ("speed-up", 5, ("cpu/a/x",), ("cpu/a/y",), 4.0, False),
+        ("speed-up", None, ("cpu/a/x",), ("cpu/a/y",), 4.0, None),
+        ("correct", 2, ("cpu/a/x", "cpu/a/y"), (), 2.0, True),
+        ("correct", 2, ("cpu/a/x", "gone"), (), 1.0, False),
     ],
 )
 def test_figures(
     what: str,
-    limit: float,
+    limit: float | None,
     ours: tuple[str, ...],
     theirs: tuple[str, ...],
     value: float,
-    good: bool,
+    good: bool | None,
 ):
     target = Target("here", "work", "must", what, limit, ours, theirs)
     assert measured(RESULTS, target) == value
