@@ -22,6 +22,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
@@ -64,6 +65,27 @@ class ForestArrays:
     def trees(self) -> int:
         """Number of trees."""
         return len(self.root)
+
+    def fault(self, features: int) -> str | None:
+        """Why the arrays are no trees of at most `depth` levels over `features` columns, if so."""
+        nodes = np.arange(len(self.left))
+        leaf = (self.left == nodes) & (self.right == nodes)
+        for what, numbers, end in (
+            ("child", np.concatenate([self.left, self.right]), len(nodes)),
+            ("root", self.root, len(nodes)),
+            ("feature", self.feature[~leaf], features),
+            ("output", self.output, len(self.base)),
+        ):
+            wrong = numbers[(numbers < 0) | (numbers >= end)]
+            if len(wrong):
+                return f"expected {what} 0 to {end - 1}, got {wrong[0]}"
+        level = np.unique(self.root)
+        for _ in range(self.depth):
+            inner = level[~leaf[level]]
+            level = np.unique([self.left[inner], self.right[inner]])
+        if not leaf[level].all():
+            return f"expected leaves after {self.depth} comparisons (depth), got inner nodes"
+        return None
 
 
 def forest_arrays(op: ForestOp, weights: WeightStore) -> ForestArrays | None:
@@ -196,6 +218,10 @@ class ReplaceForest(RewritePattern):
         found = forest_arrays(op, self.weights)
         if found is None:
             return
+        # Else a cycle would be followed for ever.
+        fault = found.fault(tensor_type(op.x).get_shape()[1])
+        if fault:
+            raise PassFailedException(f"graph.forest whose arrays are no trees: {fault}")
         result = self.program(Ops(op, rewriter, self.weights), found)
         if result is not None:
             rewriter.replace(op, [], [result])

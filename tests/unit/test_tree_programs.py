@@ -133,3 +133,44 @@ def test_an_unknown_strategy_is_named() -> None:
     imported, _ = forest(0, 1, 1, 1, False, "le", "float32")
     with pytest.raises(PassFailedException, match=r"'strategy'.*got 'bitvector'"):
         SelectTreeStrategy("bitvector").apply(IrkitContext(), imported.module)
+
+
+def broken_forest(**changes: Any) -> ImportedModel:
+    """One inner node with two leaves, with some arrays as `changes` have them."""
+    arrays = {
+        "feature": np.array([1, 0, 0], np.int32),
+        "threshold": np.zeros(3, np.float32),
+        "left": np.array([1, 1, 2], np.int32),
+        "right": np.array([2, 1, 2], np.int32),
+        "nan_left": np.zeros(3, np.bool_),
+        "value": np.ones((3, 1), np.float32),
+        "root": np.zeros(1, np.int32),
+        "output": np.zeros(1, np.int32),
+        "base": np.zeros(1, np.float32),
+    }
+    arrays |= {name: np.array(numbers, np.int32) for name, numbers in changes.items()}
+    builder = GraphBuilder([("x", tensor(element_type(np.dtype("float32")), (DYNAMIC, FEATURES)))])
+    operands = [builder.constant(array, name) for name, array in arrays.items()]
+    given = {"comparison": "le", "depth": 1, "strategy": "auto"}
+    y = builder(ForestOp, builder.inputs[0], *operands, **given)
+    return builder.finish([("y", y)], ModelInfo("regressor", ("x",), ("y",)))
+
+
+@pytest.mark.parametrize("strategy", REWRITES)
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"left": [1, 0, 2]}, "leaves after 1 comparisons"),  # a cycle
+        ({"left": [1, 1, 1]}, "leaves after 1 comparisons"),  # a leaf that names another node
+        ({"right": [9, 1, 2]}, "child 0 to 2, got 9"),
+        ({"left": [-1, 1, 2]}, "child 0 to 2, got -1"),
+        ({"root": [3]}, "root 0 to 2, got 3"),
+        ({"feature": [4, 0, 0]}, "feature 0 to 3, got 4"),
+        ({"output": [1]}, "output 0 to 0, got 1"),
+    ],
+    ids=str,
+)
+def test_arrays_that_are_no_trees(strategy: str, changes: dict[str, Any], fault: str) -> None:
+    imported = broken_forest(**changes)
+    with pytest.raises(PassFailedException, match=f"no trees: expected {fault}"):
+        rewritten(imported, strategy)
