@@ -16,7 +16,8 @@ class ModelInfo:
     "transform") to the output it returns. `classes` are the labels that a "predict" output indexes.
     `casts` names dtypes that the source library itself converts on entry ("float64" for a
     scikit-learn forest, whose program takes float32); any other dtype is an error.
-    `allow_nan` and `allow_infinity`: whether the source library accepts them.
+    `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
+    to which no step of the model overflows (the source library refuses what does); None if there is none.
     """
 
     kind: Literal["classifier", "regressor", "transformer", "network"]
@@ -27,6 +28,7 @@ class ModelInfo:
     casts: tuple[str, ...] = ()
     allow_nan: bool = True
     allow_infinity: bool = True
+    largest: float | None = None
     source: str = ""
 
     def to_json(self) -> str:

@@ -104,6 +104,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         ("float64",) if alone else (),
         allow_nan=all(_allows_nan(step) for _, step in steps),
         allow_infinity=False,
+        largest=None if alone else _largest(steps, dtype),
         source=f"scikit-learn {type(model).__name__}",
     )
     return builder.finish(outputs.values, info)
@@ -157,6 +158,22 @@ def _why_not_fitted(name: str, step: Any) -> list[str]:
         reasons.append(f"step '{name}': {kind} with sparse coef_ (call densify() first)")
     classes: Any = getattr(step, "classes_", ())
     return reasons + [f"step '{name}': {reason}" for reason in refused_labels(np.asarray(classes))]
+
+
+def _largest(steps: list[tuple[str, Any]], dtype: str) -> float | None:
+    """A magnitude of the input up to which scaling, and the copy that trees make, stay finite."""
+    last = np.float32 if _is_tree_model(steps[-1][1]) else np.dtype(dtype)
+    limit = full = float(np.finfo(last).max)
+    for _, step in reversed(steps):
+        if _kind(step) != "StandardScaler":
+            continue
+        if step.with_std:
+            # A hundredth is left to rounding.
+            limit *= 0.99 * min(1.0, float(np.min(step.scale_)))
+        if step.with_mean:
+            limit -= float(np.max(np.abs(step.mean_)))
+    given = float(np.finfo(dtype).max)
+    return limit if limit < given or full < given else None
 
 
 def _plain_init(step: Any) -> bool:

@@ -125,7 +125,8 @@ class Variant:
         if array.dtype.kind in "fiub" and (
             name in self.info.casts or np.can_cast(array.dtype, port.dtype, "safe")
         ):
-            return array.astype(port.dtype)
+            with np.errstate(over="ignore"):
+                return array.astype(port.dtype)
         accepted = ", ".join(dict.fromkeys((port.dtype, *self.info.casts)))
         raise InvalidInputError(
             f"input '{port.name}': expected dtype {accepted}, got {array.dtype}"
@@ -135,9 +136,14 @@ class Variant:
         info = self.info
         if (info.allow_nan and info.allow_infinity) or array.dtype.kind != "f":
             return
-        # The sum of absolute values is finite unless some element is not (or it overflows).
-        total = float(np.abs(array, dtype=array.dtype).max(initial=0.0))
-        if np.isfinite(total):
+        # NaN says nothing of the others' size.
+        largest = float(np.fmax.reduce(np.abs(array), axis=None, initial=0.0))
+        if info.largest is not None and info.largest < largest < np.inf:
+            raise InvalidInputError(
+                f"input '{port.name}' has a value of size {largest:g}, which overflows inside the model: "
+                f"expected at most {info.largest:g}"
+            )
+        if np.isfinite(largest) and info.allow_nan:
             return
         if not info.allow_nan and bool(np.isnan(array).any()):
             raise InvalidInputError(

@@ -407,3 +407,23 @@ def test_indices_out_of_range_read_nothing_outside(tmp_path):
     table = floats(5, 4)
     np.testing.assert_array_equal(program(np.array([4, 0, 2]), table), table[[4, 0, 2]])
     assert program(np.array([2**62, -(2**62), 1]), table).shape == (3, 4)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_what_overflows_between_steps_is_refused() -> None:
+    """scikit-learn refuses a scaled value beyond float32, which its trees copy to."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeRegressor
+
+    x = np.random.default_rng(0).standard_normal((50, 3))
+    model = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=3)).fit(x, x[:, 0])
+    program = irkit.compile(model, target="cpu", dtype="float64", mode="serial")
+    large = x.copy()
+    large[3, 1] = 1e30
+    np.testing.assert_array_equal(program.predict(large), model.predict(large))
+    large[3, 1], large[4, 0] = 1e300, np.nan
+    with pytest.raises(ValueError, match="too large for"):
+        model.predict(large)
+    with pytest.raises(irkit.InvalidInputError, match="overflows inside the model"):
+        program.predict(large)
