@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from irkit.dialects import te
@@ -208,11 +208,6 @@ def row_term(op: linalg.GenericOp) -> RowTerm | None:
 
 def _dim(expr: AffineExpr) -> int:
     return expr.position if isinstance(expr, AffineDimExpr) else -1
-
-
-def is_pointer(value: SSAValue) -> bool:
-    """Whether a body's value is an operand as it stands."""
-    return isinstance(value, BlockArgument)
 
 
 def gemm_inputs(root: Root) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from xdsl.builder import Builder
@@ -35,6 +35,7 @@ from irkit.dialects.task import (
     ViewOp,
 )
 from irkit.dialects.types import DYNAMIC, Tensor, int_array, ints, numpy_dtype, tensor_type
+from irkit.errors import UnsupportedError
 from irkit.passes.task.destinations import RESHAPES
 from irkit.rkernels import registry
 from irkit.schedule import devices
@@ -54,11 +55,27 @@ Footprint = tuple[list[Boxes], list[Boxes]]
 
 
 def device_of(module: ModuleOp) -> VDevice:
-    """The device that `partition-rtasks` named. Raises PassFailedException if there is none."""
-    for op in module.ops:
-        if isinstance(op, VDeviceOp):
-            return devices.device(op.sym_name.data)
-    raise PassFailedException("the module has no task.vdevice: run partition-rtasks first")
+    """The device that the module describes: what its `task.vdevice` says, rates from the registry.
+
+    Raises PassFailedException if there is none, or none of its name is registered.
+    """
+    described = next((op for op in module.ops if isinstance(op, VDeviceOp)), None)
+    if described is None:
+        raise PassFailedException("the module has no task.vdevice: run partition-rtasks first")
+    try:
+        known = devices.device(described.sym_name.data)
+    except UnsupportedError as error:
+        raise PassFailedException(str(error)) from None
+    if described.kind.data != known.kind:
+        raise PassFailedException(
+            f"task.vdevice @{known.name} is of kind '{known.kind}', got '{described.kind.data}'"
+        )
+    return replace(
+        known,
+        veus=described.veus.value.data,
+        threads=described.threads.value.data,
+        shared_bytes=described.shared_bytes.value.data,
+    )
 
 
 def row_bytes(t: Tensor) -> int:

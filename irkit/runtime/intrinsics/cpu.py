@@ -36,7 +36,6 @@ def _pointer_to(element: types.Type) -> Any:
 
 float32p = _pointer_to(types.float32)
 float64p = _pointer_to(types.float64)
-float16p = _pointer_to(types.float16)
 int8p = _pointer_to(types.int8)
 uint8p = _pointer_to(types.uint8)
 int32p = _pointer_to(types.int32)

@@ -1,0 +1,19 @@
+// RUN: not irkit-opt %s -p verify-schedule 2>&1 | filecheck %s
+
+// The device has the vEUs that its description says, not those of the registry's device of that name.
+// CHECK: schedule violates rule 'placement': append 0 ('exp#0') is placed on vEUs 0..3, but 'test4' has vEUs 0..1
+task.vdevice @test4 {kind = "test", veus = 2 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  task.yield %y : tensor<8xf32>
+}
+task.program @main attributes {device = @test4, arena_bytes = 0 : i64, row_bytes = 0 : i64} {
+  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<8xf32>
+  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<8xf32>
+  %t0 = task.append @exp to [0:3] wave 0 reads(%x) writes(%y)
+}
