@@ -1,0 +1,74 @@
+"""Meaning of ops that move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irkit.dialects import graph
+from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.types import DYNAMIC, ints
+from irkit.errors import InvalidInputError
+from irkit.weights import Array
+
+
+def _concat(op: graph.ConcatOp, *inputs: Array) -> Array:
+    return np.concatenate(inputs, axis=op.axis.value.data)
+
+
+def _concrete(shape: Sequence[int], x: Array) -> list[int]:
+    """`shape` with a leading dynamic dimension taken from `x`."""
+    return [x.shape[0] if s == DYNAMIC else s for s in shape]
+
+
+def _expand(op: graph.ExpandOp, x: Array) -> Array:
+    return np.broadcast_to(x, _concrete(ints(op.shape), x))
+
+
+def _check_indices(
+    op: graph.GatherOp | graph.GatherElementsOp, data: Array, indices: Array
+) -> None:
+    size = data.shape[op.axis.value.data]
+    if indices.size and (indices.min() < 0 or indices.max() >= size):
+        raise InvalidInputError(
+            f"'{op.name}' expects indices in [0, {size}), got {indices.min()} to {indices.max()}"
+        )
+
+
+def _gather(op: graph.GatherOp, data: Array, indices: Array) -> Array:
+    _check_indices(op, data, indices)
+    return np.take(data, indices, axis=op.axis.value.data)
+
+
+def _gather_elements(op: graph.GatherElementsOp, data: Array, indices: Array) -> Array:
+    _check_indices(op, data, indices)
+    return np.take_along_axis(data, indices.astype(np.int64), axis=op.axis.value.data)
+
+
+def _reshape(op: graph.ReshapeOp, x: Array) -> Array:
+    return x.reshape(_concrete(ints(op.shape), x))
+
+
+def _slice(op: graph.SliceOp, x: Array) -> Array:
+    for axis, (start, size, step) in enumerate(
+        zip(ints(op.offsets), ints(op.sizes), ints(op.strides), strict=True)
+    ):
+        if size != DYNAMIC:
+            x = np.take(x, start + step * np.arange(size), axis=axis)
+    return x
+
+
+def _transpose(op: graph.TransposeOp, x: Array) -> Array:
+    return x.transpose(ints(op.permutation))
+
+
+RULES: Rules = {
+    graph.ConcatOp: _concat,
+    graph.ExpandOp: _expand,
+    graph.GatherElementsOp: _gather_elements,
+    graph.GatherOp: _gather,
+    graph.ReshapeOp: _reshape,
+    graph.SliceOp: _slice,
+    graph.TransposeOp: _transpose,
+}
