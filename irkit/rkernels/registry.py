@@ -24,6 +24,7 @@ _FAMILY_MODULES = (
     "gemm",
     "gemv",
     "map",
+    "product",
     "recurrent_cell",
     "reduce",
     "softmax",
@@ -41,7 +42,8 @@ class RKernel:
     `module` and `function` say where its template is (docs/emission.md). `legal` says whether it can
     take a root. `efficiency` is the share of a vEU's arithmetic rate it reaches alone; `overhead_ns`
     is what an rTask costs before it computes. `threads` is its block size on a GPU.
-    `scratch_bytes` is shared memory per rTask; `parameters` become literals of the template.
+    `scratch_bytes` is shared memory per rTask on a GPU, memory of the vEU's own on a CPU; `parameters`
+    become literals of the template. The last three may depend on the root.
     """
 
     family: str
@@ -50,11 +52,13 @@ class RKernel:
     module: str
     function: str
     legal: Callable[[Root], bool] = _always
-    efficiency: float = 0.2
+    efficiency: float | Callable[[Root], float] = 0.2
     overhead_ns: float = 500.0
     scratch_bytes: int | Callable[[Root], int] = 0
     threads: int = 1
-    parameters: Mapping[str, int] = field(default_factory=dict[str, int])
+    parameters: Mapping[str, int] | Callable[[Root], Mapping[str, int]] = field(
+        default_factory=dict[str, int]
+    )
 
     @property
     def name(self) -> str:
@@ -64,6 +68,14 @@ class RKernel:
     def scratch(self, root: Root) -> int:
         """Bytes of shared memory that one rTask needs."""
         return self.scratch_bytes(root) if callable(self.scratch_bytes) else self.scratch_bytes
+
+    def share(self, root: Root) -> float:
+        """Share of a vEU's arithmetic rate that it reaches on `root`."""
+        return self.efficiency(root) if callable(self.efficiency) else self.efficiency
+
+    def literals(self, root: Root) -> Mapping[str, int]:
+        """Compile-time parameters for `root`."""
+        return self.parameters(root) if callable(self.parameters) else self.parameters
 
 
 _REGISTERED: dict[tuple[Target, str], list[RKernel]] = {}
@@ -116,8 +128,8 @@ def find(target: Target, name: str) -> RKernel:
 
 # A contraction is also a reduction; what a family's own kernels refuse goes to the general one.
 _FALLBACK = {
-    "gemm": ("gemv", "conv", "reduce"),
-    "conv": ("reduce",),
+    "gemm": ("product", "gemv", "conv", "reduce"),
+    "conv": ("product", "reduce"),
     "pool": ("reduce",),
     "recurrent_cell": (),
 }

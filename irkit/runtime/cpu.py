@@ -76,9 +76,13 @@ class Workspace:
         self.rows_capacity = 0
         self.row_arena = aligned(0)
         self.counters = np.zeros(max(len(program.appends), 1), dtype=np.int64)
+        # Per vEU: where its rTask's operands lie, and last its scratch.
         self.addresses = [
-            np.zeros(max(tables.max_operands, 1), dtype=np.int64) for _ in range(program.veus)
+            np.zeros(tables.max_operands + 1, dtype=np.int64) for _ in range(program.veus)
         ]
+        self.scratch = [aligned(program.scratch_bytes) for _ in range(program.veus)]
+        for address, scratch in zip(self.addresses, self.scratch, strict=True):
+            address[-1] = scratch.ctypes.data
         self.epoch = 0
         self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
 

@@ -76,7 +76,8 @@ def test_every_template_is_a_function_of_its_rtask(rkernel):
     assert again.name == "made"
     assert not [n for n in ast.walk(again) if isinstance(n, ast.Name) and n.id.isupper()]
     assert made.count("\n") == source.count("\n")
-    assert set(rkernel.parameters) <= set(used)
+    if not callable(rkernel.parameters):
+        assert set(rkernel.parameters) <= set(used)
 
 
 def test_two_variants_of_gemm_and_gemv_on_both_targets():

@@ -23,6 +23,7 @@ from irkit.lower.task_to_numba.elements import (
     delinearised,
     linear,
 )
+from irkit.lower.task_to_numba.product import bind_product
 from irkit.lower.task_to_numba.scalars import numba_type
 
 # Element types that emitted modules have pointers to; booleans are bytes.
@@ -352,4 +353,5 @@ _FAMILIES: dict[str, Callable[[Binder], None]] = {
     "argmax": _argmax,
     "forest": _forest,
     "perfect_forest": _forest,
+    "product": bind_product,
 }

@@ -11,7 +11,7 @@ from irkit.rkernels.registry import RKernel, Target
 from irkit.schedule.tables import HEADER, Port, Program
 
 # Sums of products may be reassociated and contracted; everything else keeps IEEE order.
-_REASSOCIATED = ("gemm", "gemv", "conv", "recurrent_cell")
+_REASSOCIATED = ("gemm", "gemv", "conv", "product", "recurrent_cell")
 
 
 class Printer(Protocol):
@@ -62,7 +62,7 @@ import numpy as np
 from numba import float32, float64, int8, int32, int64, njit, types, uint8
 
 from irkit.runtime.intrinsics.cpu import (
-    add_release, float32p, float64p, floor, int8p, int32p, int64p, stack_float32,
+    add_release, float32p, float64p, floor, int8p, int32p, int64p, multiply_tile, stack_float32,
     stack_float64, stack_int32, stack_int64, uint8p, wait_for,
 )
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
@@ -83,16 +83,17 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return None
 
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
-        return {"STACK": f"stack_{binding.names['FLOAT']}", "STACK_INT": "stack_int32"}
+        number = binding.names["FLOAT"]
+        return {"STACK": f"stack_{number}", "STACK_INT": "stack_int32", "POINTER": f"{number}p"}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
-        lines = ['@njit(error_model="numpy")', "def run_task(kernel, task, tasks, rows, address):"]
+        lines = ['@njit(error_model="numpy")', "def run_task(kernel, task, tasks, rows, scratch, address):"]
         for number, binding in enumerate(bindings):
             arguments = ", ".join(
                 f"{t}p(address[{i}])" for i, t in enumerate(binding.pointer_types)
             )
             lines.append(f"    {'el' if number else ''}if kernel == {number}:")
-            lines.append(f"        {binding.symbol}(task, tasks, rows, {arguments})")
+            lines.append(f"        {binding.symbol}(task, tasks, rows, scratch, {arguments})")
         if not bindings:
             lines.append("    pass")
         return "\n".join(lines)
@@ -123,7 +124,7 @@ def run(records, begin, end, bases, counters, epoch, rows, rows_padded, address)
         for o in range((records.shape[1] - FIRST_OPERAND) // 3):
             at = FIRST_OPERAND + 3 * o
             address[o] = bases[records[i, at]] + records[i, at + 1] + records[i, at + 2] * rows_padded
-        run_task(records[i, 0], records[i, 1], records[i, 2], rows, address)
+        run_task(records[i, 0], records[i, 1], records[i, 2], rows, address[address.size - 1], address)
         if records[i, 3] >= 0:
             add_release(counters.ctypes.data + 8 * records[i, 3], 1)
     return end - begin

@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.products import as_product
 from irkit.dialects.roots import Root, find_root
 from irkit.dialects.task import LaunchOp, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
@@ -41,18 +42,41 @@ def target_of(device: VDevice) -> Target:
 def task_ns(rkernel: RKernel, root: Root, tasks: int, nbytes: float, device: VDevice) -> float:
     """Estimated time of one of `tasks` rTasks: the slower of arithmetic and memory, and overhead."""
     arithmetic = registry.flops(root, TYPICAL_ROWS) / tasks
-    compute = arithmetic / (device.flops_per_ns * rkernel.efficiency)
+    compute = arithmetic / (device.flops_per_ns * rkernel.share(root))
     return rkernel.overhead_ns + max(compute, nbytes / tasks / device.bytes_per_ns)
 
 
 def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
     """A grid of at most about `tasks` parts that the rKernel's `RANGE` can express."""
     sizes = [tasks if s == DYNAMIC else s for s in root.parallel]
+    if rkernel.family == "product" and DYNAMIC not in root.parallel:
+        return _product_grid(root, tasks)
     if rkernel.family in ("gemv", "recurrent_cell"):
         return [1, min(tasks, sizes[1])] + [1] * (len(sizes) - 2)
     if rkernel.family == "gemm" and len(sizes) == 2 and root.parallel[0] != DYNAMIC:
         return _tile_grid(sizes, tasks)
     return _prefix_grid(root.parallel, sizes, tasks, len(sizes) if _cuts_last(rkernel) else -1)
+
+
+def _product_grid(root: Root, tasks: int) -> list[int]:
+    """One loop is cut, the first of its group: where the largest part is the least work. Whole tiles
+    are computed, and every part that has all columns packs them all."""
+    product = as_product(root)
+    assert product is not None
+    grid, best = [1] * len(root.parallel), math.inf
+    groups = (product.batch, product.lead, product.m, product.columns)
+    for dims in groups:
+        d = next((d for d in dims if product.sizes[d] > 1), None)
+        if d is None:
+            continue
+        parts = min(tasks, product.sizes[d])
+        longest = [float(math.prod(product.extents(g))) for g in groups]
+        longest[groups.index(dims)] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
+        batch, lead, rows, columns = longest
+        work = batch * lead * (math.ceil(rows / 4) * 4 + 12) * math.ceil(columns / 16) * 16
+        if work < best:
+            grid, best = [parts if e == d else 1 for e in range(len(grid))], work
+    return grid
 
 
 def _cuts_last(rkernel: RKernel) -> bool:
@@ -153,7 +177,7 @@ class Partition:
             op.grid = int_array(grid)
             op.cost = FloatAttr(cost, f64)
             op.parameters = DictionaryAttr(
-                {k: IntegerAttr(v, i64) for k, v in sorted(rkernel.parameters.items())}
+                {k: IntegerAttr(v, i64) for k, v in sorted(rkernel.literals(root).items())}
             )
 
     def choose(self, op: ROperatorOp, root: Root, share: float) -> tuple[RKernel, list[int], float]:
@@ -161,6 +185,8 @@ class Partition:
         room = max(1, int(self.device.veus * share + 1e-9))
         size, best = nbytes(op), None
         for rkernel in registry.candidates(self.target, root):
+            if self.device.kind == "test" and rkernel.scratch(root) > self.device.shared_bytes:
+                continue
             for tasks in _task_counts(
                 room, dynamic=root.parallel[:1] == (DYNAMIC,), veus=self.device.veus
             ):

@@ -128,9 +128,10 @@ class Footprints:
         )
 
     def _scratch(self, op: ROperatorOp) -> int:
-        if op.rkernel is None or self.device.kind != "cuda":
+        if op.rkernel is None:
             return 0
-        return registry.find("cuda", op.rkernel.data).scratch(find_root(op.body.block))
+        target = "cuda" if self.device.kind == "cuda" else "cpu"
+        return registry.find(target, op.rkernel.data).scratch(find_root(op.body.block))
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from irkit.rkernels.registry import RKernel
 
 
-def argmax_rows(task, tasks, rows, OPERANDS):
+def argmax_rows(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     for r in range(r0, r1):
         best = int64(0)
@@ -18,5 +18,5 @@ def argmax_rows(task, tasks, rows, OPERANDS):
 
 
 RKERNELS = [
-    RKernel("argmax", "rows", "cpu", __name__, "argmax_rows", efficiency=0.05, overhead_ns=200.0),
+    RKernel("argmax", "rows", "cpu", __name__, "argmax_rows", efficiency=0.007, overhead_ns=200.0),
 ]

@@ -8,7 +8,7 @@ from irkit.dialects.roots import Root
 from irkit.rkernels.registry import RKernel
 
 
-def conv_strip(task, tasks, rows, OPERANDS):
+def conv_strip(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(STRIP)
     for r in range(r0, r1):
@@ -37,7 +37,7 @@ RKERNELS = [
         __name__,
         "conv_strip",
         legal=_one_contraction,
-        efficiency=0.15,
+        efficiency=0.021,
         overhead_ns=300.0,
         parameters={"STRIP": 32},
     ),

@@ -7,7 +7,7 @@ A block of rows shares each tree's nodes while they are in cache, and several ro
 from irkit.rkernels.registry import RKernel
 
 
-def perfect_walk(task, tasks, rows, OPERANDS):
+def perfect_walk(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(BLOCK * COLUMNS)
     node = STACK_INT(BLOCK)
@@ -40,7 +40,7 @@ def perfect_walk(task, tasks, rows, OPERANDS):
                 STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
 
 
-def node_walk(task, tasks, rows, OPERANDS):
+def node_walk(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(BLOCK * COLUMNS)
     node = STACK_INT(BLOCK)
@@ -87,7 +87,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "perfect_walk",
-        efficiency=0.02,
+        efficiency=0.003,
         overhead_ns=300.0,
         parameters={"BLOCK": 64},
     ),
@@ -97,7 +97,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "node_walk",
-        efficiency=0.01,
+        efficiency=0.001,
         overhead_ns=300.0,
         parameters={"BLOCK": 64},
     ),

@@ -10,7 +10,7 @@ from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.registry import RKernel
 
 
-def cell_two_terms(task, tasks, rows, OPERANDS):
+def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
     u0, u1 = UNITS(task, tasks)
     acc = STACK(G)
     for b in range(BATCH):
@@ -27,7 +27,7 @@ def cell_two_terms(task, tasks, rows, OPERANDS):
             STORE(OPERANDS, b, u, acc)
 
 
-def cell_one_term(task, tasks, rows, OPERANDS):
+def cell_one_term(task, tasks, rows, scratch, OPERANDS):
     u0, u1 = UNITS(task, tasks)
     acc = STACK(G)
     for b in range(BATCH):
@@ -54,7 +54,7 @@ RKERNELS = [
         __name__,
         function,
         legal=terms(count),
-        efficiency=0.25,
+        efficiency=0.036,
         overhead_ns=300.0,
     )
     for count, function in ((1, "cell_one_term"), (2, "cell_two_terms"))

@@ -3,7 +3,7 @@
 from irkit.rkernels.registry import RKernel
 
 
-def reduce_serial(task, tasks, rows, OPERANDS):
+def reduce_serial(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     for r in range(r0, r1):
         for j in range(j0, j1):
@@ -16,6 +16,6 @@ def reduce_serial(task, tasks, rows, OPERANDS):
 
 
 RKERNELS = [
-    RKernel(family, "serial", "cpu", __name__, "reduce_serial", efficiency=0.05, overhead_ns=200.0)
+    RKernel(family, "serial", "cpu", __name__, "reduce_serial", efficiency=0.007, overhead_ns=200.0)
     for family in ("reduce", "pool")
 ]

@@ -1,0 +1,265 @@
+"""Fused functions of rKernels that see a contraction as a matrix product (docs/emission.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from irkit.dialects.products import Product, Window, as_product, columns_run_on, windows
+from irkit.dialects.regions import grid_of
+from irkit.dialects.roots import maps
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.lower.task_to_numba.elements import ElementPrinter, Index, delinearised, strides
+
+if TYPE_CHECKING:
+    from irkit.lower.task_to_numba.fused import Binder
+
+_GROUPS = ("b", "m", "l", "c")
+
+
+def bind_product(b: Binder) -> None:
+    """`PART`, `PACK`, `STORE` and the literals of the product family."""
+    product = as_product(b.root)
+    if product is None:
+        raise UnsupportedError(f"@{b.op.sym_name.data} is no product of two operands")
+    a = product.op.inputs[product.a]
+    b.binding.names |= {
+        "A": f"p{b.block.args.index(a)}",
+        "M": str(max(product.extent(product.m), 0)),
+        "K": str(product.extent(product.k)),
+        "TRANSPOSED": str(int(product.transposed)),
+    }
+    _part(b, product)
+    _pack(b, product)
+    _store(b, product)
+
+
+def groups(product: Product) -> dict[str, tuple[int, ...]]:
+    """Loops of each group by the letter that templates use."""
+    return dict(
+        zip(_GROUPS, (product.batch, product.m, product.lead, product.columns), strict=True)
+    )
+
+
+def _part(b: Binder, product: Product) -> None:
+    """`PART(task, tasks, rows)`: this rTask's range of each group, flattened."""
+    grid = grid_of(b.op, b.root)
+    lines: list[str] = []
+    for letter, dims in groups(product).items():
+        cut = _cut_dimension(product, dims, grid)
+        inner = math.prod(product.sizes[d] for d in dims if cut is None or d > cut)
+        if cut is None:
+            lines.append(f"{letter}0, {letter}1 = 0, {inner}")
+            continue
+        size = "rows" if product.sizes[cut] == DYNAMIC else str(product.sizes[cut])
+        lines.append(f"n = (task // {math.prod(grid[cut + 1 :])}) % {grid[cut]}")
+        lines.append(f"{letter}0 = ({size} * n) // {grid[cut]} * {inner}")
+        lines.append(f"{letter}1 = ({size} * (n + 1)) // {grid[cut]} * {inner}")
+    lines.append("return b0, b1, m0, m1, l0, l1, c0, c1")
+    b.binding.function("PART", "task, tasks, rows", lines)
+
+
+def _cut_dimension(product: Product, dims: Sequence[int], grid: Sequence[int]) -> int | None:
+    """The loop of a group that the grid cuts: the first that is longer than one; or the batch."""
+    cut = [d for d in dims if grid[d] > 1 or product.sizes[d] == DYNAMIC]
+    if not cut:
+        return None
+    if len(cut) > 1 or any(product.sizes[d] != 1 for d in dims if d < cut[0]):
+        raise UnsupportedError(
+            f"emission of grid {list(grid)}: a group's parts are not in one piece"
+        )
+    return cut[0]
+
+
+def _store(b: Binder, product: Product) -> None:
+    """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
+    whole = columns_run_on(product, b.root, b.block)
+
+    def index(printer: ElementPrinter) -> Index:
+        names = ["0"] * len(b.root.parallel)
+        for letter, dims in groups(product).items():
+            extents = product.extents(dims)
+            if letter == "c" and whole:
+                where = ["0"] * (len(dims) - 1) + ["c"]
+            else:
+                where = [printer.name(i) for i in delinearised(letter, extents)]
+            for d, i in zip(dims, where, strict=True):
+                names[d] = i
+        return tuple(names)
+
+    b.init("b, m, l, c", index)
+    b.store("b, m, l, c, acc", index, lambda _: "acc")
+
+
+# Packing
+
+
+@dataclass
+class _Text:
+    """Lines of a function under construction."""
+
+    lines: list[str] = field(default_factory=list[str])
+    depth: int = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Generator[None]:
+        self.line(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+
+def _pack(b: Binder, product: Product) -> None:
+    """`PACK(OPERANDS, b, l, c, count, panel, width)`: columns c.. of B into panel[k * width + i]."""
+    names: dict[int, str] = {}
+    for letter, dims in groups(product).items():
+        if letter in "bl":
+            parts = delinearised(letter, product.extents(dims))
+            names |= {d: f"({p})" for d, p in zip(dims, parts, strict=True)}
+    names |= {d: f"k{n}" for n, d in enumerate(product.k)}
+    text, found = _Text(), windows(product)
+    if found is None:
+        _pack_elements(b, product, text, names)
+    else:
+        packer = _Packer(product, text, names, f"p{found[0].index}", found[1])
+        packer.strides = strides(tensor_type(found[0]).get_shape())
+        packer.pack()
+    text.line("return")
+    arguments = f"{b.binding.operands}, b, l, c, count, panel, width"
+    b.binding.function("PACK", arguments, text.lines)
+
+
+@contextmanager
+def _k_loops(product: Product, text: _Text) -> Generator[None]:
+    """Loops over k; `at` is where the panel's row begins."""
+    depth, position = text.depth, "0"
+    for n, size in enumerate(product.extents(product.k)):
+        text.line(f"for k{n} in range({size}):")
+        text.depth += 1
+        position = f"k{n}" if n == 0 else f"({position}) * {size} + k{n}"
+    text.line(f"at = ({position}) * width")
+    yield
+    text.depth = depth
+
+
+def _pack_elements(b: Binder, product: Product, text: _Text, names: dict[int, str]) -> None:
+    """Element by element: for an operand that is computed."""
+    with _k_loops(product, text), text.block("for i in range(count):"):
+        printer = ElementPrinter(lines=text.lines, indent=text.depth)
+        column = printer.name("c + i")
+        where = [printer.name(p) for p in delinearised(column, product.extents(product.columns))]
+        known = names | dict(zip(product.columns, where, strict=True))
+        loops = tuple(known.get(d, "0") for d in range(len(product.sizes)))
+        bound = tuple(printer.name(i) for i in loops)
+        index = tuple(printer.affine(e, bound) for e in maps(product.op)[product.b].results)
+        element = printer.element(product.op.inputs[product.b], index)
+        text.line(f"panel[at + i] = {element}")
+
+
+@dataclass
+class _Packer:
+    """Prints the packing of an operand in memory. `names` has every loop but the columns."""
+
+    product: Product
+    text: _Text
+    names: dict[int, str]
+    pointer: str
+    windows: list[Window]
+    strides: list[int] = field(default_factory=list[int])
+
+    def pack(self) -> None:
+        """By runs as long as the operand allows."""
+        step = self._column_step()
+        if step is None:
+            self._segments()
+        elif step != 1 and len(self.product.k) == 1 and self._factor(self.product.k[0]) == 1:
+            self._transposed(step)
+        else:
+            with _k_loops(self.product, self.text):
+                self.text.line(f"base = {self._address(self.names)} + c * {step}")
+                with self.text.block("for i in range(count):"):
+                    self.text.line(f"panel[at + i] = {self.pointer}[base + i * {step}]")
+
+    def _transposed(self, step: int) -> None:
+        """B lies column by column: read along k."""
+        names = {d: n for d, n in self.names.items() if d not in self.product.k}
+        with self.text.block("for i in range(count):"):
+            self.text.line(f"base = {self._address(names)} + (c + i) * {step}")
+            with self.text.block(f"for k in range({self.product.extent(self.product.k)}):"):
+                self.text.line(f"panel[k * width + i] = {self.pointer}[base + k]")
+
+    def _factor(self, loop: int) -> int:
+        """By how many elements one step of a loop moves."""
+        return sum(
+            s * w.factors.get(loop, 0) for s, w in zip(self.strides, self.windows, strict=True)
+        )
+
+    def _column_step(self) -> int | None:
+        """Distance of neighbouring columns, if it is one and nothing is padded."""
+        if any(w.guarded for w in self.windows):
+            return None
+        step = self._factor(self.product.columns[-1])
+        whole = step
+        for d in reversed(self.product.columns):
+            if self.product.sizes[d] != 1 and self._factor(d) != whole:
+                return None
+            whole *= self.product.sizes[d]
+        return step
+
+    def _address(self, names: dict[int, str]) -> str:
+        """Position of the element at these loops, as far as they are named."""
+        terms = [f"{n} * {f}" for d, n in names.items() if (f := self._factor(d))]
+        offset = sum(s * w.offset for s, w in zip(self.strides, self.windows, strict=True))
+        return " + ".join([*terms, str(offset)])
+
+    def _inside(self, window: Window, names: dict[int, str]) -> str:
+        terms = [f"{n} * {window.factors[d]}" for d, n in names.items() if d in window.factors]
+        return " + ".join([*terms, str(window.offset)])
+
+    def _segments(self) -> None:
+        """Row by row of the output: what lies outside the operand is zero."""
+        columns, text = self.product.columns, self.text
+        width = self.product.sizes[columns[-1]]
+        across = [w for w in self.windows if columns[-1] in w.factors]
+        if len(across) != 1:
+            raise UnsupportedError("a product whose last column moves several dimensions")
+        with _k_loops(self.product, text):
+            text.line("i = 0")
+            with text.block("while i < count:"):
+                text.line(f"row = (c + i) // {width}")
+                text.line(f"x = c + i - row * {width}")
+                text.line(f"n = min({width} - x, count - i)")
+                parts = delinearised("row", self.product.extents(columns[:-1]))
+                outer = dict(zip(columns[:-1], (f"({p})" for p in parts), strict=True))
+                names = self.names | outer
+                self._bounds(across[0], names)
+                step = self._factor(columns[-1])
+                text.line(f"base = {self._address(names)} + x * {step}")
+                with text.block("for t in range(first):"):
+                    text.line("panel[at + i + t] = 0")
+                with text.block("for t in range(first, last):"):
+                    text.line(f"panel[at + i + t] = {self.pointer}[base + t * {step}]")
+                with text.block("for t in range(last, n):"):
+                    text.line("panel[at + i + t] = 0")
+                text.line("i += n")
+
+    def _bounds(self, across: Window, names: dict[int, str]) -> None:
+        """`first` and `last`: the part of this run of n columns that lies inside the operand."""
+        text, step = self.text, across.factors[self.product.columns[-1]]
+        text.line("first, last = 0, n")
+        if across.guarded:
+            text.line(f"off = {self._inside(across, names)}")
+            text.line(f"first = min(max(-(off // {step}) - x, 0), n)")
+            text.line(f"last = min(max(({across.size - 1} - off) // {step} + 1 - x, first), n)")
+        for window in self.windows:
+            if window.guarded and window is not across:
+                text.line(f"y = {self._inside(window, names)}")
+                with text.block(f"if y < 0 or y >= {window.size}:"):
+                    text.line("first, last = n, n")
