@@ -87,7 +87,10 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return {"STACK": f"stack_{number}", "STACK_INT": "stack_int32", "POINTER": f"{number}p"}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
-        lines = ['@njit(error_model="numpy")', "def run_task(kernel, task, tasks, rows, scratch, address):"]
+        lines = [
+            '@njit(error_model="numpy")',
+            "def run_task(kernel, task, tasks, rows, scratch, address):",
+        ]
         for number, binding in enumerate(bindings):
             arguments = ", ".join(
                 f"{t}p(address[{i}])" for i, t in enumerate(binding.pointer_types)
