@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irkit.driver.compile import compile_model as compile
+    from irkit.driver.compile import resolve_target
     from irkit.errors import (
         ArtifactError,
+        ConstantInputError,
         DeviceError,
         InvalidInputError,
         InvalidModelError,
@@ -27,9 +29,11 @@ __version__ = "0.1.0"
 # Resolved on first use, so that `import irkit` and the tools start fast.
 _LAZY = {
     "compile": ("irkit.driver.compile", "compile_model"),
+    "resolve_target": ("irkit.driver.compile", "resolve_target"),
     "load": ("irkit.runtime.program", "load"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),
+    "ConstantInputError": ("irkit.errors", "ConstantInputError"),
     "DeviceError": ("irkit.errors", "DeviceError"),
     "InvalidInputError": ("irkit.errors", "InvalidInputError"),
     "InvalidModelError": ("irkit.errors", "InvalidModelError"),
@@ -41,6 +45,7 @@ _LAZY = {
 __all__ = [
     "ArtifactError",
     "CompiledProgram",
+    "ConstantInputError",
     "DeviceError",
     "InvalidInputError",
     "InvalidModelError",
@@ -50,6 +55,7 @@ __all__ = [
     "__version__",
     "compile",
     "load",
+    "resolve_target",
 ]
 
 

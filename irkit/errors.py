@@ -18,6 +18,15 @@ class UnsupportedError(IrkitError):
         super().__init__("\n".join(lines))
 
 
+class ConstantInputError(UnsupportedError):
+    """Some inputs of an ONNX model must be known at import: `inputs` are their names."""
+
+    def __init__(self, inputs: Sequence[str], missing: Sequence[str]) -> None:
+        self.inputs = tuple(inputs)
+        names = ", ".join(map(repr, inputs))
+        super().__init__(f"give the values of {names} as constants={{name: array}}:", missing)
+
+
 class InvalidModelError(IrkitError):
     """The model itself is unusable: unfitted, truncated, malformed."""
 

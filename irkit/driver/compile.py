@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,8 @@ def compile_model(
     mode: str = "auto",
     dtype: str | None = None,
     cache: bool = True,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
 
@@ -51,7 +53,8 @@ def compile_model(
     path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
     "auto" (a GPU if there is one). `mode`: "auto" measures; "per-op", "per-wave", "persistent" (and
     "serial" on a CPU) fix it. `dtype`: "float32" or "float64" if only arrays of that dtype will come.
-    `cache`: look for, and keep, the result on disk.
+    `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic
+    dimensions and `constants` (input → array) makes inputs part of the program.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
@@ -59,7 +62,8 @@ def compile_model(
     check_mode(chosen, mode)
     if dtype not in (None, *DTYPES):
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
-    build = _builder(model, chosen, mode, cache)
+    fixed = {"shapes": shapes, "constants": constants}
+    build = _builder(model, chosen, mode, cache, fixed)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -96,15 +100,18 @@ def _same_for_all(variant: Variant) -> bool:
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
-def _builder(model: Any, target: str, mode: str, cache: bool) -> Callable[[str], Variant]:
+def _builder(
+    model: Any, target: str, mode: str, cache: bool, fixed: Mapping[str, Any]
+) -> Callable[[str], Variant]:
     def build(dtype: str) -> Variant:
-        return Variant(build_artifact(read_model(model, dtype), target, cache), mode)
+        return Variant(build_artifact(read_model(model, dtype, **fixed), target, cache), mode)
 
     return build
 
 
-def read_model(model: Any, dtype: str) -> ImportedModel:
-    """The graph-level module of any model that `compile_model` takes."""
+def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
+    """The graph-level module of any model that `compile_model` takes, `fixed` being its `shapes` and
+    `constants`."""
     from irkit.frontends import import_model
     from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 
@@ -112,7 +119,9 @@ def read_model(model: Any, dtype: str) -> ImportedModel:
     if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
         model, weights = _read_mlir(str(model))
     if not isinstance(model, ModuleOp):
-        return import_model(model, dtype)
+        return import_model(model, dtype, **fixed)
+    if any(fixed.values()):
+        raise UnsupportedError("shapes and constants are for ONNX models only")
     # Passes rewrite in place, and the module is its owner's.
     model = model.clone()
     _check_own_module(model, weights)

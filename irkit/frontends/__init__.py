@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +24,27 @@ ACCEPTED = (
 )
 
 
-def import_model(model: Any, dtype: str = "float64") -> ImportedModel:
+def import_model(
+    model: Any,
+    dtype: str = "float64",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> ImportedModel:
     """The graph-level module of a trained model.
 
     `dtype` ("float32" or "float64") is that of the arrays that will come, for models whose arithmetic
-    depends on it. Raises UnsupportedError listing all that is missing, InvalidModelError.
+    depends on it. `shapes` and `constants` fix inputs of an ONNX model (see
+    `import_onnx`). Raises UnsupportedError listing all that is missing, InvalidModelError.
     """
     if isinstance(model, str | Path):
         if Path(model).suffix != ".onnx":
             raise UnsupportedError(f"model file '{model}'; accepted: {ACCEPTED}")
-        return _onnx(model)
+        return _onnx(model, shapes, constants)
     if type(model).__name__ == "ModelProto":
-        return _onnx(model)
+        return _onnx(model, shapes, constants)
+    if shapes or constants:
+        raise UnsupportedError("shapes and constants are for ONNX models only")
     # Only the libraries' own classes: a user's subclass may override what irkit would reproduce.
     found = _BY_PACKAGE.get(type(model).__module__.partition(".")[0])
     if found is not None:
@@ -43,7 +53,9 @@ def import_model(model: Any, dtype: str = "float64") -> ImportedModel:
     raise UnsupportedError(f"model of type {kind}; accepted: {ACCEPTED}")
 
 
-def _onnx(model: Any) -> ImportedModel:
+def _onnx(
+    model: Any, shapes: Mapping[str, Sequence[int]] | None, constants: Mapping[str, Any] | None
+) -> ImportedModel:
     from irkit.frontends.onnx import import_onnx
 
-    return import_onnx(model)
+    return import_onnx(model, shapes, constants)

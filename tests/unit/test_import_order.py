@@ -35,6 +35,8 @@ ALLOWED["driver"] |= {"frontends", "interp", "__init__"}
 EXCEPTIONS = {
     ("interp/schedule.py", "irkit.schedule.model"),
     ("interp/interleave.py", "irkit.schedule.model"),
+    # An ONNX backend runs models, so it stands behind the public door.
+    ("frontends/onnx/backend.py", "irkit"),
 }
 
 

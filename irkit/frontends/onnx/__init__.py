@@ -10,19 +10,23 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from irkit.frontends.module import ImportedModel
+    from irkit.weights import Array
 
 
 def import_onnx(
-    model: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]] | None = None
+    model: ModelProto | str | Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Array] | None = None,
 ) -> ImportedModel:
     """Import a network, given as a ModelProto or the path of a `.onnx` file.
 
     A symbolic first dimension of an input becomes the dynamic batch; `shapes` (input name → full
-    shape) fixes symbolic dimensions. Raises InvalidModelError for a malformed or truncated model,
-    UnsupportedError that lists every node which cannot be imported, InvalidInputError for `shapes`
-    that do not fit.
+    shape) fixes symbolic dimensions; `constants` (input name → array) gives inputs their values, so that
+    they are no inputs of the program any more. Raises InvalidModelError for a malformed or truncated
+    model, UnsupportedError that lists every node which cannot be imported, ConstantInputError that names
+    inputs which must be given in `constants`, InvalidInputError for `shapes` or `constants` that do not fit.
     """
     from irkit.frontends.onnx.importer import Importer
     from irkit.frontends.onnx.load import load
 
-    return Importer(load(model, shapes or {})).run()
+    return Importer(load(model, shapes or {}), constants or {}).run()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
-from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.errors import (
+    ConstantInputError,
+    InvalidInputError,
+    InvalidModelError,
+    UnsupportedError,
+)
 from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.handlers import HANDLERS
 from irkit.frontends.onnx.load import opset_of
-from irkit.frontends.onnx.node import Node, Refusal, Value
+from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.weights import Array
 
 STANDARD = ("", "ai.onnx")
@@ -24,20 +29,26 @@ STANDARD = ("", "ai.onnx")
 class Importer:
     """Walks the nodes once; what cannot be imported is collected, not raised at once."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, constants: Mapping[str, Array]) -> None:
         self.model = model
+        self.constants = constants
+        self.wanted: dict[str, None] = {}
         self.opset = opset_of(model)
         self.missing: list[str] = []
         self.values: dict[str, Value] = {}
+        self.only_constants = True
         self.symbolic: set[str] = set()
         self.builder = GraphBuilder([])
 
     def run(self) -> ImportedModel:
-        """The whole model. Raises UnsupportedError with every reason found."""
+        """The whole model. Raises UnsupportedError with every reason found, ConstantInputError if
+        they all are inputs that must be constant."""
         self._read_initializers()
         self._declare_inputs()
         for proto in self.model.graph.node:
             self._import(proto)
+        if self.missing and self.only_constants:
+            raise ConstantInputError(tuple(self.wanted), self.missing)
         if self.missing:
             raise UnsupportedError("this ONNX model cannot be imported:", self.missing)
         return self._finish()
@@ -49,14 +60,20 @@ class Importer:
             except ValueError as error:
                 raise InvalidModelError(f"initializer '{t.name}': {error}") from None
         for sparse in self.model.graph.sparse_initializer:
-            self.missing.append(f"initializer '{sparse.values.name}': it is sparse")
+            self._miss(f"initializer '{sparse.values.name}': it is sparse")
 
     def _declare_inputs(self) -> None:
         # Before IR version 4, initializers were listed as inputs too.
         graph_inputs = [v for v in self.model.graph.input if v.name not in self.values]
+        if unknown := sorted(self.constants.keys() - {v.name for v in graph_inputs}):
+            raise InvalidInputError(
+                f"constants names '{unknown[0]}', which is no input of the model"
+            )
         inputs: list[tuple[str, Tensor]] = []
         for value in graph_inputs:
-            if (declared := self._input_type(value)) is not None:
+            if value.name in self.constants:
+                self.values[value.name] = _fitting(value, self.constants[value.name])
+            elif (declared := self._input_type(value)) is not None:
                 inputs.append((value.name, declared))
         self.builder = GraphBuilder(inputs)
         for (name, _), argument in zip(inputs, self.builder.inputs, strict=True):
@@ -65,13 +82,13 @@ class Importer:
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
         if not value.type.HasField("tensor_type") or not declared.HasField("shape"):
-            self.missing.append(f"input '{value.name}': it must be a tensor of known rank")
+            self._miss(f"input '{value.name}': it must be a tensor of known rank")
             return None
         sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
         if DYNAMIC in sizes[1:] or 0 in sizes:
             names = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?")
                      for d in declared.shape.dim]  # fmt: skip
-            self.missing.append(
+            self._miss(
                 f"input '{value.name}': only its first dimension may be symbolic and none may be 0,"
                 f" got {names} (fix it with shapes={{'{value.name}': ...}})"
             )
@@ -81,7 +98,7 @@ class Importer:
             return tensor(element_type(dtype), sizes)
         except KeyError:
             kind = TensorProto.DataType.Name(declared.elem_type)
-            self.missing.append(f"input '{value.name}': element type {kind} is not supported")
+            self._miss(f"input '{value.name}': element type {kind} is not supported")
             return None
 
     def _import(self, proto: NodeProto) -> None:
@@ -89,18 +106,38 @@ class Importer:
         name = proto.name or (proto.output[0] if proto.output else "")
         where = f"node '{name}' ({proto.op_type})"
         if proto.domain not in STANDARD:
-            self.missing.append(f"{where}: operator domain '{proto.domain}' is not supported")
+            self._miss(f"{where}: operator domain '{proto.domain}' is not supported")
             return
         if proto.op_type not in HANDLERS and proto.op_type not in FOLDABLE:
-            self.missing.append(f"{where}: this operator is not supported")
+            self._miss(f"{where}: this operator is not supported")
             return
         node = self._node(proto)
         if node is None:
             return  # it reads what could not be imported, which is reported already
         try:
             self._define(node, _outputs(node))
+        except NeedsConstant as need:
+            self.missing.append(f"{where}: {need}")
+            self._want(need.value)
         except Refusal as refusal:
-            self.missing.append(f"{where}: {refusal}")
+            self._miss(f"{where}: {refusal}")
+
+    def _miss(self, reason: str) -> None:
+        self.missing.append(reason)
+        self.only_constants = False
+
+    def _want(self, value: SSAValue) -> None:
+        """Note the inputs that `value` is computed from."""
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            if (value := pending.pop()) in seen:
+                continue
+            seen.add(value)
+            if isinstance(value, BlockArgument):
+                self.wanted[self.builder.names[value.index]] = None
+            else:
+                assert isinstance(value.owner, Operation)
+                pending += value.owner.operands
 
     def _node(self, proto: NodeProto) -> Node | None:
         if any(n and n not in self.values for n in proto.input):
@@ -145,6 +182,22 @@ class Importer:
             return self.builder.constant(array)
         except KeyError:
             raise UnsupportedError(f"output '{name}': dtype {array.dtype}") from None
+
+
+def _fitting(value: ValueInfoProto, array: Array) -> Array:
+    """A constant for an input. Raises InvalidInputError if it is not of the declared type."""
+    declared, array = value.type.tensor_type, np.asarray(array)
+    wanted = helper.tensor_dtype_to_np_dtype(declared.elem_type)
+    sizes = [d.dim_value if d.HasField("dim_value") else None for d in declared.shape.dim]
+    fits = len(sizes) == array.ndim and all(
+        s in (None, n) for s, n in zip(sizes, array.shape, strict=False)
+    )
+    if array.dtype != wanted or (declared.HasField("shape") and not fits):
+        raise InvalidInputError(
+            f"constants['{value.name}'] is {array.dtype} of shape {array.shape}: "
+            f"the model declares {wanted} of {sizes}"
+        )
+    return array
 
 
 def _outputs(node: Node) -> Sequence[Value]:

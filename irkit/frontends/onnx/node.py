@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
 from onnx import NodeProto, helper
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -25,6 +24,14 @@ class Refusal(Exception):
 
     def __init__(self, parameter: str, reason: str) -> None:
         super().__init__(f"{parameter}: {reason}" if parameter else reason)
+
+
+class NeedsConstant(Refusal):
+    """This node needs `value` to be known at import."""
+
+    def __init__(self, parameter: str, value: SSAValue) -> None:
+        super().__init__(parameter, "it must be constant")
+        self.value = value
 
 
 @dataclass
@@ -107,8 +114,10 @@ class Node:
     def shape_array(self, index: int) -> Array:
         """Input `index`, known at import; may hold DYNAMIC."""
         value = self.given(index)
-        if not isinstance(value, np.ndarray):
-            self.refuse(self.name_of(index), "it must be constant")
+        if value is None:
+            self.refuse(f"input {index}", "it is missing")
+        if isinstance(value, SSAValue):
+            raise NeedsConstant(self.name_of(index), value)
         return value
 
     def array(self, index: int) -> Array:
