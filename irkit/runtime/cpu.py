@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from irkit.errors import DeviceError
-from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, build_tables
+from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table, build_tables
 from irkit.weights import Array
 
 MODES = ("serial", "per-op", "per-wave", "persistent")
@@ -120,12 +120,25 @@ class Auto:
             self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
 
 
+def _with_addresses(records: Table, addresses: Table) -> Table:
+    """`records` with each rKernel's number replaced by its address."""
+    found = records.copy()
+    found[:, 0] = addresses[records[:, 0]]
+    return found
+
+
 class CpuExecutor:
     """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
 
     def __init__(self, module: ModuleType, weights: dict[str, Array], mode: str = "auto") -> None:
         self.program: Program = module.PROGRAM
         self.tables = build_tables(self.program)
+        # Walkers call rKernels by their addresses in this process.
+        addresses = np.array([k.address for k in module.KERNELS], dtype=np.int64)
+        self._records, self._serial_records, self._one_row = (
+            _with_addresses(t, addresses)
+            for t in (self.tables.records, self.tables.serial, self.tables.one_row)
+        )
         self._run: Callable[..., int] = module.run
         self._call: Callable[..., int] = module.call
         self._constants = aligned(self.program.constant_bytes)
@@ -135,7 +148,7 @@ class CpuExecutor:
         parallel = self.program.veus > 1
         self.auto = Auto(("serial", "per-wave", "persistent") if parallel else ("serial",))
         self._free: list[Workspace] = []
-        self._unwaited = self.tables.records.copy()
+        self._unwaited = self._records.copy()
         self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
@@ -164,9 +177,7 @@ class CpuExecutor:
         if space.rows_capacity < 16:
             space.reserve(16)
         address = space.addresses[0]
-        self._call(
-            self.tables.one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs
-        )
+        self._call(self._one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
         self._free.append(space)
 
     def _measured(
@@ -213,7 +224,7 @@ class CpuExecutor:
         padded: int,
     ) -> None:
         self._call(
-            self.tables.serial,
+            self._serial_records,
             space.bases,
             space.counters,
             space.addresses[0],
@@ -255,7 +266,7 @@ class CpuExecutor:
         begin = self.tables.begin.tolist()
         ranges = list(itertools.pairwise(begin))
         with _threads[0].together:
-            self._ranges(space, ranges, self.tables.records, space.epoch, rows, padded)
+            self._ranges(space, ranges, self._records, space.epoch, rows, padded)
 
     def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
         # Waits are satisfied by the joins between waves, so counters need not be looked at.
@@ -269,7 +280,7 @@ class CpuExecutor:
             cut = [first + append.tasks * v // append.veus for v in range(append.veus + 1)]
             ranges = list(itertools.pairwise(cut))
             ranges += [(0, 0)] * (self.program.veus - len(ranges))
-            self._ranges(space, ranges, self.tables.serial, 0, rows, padded)
+            self._ranges(space, ranges, self._serial_records, 0, rows, padded)
             first += append.tasks
 
     def decisions(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def print_roperator(
         names = {**binding.names, **resident}
         kernels.append(specialise(template, rkernel.function, f"{binding.symbol}_resident", names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
-    text = "\n\n".join(f"{decorator}\n{kernel}" for kernel in kernels)
+    text = "\n\n".join(f"{decorator}\n{printer.signature(k, binding)}" for k in kernels)
     return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{text}"
 
 

@@ -39,6 +39,10 @@ class CudaPrinter:
     def kernel(self, rkernel: RKernel) -> str:
         return "@fused"
 
+    def signature(self, text: str, binding: Binding) -> str:
+        """Pointers are made where rTasks are dispatched."""
+        return text
+
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
         number = program.kernels.index(binding.symbol)
         names = {"THREADS": str(program.threads), "RESIDENT": "0"}

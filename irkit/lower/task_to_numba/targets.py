@@ -29,6 +29,10 @@ class Printer(Protocol):
         """Decorator of specialised rKernels."""
         ...
 
+    def signature(self, text: str, binding: Binding) -> str:
+        """A specialised rKernel with the parameters that this target calls it by."""
+        ...
+
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
         """Placeholders that only this target has."""
         ...
@@ -40,7 +44,7 @@ class Printer(Protocol):
         ...
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
-        """`run_task`."""
+        """How walkers find the rKernels."""
         ...
 
     def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
@@ -59,11 +63,13 @@ class CpuPrinter:
 import math
 
 import numpy as np
-from numba import float32, float64, int8, int32, int64, njit, types, uint8
+from numba import (
+    cfunc, float32, float64, int8, int16, int32, int64, njit, types, uint8, uint16, uint32, uint64,
+)
 
 from irkit.runtime.intrinsics.cpu import (
-    add_release, float32p, float64p, floor, int8p, int32p, int64p, multiply_tile, stack_float32,
-    stack_float64, stack_int32, stack_int64, uint8p, wait_for,
+    add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, multiply_tile, rint,
+    stack_float32, stack_float64, stack_int32, stack_int64, uint8p, uint16p, uint32p, uint64p, wait_for,
 )
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
@@ -72,10 +78,26 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return f'error_model="numpy"{fast}'
 
     def fused(self, rkernel: RKernel) -> str:
-        return f"@njit(forceinline=True, {self._flags(rkernel)})"
+        wrappers = "no_cpython_wrapper=True, no_cfunc_wrapper=True"
+        return f"@njit(forceinline=True, {wrappers}, {self._flags(rkernel)})"
 
     def kernel(self, rkernel: RKernel) -> str:
-        return f"@njit({self._flags(rkernel)})"
+        # Compiled each on its own and called by address: no other function is compiled with it.
+        return (
+            f'@cfunc("void(int64, int64, int64, int64, int64)", cache=True, {self._flags(rkernel)})'
+        )
+
+    def signature(self, text: str, binding: Binding) -> str:
+        """An rKernel takes the address of its operands' addresses; pointers are made of them."""
+        head, _, body = text.partition("\n")
+        lines = [head.replace(binding.operands, "operands"), "    address = int64p(operands)"]
+        lines += [
+            f"    {pointer} = {kind}p(address[{number}])"
+            for number, (pointer, kind) in enumerate(
+                zip(binding.pointers, binding.pointer_types, strict=True)
+            )
+        ]
+        return "\n".join([*lines, body])
 
     def resident_names(
         self, binding: Binding, number: int, program: Program
@@ -87,19 +109,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return {"STACK": f"stack_{number}", "STACK_INT": "stack_int32", "POINTER": f"{number}p"}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
-        lines = [
-            '@njit(error_model="numpy")',
-            "def run_task(kernel, task, tasks, rows, scratch, address):",
-        ]
-        for number, binding in enumerate(bindings):
-            arguments = ", ".join(
-                f"{t}p(address[{i}])" for i, t in enumerate(binding.pointer_types)
-            )
-            lines.append(f"    {'el' if number else ''}if kernel == {number}:")
-            lines.append(f"        {binding.symbol}(task, tasks, rows, scratch, {arguments})")
-        if not bindings:
-            lines.append("    pass")
-        return "\n".join(lines)
+        return f"KERNELS = ({''.join(f'{b.symbol}, ' for b in bindings)})"
 
     def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
         waits = max((len(a.waits) for a in program.appends), default=0)
@@ -127,7 +137,10 @@ def run(records, begin, end, bases, counters, epoch, rows, rows_padded, address)
         for o in range((records.shape[1] - FIRST_OPERAND) // 3):
             at = FIRST_OPERAND + 3 * o
             address[o] = bases[records[i, at]] + records[i, at + 1] + records[i, at + 2] * rows_padded
-        run_task(records[i, 0], records[i, 1], records[i, 2], rows, address[address.size - 1], address)
+        call_rkernel(
+            records[i, 0], records[i, 1], records[i, 2], rows, address[address.size - 1],
+            address.ctypes.data,
+        )
         if records[i, 3] >= 0:
             add_release(counters.ctypes.data + 8 * records[i, 3], 1)
     return end - begin

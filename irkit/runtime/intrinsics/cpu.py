@@ -38,8 +38,12 @@ float32p = _pointer_to(types.float32)
 float64p = _pointer_to(types.float64)
 int8p = _pointer_to(types.int8)
 uint8p = _pointer_to(types.uint8)
+int16p = _pointer_to(types.int16)
+uint16p = _pointer_to(types.uint16)
 int32p = _pointer_to(types.int32)
+uint32p = _pointer_to(types.uint32)
 int64p = _pointer_to(types.int64)
+uint64p = _pointer_to(types.uint64)
 
 
 def _stack_of(element: types.Type) -> Any:
@@ -148,6 +152,20 @@ class _Tile:
 
 
 @intrinsic
+def call_rkernel(
+    typingctx: Any, function: Any, task: Any, tasks: Any, rows: Any, scratch: Any, operands: Any
+) -> Any:
+    """Call the rKernel at an address. `operands` is the address of its operands' addresses."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 5)
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 6), codegen
+
+
+@intrinsic
 def load_acquire(typingctx: Any, address: Any) -> Any:
     """The int64 at an address, ordered before all later reads."""
 
@@ -202,3 +220,9 @@ def wait_for(address: int, count: int, limit: int) -> bool:
 def floor(x: float) -> Any:
     """Largest integral value not above x, as a float of x's type."""
     return np.floor(x)
+
+
+@njit(forceinline=True)
+def rint(x: float) -> Any:
+    """The integral value nearest to x, the even one of two, as a float of x's type."""
+    return np.rint(x)

@@ -21,8 +21,8 @@
 
 // CPU:      """irkit program for cpu4: 3 rOperators, {{.*}} appends on 4 vEUs."""
 // CPU:      # ---- rOperator @recurrent_cell_0: rKernel recurrent_cell.terms2
-// CPU:      def recurrent_cell_0(task, tasks, rows, scratch, p0,
-// CPU:      def run_task(kernel, task, tasks, rows, scratch, address):
+// CPU:      def recurrent_cell_0(task, tasks, rows, scratch, operands):
+// CPU:      KERNELS = (map_0, map_1, recurrent_cell_0, )
 // CPU:      def run(records, begin, end, bases, counters, epoch, rows, rows_padded, address):
 // CPU:      PROGRAM = Program(
 // CPU-NOT:  import xdsl
