@@ -8,12 +8,13 @@ from irkit.dialects.graph import (
     forest,
     linear,
     normalisation,
+    pooling,
     recurrent,
     reduction,
     shape,
 )
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.convolution import AveragePoolOp, ConvOp, GlobalAveragePoolOp, MaxPoolOp
+from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
 from irkit.dialects.graph.elementwise import (
     AbsOp,
     AddOp,
@@ -42,9 +43,16 @@ from irkit.dialects.graph.elementwise import (
 )
 from irkit.dialects.graph.forest import ForestOp
 from irkit.dialects.graph.linear import GemmOp, MatmulOp
-from irkit.dialects.graph.normalisation import BatchNormOp, SoftmaxOp
+from irkit.dialects.graph.normalisation import BatchNormOp, LrnOp, SoftmaxOp
+from irkit.dialects.graph.pooling import (
+    AveragePoolOp,
+    GlobalAveragePoolOp,
+    LpPoolOp,
+    MaxPoolIndicesOp,
+    MaxPoolOp,
+)
 from irkit.dialects.graph.recurrent import LstmCellOp, LstmOp
-from irkit.dialects.graph.reduction import ArgmaxOp, ReduceOp
+from irkit.dialects.graph.reduction import ArgmaxOp, CumSumOp, ReduceOp, TopKOp
 from irkit.dialects.graph.shape import (
     ConcatOp,
     ExpandOp,
@@ -65,6 +73,7 @@ Graph = Dialect(
             forest,
             linear,
             normalisation,
+            pooling,
             recurrent,
             reduction,
             shape,
@@ -85,6 +94,8 @@ __all__ = [
     "CompareOp",
     "ConcatOp",
     "ConvOp",
+    "ConvTransposeOp",
+    "CumSumOp",
     "DivOp",
     "ErfOp",
     "ExpOp",
@@ -99,10 +110,13 @@ __all__ = [
     "GraphOp",
     "IsNanOp",
     "LogOp",
+    "LpPoolOp",
+    "LrnOp",
     "LstmCellOp",
     "LstmOp",
     "MatmulOp",
     "MaxOp",
+    "MaxPoolIndicesOp",
     "MaxPoolOp",
     "MinOp",
     "MulOp",
@@ -118,6 +132,7 @@ __all__ = [
     "SqrtOp",
     "SubOp",
     "TanhOp",
+    "TopKOp",
     "TransposeOp",
     "WhereOp",
 ]

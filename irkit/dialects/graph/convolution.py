@@ -1,16 +1,10 @@
-"""Convolution and pooling over NCHW tensors. `pads` is [top, left, bottom, right]."""
+"""Convolution over N×C×(1 to 3 spatial dimensions). `pads` is all that come before, then all after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    BoolAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    IntegerType,
-    TensorType,
-)
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import (
@@ -23,42 +17,36 @@ from irkit.dialects.graph.base import (
 )
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 
-
-def _spatial(
-    op: type[GraphOp], x: Tensor, kernel: Sequence[int], props: Props, dilations: Sequence[int]
-) -> tuple[int, int]:
-    strides, pads = ints(props["strides"]), ints(props["pads"])
-    if len(strides) != 2 or min(strides) < 1:
-        raise fail(op, "two strides of 1 or more", strides)
-    if len(pads) != 4 or min(pads) < 0:
-        raise fail(op, "four pads of 0 or more", pads)
-    if len(dilations) != 2 or min(dilations) < 1:
-        raise fail(op, "two dilations of 1 or more", list(dilations))
-    if len(kernel) != 2 or min(kernel) < 1:
-        raise fail(op, "a kernel of two sizes of 1 or more", list(kernel))
-    out = [
-        window_output(
-            x.get_shape()[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[2 + i]
-        )
-        for i in range(2)
-    ]
-    if any(o < 1 for o in out if o != DYNAMIC):
-        raise fail(op, "a window that fits the padded input", f"output {out[0]}x{out[1]}")
-    return out[0], out[1]
+SPATIAL = (1, 2, 3)
+"""How many spatial dimensions a window may have."""
 
 
-@irdl_op_definition
-class ConvOp(GraphOp):
-    """Two-dimensional convolution (ONNX Conv): x is N×C×H×W, w is O×(C/group)×kH×kW, b is O.
+def spatial_rank(op: type[GraphOp], x: Tensor) -> int:
+    """Number of spatial dimensions of `x`: what is left of its rank behind N and C."""
+    rank = x.get_num_dims() - 2
+    if rank not in SPATIAL:
+        raise fail(op, "x of rank 3 to 5", x)
+    return rank
 
-    ```mlir
-    %y = graph.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>,
-        dilations = array<i64: 1, 1>, group = 1 : i64}
-      : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32>) -> tensor<1x4x8x8xf32>
-    ```
-    """
 
-    name = "graph.conv"
+def check_sizes(
+    op: type[GraphOp], what: str, values: Sequence[int], count: int, least: int = 1
+) -> list[int]:
+    """`count` values of `least` or more."""
+    if len(values) != count or min(values) < least:
+        raise fail(op, f"{count} {what} of {least} or more", list(values))
+    return list(values)
+
+
+def check_output(op: type[GraphOp], sizes: Sequence[int]) -> None:
+    """Every window must fit."""
+    if any(s < 1 for s in sizes if s != DYNAMIC):
+        raise fail(op, "a window that fits the padded input", f"output {'x'.join(map(str, sizes))}")
+
+
+class ConvBase(GraphOp):
+    """What both convolutions share: x is N×C×spatial, w is filters, b is one value per output channel."""
+
     x = operand_def(TensorType)
     w = operand_def(TensorType)
     b = opt_operand_def(TensorType)
@@ -70,91 +58,98 @@ class ConvOp(GraphOp):
     assembly_format = "$x `,` $w (`,` $b^)? attr-dict `:` functional-type(operands, results)"
 
     @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        x, w, *b = operands
-        element = same_element(cls, operands)
-        check_rank(cls, "x", x, 4)
-        check_rank(cls, "w", w, 4)
-        group, dilations = props["group"], ints(props["dilations"])
+    def check(cls, x: Tensor, w: Tensor, props: Props) -> tuple[int, int]:
+        """(number of spatial dimensions, groups), of windows that make sense."""
+        rank = spatial_rank(cls, x)
+        check_rank(cls, "w", w, rank + 2)
+        group = props["group"]
         assert isinstance(group, IntegerAttr)
         if group.value.data < 1:
             raise fail(cls, "group of 1 or more", group.value.data)
-        out_channels, channels, *kernel = w.get_shape()
-        if x.get_shape()[1] != channels * group.value.data:
-            raise fail(cls, f"x with {channels * group.value.data} channels", x.get_shape()[1])
-        if out_channels % group.value.data:
-            raise fail(cls, f"output channels divisible by {group.value.data}", out_channels)
-        if b and b[0].get_shape() != (out_channels,):
-            raise fail(cls, f"a bias of {out_channels} elements", b[0])
-        height, width = _spatial(cls, x, kernel, props, dilations)
-        return [tensor(element, (x.get_shape()[0], out_channels, height, width))]
+        check_sizes(cls, "strides", ints(props["strides"]), rank)
+        check_sizes(cls, "pads", ints(props["pads"]), 2 * rank, 0)
+        check_sizes(cls, "dilations", ints(props["dilations"]), rank)
+        check_sizes(cls, "kernel sizes", w.get_shape()[2:], rank)
+        return rank, group.value.data
+
+    @classmethod
+    def check_bias(cls, bias: Sequence[Tensor], channels: int) -> None:
+        """One value per output channel."""
+        if bias and bias[0].get_shape() != (channels,):
+            raise fail(cls, f"a bias of {channels} elements", bias[0])
 
 
-class PoolOp(GraphOp):
-    """A window slides over the last two dimensions."""
+@irdl_op_definition
+class ConvOp(ConvBase):
+    """Convolution (ONNX Conv): x is N×C×(1 to 3 dimensions), w is O×(C/group)×kernel, b is O.
 
-    x = operand_def(TensorType)
-    kernel_shape = prop_def(DenseArrayBase)
-    strides = prop_def(DenseArrayBase)
-    pads = prop_def(DenseArrayBase)
-    y = result_def(TensorType)
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+    ```mlir
+    %y = graph.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>,
+        dilations = array<i64: 1, 1>, group = 1 : i64}
+      : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>, tensor<4xf32>) -> tensor<1x4x8x8xf32>
+    ```
+    """
+
+    name = "graph.conv"
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = operands
-        check_rank(cls, "x", x, 4)
-        height, width = _spatial(cls, x, ints(props["kernel_shape"]), props, (1, 1))
-        return [tensor(x.element_type, (*x.get_shape()[:2], height, width))]
+        x, w, *b = operands
+        element = same_element(cls, operands)
+        rank, group = cls.check(x, w, props)
+        outputs, channels, *kernel = w.get_shape()
+        if x.get_shape()[1] != channels * group:
+            raise fail(cls, f"x with {channels * group} channels", x.get_shape()[1])
+        if outputs % group:
+            raise fail(cls, f"output channels divisible by {group}", outputs)
+        cls.check_bias(b, outputs)
+        strides, pads, dilations = (ints(props[n]) for n in ("strides", "pads", "dilations"))
+        sizes = [
+            window_output(size, kernel[d], strides[d], dilations[d], pads[d], pads[rank + d])
+            for d, size in enumerate(x.get_shape()[2:])
+        ]
+        check_output(cls, sizes)
+        return [tensor(element, (x.get_shape()[0], outputs, *sizes))]
 
 
 @irdl_op_definition
-class AveragePoolOp(PoolOp):
-    """Mean over each window; padding counts only with `count_include_pad`.
+class ConvTransposeOp(ConvBase):
+    """Transposed convolution (ONNX ConvTranspose): x is N×C×spatial, w is C×(O/group)×kernel, b is O.
+
+    Input element i adds x[i] * w[k] to output element i * stride + k * dilation - pad. Every spatial
+    extent is (input - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - both pads;
+    `output_padding` only makes the output longer.
 
     ```mlir
-    %y = graph.average_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
-        pads = array<i64: 0, 0, 0, 0>, count_include_pad = false}
-      : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+    %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>,
+        dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 1>}
+      : (tensor<1x3x8xf32>, tensor<3x4x3xf32>) -> tensor<1x4x18xf32>
     ```
     """
 
-    name = "graph.average_pool"
-    count_include_pad = prop_def(BoolAttr)
-
-
-@irdl_op_definition
-class GlobalAveragePoolOp(GraphOp):
-    """Mean over both spatial dimensions, which stay as 1.
-
-    ```mlir
-    %y = graph.global_average_pool %x : (tensor<1x4x8x8xf32>) -> tensor<1x4x1x1xf32>
-    ```
-    """
-
-    name = "graph.global_average_pool"
-    x = operand_def(TensorType)
-    y = result_def(TensorType)
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+    name = "graph.conv_transpose"
+    output_padding = prop_def(DenseArrayBase)
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = operands
-        check_rank(cls, "x", x, 4)
-        return [tensor(x.element_type, (*x.get_shape()[:2], 1, 1))]
+        x, w, *b = operands
+        element = same_element(cls, operands)
+        rank, group = cls.check(x, w, props)
+        channels, outputs, *kernel = w.get_shape()
+        if x.get_shape()[1] != channels or channels % group:
+            raise fail(cls, f"x with {channels} channels in {group} groups", x)
+        if DYNAMIC in x.get_shape()[1:]:
+            raise fail(cls, "static spatial dimensions", x)
+        cls.check_bias(b, outputs * group)
+        longer = check_sizes(cls, "output paddings", ints(props["output_padding"]), rank, 0)
+        strides, pads, dilations = (ints(props[n]) for n in ("strides", "pads", "dilations"))
+        sizes = [
+            (size - 1) * strides[d] + dilations[d] * (kernel[d] - 1) + 1 + longer[d]
+            - pads[d] - pads[rank + d]
+            for d, size in enumerate(x.get_shape()[2:])
+        ]  # fmt: skip
+        check_output(cls, sizes)
+        return [tensor(element, (x.get_shape()[0], outputs * group, *sizes))]
 
 
-@irdl_op_definition
-class MaxPoolOp(PoolOp):
-    """Maximum over each window; padding never wins.
-
-    ```mlir
-    %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
-        pads = array<i64: 0, 0, 0, 0>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
-    ```
-    """
-
-    name = "graph.max_pool"
-
-
-OPS: list[type[GraphOp]] = [AveragePoolOp, ConvOp, GlobalAveragePoolOp, MaxPoolOp]
+OPS: list[type[GraphOp]] = [ConvOp, ConvTransposeOp]

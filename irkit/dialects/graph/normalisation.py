@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail, same_element
-from irkit.dialects.types import Tensor, is_float
+from irkit.dialects.types import DYNAMIC, Tensor, is_float
 
 
 @irdl_op_definition
@@ -50,6 +50,41 @@ class BatchNormOp(GraphOp):
 
 
 @irdl_op_definition
+class LrnOp(GraphOp):
+    """Local response normalisation over axis 1 (ONNX LRN): x / (bias + alpha / size * sum)^beta.
+
+    The sum is of the squares of `size` neighbouring channels, (size - 1) // 2 of them before.
+
+    ```mlir
+    %y = graph.lrn %x {size = 5 : i64, alpha = 1.0e-4 : f64, beta = 0.75 : f64, bias = 1.0 : f64}
+      : (tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
+    ```
+    """
+
+    name = "graph.lrn"
+    x = operand_def(TensorType)
+    size = prop_def(IntegerAttr[IntegerType])
+    alpha = prop_def(FloatAttr[Float64Type])
+    beta = prop_def(FloatAttr[Float64Type])
+    bias = prop_def(FloatAttr[Float64Type])
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        size = props["size"]
+        assert isinstance(size, IntegerAttr)
+        if size.value.data < 1:
+            raise fail(cls, "a size of 1 or more", size.value.data)
+        if x.get_num_dims() < 2 or x.get_shape()[1] == DYNAMIC:
+            raise fail(cls, "x of rank 2 or more with static channels", x)
+        if not is_float(x.element_type):
+            raise fail(cls, "a floating-point operand", x)
+        return [x]
+
+
+@irdl_op_definition
 class SoftmaxOp(GraphOp):
     """exp(x - max) / sum(exp(x - max)) along one axis.
 
@@ -75,4 +110,4 @@ class SoftmaxOp(GraphOp):
         return [x]
 
 
-OPS: list[type[GraphOp]] = [BatchNormOp, SoftmaxOp]
+OPS: list[type[GraphOp]] = [BatchNormOp, LrnOp, SoftmaxOp]

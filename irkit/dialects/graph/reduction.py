@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail
-from irkit.dialects.types import Tensor, ints, tensor
+from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 
 KINDS = ("sum", "mean", "max", "min", "prod")
 
@@ -81,4 +81,73 @@ class ReduceOp(GraphOp):
         return [tensor(x.element_type, _reduced(x, axes, props["keepdims"]))]
 
 
-OPS: list[type[GraphOp]] = [ArgmaxOp, ReduceOp]
+@irdl_op_definition
+class CumSumOp(GraphOp):
+    """Sum of all elements up to each one along an axis (ONNX CumSum); from the end with `reverse`,
+    the element itself left out with `exclusive`.
+
+    ```mlir
+    %y = graph.cumsum %x {axis = 1 : i64, exclusive = false, reverse = false}
+      : (tensor<?x10xf32>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "graph.cumsum"
+    x = operand_def(TensorType)
+    axis = prop_def(IntegerAttr[IntegerType])
+    exclusive = prop_def(BoolAttr)
+    reverse = prop_def(BoolAttr)
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        _static_axis(cls, x, props)
+        return [x]
+
+
+@irdl_op_definition
+class TopKOp(GraphOp):
+    """The k largest (or smallest) elements along an axis in order, and where they were, as i64.
+
+    Of equal elements the one with the lower index comes first; a NaN is larger than all else.
+
+    ```mlir
+    %y, %i = graph.top_k %x {k = 3 : i64, axis = 1 : i64, largest = true}
+      : (tensor<?x10xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
+    ```
+    """
+
+    name = "graph.top_k"
+    x = operand_def(TensorType)
+    k = prop_def(IntegerAttr[IntegerType])
+    axis = prop_def(IntegerAttr[IntegerType])
+    largest = prop_def(BoolAttr)
+    y = result_def(TensorType)
+    indices = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        axis, k = _static_axis(cls, x, props), props["k"]
+        assert isinstance(k, IntegerAttr)
+        if not 0 < k.value.data <= x.get_shape()[axis]:
+            raise fail(cls, f"0 < k <= {x.get_shape()[axis]}", f"k = {k.value.data}")
+        shape = list(x.get_shape())
+        shape[axis] = k.value.data
+        return [tensor(x.element_type, shape), tensor(i64, shape)]
+
+
+def _static_axis(op: type[GraphOp], x: Tensor, props: Props) -> int:
+    """An axis whose extent is known."""
+    axis = props["axis"]
+    assert isinstance(axis, IntegerAttr)
+    check_axis(op, axis.value.data, x)
+    if x.get_shape()[axis.value.data] == DYNAMIC:
+        raise fail(op, "an axis of static extent", x)
+    return axis.value.data
+
+
+OPS: list[type[GraphOp]] = [ArgmaxOp, CumSumOp, ReduceOp, TopKOp]

@@ -43,9 +43,13 @@ def fold(node: Node) -> list[Array] | None:
     evaluator: Any = ReferenceEvaluator(_alone(node.proto, node.opset))
     try:
         with np.errstate(all="ignore"):
-            return [np.asarray(v) for v in evaluator.run(None, feeds)]
+            outputs = [np.asarray(v) for v in evaluator.run(None, feeds)]
     except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:
         node.refuse("", f"its constant inputs do not fit it ({' '.join(str(error).split())})")
+    if op == "ConstantOfShape" and outputs[0].size:
+        # One element stands for all until somebody wants them: light models have 100 MB of these.
+        return [np.broadcast_to(outputs[0].flat[0], outputs[0].shape)]
+    return outputs
 
 
 def _keeps_marks(node: Node) -> bool:

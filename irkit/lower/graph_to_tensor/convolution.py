@@ -1,24 +1,19 @@
-"""Convolution and pooling: windows slide over an input that is padded first."""
+"""Convolution: windows slide over an input that is padded first."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import DYNAMIC, Tensor, ints, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import ZERO, Scalars, TensorBuilder, lowest
+from irkit.lower.graph_to_tensor.builder import ZERO, Index, TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
-from irkit.lower.graph_to_tensor.reduction import Combine, add, divided, maximum
-from irkit.weights import Array
 
 
 def window(position: int, stride: int, tap: int, dilation: int = 1) -> AffineExpr:
@@ -31,53 +26,54 @@ def window(position: int, stride: int, tap: int, dilation: int = 1) -> AffineExp
     return times(position, stride) + times(tap, dilation)
 
 
-def _padded(
-    b: TensorBuilder, op: GraphOp, x: SSAValue, pads: Sequence[int], fill: float
-) -> SSAValue:
+def padded(
+    b: TensorBuilder, op: GraphOp, x: SSAValue, before: Sequence[int], after: Sequence[int],
+    fill: float,
+) -> SSAValue:  # fmt: skip
+    """`x` with its spatial dimensions padded by `fill`."""
     if DYNAMIC in tensor_type(x).get_shape()[1:]:
         raise UnsupportedError(f"'{op.name}' with a dynamic dimension that does not lead")
-    top, left, bottom, right = pads
-    return b.pad(x, [0, 0, top, left], [0, 0, bottom, right], fill)
+    return b.pad(x, [0, 0, *before], [0, 0, *after], fill)
 
 
 def _conv(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ConvOp)
-    x = _padded(b, op, op.x, ints(op.pads), 0)
-    if op.group.value.data > 1:
-        return [_grouped_conv(b, op, x)]
-    t, strides, dilations = tensor_type(op.y), ints(op.strides), ints(op.dilations)
-    n, oc, oh, ow, ic, kh, kw = range(7)
-    x_index = (
-        n,
-        ic,
-        window(oh, strides[0], kh, dilations[0]),
-        window(ow, strides[1], kw, dilations[1]),
-    )
-    init = _bias(b, t, t.get_shape(), op.b, [oc], x)
-    return [b.contract((x, x_index), (op.w, (oc, ic, kh, kw)), (init, (n, oc, oh, ow)), 3)]
+    pads = ints(op.pads)
+    rank = len(pads) // 2
+    x = padded(b, op, op.x, pads[:rank], pads[rank:], 0)
+    return [_slide(b, op, x, op.w, ints(op.strides))]
 
 
-def _grouped_conv(b: TensorBuilder, op: graph.ConvOp, x: SSAValue) -> SSAValue:
-    """As a convolution with one more parallel loop, over groups."""
-    t, strides, dilations = tensor_type(op.y), ints(op.strides), ints(op.dilations)
-    group = op.group.value.data
+def _slide(
+    b: TensorBuilder, op: graph.ConvOp | graph.ConvTransposeOp, x: SSAValue, w: SSAValue,
+    strides: Sequence[int],
+) -> SSAValue:  # fmt: skip
+    """Windows of `x`, which is padded already, times the filters `w` (O×C/group×kernel).
+
+    In groups, as a convolution with one more parallel loop.
+    """
+    t, dilations, group = tensor_type(op.y), ints(op.dilations), op.group.value.data
     batch, channels, *image = tensor_type(x).get_shape()
-    outputs, inputs, *kernel = tensor_type(op.w).get_shape()
-    x = b.reshape(x, (batch, group, channels // group, *image))
-    w = b.reshape(op.w, (group, outputs // group, inputs, *kernel))
-    bias = None if op.b is None else b.reshape(op.b, (group, outputs // group))
-    n, g, oc, oh, ow, ic, kh, kw = range(8)
-    x_index = (
-        n,
-        g,
-        ic,
-        window(oh, strides[0], kh, dilations[0]),
-        window(ow, strides[1], kw, dilations[1]),
+    outputs, inputs, *kernel = tensor_type(w).get_shape()
+    rank, bias, lead = len(kernel), op.b, [outputs]
+    if group > 1:
+        lead = [group, outputs // group]
+        x = b.reshape(x, (batch, group, channels // group, *image))
+        w = b.reshape(w, (*lead, inputs, *kernel))
+        bias = None if bias is None else b.reshape(bias, lead)
+    # Loops: n, (g,) oc, out..., ic, tap...
+    of_filter = list(range(1, 1 + len(lead)))
+    first = 1 + len(lead)
+    out, ic = list(range(first, first + rank)), first + rank
+    taps = list(range(ic + 1, ic + 1 + rank))
+    slides = [window(out[d], strides[d], taps[d], dilations[d]) for d in range(rank)]
+    x_index: Index = [0, *of_filter[:-1], ic, *slides]
+    shape = (batch, *lead, *t.get_shape()[2:])
+    init = _bias(b, t, shape, bias, of_filter, x)
+    y = b.contract(
+        (x, x_index), (w, [*of_filter, ic, *taps]), (init, [0, *of_filter, *out]), 1 + rank
     )
-    shape = (batch, group, outputs // group, *t.get_shape()[2:])
-    init = _bias(b, t, shape, bias, [g, oc], x)
-    y = b.contract((x, x_index), (w, (g, oc, ic, kh, kw)), (init, (n, g, oc, oh, ow)), 3)
-    return b.reshape(y, t.get_shape())
+    return y if group == 1 else b.reshape(y, t.get_shape())
 
 
 def _bias(
@@ -92,59 +88,72 @@ def _bias(
     return b.broadcast(bias, index, shape, [x])
 
 
-def _pool(
-    b: TensorBuilder, op: graph.MaxPoolOp | graph.AveragePoolOp, fill: float, combine: Combine
+def _conv_transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """As a convolution of stride 1 with the filters mirrored, over an input whose elements stand
+    `stride` apart with zeros between them."""
+    assert isinstance(op, graph.ConvTransposeOp)
+    strides, pads, dilations = ints(op.strides), ints(op.pads), ints(op.dilations)
+    kernel, sizes = tensor_type(op.w).get_shape()[2:], tensor_type(op.y).get_shape()[2:]
+    rank = len(kernel)
+    x = _spread(b, op.x, strides)
+    before: list[int] = []
+    after: list[int] = []
+    for d, size in enumerate(tensor_type(x).get_shape()[2:]):
+        reach = dilations[d] * (kernel[d] - 1)
+        before.append(reach - pads[d])
+        after.append(sizes[d] + reach - size - before[d])
+    x = _cropped(b, x, before, after)
+    x = padded(b, op, x, [max(n, 0) for n in before], [max(n, 0) for n in after], 0)
+    return [_slide(b, op, x, _mirrored(b, op), [1] * rank)]
+
+
+def _spread(b: TensorBuilder, x: SSAValue, strides: Sequence[int]) -> SSAValue:
+    """`x` with `stride - 1` zeros behind each element of each spatial dimension."""
+    batch, channels, *sizes = tensor_type(x).get_shape()
+    if all(s == 1 for s in strides):
+        return x
+    split = [n for size in sizes for n in (size, 1)]
+    high = [n for s in strides for n in (0, s - 1)]
+    x = b.reshape(x, (batch, channels, *split))
+    x = b.pad(x, [0] * (2 + len(split)), [0, 0, *high], 0)
+    return b.reshape(x, (batch, channels, *(n * s for n, s in zip(sizes, strides, strict=True))))
+
+
+def _cropped(
+    b: TensorBuilder, x: SSAValue, before: Sequence[int], after: Sequence[int]
 ) -> SSAValue:
-    t, kernel, strides = tensor_type(op.y), ints(op.kernel_shape), ints(op.strides)
-    x = _padded(b, op, op.x, ints(op.pads), fill)
-    n, c, oh, ow, kh, kw = range(6)
-    x_index = (n, c, window(oh, strides[0], kh), window(ow, strides[1], kw))
-    # Read by no one: it says how large a window is.
-    extent = b.empty(kernel, t.element_type, [])
-    init = b.fill(fill, t.get_shape(), t.element_type, [x])
-
-    def body(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        element, _, acc = args
-        return [s(combine(acc, element))]
-
-    return b.generic([(x, x_index), (extent, (kh, kw))], [(init, (n, c, oh, ow))], 4, 2, body)[0]
+    """`x` without the elements that a negative padding takes away."""
+    shape = tensor_type(x).get_shape()
+    cut = [max(-n, 0) for n in before]
+    sizes = [
+        s - c - max(-n, 0) for s, c, n in zip(shape[2:], cut, after, strict=True)
+    ]  # fmt: skip
+    if sizes == list(shape[2:]):
+        return x
+    index: list[int | AffineExpr] = [0, 1]
+    index += [AffineDimExpr(2 + d) + c if c else 2 + d for d, c in enumerate(cut)]
+    return b.broadcast(x, index, [*shape[:2], *sizes], [x])
 
 
-def _max_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    assert isinstance(op, graph.MaxPoolOp)
-    element = tensor_type(op.y).element_type
-    return [_pool(b, op, lowest(element), maximum(element))]
+def _mirrored(b: TensorBuilder, op: graph.ConvTransposeOp) -> SSAValue:
+    """C×(O/group)×kernel filters as O×(C/group)×kernel, last tap first."""
+    group = op.group.value.data
+    channels, outputs, *kernel = tensor_type(op.w).get_shape()
+    rank = len(kernel)
+
+    def pack(w: np.ndarray) -> np.ndarray:
+        w = np.flip(w, tuple(range(2, 2 + rank)))
+        w = w.reshape(group, channels // group, outputs, *kernel).swapaxes(1, 2)
+        return w.reshape(group * outputs, channels // group, *kernel)
+
+    known = b.packed(op.w, ("mirrored", group), pack)
+    if known is not None:
+        return known
+    w = b.reshape(op.w, (group, channels // group, outputs, *kernel))
+    last: list[AffineExpr] = [AffineDimExpr(3 + d) * -1 + (k - 1) for d, k in enumerate(kernel)]
+    shape = (group, outputs, channels // group, *kernel)
+    w = b.broadcast(w, [0, 2, 1, *last], shape, [w])
+    return b.reshape(w, (group * outputs, channels // group, *kernel))
 
 
-def _average_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    assert isinstance(op, graph.AveragePoolOp)
-    t = tensor_type(op.y)
-    total = _pool(b, op, 0, add(t.element_type))
-    count: Array | int = math.prod(ints(op.kernel_shape))
-    if not op.count_include_pad.value.data and any(ints(op.pads)):
-        count = _window_counts(op)
-    if isinstance(count, int) or (count == count.flat[0]).all():
-        return [divided(b, total, count if isinstance(count, int) else int(count.flat[0]))]
-    counts = b.constant(count.astype(numpy_dtype(t.element_type)), "count")
-    return [
-        b.elementwise(
-            t.get_shape(), t.element_type, [total, counts], lambda s, v: s(arith.DivfOp(v[0], v[1]))
-        )
-    ]
-
-
-def _window_counts(op: graph.AveragePoolOp) -> Array:
-    """How many elements of each window are no padding: out_height×out_width."""
-    top, left, bottom, right = ints(op.pads)
-    height, width = tensor_type(op.x).get_shape()[2:]
-    inside = np.pad(np.ones((height, width), np.int64), ((top, bottom), (left, right)))
-    views = sliding_window_view(inside, ints(op.kernel_shape))
-    rows, columns = ints(op.strides)
-    return views[::rows, ::columns].sum(axis=(2, 3))
-
-
-RULES: dict[type[GraphOp], Rule] = {
-    graph.AveragePoolOp: _average_pool,
-    graph.ConvOp: _conv,
-    graph.MaxPoolOp: _max_pool,
-}
+RULES: dict[type[GraphOp], Rule] = {graph.ConvOp: _conv, graph.ConvTransposeOp: _conv_transpose}

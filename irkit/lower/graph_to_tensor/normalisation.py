@@ -1,9 +1,12 @@
-"""Softmax and batch normalisation."""
+"""Softmax, batch normalisation and local response normalisation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
@@ -41,4 +44,38 @@ def _softmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.transpose(y, swap)]
 
 
-RULES: dict[type[GraphOp], Rule] = {graph.BatchNormOp: _batch_norm, graph.SoftmaxOp: _softmax}
+def _lrn(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """A window slides over the squares of the channels."""
+    assert isinstance(op, graph.LrnOp)
+    t, size = tensor_type(op.x), op.size.value.data
+    shape, element, rank = t.get_shape(), t.element_type, t.get_num_dims()
+    alpha, beta, bias = (v.value.data for v in (op.alpha, op.beta, op.bias))
+    before = (size - 1) // 2
+    rest = [0] * (rank - 2)
+    x = b.pad(op.x, [0, before, *rest], [0, size - 1 - before, *rest], 0)
+    channel = AffineDimExpr(1) + AffineDimExpr(rank)
+    every = list(range(rank))
+    # Read by no one: it says how large a window is.
+    extent = b.empty([size], element, [])
+    init = b.fill(0, shape, element, [op.x])
+
+    def square(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return [s(arith.AddfOp(args[2], s(arith.MulfOp(args[0], args[0]))))]
+
+    pairs = [(x, [0, channel, *every[2:]]), (extent, [rank])]
+    (total,) = b.generic(pairs, [(init, every)], rank, 1, square)
+
+    def divide(s: Scalars, args: Sequence[SSAValue]) -> SSAValue:
+        scaled = s(arith.MulfOp(args[1], s.constant(alpha / size, element)))
+        base = s(arith.AddfOp(s.constant(bias, element), scaled))
+        power = s(math.PowFOp(base, s.constant(beta, element)))
+        return s(arith.DivfOp(args[0], power))
+
+    return [b.elementwise(shape, element, [op.x, total], divide)]
+
+
+RULES: dict[type[GraphOp], Rule] = {
+    graph.BatchNormOp: _batch_norm,
+    graph.LrnOp: _lrn,
+    graph.SoftmaxOp: _softmax,
+}

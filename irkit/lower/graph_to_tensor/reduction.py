@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
@@ -86,16 +88,6 @@ def _reduce(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.reshape(y, tensor_type(op.y).get_shape())]
 
 
-def _global_average_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    assert isinstance(op, graph.GlobalAveragePoolOp)
-    t = tensor_type(op.x)
-    height, width = t.get_shape()[2:]
-    if DYNAMIC in (height, width):
-        raise UnsupportedError(f"'{op.name}' over a dynamic dimension")
-    total = reduced(b, op.x, [2, 3], 0, add(t.element_type))
-    return [b.reshape(divided(b, total, height * width), tensor_type(op.y).get_shape())]
-
-
 def _argmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ArgmaxOp)
     axis, rank = op.axis.value.data, tensor_type(op.x).get_num_dims()
@@ -104,8 +96,95 @@ def _argmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.reshape(y, tensor_type(op.y).get_shape())]
 
 
+def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """In log2(n) steps: after step i, each element is the sum of 2^i up to it."""
+    assert isinstance(op, graph.CumSumOp)
+    axis, reverse = op.axis.value.data, bool(op.reverse.value.data)
+    t = tensor_type(op.x)
+    if t.element_type == i1:
+        raise UnsupportedError(f"'{op.name}' on elements of i1: cast them first")
+    y: SSAValue = op.x
+    if op.exclusive.value.data:
+        y = _shifted(b, y, axis, 1, reverse)
+    distance = 1
+    while distance < t.get_shape()[axis]:
+        moved = _shifted(b, y, axis, distance, reverse)
+        combine = add(t.element_type)
+        y = b.elementwise(
+            t.get_shape(), t.element_type, [moved, y], lambda s, v, c=combine: s(c(v[0], v[1]))
+        )
+        distance *= 2
+    return [y]
+
+
+def _shifted(b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool) -> SSAValue:
+    """x moved by `distance` along `axis`, to the front if `back`, with zeros after it."""
+    shape = tensor_type(x).get_shape()
+    widths = [distance if d == axis else 0 for d in range(len(shape))]
+    none = [0] * len(shape)
+    wider = b.pad(x, none, widths, 0) if back else b.pad(x, widths, none, 0)
+    index: list[int | AffineExpr] = list(range(len(shape)))
+    if back:
+        index[axis] = AffineDimExpr(axis) + distance
+    return b.broadcast(wider, index, shape, [x])
+
+
+def _top_k(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """Each element's rank is how many come before it; then each place finds its element."""
+    assert isinstance(op, graph.TopKOp)
+    t, axis, k = tensor_type(op.x), op.axis.value.data, op.k.value.data
+    shape, rank = t.get_shape(), t.get_num_dims()
+    largest = bool(op.largest.value.data)
+    every, other = list(range(rank)), [rank if d == axis else d for d in range(rank)]
+
+    def count(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        mine, theirs, acc = args
+        first, second = (theirs, mine) if largest else (mine, theirs)
+        lower = s(arith.CmpiOp(_loop(s, rank), _loop(s, axis), "slt"))
+        same = s(arith.AndIOp(_equal(s, mine, theirs), lower))
+        before = s(arith.OrIOp(_greater(s, first, second), same))
+        return [s(arith.AddiOp(acc, s(arith.ExtUIOp(before, i64))))]
+
+    zeros = b.fill(0, shape, i64, [op.x])
+    (place,) = b.generic([(op.x, every), (op.x, other)], [(zeros, every)], rank, 1, count)
+    found = list(shape)
+    found[axis] = k
+    zeros = b.fill(0, found, i64, [op.x])
+
+    def find(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        here = s(arith.CmpiOp(args[0], _loop(s, axis), "eq"))
+        index = s(arith.SelectOp(here, _loop(s, rank), s.constant(0, i64)))
+        return [s(arith.AddiOp(args[1], index))]
+
+    (indices,) = b.generic([(place, other)], [(zeros, every)], rank, 1, find)
+    props = {"axis": op.axis}
+    values = b.insert(te.GatherElementsOp.make([op.x, indices], props))
+    return [values, indices]
+
+
+def _loop(s: Scalars, number: int) -> SSAValue:
+    return s(arith.IndexCastOp(s(linalg.IndexOp(number)), i64))
+
+
+def _greater(s: Scalars, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x > y, where a NaN is larger than all else."""
+    if not is_float(x.type):
+        return s(arith.CmpiOp(x, y, "sgt"))
+    more = s(arith.CmpfOp(x, y, "ogt"))
+    only = s(arith.AndIOp(s(arith.CmpfOp(x, x, "uno")), s(arith.CmpfOp(y, y, "oeq"))))
+    return s(arith.OrIOp(more, only))
+
+
+def _equal(s: Scalars, x: SSAValue, y: SSAValue) -> SSAValue:
+    if not is_float(x.type):
+        return s(arith.CmpiOp(x, y, "eq"))
+    both = s(arith.AndIOp(s(arith.CmpfOp(x, x, "uno")), s(arith.CmpfOp(y, y, "uno"))))
+    return s(arith.OrIOp(s(arith.CmpfOp(x, y, "oeq")), both))
+
+
 RULES: dict[type[GraphOp], Rule] = {
     graph.ArgmaxOp: _argmax,
-    graph.GlobalAveragePoolOp: _global_average_pool,
+    graph.CumSumOp: _cumsum,
     graph.ReduceOp: _reduce,
+    graph.TopKOp: _top_k,
 }

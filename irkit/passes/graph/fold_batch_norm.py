@@ -53,7 +53,7 @@ class BatchNormOfConv(RewritePattern):
         if w is None or b is None or affine is None:
             return
         factor, offset = affine
-        folded = [w * factor.reshape(-1, 1, 1, 1), b * factor + offset]
+        folded = [w * factor.reshape(-1, *(1,) * (w.ndim - 1)), b * factor + offset]
         constants = [constant(a.astype(w.dtype), self.weights) for a in folded]
         fused = ConvOp.make([conv.x, *(c.result for c in constants)], conv.properties)
         rewriter.replace(op, [*constants, fused])

@@ -110,7 +110,7 @@ func.func @conv_bias(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tenso
 // -----
 
 func.func @conv_dilations(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
-  // expected-error@+1 {{'graph.conv' expects two dilations of 1 or more, got [1]}}
+  // expected-error@+1 {{'graph.conv' expects 2 dilations of 1 or more, got [1]}}
   %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1>, group = 1 : i64}
     : (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
   func.return
@@ -119,7 +119,7 @@ func.func @conv_dilations(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
 // -----
 
 func.func @conv_rank(%x: tensor<1x3x8xf32>, %w: tensor<4x3x3x3xf32>) {
-  // expected-error@+1 {{'graph.conv' expects x of rank 4, got tensor<1x3x8xf32>}}
+  // expected-error@+1 {{'graph.conv' expects w of rank 3, got tensor<4x3x3x3xf32>}}
   %y = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64}
     : (tensor<1x3x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
   func.return
@@ -128,7 +128,7 @@ func.func @conv_rank(%x: tensor<1x3x8xf32>, %w: tensor<4x3x3x3xf32>) {
 // -----
 
 func.func @pool_strides(%x: tensor<1x4x8x8xf32>) {
-  // expected-error@+1 {{'graph.max_pool' expects two strides of 1 or more, got [2, 0]}}
+  // expected-error@+1 {{'graph.max_pool' expects 2 strides of 1 or more, got [2, 0]}}
   %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 0>, pads = array<i64: 0, 0, 0, 0>}
     : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
   func.return
@@ -137,7 +137,7 @@ func.func @pool_strides(%x: tensor<1x4x8x8xf32>) {
 // -----
 
 func.func @pool_pads(%x: tensor<1x4x8x8xf32>) {
-  // expected-error@+1 {{'graph.max_pool' expects four pads of 0 or more, got [0, 0]}}
+  // expected-error@+1 {{'graph.max_pool' expects 4 pads of 0 or more, got [0, 0]}}
   %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0>}
     : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
   func.return
@@ -155,7 +155,7 @@ func.func @pool_window(%x: tensor<1x4x8x8xf32>) {
 // -----
 
 func.func @pool_kernel(%x: tensor<1x4x8x8xf32>) {
-  // expected-error@+1 {{'graph.max_pool' expects a kernel of two sizes of 1 or more, got [2]}}
+  // expected-error@+1 {{'graph.max_pool' expects 2 kernel sizes of 1 or more, got [2]}}
   %y = graph.max_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>}
     : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
   func.return
@@ -163,9 +163,9 @@ func.func @pool_kernel(%x: tensor<1x4x8x8xf32>) {
 
 // -----
 
-func.func @global_pool(%x: tensor<4x8x8xf32>) {
-  // expected-error@+1 {{'graph.global_average_pool' expects x of rank 4, got tensor<4x8x8xf32>}}
-  %y = graph.global_average_pool %x : (tensor<4x8x8xf32>) -> tensor<4x1x1xf32>
+func.func @global_pool(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{'graph.global_average_pool' expects x of rank 3 to 5, got tensor<4x8xf32>}}
+  %y = graph.global_average_pool %x : (tensor<4x8xf32>) -> tensor<4x1xf32>
   func.return
 }
 
@@ -432,5 +432,84 @@ func.func @slice_count(%x: tensor<8xf32>) {
 func.func @transpose(%x: tensor<4x8xf32>) {
   // expected-error@+1 {{'graph.transpose' expects a permutation of 0..1, got [1, 1]}}
   %y = graph.transpose %x {permutation = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_transpose_channels(%x: tensor<1x3x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error@+1 {{'graph.conv_transpose' expects x with 4 channels in 1 groups, got tensor<1x3x8xf32>}}
+  %y = graph.conv_transpose %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x3x8xf32>, tensor<4x2x3xf32>) -> tensor<1x2x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_transpose_output(%x: tensor<1x3x1xf32>, %w: tensor<3x2x1xf32>) {
+  // expected-error@+1 {{'graph.conv_transpose' expects a window that fits the padded input, got output -1}}
+  %y = graph.conv_transpose %x, %w {strides = array<i64: 1>, pads = array<i64: 1, 1>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x3x1xf32>, tensor<3x2x1xf32>) -> tensor<1x2x1xf32>
+  func.return
+}
+
+// -----
+
+func.func @pool_wide_pads(%x: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{'graph.max_pool' expects pads smaller than the window, got [2, 0]}}
+  %y = graph.max_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 2, 0>}
+    : (tensor<1x4x8xf32>) -> tensor<1x4x5xf32>
+  func.return
+}
+
+// -----
+
+func.func @average_pool_integers(%x: tensor<1x4x8xi32>) {
+  // expected-error@+1 {{'graph.average_pool' expects a floating-point operand, got tensor<1x4x8xi32>}}
+  %y = graph.average_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, count_include_pad = true}
+    : (tensor<1x4x8xi32>) -> tensor<1x4x4xi32>
+  func.return
+}
+
+// -----
+
+func.func @lp_pool_p(%x: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{'graph.lp_pool' expects p of 1 or more, got 0}}
+  %y = graph.lp_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, p = 0 : i64}
+    : (tensor<1x4x8xf32>) -> tensor<1x4x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @max_pool_indices_dynamic(%x: tensor<1x4x?xf32>) {
+  // expected-error@+1 {{'graph.max_pool_indices' expects static channels and spatial dimensions, got tensor<1x4x?xf32>}}
+  %y = graph.max_pool_indices %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, column_major = false}
+    : (tensor<1x4x?xf32>) -> tensor<1x4x?xi64>
+  func.return
+}
+
+// -----
+
+func.func @lrn_size(%x: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{'graph.lrn' expects a size of 1 or more, got 0}}
+  %y = graph.lrn %x {size = 0 : i64, alpha = 1.0 : f64, beta = 1.0 : f64, bias = 1.0 : f64}
+    : (tensor<1x4x8xf32>) -> tensor<1x4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @cumsum_batch(%x: tensor<?x8xf32>) {
+  // expected-error@+1 {{'graph.cumsum' expects an axis of static extent, got tensor<?x8xf32>}}
+  %y = graph.cumsum %x {axis = 0 : i64, exclusive = false, reverse = false} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @top_k(%x: tensor<?x8xf32>) {
+  // expected-error@+1 {{'graph.top_k' expects 0 < k <= 8, got k = 9}}
+  %y, %i = graph.top_k %x {k = 9 : i64, axis = 1 : i64, largest = true} : (tensor<?x8xf32>) -> (tensor<?x9xf32>, tensor<?x9xi64>)
   func.return
 }

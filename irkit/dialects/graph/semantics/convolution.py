@@ -1,7 +1,8 @@
-"""Meaning of convolution and pooling."""
+"""Meaning of convolution."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -9,62 +10,70 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irkit.dialects import graph
-from irkit.dialects.graph.semantics.reduction import fold
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import ints
 from irkit.weights import Array
 
 
-def _windows(
-    x: Array, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], fill: float,
-    dilations: Sequence[int] = (1, 1),
+def sliding(
+    x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    before: Sequence[int], after: Sequence[int], fill: float,
 ) -> Array:  # fmt: skip
-    """batch x channels x out_height x out_width x kernel_height x kernel_width, padded by `fill`."""
-    top, left, bottom, right = pads
-    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    """batch×channels×outputs×kernel: the windows of an N×C×spatial array padded by `fill`."""
+    rank = len(kernel)
+    x = np.pad(
+        x, ((0, 0), (0, 0), *zip(before, after, strict=True)), constant_values=x.dtype.type(fill)
+    )
     extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
-    views = sliding_window_view(x, extent, axis=(2, 3))
-    return views[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
+    views = sliding_window_view(x, extent, axis=tuple(range(2, 2 + rank)))
+    steps = [slice(None, None, s) for s in (*strides, *dilations)]
+    return views[(slice(None), slice(None), *steps)]
+
+
+def _with_bias(y: Array, bias: Array | None) -> Array:
+    return y if bias is None else y + bias.reshape(-1, *(1,) * (y.ndim - 2))
 
 
 def _conv(op: graph.ConvOp, x: Array, w: Array, b: Array | None = None) -> Array:
-    group = op.group.value.data
+    group, pads = op.group.value.data, ints(op.pads)
     outputs, channels, *kernel = w.shape
-    views = _windows(x, kernel, ints(op.strides), ints(op.pads), 0.0, ints(op.dilations))
-    batch, _, height, width = views.shape[:4]
+    rank = len(kernel)
+    views = sliding(
+        x, kernel, ints(op.strides), ints(op.dilations), pads[:rank], pads[rank:], 0.0
+    )  # fmt: skip
+    batch, sizes = len(x), views.shape[2 : 2 + rank]
     # Per group: (outputs x taps) @ (taps x positions).
-    taps = channels * kernel[0] * kernel[1]
-    patches = views.reshape(batch, group, channels, height, width, *kernel)
-    patches = patches.transpose(0, 1, 2, 5, 6, 3, 4).reshape(batch, group, taps, height * width)
+    patches = views.reshape(batch, group, channels, *sizes, *kernel)
+    order = [0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank)]
+    taps = channels * math.prod(kernel)
+    patches = patches.transpose(order).reshape(batch, group, taps, math.prod(sizes))
     y = w.reshape(group, outputs // group, taps) @ patches
-    y = y.reshape(batch, outputs, height, width)
-    return y if b is None else y + b.reshape(-1, 1, 1)
+    return _with_bias(y.reshape(batch, outputs, *sizes), b)
 
 
-def _pool_windows(op: graph.AveragePoolOp | graph.MaxPoolOp, x: Array, fill: float) -> Array:
-    return _windows(x, ints(op.kernel_shape), ints(op.strides), ints(op.pads), fill)
+def _conv_transpose(op: graph.ConvTransposeOp, x: Array, w: Array, b: Array | None = None) -> Array:
+    group, strides, dilations = op.group.value.data, ints(op.strides), ints(op.dilations)
+    batch, channels, *sizes = x.shape
+    _, outputs, *kernel = w.shape
+    rank, pads = len(kernel), ints(op.pads)
+    parts = x.reshape(batch, group, channels // group, math.prod(sizes))
+    filters = w.reshape(group, channels // group, outputs, *kernel)
+    longer = ints(op.output_padding)
+    full = [
+        (sizes[d] - 1) * strides[d] + dilations[d] * (kernel[d] - 1) + 1 + longer[d]
+        for d in range(rank)
+    ]
+    y = np.zeros((batch, group * outputs, *full), dtype=x.dtype)
+    for tap in itertools.product(*map(range, kernel)):
+        # Per group: (outputs x channels) @ (channels x positions).
+        term = filters[(..., *tap)].swapaxes(1, 2) @ parts
+        where = [
+            slice(t * d, t * d + (n - 1) * s + 1, s)
+            for t, d, n, s in zip(tap, dilations, sizes, strides, strict=True)
+        ]
+        y[(slice(None), slice(None), *where)] += term.reshape(batch, group * outputs, *sizes)
+    inside = [slice(pads[d], full[d] - pads[rank + d]) for d in range(rank)]
+    return _with_bias(y[(slice(None), slice(None), *inside)], b)
 
 
-def _max_pool(op: graph.MaxPoolOp, x: Array) -> Array:
-    return _pool_windows(op, x, -np.inf).max(axis=(4, 5))
-
-
-def _average_pool(op: graph.AveragePoolOp, x: Array) -> Array:
-    total = fold(np.add, _pool_windows(op, x, 0.0), (4, 5))
-    if op.count_include_pad.value.data:
-        return total / x.dtype.type(math.prod(ints(op.kernel_shape)))
-    inside = np.ones((1, 1, *x.shape[2:]), dtype=x.dtype)
-    return total / _pool_windows(op, inside, 0.0).sum(axis=(4, 5), dtype=x.dtype)
-
-
-def _global_average_pool(op: graph.GlobalAveragePoolOp, x: Array) -> Array:
-    mean = fold(np.add, x, (2, 3)) / x.dtype.type(math.prod(x.shape[2:]))
-    return mean[:, :, None, None]
-
-
-RULES: Rules = {
-    graph.AveragePoolOp: _average_pool,
-    graph.ConvOp: _conv,
-    graph.GlobalAveragePoolOp: _global_average_pool,
-    graph.MaxPoolOp: _max_pool,
-}
+RULES: Rules = {graph.ConvOp: _conv, graph.ConvTransposeOp: _conv_transpose}

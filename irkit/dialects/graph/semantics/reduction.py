@@ -1,4 +1,4 @@
-"""Meaning of reductions and normalisation."""
+"""Meaning of reductions."""
 
 from __future__ import annotations
 
@@ -12,21 +12,6 @@ from irkit.dialects.graph.semantics.elementwise import divide
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import ints
 from irkit.weights import Array
-
-
-def _batch_norm(
-    op: graph.BatchNormOp, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
-) -> Array:
-    shape = (-1, *(1,) * (x.ndim - 2))
-    deviation = np.sqrt(variance + variance.dtype.type(op.epsilon.value.data))
-    y = (x - mean.reshape(shape)) / deviation.reshape(shape)
-    return y * scale.reshape(shape) + bias.reshape(shape)
-
-
-def _softmax(op: graph.SoftmaxOp, x: Array) -> Array:
-    axis = op.axis.value.data
-    power = np.exp(x - x.max(axis=axis, keepdims=True))
-    return power / np.expand_dims(fold(np.add, power, (axis,)), axis)
 
 
 def fold(function: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
@@ -67,9 +52,32 @@ def _argmax(op: graph.ArgmaxOp, x: Array) -> Array:
     return x.argmax(axis=op.axis.value.data, keepdims=bool(op.keepdims.value.data))
 
 
+def _cumsum(op: graph.CumSumOp, x: Array) -> Array:
+    x = np.moveaxis(x, op.axis.value.data, 0)
+    if op.reverse.value.data:
+        x = x[::-1]
+    y = np.add.accumulate(x, axis=0, dtype=x.dtype)
+    if op.exclusive.value.data:
+        y = np.concatenate([np.zeros_like(y[:1]), y[:-1]])
+    if op.reverse.value.data:
+        y = y[::-1]
+    return np.moveaxis(y, 0, op.axis.value.data)
+
+
+def _top_k(op: graph.TopKOp, x: Array) -> tuple[Array, Array]:
+    axis, size = op.axis.value.data, x.shape[op.axis.value.data]
+    # NumPy's stable sort puts NaN last; mirrored, equal elements keep their order from the other end.
+    if op.largest.value.data:
+        order = size - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    order = np.take(order, np.arange(op.k.value.data), axis=axis)
+    return np.take_along_axis(x, order, axis), order
+
+
 RULES: Rules = {
     graph.ArgmaxOp: _argmax,
-    graph.BatchNormOp: _batch_norm,
+    graph.CumSumOp: _cumsum,
     graph.ReduceOp: _reduce,
-    graph.SoftmaxOp: _softmax,
+    graph.TopKOp: _top_k,
 }

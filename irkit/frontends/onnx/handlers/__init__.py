@@ -3,6 +3,7 @@
 from irkit.frontends.onnx.handlers import (
     elementwise,
     linear,
+    normalisation,
     recurrent,
     reduction,
     shape,
@@ -13,6 +14,7 @@ from irkit.frontends.onnx.node import Handler
 HANDLERS: dict[str, Handler] = {
     **elementwise.HANDLERS,
     **linear.HANDLERS,
+    **normalisation.HANDLERS,
     **recurrent.HANDLERS,
     **reduction.HANDLERS,
     **shape.HANDLERS,

@@ -1,119 +1,225 @@
-"""Convolution and pooling over two spatial dimensions."""
+"""Convolution and pooling over one to three spatial dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
+from irkit.dialects.graph.convolution import SPATIAL
 from irkit.dialects.types import DYNAMIC
+from irkit.frontends.onnx.handlers.reduction import reduce, widened
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
-def _check_rank(node: Node) -> None:
+def _spatial(node: Node) -> list[int]:
+    """Extents of the spatial dimensions of input 0."""
     rank = node.type_of(0).get_num_dims()
-    if rank != 4:
-        node.refuse(f"input of rank {rank}", "only two spatial dimensions are supported")
+    if rank - 2 not in SPATIAL:
+        node.refuse(f"input of rank {rank}", "only 1 to 3 spatial dimensions are supported")
+    sizes = list(node.type_of(0).get_shape()[2:])
+    if DYNAMIC in sizes:
+        node.refuse("input", "its spatial dimensions must be static")
+    return sizes
 
 
-def _pads(
-    node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> list[int]:
-    """[top, left, bottom, right] from `pads` or `auto_pad`."""
-    auto = node.attribute("auto_pad", "NOTSET")
-    pads = list(node.attribute("pads", [0, 0, 0, 0]))
-    if auto == "NOTSET":
-        return pads
-    if auto == "VALID":
-        return [0, 0, 0, 0]
-    before: list[int] = []
-    after: list[int] = []
-    sizes = node.type_of(0).get_shape()[2:]
+@dataclass
+class Sliding:
+    """How a window slides; `pads` is all that come before, then all after."""
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]
+
+
+def _sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
+    rank = len(sizes)
+    strides = list(node.attribute("strides", [1] * rank))
+    dilations = list(node.attribute("dilations", [1] * rank))
+    for name, values in (("kernel_shape", kernel), ("strides", strides), ("dilations", dilations)):
+        if len(values) != rank or min(values) < 1:
+            node.refuse(f"{name} = {values}", f"{rank} values of 1 or more are needed")
+    pads = list(node.attribute("pads", [0] * (2 * rank)))
+    match node.attribute("auto_pad", "NOTSET"):
+        case "VALID":
+            pads = [0] * (2 * rank)
+        case "SAME_UPPER" | "SAME_LOWER" as side:
+            pads = _same(side, kernel, strides, dilations, sizes)
+        case "NOTSET":
+            pass
+        case other:
+            node.refuse(f"auto_pad = {other!r}", "there is no such padding")
+    if len(pads) != 2 * rank or min(pads) < 0:
+        node.refuse(f"pads = {pads}", f"{2 * rank} values of 0 or more are needed")
+    return Sliding(kernel, strides, dilations, pads)
+
+
+def _same(
+    side: str, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    sizes: Sequence[int],
+) -> list[int]:  # fmt: skip
+    """Padding that gives ceil(size / stride) outputs; an odd element goes to `side`."""
+    totals: list[int] = []
     for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
         outputs = -(-size // stride)
-        total = max((outputs - 1) * stride + dilation * (k - 1) + 1 - size, 0)
-        small, large = total // 2, total - total // 2
-        before.append(large if auto == "SAME_LOWER" else small)
-        after.append(small if auto == "SAME_LOWER" else large)
-    return before + after
+        totals.append(max((outputs - 1) * stride + dilation * (k - 1) + 1 - size, 0))
+    return _split(side, totals)
+
+
+def _split(side: str, totals: Sequence[int]) -> list[int]:
+    small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
+    return large + small if side == "SAME_LOWER" else small + large
+
+
+def _filters(node: Node, sizes: Sequence[int]) -> list[int]:
+    """Kernel extents, from the weights; the attribute must agree."""
+    shape = node.type_of(1).get_shape()
+    if len(shape) != len(sizes) + 2:
+        node.refuse(node.name_of(1), f"{len(sizes) + 2} dimensions are needed, got {shape}")
+    kernel = list(shape[2:])
+    if list(node.attribute("kernel_shape", kernel)) != kernel:
+        node.refuse("kernel_shape", f"the weights are {kernel}")
+    return kernel
+
+
+def _operands(node: Node) -> list[SSAValue]:
+    return [node.operand(i) for i in range(3) if node.given(i) is not None]
 
 
 def _conv(node: Node) -> Sequence[Value]:
-    _check_rank(node)
-    kernel = list(node.type_of(1).get_shape()[2:])
-    if list(node.attribute("kernel_shape", kernel)) != kernel:
-        node.refuse("kernel_shape", f"the weights are {kernel}")
-    strides = list(node.attribute("strides", [1, 1]))
-    dilations = list(node.attribute("dilations", [1, 1]))
-    operands = [node.operand(i) for i in range(3) if node.given(i) is not None]
+    sizes = _spatial(node)
+    where = _sliding(node, _filters(node, sizes), sizes)
     y = node.emit(
         graph.ConvOp,
-        *operands,
-        strides=strides,
-        pads=_pads(node, kernel, strides, dilations),
-        dilations=dilations,
+        *_operands(node),
+        strides=where.strides,
+        pads=where.pads,
+        dilations=where.dilations,
         group=int(node.attribute("group", 1)),
     )
     return [y]
 
 
-def _ceil_excess(node: Node, where: dict[str, list[int]]) -> list[int]:
-    """How much padding at the end makes floor mode give ceil mode's outputs, per dimension."""
-    excess: list[int] = []
-    for d, size in enumerate(node.type_of(0).get_shape()[2:]):
-        kernel, stride = where["kernel_shape"][d], where["strides"][d]
-        before, after = where["pads"][d], where["pads"][2 + d]
-        last = -(-(size + before + after - kernel) // stride)
-        if last * stride >= size + before:
-            # ONNX changed its mind about such windows; runtimes differ.
+def _conv_transpose(node: Node) -> Sequence[Value]:
+    sizes = _spatial(node)
+    rank, auto = len(sizes), node.attribute("auto_pad", "NOTSET")
+    kernel = _filters(node, sizes)
+    strides = list(node.attribute("strides", [1] * rank))
+    where = _sliding(node, kernel, [s * n for s, n in zip(strides, sizes, strict=False)])
+    longer = list(node.attribute("output_padding", [0] * rank))
+    full = [
+        (n - 1) * s + d * (k - 1) + 1 + o
+        for n, s, d, k, o in zip(sizes, where.strides, where.dilations, kernel, longer, strict=True)
+    ]
+    wanted = list(node.attribute("output_shape", []))[-rank:]
+    if auto.startswith("SAME") and not wanted:
+        wanted = [n * s for n, s in zip(sizes, where.strides, strict=True)]
+    if wanted:
+        totals = [f - w for f, w in zip(full, wanted, strict=True)]
+        # Which end a longer output grows at is clear for one element only.
+        if min(totals) < (0 if auto == "SAME_UPPER" else -1):
+            node.refuse(f"output_shape = {wanted}", f"no padding makes {full} that long")
+        longer = [o + max(-t, 0) for o, t in zip(longer, totals, strict=True)]
+        # Unlike Conv, the odd element goes before unless the padding is SAME_UPPER.
+        side = "SAME_UPPER" if auto == "SAME_UPPER" else "SAME_LOWER"
+        where.pads = _split(side, [max(t, 0) for t in totals])
+    y = node.emit(
+        graph.ConvTransposeOp,
+        *_operands(node),
+        strides=where.strides,
+        pads=where.pads,
+        dilations=where.dilations,
+        group=int(node.attribute("group", 1)),
+        output_padding=longer,
+    )
+    return [y]
+
+
+# Pooling
+
+
+def _pool(node: Node) -> dict[str, list[int] | bool]:
+    """Properties that all pools share."""
+    sizes = _spatial(node)
+    where = _sliding(node, list(node.attribute("kernel_shape", [])), sizes)
+    ceil = bool(node.attribute("ceil_mode", 0))
+    props: dict[str, list[int] | bool] = {
+        "kernel_shape": where.kernel,
+        "strides": where.strides,
+        "pads": where.pads,
+    }
+    if any(d != 1 for d in where.dilations):
+        props["dilations"] = where.dilations
+    # With auto_pad, the padding alone says how many outputs there are.
+    if ceil and node.attribute("auto_pad", "NOTSET") == "NOTSET":
+        _check_last_windows(node, where, sizes)
+        props["ceil_mode"] = True
+    return props
+
+
+def _check_last_windows(node: Node, where: Sliding, sizes: Sequence[int]) -> None:
+    """Operator set 22 drops windows that start behind the input; before, runtimes differ."""
+    rank = len(sizes)
+    for d, size in enumerate(sizes):
+        before, after = where.pads[d], where.pads[rank + d]
+        room = size + before + after - where.dilations[d] * (where.kernel[d] - 1) - 1
+        last = -(-room // where.strides[d]) * where.strides[d]
+        if node.opset < 22 and last >= size + before:
             node.refuse("ceil_mode = 1", "the last window starts behind the input")
-        excess.append(max(last * stride + kernel - (size + before + after), 0))
-    return excess
-
-
-def _pool_parameters(node: Node) -> dict[str, list[int]]:
-    _check_rank(node)
-    if DYNAMIC in node.type_of(0).get_shape()[2:]:
-        node.refuse("input", "its spatial dimensions must be static")
-    kernel = list(node.attribute("kernel_shape", []))
-    strides = list(node.attribute("strides", [1, 1]))
-    node.require("dilations", [1, 1])
-    pads = _pads(node, kernel, strides, [1, 1])
-    return {"kernel_shape": kernel, "strides": strides, "pads": pads}
 
 
 def _max_pool(node: Node) -> Sequence[Value]:
-    node.require("storage_order", 0)
-    where = _pool_parameters(node)
-    if node.attribute("ceil_mode", 0):
-        bottom, right = _ceil_excess(node, where)
-        top_pad, left_pad, bottom_pad, right_pad = where["pads"]
-        where["pads"] = [top_pad, left_pad, bottom_pad + bottom, right_pad + right]
-    return [node.emit(graph.MaxPoolOp, node.operand(0), **where)]
+    column_major = bool(node.attribute("storage_order", 0))
+    props = _pool(node)
+    x, back = widened(node, node.operand(0))
+    y = back(node.emit(graph.MaxPoolOp, x, **props))
+    if len(node.proto.output) < 2 or not node.proto.output[1]:
+        return [y]
+    return [y, node.emit(graph.MaxPoolIndicesOp, x, column_major=column_major, **props)]
 
 
 def _average_pool(node: Node) -> Sequence[Value]:
-    where = _pool_parameters(node)
-    if node.attribute("ceil_mode", 0) and any(_ceil_excess(node, where)):
-        node.refuse("ceil_mode = 1", "only where it makes no difference")
     include = bool(node.attribute("count_include_pad", 0))
-    return [node.emit(graph.AveragePoolOp, node.operand(0), count_include_pad=include, **where)]
+    props = _pool(node)
+    return [node.emit(graph.AveragePoolOp, node.operand(0), count_include_pad=include, **props)]
+
+
+def _lp_pool(node: Node) -> Sequence[Value]:
+    p = int(node.attribute("p", 2))
+    return [node.emit(graph.LpPoolOp, node.operand(0), p=p, **_pool(node))]
 
 
 def _global_average_pool(node: Node) -> Sequence[Value]:
-    _check_rank(node)
+    _spatial(node)
     return [node.emit(graph.GlobalAveragePoolOp, node.operand(0))]
 
 
 def _global_max_pool(node: Node) -> Sequence[Value]:
-    _check_rank(node)
-    x = node.operand(0)
-    return [node.emit(graph.ReduceOp, x, kind="max", axes=[2, 3], keepdims=True)]
+    axes = list(range(2, 2 + len(_spatial(node))))
+    return [reduce(node, node.operand(0), "max", axes, True)]
+
+
+def _global_lp_pool(node: Node) -> Sequence[Value]:
+    sizes = _spatial(node)
+    p = int(node.attribute("p", 2))
+    windows = {
+        "kernel_shape": sizes,
+        "strides": [1] * len(sizes),
+        "pads": [0] * (2 * len(sizes)),
+    }
+    return [node.emit(graph.LpPoolOp, node.operand(0), p=p, **windows)]
 
 
 HANDLERS: dict[str, Handler] = {
     "AveragePool": _average_pool,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": _global_average_pool,
+    "GlobalLpPool": _global_lp_pool,
     "GlobalMaxPool": _global_max_pool,
+    "LpPool": _lp_pool,
     "MaxPool": _max_pool,
 }
