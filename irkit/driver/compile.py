@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import ArtifactError, DeviceError, InvalidModelError, UnsupportedError
 from irkit.interp import level_of
 from irkit.model_info import ModelInfo
+from irkit.passes.task.plain import device_of
 from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
 from irkit.runtime.program import CompiledProgram, Variant, check_mode
 from irkit.weights import WeightStore
@@ -273,20 +274,26 @@ def run_level(ctx: IrkitContext, module: ModuleOp, level: str, device: str) -> N
     module.verify()
 
 
-def _figures(module: ModuleOp) -> dict[str, Any]:
-    roperators = {
+def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, Any]]:
+    """What a report says of each rOperator, by symbol."""
+    return {
         op.sym_name.data: {
             "rkernel": op.rkernel.data if op.rkernel is not None else "",
             "rtasks": op.tasks,
+            "cost_ns": op.cost.value.data if op.cost is not None else 0.0,
             "from": op.sources.data if op.sources is not None else "",
         }
-        for op in module.ops
-        if isinstance(op, ROperatorOp)
+        for op in roperators
     }
+
+
+def _figures(module: ModuleOp) -> dict[str, Any]:
+    roperators = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
     program = next(op for op in module.ops if isinstance(op, ProgramOp))
     appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
     return {
         "levels": list(LEVELS),
+        "wait_ns": device_of(module).wait_ns,
         "roperators": roperators,
         "appends": len(appends),
         "waves": len({op.wave.value.data for op in appends}),

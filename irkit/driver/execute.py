@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from irkit.context import IrkitContext
+    from irkit.runtime.program import CompiledProgram
     from irkit.weights import Array
 
 DESCRIPTION = """\
@@ -48,6 +49,22 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
         default="numba",
         help="where to run (numba)",
     )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write when each rTask ran, for Perfetto (Chrome trace JSON)",
+    )
+    parser.add_argument(
+        "--schedule-view",
+        metavar="FILE",
+        help="draw the schedule, planned and measured, as .svg or .html",
+    )
+    parser.add_argument(
+        "--trace-mode",
+        choices=("serial", "per-wave", "persistent"),
+        default="persistent",
+        help="how the program runs while it is traced (persistent)",
+    )
     return parser
 
 
@@ -77,6 +94,7 @@ class RunTool:
         from irkit.driver.entry import entry_of
         from irkit.driver.loading import load_module
 
+        self._check_options(options)
         ctx, module = load_module(options.input, self.stdin, boundary)
         entry = entry_of(module)
         if options.inputs is None:
@@ -92,6 +110,18 @@ class RunTool:
             write_arrays(options.outputs, outputs)
         else:
             self._show(outputs)
+
+    def _check_options(self, options: argparse.Namespace) -> None:
+        """What cannot work is said before anything runs."""
+        if options.schedule_view is not None:
+            from irkit.driver.seeing import check_picture
+
+            check_picture(options.schedule_view)
+        asked = options.trace is not None or options.schedule_view is not None
+        if asked and options.level != "numba":
+            raise UserError(
+                f"--trace and --schedule-view need --level=numba, got {options.level}", "irkit-run"
+            )
 
     def _interpret(
         self,
@@ -112,7 +142,20 @@ class RunTool:
         import irkit
 
         program = irkit.compile(options.input, target=options.target)
+        if options.trace is not None or options.schedule_view is not None:
+            self._see(options, program, inputs)
         return list(program.run(inputs))
+
+    def _see(
+        self, options: argparse.Namespace, program: CompiledProgram, inputs: list[Array]
+    ) -> None:
+        from irkit.driver.seeing import write_schedule_view, write_trace
+
+        timelines = program.timelines(inputs, options.trace_mode)
+        if options.trace is not None:
+            write_trace(options.trace, timelines[1:], program.report()["seconds"])
+        if options.schedule_view is not None:
+            write_schedule_view(options.schedule_view, timelines, f"Schedule of {options.input}")
 
     def _show(self, outputs: dict[str, Array]) -> None:
         for name, array in outputs.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from irkit.driver.diagnostics import UserError
@@ -62,22 +63,25 @@ class Dumper:
         self._after_all = options.print_ir_after_all or (self._directory is not None and not asked)
         self._last = ""
 
-    def before(self, module: ModuleOp, name: str) -> None:
-        """Call before pass `name`."""
+    def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """A pass is about to run."""
+        name = module_pass.name
         if self._options.print_ir_after_change:
             self._last = self._text(module)
         if self._options.print_ir_before_all:
             self._dump("before", name, self._text(module))
 
-    def after(self, module: ModuleOp, name: str) -> None:
-        """Call after pass `name` has succeeded."""
+    def after(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """A pass has succeeded."""
+        name = module_pass.name
         if self._after_all:
             self._dump("after", name, self._text(module))
         elif self._options.print_ir_after_change and (text := self._text(module)) != self._last:
             self._dump("after", name, text)
 
-    def failed(self, module: ModuleOp, name: str) -> None:
-        """Call after pass `name` has failed."""
+    def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """A pass has failed."""
+        name = module_pass.name
         if self._options.print_ir_after_failure:
             self._dump("after failure of", name, module_text(module, generic=True))
 

@@ -122,6 +122,15 @@ def _add_printing(parser: argparse.ArgumentParser) -> None:
         help="write what --print-ir-* prints to numbered files in DIR (after each pass by default)",
     )
 
+    group.add_argument(
+        "--schedule-view", metavar="FILE", help="draw the planned schedule as .svg or .html"
+    )
+    group.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a page that steps through the passes, before and after",
+    )
+
 
 def _add_information(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("information")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
@@ -17,12 +18,14 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.ir import AttributeInvT, Block, BlockArgument, Operation, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.utils.exceptions import DiagnosticException, MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from irkit.driver.diagnostics import Diagnostic, Place, UserError, did_you_mean, note
+
+T = TypeVar("T")
 
 
 class LocatingParser(Parser):
@@ -88,6 +91,16 @@ class LocatingParser(Parser):
         if interface.lookup(key) is None:
             interface.declare_resource(key)
         return key
+
+    def parse_comma_separated_list(
+        self, delimiter: AttrParser.Delimiter, parse: Callable[[], T], context_msg: str = ""
+    ) -> list[T]:
+        # The types of a linalg op's several results are in parentheses; xDSL prints them, and reads
+        # them as if they were not.
+        opened = self._current_token.kind == MLIRTokenKind.L_PAREN
+        if opened and delimiter is self.Delimiter.NONE and parse == self.parse_attribute:
+            delimiter = self.Delimiter.PAREN
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _parse_block(self) -> Block:
         # xDSL forgets where a block stood that was used before it was defined.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from irkit.context import IrkitContext
 from irkit.driver.checking import check_module, message_of
 from irkit.driver.diagnostics import BrokenPassError, UserError, note
-from irkit.driver.instruments import Dumper, Timer
+from irkit.driver.instruments import Timer
 from irkit.driver.locations import adopt_locations, locations_kept
 from irkit.errors import IrkitError
 
@@ -25,13 +27,30 @@ class Checker(Protocol):
         ...
 
 
+class Instrument(Protocol):
+    """Watches a pipeline. Called around each pass, when it is switched on; sees the module, changes
+    nothing."""
+
+    def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """A pass is about to run."""
+        ...
+
+    def after(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """A pass has run, and what it left verifies."""
+        ...
+
+    def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """A pass raised, or left what does not verify."""
+        ...
+
+
 @dataclass
 class PipelineRunner:
     """Runs passes in order. `place` is where errors without an op are shown."""
 
     ctx: IrkitContext
     timer: Timer
-    dumper: Dumper | None = None
+    instruments: Sequence[Instrument] = ()
     verify_each: bool = True
     checker: Checker | None = None
     place: str | None = None
@@ -40,24 +59,28 @@ class PipelineRunner:
         """Run `passes` on `module`, in place. Raises UserError, BrokenPassError, or whatever a pass
         raises that is no diagnostic."""
         for module_pass in passes:
-            if self.dumper is not None:
-                self.dumper.before(module, module_pass.name)
-            self._run_one(module, module_pass)
-            if self.dumper is not None:
-                self.dumper.after(module, module_pass.name)
+            for instrument in self.instruments:
+                instrument.before(module, module_pass)
+            seconds = self._run_one(module, module_pass)
+            for instrument in self.instruments:
+                instrument.after(module, module_pass, seconds)
 
-    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> None:
+    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> float:
+        """Run and check one pass; returns the seconds that the pass itself took."""
         name = module_pass.name
-        succeeded = False
+        succeeded, start, seconds = False, time.perf_counter(), 0.0
         try:
             with self.timer(name), locations_kept():
                 self._apply(module, module_pass)
+            seconds = time.perf_counter() - start
             adopt_locations(module)
             self._check(module, name)
             succeeded = True
         finally:
-            if self.dumper is not None and not succeeded:
-                self.dumper.failed(module, name)
+            if not succeeded:
+                for instrument in self.instruments:
+                    instrument.failed(module, module_pass, time.perf_counter() - start)
+        return seconds
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name

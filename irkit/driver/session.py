@@ -28,7 +28,7 @@ from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
 from irkit.driver.roundtrip import check_roundtrip
-from irkit.driver.running import PipelineRunner
+from irkit.driver.running import Instrument, PipelineRunner
 from irkit.interp import level_of
 from irkit.weights import WeightStore
 
@@ -106,8 +106,22 @@ class Session:
             check_roundtrip(module, self._context)
         self._run_passes(ctx, module)
         self.tool.result.append(module)
+        if options.schedule_view is not None:
+            self._draw(ctx, module)
         with self.timer("print"):
             return self._print(ctx, module)
+
+    def _draw(self, ctx: IrkitContext, module: ModuleOp) -> None:
+        from irkit.driver.seeing import check_picture, planned_timeline, write_schedule_view
+
+        check_picture(self.options.schedule_view)
+        if (level := level_of(module)) != "schedule":
+            raise UserError(
+                f"--schedule-view needs a scheduled module, this is at the {level} level"
+            )
+        timeline = planned_timeline(module, ctx.weights)
+        title = f"Schedule of {self.options.input}"
+        write_schedule_view(self.options.schedule_view, [timeline], title)
 
     def _context(self) -> IrkitContext:
         return make_context(self.options.input, self.options.allow_unregistered_dialect)
@@ -122,14 +136,23 @@ class Session:
             from irkit.driver.semantics import SemanticsChecker
 
             checker = SemanticsChecker(module, ctx.weights, options.seed)
+        instruments: list[Instrument] = [Dumper(options, self.tool.stderr)]
+        page = None
+        if options.html is not None:
+            from irkit.driver.seeing import PageWriter
+
+            page = PageWriter(module, options.html, f"Passes on {options.input}")
+            instruments.append(page)
         PipelineRunner(
             ctx=ctx,
-            dumper=Dumper(options, self.tool.stderr),
+            instruments=instruments,
             timer=self.timer,
             verify_each=options.verify_each and not options.disable_verify,
             checker=checker,
             place=self.boundary.input_name,
         ).run(module, passes)
+        if page is not None:
+            page.write()
 
     def _pipeline(self, module: ModuleOp) -> str:
         options = self.options

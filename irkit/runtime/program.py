@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from irkit.runtime.cpu import MODES as CPU_MODES
 from irkit.runtime.cpu import CpuExecutor
 from irkit.schedule.tables import Port
 from irkit.weights import Array
+
+if TYPE_CHECKING:
+    from irkit.viewing.timeline import Timeline
 
 # On a GPU there is no thread of the host to run straight through on.
 CUDA_MODES = CPU_MODES[1:]
@@ -153,6 +157,29 @@ class Variant:
             raise InvalidInputError(
                 f"input '{port.name}' has infinity, which the model does not accept"
             )
+
+    def timelines(self, inputs: Sequence[Any] | None, mode: str) -> list[Timeline]:
+        """Planned, and measured if there are inputs. Raises UnsupportedError, InvalidInputError."""
+        from irkit.viewing.timeline import planned, timeline
+
+        facts = self.artifact.report
+        roperators, program = facts["roperators"], self.executor.program
+        costs = [float(roperators[k]["cost_ns"]) for k in program.kernels]
+        found = [planned(program, roperators, costs, float(facts["wait_ns"]))]
+        if inputs is None:
+            return found
+        if self.artifact.target == "cuda":
+            raise UnsupportedError(
+                "measured timelines of programs on a GPU; the planned one needs no inputs"
+            )
+        from irkit.runtime.cpu_trace import TracedExecutor
+
+        probe, traced = copy.copy(self), TracedExecutor(self.executor, mode)
+        probe.executor, probe._one_row = traced, False
+        for _ in range(3):  # the first calls pay for cold caches
+            probe.run(inputs)
+        title = f"measured, {mode}"
+        return [*found, timeline(title, program, roperators, traced.rows())]
 
 
 def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array:
@@ -308,6 +335,15 @@ class CompiledProgram:
             "mode": self._first.executor.mode,
             "measured": self._first.executor.decisions(),
         }
+
+    def timelines(
+        self, inputs: Sequence[Any] | None = None, mode: str = "persistent"
+    ) -> list[Timeline]:
+        """The schedule as planned and, with inputs, as a warm call of it was measured.
+
+        `mode` is serial, per-wave or persistent. Raises UnsupportedError for inputs on a GPU.
+        """
+        return self._first.timelines(inputs, mode)
 
     # Keeping
 

@@ -1,0 +1,125 @@
+"""When each rTask of a program runs, on which vEU: planned from costs, or measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irkit.schedule.tables import Program
+
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One rOperator: its symbol, its rKernel, and the source ops it came from."""
+
+    symbol: str
+    rkernel: str
+    sources: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One append: number of its rOperator, its wave, and the appends that it waits for."""
+
+    kernel: int
+    wave: int
+    waits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Spans of rTasks, one element of each array per rTask.
+
+    An rTask's vEU is ready for it at `arrived`, the waits are over at `start`, and it is done at `end`;
+    all in nanoseconds from the start of the program.
+    """
+
+    title: str
+    veus: int
+    kernels: tuple[Kernel, ...]
+    steps: tuple[Step, ...]
+    append: Numbers
+    task: Numbers
+    veu: Numbers
+    arrived: Times
+    start: Times
+    end: Times
+
+    @property
+    def duration(self) -> float:
+        """Nanoseconds until the last rTask is done."""
+        return float(self.end.max(initial=0.0))
+
+    @property
+    def kernel(self) -> Numbers:
+        """Number of each rTask's rOperator."""
+        return np.array([s.kernel for s in self.steps], dtype=np.int64)[self.append]
+
+    def numbers(self, column: Numbers) -> list[int]:
+        """One of the arrays of whole numbers as a list."""
+        return [int(n) for n in column]
+
+    def totals(self) -> dict[str, float]:
+        """Shares of vEU time: working, waiting, idle."""
+        whole = max(self.duration * self.veus, 1e-9)
+        working = float((self.end - self.start).sum()) / whole
+        waiting = float((self.start - self.arrived).sum()) / whole
+        return {"working": working, "waiting": waiting, "idle": max(1 - working - waiting, 0.0)}
+
+
+def facts_of(
+    program: Program, roperators: Mapping[str, Mapping[str, object]]
+) -> tuple[tuple[Kernel, ...], tuple[Step, ...]]:
+    """Kernels and steps of a program; `roperators` is that part of its report."""
+    kernels = tuple(
+        Kernel(symbol, str(known.get("rkernel", "")), str(known.get("from", "")))
+        for symbol in program.kernels
+        for known in [roperators.get(symbol, {})]
+    )
+    return kernels, tuple(Step(a.kernel, a.wave, a.waits) for a in program.appends)
+
+
+def planned(
+    program: Program,
+    roperators: Mapping[str, Mapping[str, object]],
+    costs: Sequence[float],
+    wait_ns: float,
+) -> Timeline:
+    """What the schedule expects: an rTask of rOperator k takes `costs[k]` ns, and a wait for another
+    vEU `wait_ns` more."""
+    free = np.zeros(program.veus)
+    done: list[tuple[Times, Numbers]] = []
+    rows: list[tuple[float, ...]] = []
+    for number, append in enumerate(program.appends):
+        tasks = np.arange(append.tasks)
+        veus = append.first_veu + tasks % append.veus
+        ends = np.empty(append.tasks)
+        for task, veu in enumerate(veus.tolist()):
+            arrived = start = float(free[veu])
+            for source in append.waits:
+                ended, where = done[source]
+                start = max(start, float((ended + wait_ns * (where != veu)).max()))
+            free[veu] = ends[task] = start + costs[append.kernel]
+            rows.append((number, task, veu, arrived, start, ends[task]))
+        done.append((ends, veus))
+    return timeline("planned", program, roperators, np.array(rows).reshape(-1, 6))
+
+
+def timeline(
+    title: str,
+    program: Program,
+    roperators: Mapping[str, Mapping[str, object]],
+    rows: Times,
+) -> Timeline:
+    """From rows of append, rTask, vEU, arrived, start, end (ns; the earliest becomes 0)."""
+    kernels, steps = facts_of(program, roperators)
+    origin = float(rows[:, 3].min(initial=np.inf)) if len(rows) else 0.0
+    append, task, veu = (rows[:, i].astype(np.int64) for i in range(3))
+    arrived, start, end = (rows[:, i] - origin for i in range(3, 6))
+    return Timeline(title, program.veus, kernels, steps, append, task, veu, arrived, start, end)
