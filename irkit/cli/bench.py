@@ -9,13 +9,20 @@ from pathlib import Path
 USAGE = """\
 usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDER]
        irkit-bench gpu [w6] [forest] [networks] [--out FOLDER]
+       irkit-bench light [light_resnet50] [light_squeezenet] [light_bvlc_alexnet] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
        irkit-bench render
 
 Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json;
 `render` turns those into benchmarks/results/README.md. Run it in the root of irkit's repository.
 """
-COMMANDS = {"cpu": "cpu", "gpu": "gpu", "nvforest": "gpu_nvforest", "render": "render"}
+COMMANDS = {
+    "cpu": "cpu",
+    "gpu": "gpu",
+    "light": "light",
+    "nvforest": "gpu_nvforest",
+    "render": "render",
+}
 
 
 def main() -> None:
