@@ -21,12 +21,13 @@ from irkit.driver.inputs import used_weights
 from irkit.driver.loading import make_context
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import STANDARD, build_pipeline
+from irkit.driver.progress import SILENT, ProgressBar
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import ArtifactError, DeviceError, InvalidModelError, UnsupportedError
 from irkit.interp import level_of
 from irkit.model_info import ModelInfo
 from irkit.passes.task.plain import device_of
-from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
+from irkit.runtime.artifact import LEVELS, Artifact, cache_folder, ready
 from irkit.runtime.program import CompiledProgram, Variant, check_mode
 from irkit.weights import WeightStore
 
@@ -47,6 +48,7 @@ def compile_model(
     cache: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
 
@@ -55,7 +57,8 @@ def compile_model(
     "auto" (a GPU if there is one). `mode`: "auto" measures; "per-op", "per-wave", "persistent" (and
     "serial" on a CPU) fix it. `dtype`: "float32" or "float64" if only arrays of that dtype will come.
     `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic
-    dimensions and `constants` (input → array) makes inputs part of the program.
+    dimensions and `constants` (input → array) makes inputs part of the program. `progress`: whether a bar is
+    shown on stderr while it takes more than a second; by default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
@@ -64,7 +67,7 @@ def compile_model(
     if dtype not in (None, *DTYPES):
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, mode, cache, fixed)
+    build = _builder(model, chosen, mode, cache, fixed, progress)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -102,10 +105,21 @@ def _same_for_all(variant: Variant) -> bool:
 
 
 def _builder(
-    model: Any, target: str, mode: str, cache: bool, fixed: Mapping[str, Any]
+    model: Any,
+    target: str,
+    mode: str,
+    cache: bool,
+    fixed: Mapping[str, Any],
+    progress: bool | None,
 ) -> Callable[[str], Variant]:
     def build(dtype: str) -> Variant:
-        return Variant(build_artifact(read_model(model, dtype, **fixed), target, cache), mode)
+        with ProgressBar(progress) as bar:
+            bar.stage("reading the model")
+            imported = read_model(model, dtype, **fixed)
+            artifact = build_artifact(imported, target, cache, bar)
+            symbols = list(artifact.report["roperators"])
+            bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
+            return Variant(artifact, mode)
 
     return build
 
@@ -183,7 +197,9 @@ def _plain_info(module: ModuleOp) -> ModelInfo:
     return ModelInfo("network", inputs, outputs, source="mlir")
 
 
-def build_artifact(imported: ImportedModel, target: str, cache: bool = True) -> Artifact:
+def build_artifact(
+    imported: ImportedModel, target: str, cache: bool = True, bar: ProgressBar = SILENT
+) -> Artifact:
     """Run the standard pipeline and emit; from the disk cache if the same model was compiled before."""
     from irkit.schedule.devices import device
 
@@ -194,7 +210,7 @@ def build_artifact(imported: ImportedModel, target: str, cache: bool = True) -> 
     known = _cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, target)
+    artifact = _compile(imported, target, bar)
     if path is not None:
         # A cache that cannot be written is none: the program is there all the same.
         with suppress(OSError, ArtifactError):
@@ -234,17 +250,19 @@ def _own_digest() -> bytes:
     return h.digest()
 
 
-def _compile(imported: ImportedModel, target: str) -> Artifact:
+def _compile(imported: ImportedModel, target: str, bar: ProgressBar) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
     module, texts, seconds = imported.module, dict[str, str](), dict[str, float]()
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     for level in LEVELS:
+        bar.stage(f"{level} level")
         start = time.perf_counter()
         run_level(ctx, module, level, DEVICES[target])
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
+    bar.stage("emission")
     start = time.perf_counter()
     source = emit_module(module, ctx.weights, "cuda" if target == "cuda" else "cpu")
     seconds["emit"] = round(time.perf_counter() - start, 3)
@@ -256,6 +274,7 @@ def _compile(imported: ImportedModel, target: str) -> Artifact:
         from irkit.runtime.cuda.compiling import compile_module
         from irkit.runtime.cuda.facts import read_facts
 
+        bar.stage("machine code for the GPU")
         start = time.perf_counter()
         _, facts = read_facts(source)
         cubin = compile_module(source, facts.entries, facts.threads)

@@ -25,6 +25,7 @@ import tempfile
 import threading
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -229,6 +230,13 @@ def import_source(artifact: Artifact) -> ModuleType:
             # Damaged machine code is made anew; what is wrong with the module itself shows again.
             shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
             return _import_file(name, path)
+
+
+def ready(artifact: Artifact, symbols: Sequence[str]) -> int:
+    """How many of a program's functions are compiled: its module, while it is imported, defines one
+    after the other."""
+    module = sys.modules.get(f"irkit_program_{artifact.key}")
+    return sum(hasattr(module, symbol) for symbol in symbols)
 
 
 def _module_file(artifact: Artifact) -> Path:

@@ -1,0 +1,46 @@
+"""The progress bar of long compilations."""
+
+import time
+
+import pytest
+
+import irkit
+from benchmarks.models import mlp
+from irkit.driver import progress
+from irkit.driver.progress import ProgressBar
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "PERIOD", 0.01)
+
+
+def test_stages_and_counts_are_shown(impatient, capfd):
+    with ProgressBar(True) as bar:
+        bar.stage("waiting", 5, lambda: 3)
+        time.sleep(0.3)
+    out, err = capfd.readouterr()
+    assert "waiting 3 of 5" in err
+    assert out == ""
+
+
+def test_nothing_is_shown_in_good_time(capfd):
+    with ProgressBar(True) as bar:
+        bar.stage("waiting")
+    assert capfd.readouterr().err == ""
+
+
+def test_nothing_is_shown_where_stderr_is_no_terminal(impatient, capfd):
+    irkit.compile(mlp(), target="cpu", cache=False)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_error_ends_the_bar(impatient):
+    with pytest.raises(irkit.InvalidModelError):
+        irkit.compile("/nowhere/model.onnx", target="cpu", progress=True)
+
+
+def test_compilation_names_its_stages(impatient, capfd):
+    irkit.compile(mlp(), target="cpu", cache=False, progress=True)
+    assert "machine code of rOperator" in capfd.readouterr().err
