@@ -7,7 +7,7 @@ This module and the tables it reads import no Numba. A user registers an rKernel
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,7 +43,9 @@ class RKernel:
     take a root. `efficiency` is the share of a vEU's arithmetic rate it reaches alone; `overhead_ns`
     is what an rTask costs before it computes. `threads` is its block size on a GPU.
     `scratch_bytes` is shared memory per rTask on a GPU, memory of the vEU's own on a CPU; `parameters`
-    become literals of the template. The last three may depend on the root.
+    become literals of the template. The last three may depend on the root. Where given, `grid(root,
+    tasks)` cuts the root into at most `tasks` parts and `part_ns(root, grid)` is what its largest part
+    costs; else both follow from the family and the efficiency.
     """
 
     family: str
@@ -59,6 +61,8 @@ class RKernel:
     parameters: Mapping[str, int] | Callable[[Root], Mapping[str, int]] = field(
         default_factory=dict[str, int]
     )
+    grid: Callable[[Root, int], list[int]] | None = None
+    part_ns: Callable[[Root, Sequence[int]], float] | None = None
 
     @property
     def name(self) -> str:
@@ -128,8 +132,8 @@ def find(target: Target, name: str) -> RKernel:
 
 # A contraction is also a reduction; what a family's own kernels refuse goes to the general one.
 _FALLBACK = {
-    "gemm": ("product", "gemv", "conv", "reduce"),
-    "conv": ("product", "reduce"),
+    "gemm": ("product", "tiles", "gemv", "conv", "reduce"),
+    "conv": ("product", "tiles", "reduce"),
     "pool": ("reduce",),
     "recurrent_cell": (),
 }

@@ -56,6 +56,21 @@ def _held(pointer: Any, start: int, lane: int, length: int, lanes: int, stride: 
     return values
 
 
+def tile_sums(sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
+    a_step, b_step, height, width, count = rest
+    total = np.array(sums, p.dtype).reshape(height, width)
+    for k in range(count):
+        left, right = p[a + k * a_step :][:height], p[b + k * b_step :][:width]
+        total = total + left[:, None] * right[None, :]
+    return tuple(total.reshape(-1))
+
+
+def tile_store(p: Any, position: int, step: int, sums: Any, width: int) -> None:
+    for start in range(0, len(sums), width):
+        at = position + start // width * step
+        p[at : at + width] = sums[start : start + width]
+
+
 def _names(block: Block) -> dict[str, Any]:
     def shuffle(value: Any, lane_of: Any) -> Any:
         return block.exchange(value, lane_of(block.local.thread % 32))
@@ -122,6 +137,8 @@ def _names(block: Block) -> dict[str, Any]:
             min(first + i * step, limit - 1) * length for i in range(count)
         ),
         "rows_store": rows_store,
+        "tile_sums": tile_sums,
+        "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
         **{n: getattr(np, n) for n in ("float32", "float64", "int32", "int64", "uint8", "uint32")},
@@ -133,7 +150,16 @@ def run(
     shared_bytes: int = 1 << 16,
 ) -> None:  # fmt: skip
     """Run all rTasks of a sample over flat operands. Raises what any thread raised."""
-    text = kernel_text(0, sample, threads)
+    run_text(
+        kernel_text(0, sample, threads), "kernel_0", arrays, tasks, rows, threads, shared_bytes
+    )
+
+
+def run_text(
+    text: str, kernel: str, arrays: Sequence[Any], tasks: int, rows: int, threads: int,
+    shared_bytes: int = 1 << 16,
+) -> None:  # fmt: skip
+    """Run all rTasks of the kernel that a text defines."""
     pointers = [a.reshape(-1) for a in arrays]
     for task in range(tasks):
         block = Block(threads, shared_bytes)
@@ -145,7 +171,7 @@ def run(
             block.local.thread = number
             try:
                 with np.errstate(all="ignore"):
-                    names["kernel_0"](task, tasks, rows, 0, *pointers)
+                    names[kernel](task, tasks, rows, 0, *pointers)
             except Exception as problem:
                 problems.append(problem)
                 block.barrier.abort()

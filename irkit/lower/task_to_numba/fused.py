@@ -25,9 +25,13 @@ from irkit.lower.task_to_numba.elements import (
 )
 from irkit.lower.task_to_numba.product import bind_product
 from irkit.lower.task_to_numba.scalars import numba_type
+from irkit.lower.task_to_numba.tiles import bind_tiles
 
 # Element types that emitted modules have pointers to; booleans are bytes.
-_ELEMENTS = frozenset({"float32", "float64", "int8", "int32", "int64", "uint8"})
+_ELEMENTS = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
+    "float32",
+    "float64",
+}
 _COMBINE = {
     "add": "acc + term",
     "mul": "acc * term",
@@ -354,4 +358,5 @@ _FAMILIES: dict[str, Callable[[Binder], None]] = {
     "forest": _forest,
     "perfect_forest": _forest,
     "product": bind_product,
+    "tiles": bind_tiles,
 }

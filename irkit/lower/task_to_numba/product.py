@@ -33,9 +33,9 @@ def bind_product(b: Binder) -> None:
         "K": str(product.extent(product.k)),
         "TRANSPOSED": str(int(product.transposed)),
     }
-    _part(b, product)
+    part(b, product)
     _pack(b, product)
-    _store(b, product)
+    store(b, product)
 
 
 def groups(product: Product) -> dict[str, tuple[int, ...]]:
@@ -45,7 +45,7 @@ def groups(product: Product) -> dict[str, tuple[int, ...]]:
     )
 
 
-def _part(b: Binder, product: Product) -> None:
+def part(b: Binder, product: Product) -> None:
     """`PART(task, tasks, rows)`: this rTask's range of each group, flattened."""
     grid = grid_of(b.op, b.root)
     lines: list[str] = []
@@ -75,7 +75,7 @@ def _cut_dimension(product: Product, dims: Sequence[int], grid: Sequence[int]) -
     return cut[0]
 
 
-def _store(b: Binder, product: Product) -> None:
+def store(b: Binder, product: Product) -> None:
     """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
     whole = columns_run_on(product, b.root, b.block)
 

@@ -55,6 +55,7 @@ from irkit.runtime.intrinsics.cuda import (
     itemsize,
     ld_acquire,
     red_release_add,
+    rint,
     shared_base,
     shared_f32,
     shared_i32,
@@ -62,6 +63,7 @@ from irkit.runtime.intrinsics.cuda import (
     shared_of,
     thread_index,
     u8p,
+    u16p,
     u32p,
     u64p,
 )
@@ -76,6 +78,7 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     rows_store,
     zeros_like,
 )
+from irkit.runtime.intrinsics.cuda_tiles import tile_store, tile_sums
 
 fused = cuda.jit(device=True)
 """
@@ -89,6 +92,7 @@ POINTERS = {
     "int32": "i32p",
     "int64": "i64p",
     "uint8": "u8p",
+    "uint16": "u16p",
     "uint32": "u32p",
     "uint64": "u64p",
 }

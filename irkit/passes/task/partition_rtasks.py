@@ -39,15 +39,23 @@ def target_of(device: VDevice) -> Target:
     return "cuda" if device.kind == "cuda" else "cpu"
 
 
-def task_ns(rkernel: RKernel, root: Root, tasks: int, nbytes: float, device: VDevice) -> float:
-    """Estimated time of one of `tasks` rTasks: the slower of arithmetic and memory, and overhead."""
+def task_ns(
+    rkernel: RKernel, root: Root, grid: Sequence[int], nbytes: float, device: VDevice
+) -> float:
+    """Estimated time of one of the grid's rTasks: the slower of arithmetic and memory, and overhead."""
+    tasks = math.prod(grid)
+    memory = nbytes / tasks / device.bytes_per_ns
+    if rkernel.part_ns is not None:
+        return max(rkernel.part_ns(root, grid), memory)
     arithmetic = registry.flops(root, TYPICAL_ROWS) / tasks
     compute = arithmetic / (device.flops_per_ns * rkernel.share(root))
-    return rkernel.overhead_ns + max(compute, nbytes / tasks / device.bytes_per_ns)
+    return rkernel.overhead_ns + max(compute, memory)
 
 
 def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
     """A grid of at most about `tasks` parts that the rKernel's `RANGE` can express."""
+    if rkernel.grid is not None:
+        return rkernel.grid(root, tasks)
     sizes = [tasks if s == DYNAMIC else s for s in root.parallel]
     if rkernel.family == "product" and DYNAMIC not in root.parallel:
         return _product_grid(root, tasks)
@@ -192,7 +200,7 @@ class Partition:
             ):
                 grid = grid_for(root, tasks, rkernel)
                 count = math.prod(grid)
-                cost = task_ns(rkernel, root, count, size, self.device)
+                cost = task_ns(rkernel, root, grid, size, self.device)
                 # Several rTasks of one wave on one vEU run one after another.
                 total = (
                     cost * math.ceil(count / self.device.veus) + (count > 1) * self.device.wait_ns

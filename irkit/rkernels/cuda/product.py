@@ -1,5 +1,196 @@
-"""product: contractions and convolutions as matrix products."""
+"""Contractions and convolutions as matrix products, tile by tile through shared memory.
 
+C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]; windows and padding are resolved where B is
+fetched, so no window is ever written out. A block computes BM x BN sums, BK terms of k at a time, in
+two buffers: while one is multiplied, the next terms are on their way. Each thread keeps TM x TN sums.
+With KG > 1 that many groups of threads share each BK terms, for small tiles: more threads in flight
+at the same reuse of what was fetched. The sums meet in shared memory and leave it row by row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import Float32Type, Float64Type
+
+from irkit.dialects.products import Product, as_product
+from irkit.dialects.roots import Root
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.registry import RKernel
 
-RKERNELS: list[RKernel] = []
+THREADS_PER_BLOCK = 256
+
+
+def product_tiles(task, tasks, rows, scratch, OPERANDS):
+    b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
+    thread = thread_index()
+    staged = shared_of(FLOAT(0), scratch)
+    next_a = cuda.local.array(BM * BK // THREADS, FLOAT)
+    next_b = cuda.local.array(BN * BK // THREADS, FLOAT)
+    group, within = divide(thread, THREADS // KG)
+    ty, tx = divide(within, BN // TN)
+    a_m, a_k = divide(thread, BK)
+    b_k, b_n = divide(thread, BN)
+    for b in range(b0, b1):
+        for lead in range(l0, l1):
+            for m in range(m0, m1, BM):
+                for c in range(c0, c1, BN):
+                    column = COLUMN(b, lead, min(c + b_n, c1 - 1))
+                    sums = zeros_like(staged, TM * TN)
+                    half = 0
+                    for k in range(-BK, K, BK):
+                        # What lies past the end of k is zero on both sides: it could be NaN in memory.
+                        if k + BK < K:
+                            at = k + BK + a_k
+                            for i in range(BM * BK // THREADS):
+                                row = min(m + a_m + i * (THREADS // BK), m1 - 1)
+                                value = A[(b * M + row) * K + min(at, K - 1)]
+                                next_a[i] = value if at < K else FLOAT(0)
+                            for i in range(BN * BK // THREADS):
+                                at = k + BK + b_k + i * (THREADS // BN)
+                                value = FETCH(OPERANDS, column, STEP(min(at, K - 1)))
+                                next_b[i] = value if at < K else FLOAT(0)
+                        if k >= 0:
+                            base = (half ^ 1) * (BK * (BM + BN + 8))
+                            first = base + group * (BK // KG) * (BM + 4) + ty * TM
+                            other = base + BK * (BM + 4) + group * (BK // KG) * (BN + 4) + tx * TN
+                            sums = tile_sums(
+                                sums, staged, first, other, BM + 4, BN + 4, TM, TN, BK // KG
+                            )
+                        if k + BK < K:
+                            base = half * (BK * (BM + BN + 8))
+                            for i in range(BM * BK // THREADS):
+                                place = a_k * (BM + 4) + a_m + i * (THREADS // BK)
+                                staged[base + place] = next_a[i]
+                            for i in range(BN * BK // THREADS):
+                                place = (b_k + i * (THREADS // BN)) * (BN + 4) + b_n
+                                staged[base + BK * (BM + 4) + place] = next_b[i]
+                        half ^= 1
+                        cuda.syncthreads()
+                    tile_store(staged, (group * BM + ty * TM) * BN + tx * TN, BN, sums, TN)
+                    cuda.syncthreads()
+                    for i in range(BM * BN // THREADS):
+                        y, x = divide(thread + i * THREADS, BN)
+                        if m + y < m1 and c + x < c1:
+                            total = INIT(OPERANDS, b, m + y, lead, c + x)
+                            for g in range(KG):
+                                total += staged[(g * BM + y) * BN + x]
+                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                    cuda.syncthreads()
+
+
+_TILES: dict[str, Mapping[str, int]] = {
+    "64x128": {"BM": 64, "BN": 128, "BK": 16, "TM": 8, "TN": 4, "KG": 1},
+    "64x64": {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "KG": 1},
+    "64x32": {"BM": 64, "BN": 32, "BK": 32, "TM": 4, "TN": 4, "KG": 2},
+    "32x64": {"BM": 32, "BN": 64, "BK": 32, "TM": 4, "TN": 4, "KG": 2},
+    "32x32": {"BM": 32, "BN": 32, "BK": 32, "TM": 4, "TN": 4, "KG": 4},
+    "16x32": {"BM": 16, "BN": 32, "BK": 64, "TM": 4, "TN": 4, "KG": 8},
+}
+# Nanoseconds: multiply-adds in a step of BK terms at the rate that a block reaches, the wait between
+# two steps, and what a tile costs before and after.
+_FMA_PER_NS, _STEP_NS, _TILE_NS = 110.0, 450.0, 1500.0
+
+
+def _legal(root: Root) -> bool:
+    """Two operands in float, nothing that depends on the batch, and more than a vector on each side."""
+    if DYNAMIC in root.parallel:
+        return False
+    product = as_product(root)
+    if product is None:
+        return False
+    element = tensor_type(product.op.results[0]).element_type
+    if not isinstance(element, Float32Type | Float64Type):
+        return False
+    return product.extent(product.m) >= 4 and product.extent((*product.lead, *product.columns)) >= 4
+
+
+def _product(root: Root) -> Product:
+    product = as_product(root)
+    assert product is not None
+    return product
+
+
+def _scratch(tile: Mapping[str, int]):
+    """Two buffers of both tiles, with rows padded by four against bank conflicts; or all sums."""
+    terms = 2 * tile["BK"] * (tile["BM"] + tile["BN"] + 8)
+    sums = tile["KG"] * tile["BM"] * tile["BN"]
+
+    def scratch(root: Root) -> int:
+        return max(terms, sums) * tensor_type(_product(root).op.results[0]).element_type.size
+
+    return scratch
+
+
+def _part_ns(tile: Mapping[str, int]):
+    """Estimated time of the largest part that a grid makes."""
+
+    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
+        product = _product(root)
+
+        def longest(dims: Sequence[int]) -> int:
+            return math.prod(math.ceil(product.sizes[d] / grid[d]) for d in dims)
+
+        tiles = (
+            longest(product.batch)
+            * longest(product.lead)
+            * math.ceil(longest(product.m) / tile["BM"])
+            * math.ceil(longest(product.columns) / tile["BN"])
+        )
+        steps = math.ceil(product.extent(product.k) / tile["BK"])
+        work = tile["BM"] * tile["BN"] * tile["BK"] / _FMA_PER_NS
+        return tiles * (_TILE_NS + steps * max(_STEP_NS, work))
+
+    return nanoseconds
+
+
+def _grid(tile: Mapping[str, int]):
+    """At most `tasks` parts: of each group of loops the first that is longer than one is cut."""
+    cost = _part_ns(tile)
+
+    def grid(root: Root, tasks: int) -> list[int]:
+        product = _product(root)
+        groups = (product.batch, product.lead, product.m, product.columns)
+        cuts = [next((d for d in g if product.sizes[d] > 1), None) for g in groups]
+        options = [_counts(product.sizes[d], tasks) if d is not None else [1] for d in cuts]
+        best, least = [1] * len(root.parallel), (math.inf, 0)
+        for counts in itertools.product(*options):
+            if math.prod(counts) > tasks:
+                continue
+            found = [1] * len(root.parallel)
+            for d, count in zip(cuts, counts, strict=True):
+                if d is not None:
+                    found[d] = count
+            found_cost = (cost(root, found), math.prod(counts))
+            if found_cost < least:
+                best, least = found, found_cost
+        return best
+
+    return grid
+
+
+def _counts(size: int, tasks: int) -> list[int]:
+    """The counts of parts that make a difference: each the least with its longest part."""
+    longest = {math.ceil(size / n): n for n in range(min(size, tasks), 0, -1)}
+    return sorted(longest.values())
+
+
+RKERNELS = [
+    RKernel(
+        "tiles",
+        name,
+        "cuda",
+        __name__,
+        "product_tiles",
+        legal=_legal,
+        efficiency=0.4,
+        scratch_bytes=_scratch(tile),
+        threads=THREADS_PER_BLOCK,
+        parameters=tile,
+        grid=_grid(tile),
+        part_ns=_part_ns(tile),
+    )
+    for name, tile in _TILES.items()
+]

@@ -55,12 +55,25 @@ def _pointer_to(dtype: Any) -> Any:
 i8p = _pointer_to(types.int8)
 u8p = _pointer_to(types.uint8)
 i16p = _pointer_to(types.int16)
+u16p = _pointer_to(types.uint16)
 i32p = _pointer_to(types.int32)
 u32p = _pointer_to(types.uint32)
 i64p = _pointer_to(types.int64)
 u64p = _pointer_to(types.uint64)
 f32p = _pointer_to(types.float32)
 f64p = _pointer_to(types.float64)
+
+
+@intrinsic
+def rint(typing_context: Any, x: Any) -> Any:
+    """The integral value nearest to x, the even one of two, as a float of x's type."""
+    kind, letter = ("f64", "d") if x == types.float64 else ("f32", "f")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = f"cvt.rni.{kind}.{kind} $0, $1;"
+        return asm(builder, text, args[0].type, [args[0]], f"={letter},{letter}")
+
+    return x(x), generate
 
 
 @intrinsic

@@ -1,0 +1,136 @@
+"""Fused functions of rKernels that tile a contraction seen as a matrix product (docs/emission.md).
+
+An element of B is found in two steps, one for its column and one for its k, which a thread takes as
+seldom as it changes either: each gives numbers that `FETCH` adds up. The load itself has no branch:
+outside of a padded operand the first element is read and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irkit.dialects.products import Product, Window, as_product, windows
+from irkit.dialects.roots import maps
+from irkit.dialects.types import tensor_type
+from irkit.errors import UnsupportedError
+from irkit.lower.task_to_numba.elements import ElementPrinter, strides
+from irkit.lower.task_to_numba.product import groups, part, store
+
+if TYPE_CHECKING:
+    from irkit.lower.task_to_numba.fused import Binder
+
+
+def bind_tiles(b: Binder) -> None:
+    """`PART`, `COLUMN`, `STEP`, `FETCH`, `INIT`, `STORE` and the literals of the tiles family."""
+    product = as_product(b.root)
+    if product is None:
+        raise UnsupportedError(f"@{b.op.sym_name.data} is no product of two operands")
+    a = product.op.inputs[product.a]
+    b.binding.names |= {
+        "A": f"p{b.block.args.index(a)}",
+        "M": str(product.extent(product.m)),
+        "K": str(product.extent(product.k)),
+    }
+    part(b, product)
+    store(b, product)
+    found = windows(product)
+    if found is None:
+        _computed(b, product)
+    else:
+        source, dims = found
+        _in_memory(b, product, f"p{source.index}", dims, strides(tensor_type(source).get_shape()))
+
+
+def _split(name: str, sizes: Sequence[int], lines: list[str]) -> list[str]:
+    """Names of the row-major index that `name` counts through; `divide` is unsigned and exact."""
+    names = [""] * len(sizes)
+    rest, used = name, 0
+    for d in range(len(sizes) - 1, 0, -1):
+        if sizes[d] == 1:
+            names[d] = "0"
+            continue
+        lines.append(f"{name}q{used}, {name}r{used} = divide({rest}, {sizes[d]})")
+        names[d], rest = f"{name}r{used}", f"{name}q{used}"
+        used += 1
+    if names:
+        names[0] = rest
+    return names
+
+
+def _loop_names(product: Product, letters: str, lines: list[str]) -> dict[int, str]:
+    """Names of the loops of some groups, `k` being the reduction's."""
+    found: dict[int, str] = {}
+    for letter, dims in {**groups(product), "k": product.k}.items():
+        if letter in letters:
+            found |= dict(zip(dims, _split(letter, product.extents(dims), lines), strict=True))
+    return found
+
+
+def _sum(names: dict[int, str], factors: dict[int, int]) -> str:
+    terms = [
+        name if factors[d] == 1 else f"{name} * {factors[d]}"
+        for d, name in names.items()
+        if factors.get(d) and name != "0"
+    ]
+    return " + ".join(terms) or "0"
+
+
+def _in_memory(
+    b: Binder, product: Product, pointer: str, dims: Sequence[Window], steps: Sequence[int]
+) -> None:
+    """B lies in memory: an address and, for dimensions that are padded, where in them it is."""
+    guarded = [w for w in dims if w.guarded]
+    address: dict[int, int] = {}
+    for window, step in zip(dims, steps, strict=True):
+        for loop, factor in window.factors.items():
+            address[loop] = address.get(loop, 0) + factor * step
+    offset = sum(w.offset * step for w, step in zip(dims, steps, strict=True))
+    for placeholder, arguments, letters in (("COLUMN", "b, l, c", "blc"), ("STEP", "k", "k")):
+        lines: list[str] = []
+        names = _loop_names(product, letters, lines)
+        first = placeholder == "COLUMN"
+        parts = [_sum(names, address) + (f" + {offset}" if first and offset else "")]
+        for window in guarded:
+            extra = f" + {window.offset}" if first and window.offset else ""
+            parts.append(_sum(names, window.factors) + extra)
+        integers = ", ".join(f"int64({p})" for p in parts)
+        lines.append(f"return ({integers},)")
+        b.binding.function(placeholder, arguments, lines)
+    lines = ["at = column[0] + step[0]"]
+    if guarded:
+        tests: list[str] = []
+        for i, window in enumerate(guarded, 1):
+            lines.append(f"y{i} = column[{i}] + step[{i}]")
+            tests.append(f"(y{i} >= 0) & (y{i} < {window.size})")
+        lines.append(f"inside = {' & '.join(tests)}")
+        lines.append(f"value = {pointer}[at if inside else 0]")
+        lines.append(f"return value if inside else {b.binding.names['FLOAT']}(0)")
+    else:
+        lines.append(f"return {pointer}[at]")
+    b.binding.function("FETCH", f"{b.binding.operands}, column, step", lines)
+
+
+def _computed(b: Binder, product: Product) -> None:
+    """B is an expression of operands: its loops are numbered once, its elements computed."""
+    names: dict[int, str] = {}
+    for placeholder, arguments, letters, given in (
+        ("COLUMN", "b, l, c", "blc", "column"),
+        ("STEP", "k", "k", "step"),
+    ):
+        lines: list[str] = []
+        found = _loop_names(product, letters, lines)
+        integers = ", ".join(f"int64({name})" for name in found.values())
+        lines.append(f"return ({integers},)")
+        b.binding.function(placeholder, arguments, lines)
+        names |= {d: f"{given}{i}" for i, d in enumerate(found)}
+    printer = ElementPrinter()
+    for given in ("column", "step"):
+        taken = [n for n in names.values() if n.startswith(given)]
+        for i, name in enumerate(taken):
+            printer.line(f"{name} = {given}[{i}]")
+    loops = tuple(names.get(d, "0") for d in range(len(product.sizes)))
+    index = tuple(printer.affine(e, loops) for e in maps(product.op)[product.b].results)
+    element = printer.element(product.op.inputs[product.b], index)
+    printer.line(f"return {element}")
+    b.binding.function("FETCH", f"{b.binding.operands}, column, step", printer.lines)

@@ -1,0 +1,108 @@
+"""Contractions and convolutions in tiles: emitted for a small block and run thread by thread on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cuda_emulator
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from irkit.context import IrkitContext
+from irkit.dialects.roots import find_root
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import int_array, tensor_type
+from irkit.driver.compile import read_model, register_dialects, run_level
+from irkit.lower.task_to_numba.fused import Binder
+from irkit.lower.task_to_numba.templates import specialise, template_source
+from irkit.rkernels import registry
+
+LEVELS = ("graph", "tensor", "task", "schedule")
+# 32 threads: the two groups of them share the terms.
+TILE = {"BM": 16, "BN": 16, "BK": 8, "TM": 4, "TN": 4, "KG": 2, "THREADS": 32}
+
+
+def conv(x: tuple[int, ...], w: tuple[int, ...], relu: str = "behind", **attributes: Any) -> Any:
+    """Conv with bias, and a ReLU "before" or "behind" it."""
+    random = np.random.default_rng(0)
+    weights = {
+        "w": random.standard_normal(w).astype(np.float32),
+        "b": random.standard_normal(w[0]).astype(np.float32),
+    }
+    ends = {"before": ("r", "y"), "behind": ("x", "c")}.get(relu, ("x", "y"))
+    nodes = [helper.make_node("Conv", [ends[0], "w", "b"], [ends[1]], **attributes)]
+    if relu == "before":
+        nodes.insert(0, helper.make_node("Relu", ["x"], ["r"]))
+    if relu == "behind":
+        nodes.append(helper.make_node("Relu", ["c"], ["y"]))
+    return model(nodes, x, (None,) * 4, weights)
+
+
+def model(nodes: list[Any], x: tuple[int, ...], y: tuple[Any, ...], weights: dict[str, Any]) -> Any:
+    ports = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", x), ("y", y))
+    ]
+    constants = [numpy_helper.from_array(a, n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def product() -> Any:
+    w = np.random.default_rng(1).standard_normal((21, 30)).astype(np.float32)
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], (18, 21), (18, 30), {"w": w})
+
+
+CASES = {
+    "padded": conv((1, 3, 7, 9), (20, 3, 3, 3), pads=[1, 2, 1, 0]),
+    "strided": conv((1, 2, 11, 10), (17, 2, 5, 3), strides=[3, 2], pads=[2, 1, 0, 1]),
+    "one by one": conv((2, 9, 4, 6), (18, 9, 1, 1)),
+    "grouped": conv((1, 8, 5, 6), (16, 4, 3, 3), "none", group=2),
+    "dilated": conv((1, 2, 9, 9), (4, 2, 3, 3), dilations=[2, 2], pads=[2, 2, 2, 2]),
+    "after relu": conv((1, 3, 6, 6), (8, 3, 3, 3), relu="before", pads=[1, 1, 1, 1]),
+    "matrices": product(),
+}
+
+
+def scheduled(onnx_model: Any) -> ROperatorOp:
+    """The one rOperator that is a product, scheduled for a GPU."""
+    imported = read_model(onnx_model, "float32")
+    ctx = IrkitContext(weights=imported.weights)
+    register_dialects(ctx)
+    for level in LEVELS:
+        run_level(ctx, imported.module, level, "h200")
+    ops = [op for op in imported.module.ops if isinstance(op, ROperatorOp)]
+    (op,) = (o for o in ops if find_root(o.body.block).family in ("conv", "gemm"))
+    return op
+
+
+def operands(op: ROperatorOp, onnx_model: Any, x: Any) -> list[Any]:
+    """The arrays that the rOperator reads, told apart by their sizes."""
+    arrays = [x, *(numpy_helper.to_array(i) for i in onnx_model.graph.initializer)]
+    by_size = {a.size: np.ascontiguousarray(a) for a in arrays}
+    assert len(by_size) == len(arrays)
+    return [by_size[np.prod(tensor_type(a).get_shape())] for a in op.body.block.args]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tiles_compute_what_onnx_says(name: str) -> None:
+    onnx_model = CASES[name]
+    op = scheduled(onnx_model)
+    root = find_root(op.body.block)
+    rkernel = registry.find("cuda", "tiles.32x32")
+    assert rkernel.legal(root)
+    assert rkernel.grid is not None
+    for tasks in (1, 7, 132):
+        op.grid = int_array(rkernel.grid(root, tasks))
+        binding = Binder(op).bind("tiles")
+        names = {**binding.names, **{k: str(v) for k, v in TILE.items()}}
+        body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
+        text = "\n".join(binding.functions) + "\n" + body
+        shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]
+        x = np.random.default_rng(tasks).standard_normal(shape).astype(np.float32)
+        (want,) = ReferenceEvaluator(onnx_model).run(None, {"x": x})
+        y = np.full(want.shape, np.nan, np.float32)
+        arrays = [*operands(op, onnx_model, x), y]
+        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 32)
+        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
