@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -21,16 +22,13 @@ PAGE = ROOT / "docs" / "onnx.md"
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
-def outcomes(pattern: str = "") -> dict[str, str]:
-    """Test name → "pass", why it is refused, or "WRONG: ..." """
+def outcomes(pattern: str = "") -> Iterator[tuple[str, str]]:
+    """(test name, "pass", why it is refused, or "WRONG: ...")"""
     warnings.simplefilter("ignore")
     from onnx.backend.test import BackendTest
-    from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
-    from irkit.errors import IrkitError
     from irkit.frontends.onnx.backend import IrkitBackend
 
-    found: dict[str, str] = {}
     suite = BackendTest(IrkitBackend, __name__, test_kwargs={})
     for kind, case in sorted(suite.test_cases.items()):
         if kind == "OnnxBackendRealModelTest":
@@ -38,29 +36,31 @@ def outcomes(pattern: str = "") -> dict[str, str]:
         for name in sorted(n for n in dir(case) if n.startswith("test_") and n.endswith("_cpu")):
             if pattern not in name:
                 continue
-            try:
-                getattr(case(name), name)()
-                found[name] = "pass"
-            except BackendIsNotSupposedToImplementIt as error:
-                found[name] = f"skipped: {error}"
-            except IrkitError as error:
-                lines = str(error).splitlines()
-                found[name] = lines[1].strip(" -") if len(lines) > 1 else lines[0]
-            except Exception as error:
-                text = " ".join(str(error).split())[:300]
-                found[name] = f"WRONG: {type(error).__name__}: {text}"
-    return found
+            yield name, _outcome(getattr(case(name), name))
+
+
+def _outcome(test: Callable[[], None]) -> str:
+    from irkit.errors import IrkitError
+
+    try:
+        test()
+    except IrkitError as error:
+        lines = str(error).splitlines()
+        return lines[1].strip(" -") if len(lines) > 1 else lines[0]
+    except Exception as error:
+        return f"WRONG: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return "pass"
 
 
 def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         os.environ.setdefault("IRKIT_CACHE_DIR", scratch)
         if arguments and arguments[0] != "--page":
-            for name, outcome in outcomes(arguments[0]).items():
-                print(f"{name}: {outcome}")
+            for name, outcome in outcomes(arguments[0]):
+                print(f"{name}: {outcome}", flush=True)
             return
         if not arguments:
-            record = outcomes()
+            record = dict(outcomes())
             RECORD.write_text(json.dumps(record, indent=0, sort_keys=True) + "\n")
             counts = Counter(
                 o if o == "pass" else o.split(":")[0][:5] == "WRONG" for o in record.values()

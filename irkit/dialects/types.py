@@ -15,12 +15,14 @@ from xdsl.dialects.builtin import (
     Float64Type,
     IndexType,
     IntegerType,
+    Signedness,
     TensorType,
     f16,
     f32,
     f64,
     i1,
     i8,
+    i16,
     i32,
     i64,
 )
@@ -29,25 +31,28 @@ from xdsl.ir import Attribute, SSAValue
 Tensor = TensorType[Attribute]
 DYNAMIC = DYNAMIC_INDEX
 
+ui8, ui16, ui32, ui64 = (IntegerType(width, Signedness.UNSIGNED) for width in (8, 16, 32, 64))
+
 _TO_IR: dict[np.dtype[Any], Attribute] = {
     np.dtype(np.float16): f16,
     np.dtype(np.float32): f32,
     np.dtype(np.float64): f64,
     np.dtype(np.bool_): i1,
     np.dtype(np.int8): i8,
+    np.dtype(np.int16): i16,
     np.dtype(np.int32): i32,
     np.dtype(np.int64): i64,
+    np.dtype(np.uint8): ui8,
+    np.dtype(np.uint16): ui16,
+    np.dtype(np.uint32): ui32,
+    np.dtype(np.uint64): ui64,
 }
 _TO_NUMPY: dict[Attribute, np.dtype[Any]] = {
-    f16: np.dtype(np.float16),
-    f32: np.dtype(np.float32),
-    f64: np.dtype(np.float64),
-    i1: np.dtype(np.bool_),
-    i8: np.dtype(np.int8),
-    i32: np.dtype(np.int32),
-    i64: np.dtype(np.int64),
+    **{element: dtype for dtype, element in _TO_IR.items()},
     IndexType(): np.dtype(np.int64),
 }
+
+_SIGNLESS: dict[Attribute, Attribute] = {ui8: i8, ui16: i16, ui32: i32, ui64: i64}
 
 
 def element_type(dtype: np.dtype[Any] | type) -> Attribute:
@@ -78,6 +83,21 @@ def tensor_type(value: SSAValue) -> Tensor:
 def is_float(element: Attribute) -> bool:
     """Whether an element type is floating point."""
     return isinstance(element, Float16Type | BFloat16Type | Float32Type | Float64Type)
+
+
+def is_integer(element: Attribute) -> bool:
+    """Whether an element type is an integer; `i1` is not."""
+    return element in _TO_NUMPY and _TO_NUMPY[element].kind in "iu"
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """Whether an element type is an unsigned integer; `i1` and signless integers are not."""
+    return element in _SIGNLESS
+
+
+def signless(element: Attribute) -> Attribute:
+    """The type that `arith` ops take instead of an unsigned integer: they carry the signedness."""
+    return _SIGNLESS.get(element, element)
 
 
 def ints(attr: Attribute | None) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnrealizedConversionCastOp
 from xdsl.ir import Operation
 
 from irkit.dialects.types import numpy_dtype
@@ -36,15 +36,41 @@ def _identity(x: Array) -> Array:
     return x
 
 
+def _remainder(lhs: Array, rhs: Array) -> Array:
+    # NumPy's remainder of nothing is 0; arith.remsi has the dividend's sign.
+    return np.fmod(lhs, rhs)
+
+
+def _unsigned_of(function: Function) -> Function:
+    """`function` on integers read as unsigned ones."""
+
+    def unsigned(*operands: Array) -> Array:
+        return function(*(x.astype(np.dtype(f"u{x.dtype.itemsize}")) for x in operands))
+
+    return unsigned
+
+
+def _widened(x: Array) -> Array:
+    return x if x.dtype.kind == "b" else x.astype(np.dtype(f"u{x.dtype.itemsize}"))
+
+
 _FUNCTIONS: dict[type[Operation], Function] = {
     arith.AddfOp: np.add,
     arith.AddiOp: np.add,
     arith.AndIOp: np.bitwise_and,
     arith.DivSIOp: _divide_integers,
+    arith.DivUIOp: _unsigned_of(np.floor_divide),
+    arith.FPToUIOp: _identity,
+    arith.MaxUIOp: _unsigned_of(np.maximum),
+    arith.MinUIOp: _unsigned_of(np.minimum),
+    arith.RemSIOp: _remainder,
+    arith.RemUIOp: _unsigned_of(np.remainder),
+    arith.ShLIOp: _unsigned_of(np.left_shift),
+    arith.ShRUIOp: _unsigned_of(np.right_shift),
     arith.DivfOp: np.divide,
     arith.ExtFOp: _identity,
     arith.ExtSIOp: _identity,
-    arith.ExtUIOp: _identity,
+    arith.ExtUIOp: _widened,
     arith.FPToSIOp: _identity,
     arith.IndexCastOp: _identity,
     arith.MaxSIOp: np.maximum,
@@ -61,14 +87,29 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.SubiOp: np.subtract,
     arith.TruncFOp: _identity,
     arith.TruncIOp: _identity,
-    arith.UIToFPOp: _identity,
+    arith.UIToFPOp: _widened,
     arith.XOrIOp: np.bitwise_xor,
+    UnrealizedConversionCastOp: _identity,
     math.AbsFOp: np.abs,
     math.AbsIOp: np.abs,
+    math.AcosOp: np.arccos,
+    math.AcoshOp: np.arccosh,
+    math.AsinOp: np.arcsin,
+    math.AsinhOp: np.arcsinh,
+    math.AtanOp: np.arctan,
+    math.AtanhOp: np.arctanh,
     math.CeilOp: np.ceil,
+    math.CosOp: np.cos,
+    math.CoshOp: np.cosh,
+    math.IPowIOp: np.power,
+    math.RoundEvenOp: np.rint,
+    math.SinOp: np.sin,
+    math.SinhOp: np.sinh,
+    math.TanOp: np.tan,
     math.ErfOp: _erf,
     math.ExpOp: np.exp,
     math.FloorOp: np.floor,
+    math.Log1pOp: np.log1p,
     math.LogOp: np.log,
     math.PowFOp: np.power,
     math.SqrtOp: np.sqrt,

@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 WHOLE = re.compile(r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice))\b")
 # `%a, %b = dialect.op <operands> {...} : (operand types) -> ...`
 STATEMENT = re.compile(
-    r"\s*(?:%[\w, %]+=)?\s*[a-z_]+\.[a-z_]+\s*\(?(?P<operands>(?:%\w+\s*,?\s*)*)\)?\s*"
+    r"\s*(?:%[\w, %]+=)?\s*[a-z_]+\.[a-z_0-9]+\s*\(?(?P<operands>(?:%\w+\s*,?\s*)*)\)?\s*"
     r"(?P<attributes>\{.*?\})?\s*:\s*\((?P<types>.*?)\)\s*->",
     re.DOTALL,
 )

@@ -450,7 +450,6 @@ def test_forest_with_a_strategy_left():
 @pytest.mark.parametrize(
     ("op", "arrays", "props"),
     [
-        (graph.PowOp, [whole(3), whole(3)], {}),
         (graph.SubOp, [flags(3), flags(3)], {}),
         (graph.ReduceOp, [flags(3)], {"kind": "sum", "axes": (0,), "keepdims": False}),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType, i1
+from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerType, StringAttr, TensorType, i1
 from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
@@ -42,13 +42,13 @@ class BinaryOp(GraphOp):
         return [tensor(same_element(cls, operands), broadcast_shapes(cls, operands))]
 
 
-class LogicalOp(BinaryOp):
-    """Two i1 operands."""
+class BitwiseOp(BinaryOp):
+    """Two operands of integers or i1."""
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        if same_element(cls, operands) != i1:
-            raise fail(cls, "operands of i1", operands[0])
+        if not isinstance(same_element(cls, operands), IntegerType):
+            raise fail(cls, "operands of integers or i1", operands[0])
         return super().infer(operands, props)
 
 
@@ -78,8 +78,8 @@ class AddOp(BinaryOp):
 
 
 @irdl_op_definition
-class AndOp(LogicalOp):
-    """Logical and.
+class AndOp(BitwiseOp):
+    """Bits that are set in both; of i1, logical and.
 
     ```mlir
     %y = graph.and %p, %q : (tensor<?x8xi1>, tensor<?x8xi1>) -> tensor<?x8xi1>
@@ -275,8 +275,8 @@ class NegOp(UnaryOp):
 
 
 @irdl_op_definition
-class OrOp(LogicalOp):
-    """Logical or.
+class OrOp(BitwiseOp):
+    """Bits that are set in either; of i1, logical or.
 
     ```mlir
     %y = graph.or %p, %q : (tensor<?x8xi1>, tensor<?x8xi1>) -> tensor<?x8xi1>

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
 from irkit.dialects.graph.base import (
@@ -155,6 +162,40 @@ class GatherElementsOp(GatherElementsBase):
 
 
 @irdl_op_definition
+class PadOp(GraphOp):
+    """`low` elements before and `high` after the operand along each axis, all `value`.
+
+    A dynamic dimension is not padded.
+
+    ```mlir
+    %y = graph.pad %x {low = array<i64: 0, 1>, high = array<i64: 0, 2>, value = 0.0 : f64}
+      : (tensor<?x8xf32>) -> tensor<?x11xf32>
+    ```
+    """
+
+    name = "graph.pad"
+    x = operand_def(TensorType)
+    low = prop_def(DenseArrayBase)
+    high = prop_def(DenseArrayBase)
+    value = prop_def(FloatAttr[Float64Type])
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        low, high = ints(props["low"]), ints(props["high"])
+        if not len(low) == len(high) == x.get_num_dims() or min(*low, *high, 0) < 0:
+            raise fail(cls, f"{x.get_num_dims()} sizes of 0 or more", f"{low} and {high}")
+        shape: list[int] = []
+        for size, before, after in zip(x.get_shape(), low, high, strict=True):
+            if size == DYNAMIC and (before or after):
+                raise fail(cls, "no padding of a dynamic dimension", x)
+            shape.append(size if size == DYNAMIC else size + before + after)
+        return [with_shape(x, shape)]
+
+
+@irdl_op_definition
 class ReshapeOp(GraphOp):
     """The same elements in row-major order under another shape.
 
@@ -250,6 +291,7 @@ OPS: list[type[GraphOp]] = [
     ExpandOp,
     GatherElementsOp,
     GatherOp,
+    PadOp,
     ReshapeOp,
     SliceOp,
     TransposeOp,

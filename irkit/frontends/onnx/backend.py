@@ -84,6 +84,8 @@ class IrkitRep(BackendRep):
             try:
                 program = self._program(shapes, constants)
             except ConstantInputError as error:
+                if set(error.inputs) <= set(self._constants):
+                    raise
                 self._constants += error.inputs
             else:
                 return program, [n for n in feeds if n not in constants]

@@ -20,10 +20,13 @@ MOVERS = frozenset(("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze
 
 FOLDABLE = MOVERS | frozenset(
     (
-        "Abs", "Add", "And", "Cast", "Ceil", "Constant", "ConstantOfShape", "Div", "Equal",
-        "Expand", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or",
-        "Pow", "Range", "ReduceProd", "ReduceSum", "Shape", "Size", "Split", "Sqrt", "Sub",
-        "Tile", "Transpose", "Where",
+        "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Constant", "ConstantOfShape",
+        "CumSum", "Div", "Equal", "Exp", "EyeLike", "Expand", "Flatten", "Floor", "GatherElements",
+        "GatherND", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Log",
+        "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad", "Pow", "Range",
+        "Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Round", "ScatterElements",
+        "ScatterND", "Shape", "Sign", "Size", "Split", "Sqrt", "Sub", "Tile", "Transpose", "Trilu",
+        "Where", "Xor",
     )
 )  # fmt: skip
 MAX_ELEMENTS = 1 << 28

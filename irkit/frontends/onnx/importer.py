@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
 from irkit.errors import (
@@ -18,9 +18,11 @@ from irkit.errors import (
 )
 from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
 from irkit.frontends.onnx.folding import FOLDABLE, fold
+from irkit.frontends.onnx.functions import body_of, has_body
 from irkit.frontends.onnx.handlers import HANDLERS
 from irkit.frontends.onnx.load import opset_of
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
+from irkit.frontends.onnx.provenance import provenance
 from irkit.weights import Array
 
 STANDARD = ("", "ai.onnx")
@@ -37,6 +39,7 @@ class Importer:
         self.missing: list[str] = []
         self.values: dict[str, Value] = {}
         self.only_constants = True
+        self.inlined = 0
         self.symbolic: set[str] = set()
         self.builder = GraphBuilder([])
 
@@ -108,14 +111,14 @@ class Importer:
         if proto.domain not in STANDARD:
             self._miss(f"{where}: operator domain '{proto.domain}' is not supported")
             return
-        if proto.op_type not in HANDLERS and proto.op_type not in FOLDABLE:
+        if not _is_known(proto.op_type, self.opset):
             self._miss(f"{where}: this operator is not supported")
             return
-        node = self._node(proto)
+        node = self._node(proto, self.opset)
         if node is None:
             return  # it reads what could not be imported, which is reported already
         try:
-            self._define(node, _outputs(node))
+            self._define(node, self._outputs(node))
         except NeedsConstant as need:
             self.missing.append(f"{where}: {need}")
             self._want(need.value)
@@ -128,23 +131,47 @@ class Importer:
 
     def _want(self, value: SSAValue) -> None:
         """Note the inputs that `value` is computed from."""
-        pending, seen = [value], set[SSAValue]()
-        while pending:
-            if (value := pending.pop()) in seen:
-                continue
-            seen.add(value)
-            if isinstance(value, BlockArgument):
-                self.wanted[self.builder.names[value.index]] = None
-            else:
-                assert isinstance(value.owner, Operation)
-                pending += value.owner.operands
+        for argument in provenance(value).inputs:
+            self.wanted[self.builder.names[argument.index]] = None
 
-    def _node(self, proto: NodeProto) -> Node | None:
+    def _outputs(self, node: Node) -> Sequence[Value]:
+        """What a node computes: folded, by its handler, or by its operator's body."""
+        op = node.proto.op_type
+        if (folded := fold(node)) is not None:
+            return folded
+        if op in HANDLERS:
+            outputs = HANDLERS[op](node)
+            node.check_attributes()
+            return outputs
+        if has_body(op, node.opset):
+            return self._inline(node)
+        if op in FOLDABLE:
+            node.refuse("", "it is supported only where its inputs are constant")
+        node.refuse("", "this operator is not supported")
+
+    def _inline(self, node: Node) -> Sequence[Value]:
+        """Import the body of an operator that ONNX defines by others."""
+        self.inlined += 1
+        protos, outputs, opset = body_of(node, f"{node.proto.op_type}{self.inlined}/")
+        for proto in protos:
+            inner = self._node(proto, opset)
+            assert inner is not None, "a body reads what it defines"
+            try:
+                self._define(inner, self._outputs(inner))
+            except NeedsConstant as need:
+                raise NeedsConstant(f"in its body, {proto.op_type}", need.value) from None
+            except Refusal as refusal:
+                node.refuse(f"in its body, {proto.op_type}", str(refusal))
+        # What the node does not ask for need not be there.
+        asked = zip(outputs, node.proto.output, strict=False)
+        return [self.values[name] if out else np.empty(0) for name, out in asked]
+
+    def _node(self, proto: NodeProto, opset: int) -> Node | None:
         if any(n and n not in self.values for n in proto.input):
             return None
         inputs = [self.values[n] if n else None for n in proto.input]
         symbolic = [n in self.symbolic for n in proto.input]
-        return Node(proto, self.opset, self.builder, inputs, symbolic)
+        return Node(proto, opset, self.builder, inputs, symbolic)
 
     def _define(self, node: Node, outputs: Sequence[Value]) -> None:
         for index, name in enumerate(node.proto.output):
@@ -200,15 +227,8 @@ def _fitting(value: ValueInfoProto, array: Array) -> Array:
     return array
 
 
-def _outputs(node: Node) -> Sequence[Value]:
-    if (folded := fold(node)) is not None:
-        return folded
-    handler = HANDLERS.get(node.proto.op_type)
-    if handler is None:
-        node.refuse("", "it is supported only where its inputs are constant")
-    outputs = handler(node)
-    node.check_attributes()
-    return outputs
+def _is_known(op_type: str, opset: int) -> bool:
+    return op_type in HANDLERS or op_type in FOLDABLE or has_body(op_type, opset)
 
 
 def _suggest_name(value: SSAValue, name: str) -> None:

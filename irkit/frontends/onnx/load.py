@@ -16,7 +16,7 @@ from onnx.shape_inference import InferenceError
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 
-MIN_OPSET = 9
+MIN_OPSET = 7
 
 
 def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -> ModelProto:
@@ -101,6 +101,9 @@ def _load_external_data(model: ModelProto, folder: Path | None) -> None:
 
 def _check_opset(model: ModelProto) -> None:
     version, latest = opset_of(model), onnx.defs.onnx_opset_version()
+    if version == 0:
+        domains = ", ".join(repr(o.domain) for o in model.opset_import)
+        raise UnsupportedError(f"operators of the domains {domains} are not supported")
     if not MIN_OPSET <= version <= latest:
         raise UnsupportedError(
             f"ONNX operator set {version} is not supported: {MIN_OPSET} to {latest} are"

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
 from onnx import NodeProto, helper
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import DYNAMIC, Tensor, tensor_type
-from irkit.frontends.module import GraphBuilder
+from irkit.dialects.graph.semantics import evaluate
+from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
+from irkit.frontends.module import GraphBuilder, attribute
+from irkit.frontends.onnx.provenance import known_array
 from irkit.weights import Array
 
 Value = SSAValue | Array
@@ -116,9 +119,12 @@ class Node:
         value = self.given(index)
         if value is None:
             self.refuse(f"input {index}", "it is missing")
-        if isinstance(value, SSAValue):
+        if not isinstance(value, SSAValue):
+            return value
+        array = known_array(value, self.builder.weights)
+        if array is None:
             raise NeedsConstant(self.name_of(index), value)
-        return value
+        return array
 
     def array(self, index: int) -> Array:
         """Input `index`, known at import."""
@@ -142,8 +148,13 @@ class Node:
         return self.emit_all(op, *operands, **props)[0]
 
     def emit_all(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
-        """Append an op. Refuses one that does not treat each row of a dynamic batch alone."""
+        """Append an op. Refuses one that does not treat each row of a dynamic batch alone.
+
+        What has no elements, or comes of what has none, is a constant: a program has no empty tensors.
+        """
         try:
+            if any(0 in tensor_type(v).get_shape() for v in operands):
+                return self._evaluated(op, operands, props)
             results = self.builder.ops(op, *operands, **props)
         except VerifyException as error:
             self.refuse("", str(error))
@@ -153,6 +164,21 @@ class Node:
                 if first != DYNAMIC or DYNAMIC in rest:
                     self.refuse("", "it mixes the rows of a dynamic batch (fix the batch size)")
         return results
+
+    def _evaluated(
+        self, op: type[GraphOp], operands: Sequence[SSAValue], props: dict[str, Any]
+    ) -> Sequence[SSAValue]:
+        """The op's results as constants; some operand has no elements."""
+        made = op.make(operands, {k: attribute(v) for k, v in props.items()})
+        shapes = [tensor_type(r).get_shape() for r in made.results]
+        arrays = [known_array(v, self.builder.weights) for v in operands]
+        known = [a for a in arrays if a is not None]
+        if len(known) == len(arrays):
+            return [self.tensor(a) for a in evaluate(made, known)]
+        if any(0 not in shape for shape in shapes):
+            self.refuse("operands", "empty tensors are not supported")
+        dtypes = [numpy_dtype(tensor_type(r).element_type) for r in made.results]
+        return [self.tensor(np.empty(s, d)) for s, d in zip(shapes, dtypes, strict=True)]
 
 
 Handler = Callable[[Node], Sequence[Value]]

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnknownLoc,
+    UnrealizedConversionCastOp,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -35,7 +36,15 @@ from xdsl.rewriter import InsertPoint
 
 from irkit.context import resource_name
 from irkit.dialects.constants import constant, constant_array
-from irkit.dialects.types import DYNAMIC, Tensor, is_float, numpy_dtype, tensor_type
+from irkit.dialects.types import (
+    DYNAMIC,
+    Tensor,
+    is_float,
+    is_unsigned,
+    numpy_dtype,
+    signless,
+    tensor_type,
+)
 from irkit.dialects.types import tensor as make_type
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor.reassociation import Groups, reassociate
@@ -52,6 +61,12 @@ class Scalars:
     def __init__(self, block: Block) -> None:
         self._builder = Builder(InsertPoint.at_end(block))
 
+    def as_type(self, value: SSAValue, to: Attribute) -> SSAValue:
+        """The same bits under another type of integer: unsigned outside of bodies, signless in them."""
+        if value.type == to:
+            return value
+        return self(UnrealizedConversionCastOp.get([value], [to]))
+
     def __call__(self, op: Operation) -> SSAValue:
         """Append `op`; returns its one result."""
         return self._builder.insert(op).results[0]
@@ -62,7 +77,11 @@ class Scalars:
 
 
 def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
-    """`arith.constant value : element`, rounded to the type; what is too large for it is infinite."""
+    """`arith.constant value : element`, rounded to the type; what is too large for it is infinite.
+
+    An unsigned integer is a signless one, as in all of `arith`.
+    """
+    element = signless(element)
     if not is_float(element):
         return arith.ConstantOp(IntegerAttr(int(value), cast(IntegerType, element)))
     with np.errstate(over="ignore"):
@@ -178,6 +197,10 @@ class TensorBuilder:
         values: Sequence[SSAValue],
     ) -> SSAValue:
         """A tensor of one value, by `linalg.fill`."""
+        if is_unsigned(element):
+            return self.map(
+                shape, [element], [], lambda s, _: [s.constant(value, element)], values
+            )[0]
         scalar = self.insert(scalar_constant(value, element))
         empty = self.empty(shape, element, values)
         return self.insert(linalg.FillOp([scalar], [empty]))
@@ -194,13 +217,18 @@ class TensorBuilder:
     ) -> list[SSAValue]:
         """A `linalg.generic` with `parallel` parallel loops, then `reduction` reduction loops.
 
-        `body` gets one scalar per input and output and returns one per output.
+        `body` gets one scalar per input and output and returns one per output; unsigned integers are
+        signless in it.
         """
         operands = [*inputs, *outputs]
         elements = [tensor_type(v).element_type for v, _ in operands]
         block = Block(arg_types=elements)
         scalars = Scalars(block)
-        block.add_op(linalg.YieldOp(*body(scalars, block.args)))
+        arguments = [scalars.as_type(a, signless(a.type)) for a in block.args]
+        results = body(scalars, arguments)
+        wanted = elements[len(inputs) :]
+        yielded = [scalars.as_type(v, e) for v, e in zip(results, wanted, strict=True)]
+        block.add_op(linalg.YieldOp(*yielded))
         loops = parallel + reduction
         iterators = [IteratorTypeAttr.parallel()] * parallel
         iterators += [IteratorTypeAttr.reduction()] * reduction
@@ -358,9 +386,9 @@ class TensorBuilder:
             for s, a, b in zip(t.get_shape(), low, high, strict=True)
         ]
         block = Block(arg_types=[IndexType()] * len(shape))
-        block.add_op(scalar_constant(fill, t.element_type))
-        assert block.last_op is not None
-        block.add_op(tensor.YieldOp(block.last_op.results[0]))
+        scalars = Scalars(block)
+        padding = scalars.as_type(scalars.constant(fill, t.element_type), t.element_type)
+        block.add_op(tensor.YieldOp(padding))
         result = make_type(t.element_type, shape)
         return self.insert(tensor.PadOp(value, [], [], Region(block), low, high, result))
 

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import is_float, numpy_dtype, tensor_type
+from irkit.dialects.types import is_float, is_unsigned, numpy_dtype, signless, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
 
@@ -19,7 +19,7 @@ Rule = Callable[[TensorBuilder, GraphOp], list[SSAValue]]
 Expression = Callable[[Scalars, Sequence[SSAValue]], SSAValue]
 
 
-def _rule(expression: Callable[[GraphOp], Expression]) -> Rule:
+def elementwise_rule(expression: Callable[[GraphOp], Expression]) -> Rule:
     """The rule of an op whose operands broadcast; `expression(op)` is the body's meaning."""
 
     def rule(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
@@ -29,7 +29,8 @@ def _rule(expression: Callable[[GraphOp], Expression]) -> Rule:
     return rule
 
 
-def _element(op: GraphOp) -> Attribute:
+def element_of(op: GraphOp) -> Attribute:
+    """Element type of the last operand."""
     return tensor_type(op.operands[-1]).element_type
 
 
@@ -55,6 +56,15 @@ _INTEGER: dict[type[GraphOp], Binary] = {
     graph.DivOp: arith.DivSIOp,
     graph.MaxOp: arith.MaxSIOp,
     graph.MinOp: arith.MinSIOp,
+    graph.AndOp: arith.AndIOp,
+    graph.OrOp: arith.OrIOp,
+    graph.PowOp: math.IPowIOp,
+}
+_UNSIGNED: dict[type[GraphOp], Binary] = {
+    **_INTEGER,
+    graph.DivOp: arith.DivUIOp,
+    graph.MaxOp: arith.MaxUIOp,
+    graph.MinOp: arith.MinUIOp,
 }
 _BOOLEAN: dict[type[GraphOp], Binary] = {
     graph.AddOp: arith.OrIOp,
@@ -66,10 +76,17 @@ _BOOLEAN: dict[type[GraphOp], Binary] = {
 }
 
 
+def _table(element: Attribute) -> dict[type[GraphOp], Binary]:
+    if is_float(element):
+        return _FLOAT
+    if element == i1:
+        return _BOOLEAN
+    return _UNSIGNED if is_unsigned(element) else _INTEGER
+
+
 def _binary(op: GraphOp) -> Expression:
-    element = _element(op)
-    table = _FLOAT if is_float(element) else _BOOLEAN if element == i1 else _INTEGER
-    made = table.get(type(op))
+    element = element_of(op)
+    made = _table(element).get(type(op))
     if made is None:
         raise _refuse(op, element)
     return lambda s, v: s(made(v[0], v[1]))
@@ -92,15 +109,17 @@ def _unary(op: GraphOp) -> Expression:
 
 
 def _abs(op: GraphOp) -> Expression:
-    element = _element(op)
+    element = element_of(op)
     if element == i1:
         raise _refuse(op, element)
+    if is_unsigned(element):
+        return lambda s, v: v[0]
     made = math.AbsFOp if is_float(element) else math.AbsIOp
     return lambda s, v: s(made(v[0]))
 
 
 def _neg(op: GraphOp) -> Expression:
-    element = _element(op)
+    element = element_of(op)
     if element == i1:
         raise _refuse(op, element)
     if is_float(element):
@@ -109,13 +128,13 @@ def _neg(op: GraphOp) -> Expression:
 
 
 def _relu(op: GraphOp) -> Expression:
-    element = _element(op)
+    element = element_of(op)
     return lambda s, v: s(arith.MaximumfOp(v[0], s.constant(0.0, element)))
 
 
 def _clip(op: GraphOp) -> Expression:
     assert isinstance(op, graph.ClipOp)
-    element, low, high = _element(op), op.min.value.data, op.max.value.data
+    element, low, high = element_of(op), op.min.value.data, op.max.value.data
 
     def clip(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
         raised = s(arith.MaximumfOp(v[0], s.constant(low, element)))
@@ -138,12 +157,15 @@ _SIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "s
 
 def _compare(op: GraphOp) -> Expression:
     assert isinstance(op, graph.CompareOp)
-    element, name = _element(op), op.predicate.data
+    element, name = element_of(op), op.predicate.data
     if is_float(element):
         return lambda s, v: s(arith.CmpfOp(v[0], v[1], _FLOAT_PREDICATES[name]))
     if element == i1 and name not in ("eq", "ne"):
         return lambda s, v: _compare_booleans(s, name, v[0], v[1])
-    return lambda s, v: s(arith.CmpiOp(v[0], v[1], _SIGNED_PREDICATES[name]))
+    predicate = _SIGNED_PREDICATES[name]
+    if is_unsigned(element):
+        predicate = predicate.replace("s", "u")
+    return lambda s, v: s(arith.CmpiOp(v[0], v[1], predicate))
 
 
 def _compare_booleans(s: Scalars, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -164,42 +186,51 @@ def _bits(element: Attribute) -> int:
     return 1 if element == i1 else numpy_dtype(element).itemsize * 8
 
 
-def convert(s: Scalars, x: SSAValue, to: Attribute) -> SSAValue:
-    """`x` as type `to`, as NumPy converts it."""
-    have = x.type
-    if have == to:
+def convert(s: Scalars, x: SSAValue, to: Attribute, have: Attribute | None = None) -> SSAValue:
+    """`x` of type `have` (its own unless told, which says no more than signless) as type `to`, as
+    NumPy converts it; the result is signless."""
+    have = x.type if have is None else have
+    if signless(have) == signless(to):
         return x
     if to == i1:
         zero = s.constant(0, have)
         return s(arith.CmpfOp(x, zero, "une") if is_float(have) else arith.CmpiOp(x, zero, "ne"))
+    return s(_conversion(have, to)(x, signless(to)))
+
+
+def _conversion(have: Attribute, to: Attribute) -> Callable[..., Operation]:
+    """The arith op from one type to another of other bits, not to i1."""
+    unsigned = have == i1 or is_unsigned(have)
+    longer = _bits(to) > _bits(have)
+    if is_float(have) and is_float(to):
+        return arith.ExtFOp if longer else arith.TruncFOp
     if is_float(have):
-        if not is_float(to):
-            return s(arith.FPToSIOp(x, to))  # pyright: ignore[reportArgumentType]
-        return s((arith.ExtFOp if _bits(to) > _bits(have) else arith.TruncFOp)(x, to))  # pyright: ignore[reportArgumentType]
+        return arith.FPToUIOp if is_unsigned(to) else arith.FPToSIOp
     if is_float(to):
-        return s((arith.UIToFPOp if have == i1 else arith.SIToFPOp)(x, to))  # pyright: ignore[reportArgumentType]
-    if have == i1:
-        return s(arith.ExtUIOp(x, to))  # pyright: ignore[reportArgumentType]
-    return s((arith.ExtSIOp if _bits(to) > _bits(have) else arith.TruncIOp)(x, to))  # pyright: ignore[reportArgumentType]
+        return arith.UIToFPOp if unsigned else arith.SIToFPOp
+    if not longer:
+        return arith.TruncIOp
+    return arith.ExtUIOp if unsigned else arith.ExtSIOp
 
 
 def _cast(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.CastOp)
-    if tensor_type(op.x).element_type == op.to:
+    have = tensor_type(op.x).element_type
+    if have == op.to:
         return [op.x]
     shape = tensor_type(op.x).get_shape()
-    return [b.elementwise(shape, op.to, [op.x], lambda s, v: convert(s, v[0], op.to))]
+    return [b.elementwise(shape, op.to, [op.x], lambda s, v: convert(s, v[0], op.to, have))]
 
 
 RULES: dict[type[GraphOp], Rule] = {
-    **{op: _rule(_binary) for op in (*_FLOAT, graph.AndOp, graph.OrOp)},
-    **{op: _rule(_unary) for op in _UNARY},
-    graph.AbsOp: _rule(_abs),
+    **{op: elementwise_rule(_binary) for op in (*_FLOAT, graph.AndOp, graph.OrOp)},
+    **{op: elementwise_rule(_unary) for op in _UNARY},
+    graph.AbsOp: elementwise_rule(_abs),
     graph.CastOp: _cast,
-    graph.ClipOp: _rule(_clip),
-    graph.CompareOp: _rule(_compare),
-    graph.NegOp: _rule(_neg),
-    graph.ReluOp: _rule(_relu),
-    graph.SigmoidOp: _rule(lambda _: lambda s, v: sigmoid(s, v[0])),
-    graph.WhereOp: _rule(_where),
+    graph.ClipOp: elementwise_rule(_clip),
+    graph.CompareOp: elementwise_rule(_compare),
+    graph.NegOp: elementwise_rule(_neg),
+    graph.ReluOp: elementwise_rule(_relu),
+    graph.SigmoidOp: elementwise_rule(lambda _: lambda s, v: sigmoid(s, v[0])),
+    graph.WhereOp: elementwise_rule(_where),
 }

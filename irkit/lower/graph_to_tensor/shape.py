@@ -37,6 +37,11 @@ def _gather_elements(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.insert(te.GatherElementsOp.make(op.operands, op.properties))]
 
 
+def _pad(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    assert isinstance(op, graph.PadOp)
+    return [b.pad(op.x, ints(op.low), ints(op.high), op.value.value.data)]
+
+
 def _reshape(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ReshapeOp)
     return [b.reshape(op.x, tensor_type(op.y).get_shape())]
@@ -68,6 +73,7 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.ExpandOp: _expand,
     graph.GatherElementsOp: _gather_elements,
     graph.GatherOp: _gather,
+    graph.PadOp: _pad,
     graph.ReshapeOp: _reshape,
     graph.SliceOp: _slice,
     graph.TransposeOp: _transpose,

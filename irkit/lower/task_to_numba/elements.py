@@ -33,7 +33,7 @@ from irkit.dialects import te
 from irkit.dialects.roots import maps
 from irkit.dialects.types import ints, is_float, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.scalars import numba_type, template_of
+from irkit.lower.task_to_numba.scalars import numba_type, scalar_text
 
 Index = tuple[str, ...]
 
@@ -202,7 +202,7 @@ class ElementPrinter:
         if isinstance(op, linalg.IndexOp):
             return index[op.dim.value.data]
         operands = [scope[v] for v in op.operands]
-        return template_of(op).format(*operands, t=numba_type(op.results[0].type))
+        return scalar_text(op, operands)
 
     def _scalar_constant(self, op: arith.ConstantOp) -> str:
         value = op.value
@@ -256,7 +256,8 @@ def _fill(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> st
 def _scalar_operand(p: ElementPrinter, value: SSAValue) -> str:
     op = value.owner
     assert isinstance(op, Operation)
-    return p.name(p.scalar(op, {}, ()))
+    scope = {v: _scalar_operand(p, v) for v in op.operands}
+    return p.name(p.scalar(op, scope, ()))
 
 
 def _pad(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:

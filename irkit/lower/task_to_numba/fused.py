@@ -141,13 +141,12 @@ class Binder:
         self.binding.function("RANGE", "task, tasks, rows", lines)
 
     def units(self) -> None:
-        """`UNITS(task, tasks)`: this rTask's part of dimension u."""
+        """`UNITS(task, tasks)`: this rTask's part of dimension u; all of it where rows are shared."""
         size = self.root.parallel[1]
-        self.binding.function(
-            "UNITS",
-            "task, tasks",
-            [f"return ({size} * task) // tasks, ({size} * (task + 1)) // tasks"],
-        )
+        part = f"return ({size} * task) // tasks, ({size} * (task + 1)) // tasks"
+        if self.root.parallel[0] == DYNAMIC:
+            part = f"return 0, {size}"
+        self.binding.function("UNITS", "task, tasks", [part])
 
     # Pieces shared by families
 
@@ -262,7 +261,10 @@ def _row_terms(b: Binder) -> None:
     batch, _, *group = b.root.parallel
     b.binding.names |= {
         "B": "0" if batch == DYNAMIC else str(batch),
-        "BATCH": "rows" if batch == DYNAMIC else str(batch),
+        # What `range` takes: the rTask's share of the rows.
+        "BATCH": "(rows * task) // tasks, (rows * (task + 1)) // tasks"
+        if batch == DYNAMIC
+        else str(batch),
         "U": str(b.root.parallel[1]),
         "G": str(math.prod(group)),
         "TERMS": str(len(b.root.chain)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import UnrealizedConversionCastOp, i1
 from xdsl.ir import Attribute, Operation
 
-from irkit.dialects.types import numpy_dtype
+from irkit.dialects.types import is_integer, numpy_dtype
 from irkit.errors import UnsupportedError
 
 _BINARY: dict[type[Operation], str] = {
@@ -27,6 +29,15 @@ _BINARY: dict[type[Operation], str] = {
     arith.XOrIOp: "{t}({0} ^ {1})",
     # Python's quotient rounds down, arith's toward zero.
     arith.DivSIOp: "{t}(abs({0}) // abs({1})) if ({0} < 0) == ({1} < 0) else {t}(-(abs({0}) // abs({1})))",
+    # Python's remainder has the divisor's sign, arith's the dividend's.
+    arith.RemSIOp: "{t}({0} % {1}) if ({0} % {1} == 0 or ({0} < 0) == ({1} < 0)) else {t}({0} % {1} - {1})",
+    arith.DivUIOp: "{t}({u}({0}) // {u}({1}))",
+    arith.RemUIOp: "{t}({u}({0}) % {u}({1}))",
+    arith.MaxUIOp: "{0} if {u}({0}) > {u}({1}) else {1}",
+    arith.MinUIOp: "{0} if {u}({0}) < {u}({1}) else {1}",
+    arith.ShLIOp: "{t}({u}({0}) << {u}({1}))",
+    arith.ShRUIOp: "{t}({u}({0}) >> {u}({1}))",
+    math_dialect.IPowIOp: "{t}({0} ** {1})",
     math_dialect.PowFOp: "{0} ** {1}",
 }
 _UNARY: dict[type[Operation], str] = {
@@ -35,7 +46,25 @@ _UNARY: dict[type[Operation], str] = {
     math_dialect.AbsIOp: "{t}(abs({0}))",
     # No function of both targets rounds up to a float.
     math_dialect.CeilOp: "-floor(-{0})",
+    math_dialect.RoundEvenOp: "rint({0})",
     math_dialect.ErfOp: "math.erf({0})",
+    **{
+        op: f"math.{op.name.removeprefix('math.')}({{0}})"
+        for op in (
+            math_dialect.AcosOp,
+            math_dialect.AcoshOp,
+            math_dialect.AsinOp,
+            math_dialect.AsinhOp,
+            math_dialect.AtanOp,
+            math_dialect.AtanhOp,
+            math_dialect.CosOp,
+            math_dialect.CoshOp,
+            math_dialect.Log1pOp,
+            math_dialect.SinOp,
+            math_dialect.SinhOp,
+            math_dialect.TanOp,
+        )
+    },
     math_dialect.ExpOp: "math.exp({0})",
     math_dialect.FloorOp: "floor({0})",
     math_dialect.LogOp: "math.log({0})",
@@ -48,6 +77,10 @@ _UNARY: dict[type[Operation], str] = {
     arith.ExtSIOp: "{t}({0})",
     arith.TruncIOp: "{t}({0})",
     arith.IndexCastOp: "{t}({0})",
+    arith.ExtUIOp: "{t}({u}({0}))",
+    arith.UIToFPOp: "{t}({u}({0}))",
+    arith.FPToUIOp: "{t}({v}({0}))",
+    UnrealizedConversionCastOp: "{t}({0})",
 }
 # A boolean is a Python bool in a body and a byte in memory.
 _BOOLEAN: dict[type[Operation], str] = {
@@ -77,8 +110,11 @@ _CMPF = (
     "({0} != {0}) or ({1} != {1})",
     "True",
 )
-# eq, ne, slt, sle, sgt, sge; the unsigned ones that follow have no emission.
-_CMPI = ("{0} == {1}", "{0} != {1}", "{0} < {1}", "{0} <= {1}", "{0} > {1}", "{0} >= {1}")
+# eq, ne, slt, sle, sgt, sge, and the unsigned ones.
+_CMPI = (
+    *("{0} == {1}", "{0} != {1}", "{0} < {1}", "{0} <= {1}", "{0} > {1}", "{0} >= {1}"),
+    *(f"{{u}}({{0}}) {sign} {{u}}({{1}})" for sign in ("<", "<=", ">", ">=")),
+)
 
 
 def numba_type(element: Attribute) -> str:
@@ -86,8 +122,22 @@ def numba_type(element: Attribute) -> str:
     return str(numpy_dtype(element)).replace("bool", "uint8")
 
 
+def scalar_text(op: Operation, operands: Sequence[str]) -> str:
+    """One arith or math op on named operands as an expression."""
+    have, becomes = op.operands[0].type, op.results[0].type
+    return template_of(op).format(
+        *operands, t=numba_type(becomes), u=_unsigned_name(have), v=_unsigned_name(becomes)
+    )
+
+
+def _unsigned_name(element: Attribute) -> str:
+    """Name of the unsigned type of an integer's width."""
+    return f"uint{8 * numpy_dtype(element).itemsize}" if is_integer(element) else ""
+
+
 def template_of(op: Operation) -> str:
-    """One arith or math op as text with places for operands and the result's type."""
+    """One arith or math op as text with places for operands, the result's type (t), and the unsigned
+    types of the first operand's (u) and the result's (v) width."""
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):
         known = _CMPF if isinstance(op, arith.CmpfOp) else _CMPI
         number = op.predicate.value.data

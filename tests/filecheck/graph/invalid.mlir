@@ -33,9 +33,9 @@ func.func @unary_result(%x: tensor<8xf32>) {
 
 // -----
 
-func.func @logical(%p: tensor<8xi64>, %q: tensor<8xi64>) {
-  // expected-error@+1 {{'graph.and' expects operands of i1, got tensor<8xi64>}}
-  %y = graph.and %p, %q : (tensor<8xi64>, tensor<8xi64>) -> tensor<8xi64>
+func.func @logical(%p: tensor<8xf32>, %q: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.and' expects operands of integers or i1, got tensor<8xf32>}}
+  %y = graph.and %p, %q : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
 
@@ -511,5 +511,37 @@ func.func @cumsum_batch(%x: tensor<?x8xf32>) {
 func.func @top_k(%x: tensor<?x8xf32>) {
   // expected-error@+1 {{'graph.top_k' expects 0 < k <= 8, got k = 9}}
   %y, %i = graph.top_k %x {k = 9 : i64, axis = 1 : i64, largest = true} : (tensor<?x8xf32>) -> (tensor<?x9xf32>, tensor<?x9xi64>)
+  func.return
+}
+
+// -----
+
+func.func @mod_of_floats(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.mod' expects integers, got tensor<8xf32>}}
+  %y = graph.mod %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  func.return
+}
+
+// -----
+
+func.func @not_of_floats(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.not' expects an operand of integers or i1, got tensor<8xf32>}}
+  %y = graph.not %x : (tensor<8xf32>) -> tensor<8xf32>
+  func.return
+}
+
+// -----
+
+func.func @shift_of_signless(%x: tensor<8xi8>) {
+  // expected-error@+1 {{'graph.shift_left' expects unsigned integers, got tensor<8xi8>}}
+  %y = graph.shift_left %x, %x : (tensor<8xi8>, tensor<8xi8>) -> tensor<8xi8>
+  func.return
+}
+
+// -----
+
+func.func @pad_of_the_batch(%x: tensor<?x8xf32>) {
+  // expected-error@+1 {{'graph.pad' expects no padding of a dynamic dimension, got tensor<?x8xf32>}}
+  %y = graph.pad %x {low = array<i64: 1, 0>, high = array<i64: 0, 0>, value = 0.0 : f64} : (tensor<?x8xf32>) -> tensor<?x8xf32>
   func.return
 }

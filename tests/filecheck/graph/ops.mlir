@@ -277,6 +277,14 @@ func.func @or(%p: tensor<?x8xi1>, %q: tensor<?x8xi1>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @pad(
+// CHECK-NEXT:    %y = graph.pad %x {low = array<i64: 0, 1>, high = array<i64: 0, 2>, value = 0.000000e+00 : f64} : (tensor<?x8xf32>) -> tensor<?x11xf32>
+// GENERIC:       %y = "graph.pad"(%x) <{low = array<i64: 0, 1>, high = array<i64: 0, 2>, value = 0.000000e+00 : f64}> : (tensor<?x8xf32>) -> tensor<?x11xf32>
+func.func @pad(%x: tensor<?x8xf32>) {
+  %y = graph.pad %x {low = array<i64: 0, 1>, high = array<i64: 0, 2>, value = 0.0 : f64} : (tensor<?x8xf32>) -> tensor<?x11xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @pow(
 // CHECK-NEXT:    %y = graph.pow %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.pow"(%x, %b) : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>

@@ -14,14 +14,18 @@ from irkit.dialects.types import numpy_dtype
 from irkit.weights import Array
 
 
-def _unary(function: Callable[[Array], Array]) -> Rule:
+def unary(function: Callable[[Array], Array]) -> Rule:
+    """A function of one array as a rule."""
+
     def rule(op: GraphOp, x: Array) -> Array:
         return function(x)
 
     return rule
 
 
-def _binary(function: Callable[[Array, Array], Array]) -> Rule:
+def binary(function: Callable[[Array, Array], Array]) -> Rule:
+    """A function of two arrays as a rule."""
+
     def rule(op: GraphOp, lhs: Array, rhs: Array) -> Array:
         return function(lhs, rhs)
 
@@ -80,28 +84,28 @@ def _where(op: graph.WhereOp, condition: Array, x: Array, y: Array) -> Array:
 
 
 RULES: Rules = {
-    graph.AbsOp: _unary(np.abs),
-    graph.AddOp: _binary(np.add),
-    graph.AndOp: _binary(np.logical_and),
+    graph.AbsOp: unary(np.abs),
+    graph.AddOp: binary(np.add),
+    graph.AndOp: binary(np.bitwise_and),
     graph.CastOp: _cast,
     graph.ClipOp: _clip,
     graph.CompareOp: _compare,
-    graph.DivOp: _binary(divide),
-    graph.ErfOp: _unary(_erf),
-    graph.ExpOp: _unary(np.exp),
-    graph.FloorOp: _unary(np.floor),
-    graph.IsNanOp: _unary(np.isnan),
-    graph.LogOp: _unary(np.log),
-    graph.MaxOp: _binary(np.maximum),
-    graph.MinOp: _binary(np.minimum),
-    graph.MulOp: _binary(np.multiply),
-    graph.NegOp: _unary(np.negative),
-    graph.OrOp: _binary(np.logical_or),
-    graph.PowOp: _binary(np.power),
-    graph.ReluOp: _unary(_relu),
-    graph.SigmoidOp: _unary(sigmoid),
-    graph.SqrtOp: _unary(np.sqrt),
-    graph.SubOp: _binary(np.subtract),
-    graph.TanhOp: _unary(np.tanh),
+    graph.DivOp: binary(divide),
+    graph.ErfOp: unary(_erf),
+    graph.ExpOp: unary(np.exp),
+    graph.FloorOp: unary(np.floor),
+    graph.IsNanOp: unary(np.isnan),
+    graph.LogOp: unary(np.log),
+    graph.MaxOp: binary(np.maximum),
+    graph.MinOp: binary(np.minimum),
+    graph.MulOp: binary(np.multiply),
+    graph.NegOp: unary(np.negative),
+    graph.OrOp: binary(np.bitwise_or),
+    graph.PowOp: binary(np.power),
+    graph.ReluOp: unary(_relu),
+    graph.SigmoidOp: unary(sigmoid),
+    graph.SqrtOp: unary(np.sqrt),
+    graph.SubOp: binary(np.subtract),
+    graph.TanhOp: unary(np.tanh),
     graph.WhereOp: _where,
 }

@@ -46,6 +46,11 @@ def _gather_elements(op: graph.GatherElementsOp, data: Array, indices: Array) ->
     return np.take_along_axis(data, indices.astype(np.int64), axis=op.axis.value.data)
 
 
+def _pad(op: graph.PadOp, x: Array) -> Array:
+    widths = list(zip(ints(op.low), ints(op.high), strict=True))
+    return np.pad(x, widths, constant_values=x.dtype.type(op.value.value.data))
+
+
 def _reshape(op: graph.ReshapeOp, x: Array) -> Array:
     return x.reshape(_concrete(ints(op.shape), x))
 
@@ -68,6 +73,7 @@ RULES: Rules = {
     graph.ExpandOp: _expand,
     graph.GatherElementsOp: _gather_elements,
     graph.GatherOp: _gather,
+    graph.PadOp: _pad,
     graph.ReshapeOp: _reshape,
     graph.SliceOp: _slice,
     graph.TransposeOp: _transpose,

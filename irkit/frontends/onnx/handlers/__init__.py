@@ -1,22 +1,30 @@
 """ONNX operators → graph ops: one table, its lines grouped by file."""
 
 from irkit.frontends.onnx.handlers import (
+    arithmetic,
     elementwise,
+    gather,
+    layout,
     linear,
     normalisation,
     recurrent,
     reduction,
+    resize,
     shape,
     window,
 )
 from irkit.frontends.onnx.node import Handler
 
 HANDLERS: dict[str, Handler] = {
+    **arithmetic.HANDLERS,
     **elementwise.HANDLERS,
+    **gather.HANDLERS,
+    **layout.HANDLERS,
     **linear.HANDLERS,
     **normalisation.HANDLERS,
     **recurrent.HANDLERS,
     **reduction.HANDLERS,
+    **resize.HANDLERS,
     **shape.HANDLERS,
     **window.HANDLERS,
 }

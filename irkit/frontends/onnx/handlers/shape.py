@@ -54,20 +54,6 @@ def _flatten(node: Node) -> Sequence[Value]:
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=flat)]
 
 
-def _gather(node: Node) -> Sequence[Value]:
-    shape = _shape_of(node)
-    axis = _axis_attribute(node, 0, len(shape))
-    _reject_batch_axis(node, axis, shape)
-    indices = node.array(1).astype(np.int64)
-    if (indices < -shape[axis]).any() or (indices >= shape[axis]).any():
-        node.refuse("indices", f"some lie outside an axis of {shape[axis]}")
-    indices = np.where(indices < 0, indices + shape[axis], indices)
-    if indices.ndim:
-        return [node.emit(graph.GatherOp, node.operand(0), node.tensor(indices), axis=axis)]
-    one = _slice_along(node, axis, int(indices), 1)
-    return [node.emit(graph.ReshapeOp, one, shape=shape[:axis] + shape[axis + 1 :])]
-
-
 def _slice_along(node: Node, axis: int, offset: int, size: int) -> SSAValue:
     """Elements offset..offset + size of one axis of input 0."""
     sizes = _shape_of(node)
@@ -207,7 +193,6 @@ HANDLERS: dict[str, Handler] = {
     "Concat": _concat,
     "Expand": _expand,
     "Flatten": _flatten,
-    "Gather": _gather,
     "Reshape": _reshape,
     "Shape": _shape,
     "Slice": _slice,

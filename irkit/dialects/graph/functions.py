@@ -1,0 +1,194 @@
+"""Rounding, trigonometric and hyperbolic functions, elementwise."""
+
+from __future__ import annotations
+
+from xdsl.irdl import irdl_op_definition
+
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.graph.elementwise import UnaryOp
+
+
+@irdl_op_definition
+class AcosOp(UnaryOp):
+    """Arc cosine, in radians.
+
+    ```mlir
+    %y = graph.acos %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.acos"
+
+
+@irdl_op_definition
+class AcoshOp(UnaryOp):
+    """Inverse hyperbolic cosine.
+
+    ```mlir
+    %y = graph.acosh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.acosh"
+
+
+@irdl_op_definition
+class AsinOp(UnaryOp):
+    """Arc sine, in radians.
+
+    ```mlir
+    %y = graph.asin %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.asin"
+
+
+@irdl_op_definition
+class AsinhOp(UnaryOp):
+    """Inverse hyperbolic sine.
+
+    ```mlir
+    %y = graph.asinh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.asinh"
+
+
+@irdl_op_definition
+class AtanOp(UnaryOp):
+    """Arc tangent, in radians.
+
+    ```mlir
+    %y = graph.atan %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.atan"
+
+
+@irdl_op_definition
+class AtanhOp(UnaryOp):
+    """Inverse hyperbolic tangent.
+
+    ```mlir
+    %y = graph.atanh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.atanh"
+
+
+@irdl_op_definition
+class CeilOp(UnaryOp):
+    """Smallest integer not below each element.
+
+    ```mlir
+    %y = graph.ceil %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.ceil"
+
+
+@irdl_op_definition
+class CosOp(UnaryOp):
+    """Cosine of radians.
+
+    ```mlir
+    %y = graph.cos %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.cos"
+
+
+@irdl_op_definition
+class CoshOp(UnaryOp):
+    """Hyperbolic cosine.
+
+    ```mlir
+    %y = graph.cosh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.cosh"
+
+
+@irdl_op_definition
+class Log1pOp(UnaryOp):
+    """log(1 + x), exact near 0.
+
+    ```mlir
+    %y = graph.log1p %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.log1p"
+
+
+@irdl_op_definition
+class RoundOp(UnaryOp):
+    """Nearest integer, the even one of two.
+
+    ```mlir
+    %y = graph.round %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.round"
+
+
+@irdl_op_definition
+class SinOp(UnaryOp):
+    """Sine of radians.
+
+    ```mlir
+    %y = graph.sin %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.sin"
+
+
+@irdl_op_definition
+class SinhOp(UnaryOp):
+    """Hyperbolic sine.
+
+    ```mlir
+    %y = graph.sinh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.sinh"
+
+
+@irdl_op_definition
+class TanOp(UnaryOp):
+    """Tangent of radians.
+
+    ```mlir
+    %y = graph.tan %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.tan"
+
+
+OPS: list[type[GraphOp]] = [
+    AcosOp,
+    AcoshOp,
+    AsinOp,
+    AsinhOp,
+    AtanOp,
+    AtanhOp,
+    CeilOp,
+    CosOp,
+    CoshOp,
+    Log1pOp,
+    RoundOp,
+    SinOp,
+    SinhOp,
+    TanOp,
+]

@@ -1,0 +1,74 @@
+"""Elementwise ops of integers: arith's, which carry the signedness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import is_unsigned, numpy_dtype
+from irkit.lower.graph_to_tensor.builder import Scalars
+from irkit.lower.graph_to_tensor.elementwise import (
+    Expression,
+    Rule,
+    element_of,
+    elementwise_rule,
+)
+
+
+def _rem(op: GraphOp) -> Expression:
+    made = arith.RemUIOp if is_unsigned(element_of(op)) else arith.RemSIOp
+    return lambda s, v: s(made(v[0], v[1]))
+
+
+def _mod(op: GraphOp) -> Expression:
+    if is_unsigned(element_of(op)):
+        return _rem(op)
+
+    def mod(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
+        x, y = v
+        rest, zero = s(arith.RemSIOp(x, y)), s.constant(0, x.type)
+        below = s(arith.CmpiOp(rest, zero, "slt"))
+        signs = s(arith.XOrIOp(below, s(arith.CmpiOp(y, zero, "slt"))))
+        wrong = s(arith.AndIOp(s(arith.CmpiOp(rest, zero, "ne")), signs))
+        return s(arith.SelectOp(wrong, s(arith.AddiOp(rest, y)), rest))
+
+    return mod
+
+
+def _not(op: GraphOp) -> Expression:
+    element = element_of(op)
+    ones = 1 if element == i1 else -1
+    return lambda s, v: s(arith.XOrIOp(v[0], s.constant(ones, v[0].type)))
+
+
+def _shift(op: GraphOp) -> Expression:
+    made = arith.ShLIOp if isinstance(op, graph.ShiftLeftOp) else arith.ShRUIOp
+    width = numpy_dtype(element_of(op)).itemsize * 8
+
+    def shift(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
+        x, bits = v
+        # Shifting by the width has no meaning in arith.
+        some = s(arith.CmpiOp(bits, s.constant(width, bits.type), "ult"))
+        bits = s(arith.MinUIOp(bits, s.constant(width - 1, bits.type)))
+        return s(arith.SelectOp(some, s(made(x, bits)), s.constant(0, x.type)))
+
+    return shift
+
+
+def _xor(op: GraphOp) -> Expression:
+    return lambda s, v: s(arith.XOrIOp(v[0], v[1]))
+
+
+RULES: dict[type[GraphOp], Rule] = {
+    graph.ModOp: elementwise_rule(_mod),
+    graph.NotOp: elementwise_rule(_not),
+    graph.RemOp: elementwise_rule(_rem),
+    graph.ShiftLeftOp: elementwise_rule(_shift),
+    graph.ShiftRightOp: elementwise_rule(_shift),
+    graph.XorOp: elementwise_rule(_xor),
+}
