@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.errors import ArtifactError
+from irkit.errors import ArtifactError, InvalidModelError
 
 Array = NDArray[Any]
 
@@ -24,6 +24,13 @@ def content_digest(array: Array) -> str:
     h = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     h.update(np.ascontiguousarray(array).data)
     return h.hexdigest()
+
+
+class MissingWeightError(InvalidModelError, KeyError):
+    """A module names a weight that is not there; a KeyError, as of any mapping."""
+
+    def __str__(self) -> str:
+        return f"weight '{self.args[0]}' is not there"
 
 
 class WeightStore(Mapping[str, Array]):
@@ -47,6 +54,8 @@ class WeightStore(Mapping[str, Array]):
         self._arrays[name] = array
 
     def __getitem__(self, name: str) -> Array:
+        if name not in self._arrays:
+            raise MissingWeightError(name)
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:

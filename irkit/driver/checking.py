@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.driver.diagnostics import Diagnostic, UserError, note
 from irkit.driver.dominance import Violation, dominance_violation
 from irkit.driver.locations import place_of
+from irkit.driver.parsing import UNCHECKED
 
 
 def check_module(module: ModuleOp) -> None:
@@ -20,10 +22,29 @@ def check_module(module: ModuleOp) -> None:
         module.verify()
     except (VerifyException, ValueError) as error:
         raise _op_error(module, error) from None
+    except UNCHECKED:
+        raise _op_error(module, VerifyException("malformed attribute or type")) from None
     except RecursionError:
         raise UserError("regions are nested too deeply to verify") from None
+    if (op := _open_block(module)) is not None:
+        raise UserError(f"'{op.name}' has a block without a terminator", place_of(op))
     if (violation := dominance_violation(module)) is not None:
         raise _dominance_error(violation)
+
+
+def _open_block(module: ModuleOp) -> Operation | None:
+    """An op with a block, one of several of a region, that does not end in a terminator: xDSL accepts
+    an empty one."""
+    for op in module.walk():
+        for region in op.regions:
+            if len(region.blocks) > 1 and any(_is_open(b) for b in region.blocks):
+                return op
+    return None
+
+
+def _is_open(block: Block) -> bool:
+    last = block.last_op
+    return last is None or not (last.has_trait(IsTerminator) or isinstance(last, UnregisteredOp))
 
 
 def message_of(error: Exception) -> str:
@@ -49,7 +70,7 @@ def _failing_op(root: Operation) -> Operation | None:
     for op in root.walk(region_first=True):
         try:
             op.verify(verify_nested_ops=False)
-        except (VerifyException, ValueError):
+        except (VerifyException, ValueError, *UNCHECKED):
             return op
     return next((o for o in root.walk(region_first=True) if _block_fails(o)), None)
 
@@ -58,7 +79,7 @@ def _block_fails(op: Operation) -> bool:
     # A block's own rules (its terminator) are checked with the op around it.
     try:
         op.verify()
-    except (VerifyException, ValueError):
+    except (VerifyException, ValueError, *UNCHECKED):
         return True
     return False
 

@@ -27,6 +27,16 @@ from irkit.driver.diagnostics import Diagnostic, Place, UserError, did_you_mean,
 
 T = TypeVar("T")
 
+UNCHECKED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+)
+"""What constructors and verifiers of xDSL's dialects raise on input that they do not check."""
+
 
 class LocatingParser(Parser):
     """xDSL's parser; an op without `loc(...)` gets the place of its name in the file."""
@@ -208,6 +218,8 @@ def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
         # Raised by an op's or attribute's own constructor, which does not know where it stands.
         message = _lower_first(str(error).split("\n", 1)[0])
         raise UserError(message, parser.op_place()) from None
+    except UNCHECKED:
+        raise UserError("malformed op", parser.op_place()) from None
     if isinstance(module.location, UnknownLoc):
         module.location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
     return module

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec, parse_spec
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 
 from irkit.context import IrkitContext
 from irkit.driver.boundary import Boundary
@@ -172,7 +172,10 @@ class Session:
         if self.target.name == "numba":
             from irkit.lower.task_to_numba.emit import emit_module
 
-            return emit_module(module, ctx.weights, self._numba_target())
+            try:
+                return emit_module(module, ctx.weights, self._numba_target())
+            except PassFailedException as error:
+                raise UserError(f"emission failed: {error}", self.options.input) from None
         options = self.options
         if options.output != "-":
             self._save_weights(ctx.weights, module)

@@ -259,7 +259,22 @@ def _external_operands(ops: list[Operation]) -> list[SSAValue]:
             owner = value.owner
             if owner not in ops and not _is_copied(op, value):
                 found[value] = None
+    batched = any(tensor_type(v).get_shape()[:1] == (DYNAMIC,) for v in found)
+    if not batched and (source := _batch_source(ops)) is not None:
+        found[source] = None
     return list(found)
+
+
+def _batch_source(ops: list[Operation]) -> SSAValue | None:
+    """What the ops take the size of the batch from, where they read no element of it."""
+    pending = [v for op in ops for v in op.operands]
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, tensor.DimOp):
+            return owner.source
+        if isinstance(owner, Operation) and owner not in ops and is_free(owner):
+            pending.extend(owner.operands)
+    return None
 
 
 def _body(ops: list[Operation], operands: list[SSAValue], results: Sequence[SSAValue]) -> Region:

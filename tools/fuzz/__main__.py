@@ -1,0 +1,75 @@
+"""Fuzz irkit.
+
+    python -m tools.fuzz mlir|onnx|graphs [--seconds 60] [--seed 0] [--keep FOLDER]
+
+mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
+against ONNX Runtime. graphs: random programs through every pipeline against the interpreter. Each
+finding is shown, and written to FOLDER; the exit code is 1 if there are any. A run is repeated by its
+seed. What was found becomes a test in tests/filecheck/regress or tests/unit/test_regressions.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools.fuzz.finding import Finding  # noqa: E402
+
+
+def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
+    """The fuzzer called `kind`."""
+    if kind == "mlir":
+        from tools.fuzz import mlir
+
+        known = mlir.seeds(ROOT)
+        return lambda rng: mlir.attempt(rng, known)
+    if kind == "onnx":
+        from tools.fuzz import onnx_models
+
+        return onnx_models.attempt
+    from tools.fuzz import graphs
+
+    return graphs.attempt
+
+
+def fuzz(kind: str, seconds: float, seed: int) -> tuple[int, list[Finding]]:
+    """How many inputs were tried in `seconds`, and the findings, one of each kind."""
+    attempt, until, found = attempts(kind), time.monotonic() + seconds, dict[str, Finding]()
+    tried = 0
+    while time.monotonic() < until:
+        finding = attempt(random.Random(f"{seed}/{tried}"))
+        tried += 1
+        if finding is not None:
+            found.setdefault(finding.what[-200:], finding)
+    return tried, list(found.values())
+
+
+def main() -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser("python -m tools.fuzz", description="Fuzz irkit.")
+    parser.add_argument("kind", choices=("mlir", "onnx", "graphs"))
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder for findings")
+    options = parser.parse_args()
+    tried, findings = fuzz(options.kind, options.seconds, options.seed)
+    for number, finding in enumerate(findings):
+        print(f"-- finding {number}: {finding.what}", file=sys.stderr)
+        if options.keep is not None:
+            options.keep.mkdir(parents=True, exist_ok=True)
+            file = options.keep / f"{options.kind}-{options.seed}-{number}{finding.suffix}"
+            file.write_bytes(finding.data)
+            print(f"   {file}", file=sys.stderr)
+    print(f"{tried} inputs, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
