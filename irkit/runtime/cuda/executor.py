@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from irkit.runtime.cpu import Auto
 from irkit.runtime.cuda import arrays
 from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
+from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence
 from irkit.schedule.tables import Program, build_tables
@@ -50,6 +52,7 @@ class CudaExecutor:
         self.residence = Residence(self.pool, program, self.tables, facts, self.stream)
         self.residence.load_constants(weights)
         self._graphs: dict[tuple[str, int], Graph] = {}
+        self._fork = Fork()
         self._lock = threading.Lock()
         if mode == "persistent":
             self._check_residency()
@@ -247,12 +250,22 @@ class CudaExecutor:
             self._wave.launch(self.program.veus, (*arguments, -(-rows // 16) * 16), stream)
 
     def _record_ops(self, rows: int, stream: Any) -> None:
-        home, first = self.residence, 0
-        for append in self.program.appends:
-            arguments = (home.serial + first * home.record_bytes, home.bases, rows)
-            blocks = self.blocks(append.kernel, append.tasks, rows)
-            self.ops[append.kernel].launch(blocks, (*arguments, -(-rows // 16) * 16), stream)
-            first += append.tasks
+        waves = lanes(self.program.appends)
+        first = [0, *accumulate(a.tasks for a in self.program.appends)]
+
+        def lane(numbers: list[int], stream: Any) -> None:
+            for number in numbers:
+                self._launch_op(number, first[number], rows, stream)
+
+        for wave in waves:
+            self._fork.run(stream, [partial(lane, numbers) for numbers in wave])
+
+    def _launch_op(self, number: int, first: int, rows: int, stream: Any) -> None:
+        """Append `number`, whose rTasks are the records from `first` on."""
+        home, append = self.residence, self.program.appends[number]
+        arguments = (home.serial + first * home.record_bytes, home.bases, rows)
+        blocks = self.blocks(append.kernel, append.tasks, rows)
+        self.ops[append.kernel].launch(blocks, (*arguments, -(-rows // 16) * 16), stream)
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
         """Blocks to run an rOperator alone: its rTasks, or as many shares of the batch as fit."""
