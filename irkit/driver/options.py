@@ -113,13 +113,15 @@ def _add_printing(parser: argparse.ArgumentParser) -> None:
     flag("print-ir-after-all", "print the module after each pass, to stderr")
     flag("print-ir-after-change", "print the module after each pass that changed it, to stderr")
     flag("print-ir-after-failure", "print the module after a pass that failed, to stderr")
+    flag("print-ir-diff", "print what each pass changed as a unified diff, to stderr")
     flag("timing", "print a table of times to stderr")
     group.add_argument(
         "--print-ir-tree-dir",
         "--mlir-print-ir-tree-dir",
         dest="tree_dir",
         metavar="DIR",
-        help="write what --print-ir-* prints to numbered files in DIR (after each pass by default)",
+        help="write what --print-ir-* prints to files in DIR, numbered by pass (after each pass by "
+        "default)",
     )
 
     group.add_argument(

@@ -19,17 +19,9 @@ from irkit.driver.locations import adopt_locations, locations_kept
 from irkit.errors import IrkitError
 
 
-class Checker(Protocol):
-    """Looks at the module after each pass."""
-
-    def after(self, module: ModuleOp, name: str) -> None:
-        """Raise UserError if pass `name` changed what it must not."""
-        ...
-
-
 class Instrument(Protocol):
     """Watches a pipeline. Called around each pass, when it is switched on; sees the module, changes
-    nothing."""
+    nothing. One that checks raises UserError or BrokenPassError from `before` or `after`."""
 
     def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
         """A pass is about to run."""
@@ -40,7 +32,7 @@ class Instrument(Protocol):
         ...
 
     def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
-        """A pass raised, or left what does not verify."""
+        """A pass raised, or left what an instrument or the verifier refuses."""
         ...
 
 
@@ -52,35 +44,35 @@ class PipelineRunner:
     timer: Timer
     instruments: Sequence[Instrument] = ()
     verify_each: bool = True
-    checker: Checker | None = None
     place: str | None = None
 
     def run(self, module: ModuleOp, passes: list[ModulePass]) -> None:
         """Run `passes` on `module`, in place. Raises UserError, BrokenPassError, or whatever a pass
         raises that is no diagnostic."""
         for module_pass in passes:
-            for instrument in self.instruments:
-                instrument.before(module, module_pass)
-            seconds = self._run_one(module, module_pass)
-            for instrument in self.instruments:
-                instrument.after(module, module_pass, seconds)
+            self._run_one(module, module_pass)
 
-    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> float:
-        """Run and check one pass; returns the seconds that the pass itself took."""
+    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """Run one pass, verify what it left, and show it to the instruments."""
         name = module_pass.name
-        succeeded, start, seconds = False, time.perf_counter(), 0.0
+        for instrument in self.instruments:
+            instrument.before(module, module_pass)
+        succeeded, start = False, time.perf_counter()
         try:
             with self.timer(name), locations_kept():
                 self._apply(module, module_pass)
             seconds = time.perf_counter() - start
             adopt_locations(module)
-            self._check(module, name)
+            if self.verify_each:
+                with self.timer("verify"):
+                    self._verify(module, name)
+            for instrument in self.instruments:
+                instrument.after(module, module_pass, seconds)
             succeeded = True
         finally:
             if not succeeded:
                 for instrument in self.instruments:
                     instrument.failed(module, module_pass, time.perf_counter() - start)
-        return seconds
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name
@@ -92,14 +84,6 @@ class PipelineRunner:
             raise UserError(f"pass '{name}' failed: {error}", self.place) from error
         except RecursionError:
             raise UserError(f"pass '{name}' failed: regions are nested too deeply") from None
-
-    def _check(self, module: ModuleOp, name: str) -> None:
-        if self.verify_each:
-            with self.timer("verify"):
-                self._verify(module, name)
-        if self.checker is not None:
-            with self.timer("check semantics"):
-                self.checker.after(module, name)
 
     def _verify(self, module: ModuleOp, name: str) -> None:
         try:

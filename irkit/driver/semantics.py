@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from irkit.dialects.task import ProgramOp
 from irkit.driver.arrays import random_inputs
 from irkit.driver.diagnostics import UserError, note
 from irkit.driver.entry import entry_of
+from irkit.driver.instruments import Timer
 from irkit.interp import run_module
 from irkit.weights import Array
 
@@ -57,15 +59,28 @@ def runnable(module: ModuleOp) -> bool:
 class SemanticsChecker:
     """Keeps the outputs of the module as it was read."""
 
-    def __init__(self, module: ModuleOp, weights: Mapping[str, Array], seed: int) -> None:
+    def __init__(
+        self, module: ModuleOp, weights: Mapping[str, Array], seed: int, timer: Timer
+    ) -> None:
+        self._timer = timer
         self._weights = weights
         self._seed = seed
         self._unchecked: list[str] = []
         self._inputs = random_inputs(entry_of(module), seed)
         self._expected = run_module(module, weights, self._inputs)
 
-    def after(self, module: ModuleOp, name: str) -> None:
-        """Raise UserError if `module`, after pass `name`, no longer computes what it did."""
+    def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """What the module computed before is known."""
+
+    def after(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """Raise UserError if `module` no longer computes what it did."""
+        with self._timer("check semantics"):
+            self._compare(module, module_pass.name)
+
+    def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """There is nothing to run."""
+
+    def _compare(self, module: ModuleOp, name: str) -> None:
         self._unchecked.append(f"'{name}'")
         if not runnable(module):
             return

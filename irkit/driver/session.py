@@ -22,13 +22,14 @@ from irkit.driver.inputs import (
     write_text,
     write_weights,
 )
-from irkit.driver.instruments import Dumper, Timer, module_text
+from irkit.driver.instruments import Timer, module_text
 from irkit.driver.loading import make_context
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
 from irkit.driver.roundtrip import check_roundtrip
-from irkit.driver.running import Instrument, PipelineRunner
+from irkit.driver.running import PipelineRunner
+from irkit.driver.watching import watching
 from irkit.interp import level_of
 from irkit.weights import WeightStore
 
@@ -57,6 +58,7 @@ class Session:
         self.options = options
         self.boundary = boundary
         self.timer = Timer()
+        self._part = 0
         self.target = parse_target(options.target)
         if options.pipeline is not None and options.to is not None:
             raise UserError("give either a pipeline (-p) or a level (--to), not both", "irkit-opt")
@@ -95,6 +97,7 @@ class Session:
     def _run_part(self, text: str, name: str) -> str:
         """Everything for one part: returns what it prints."""
         options = self.options
+        self._part += 1
         with self.timer("read weights"):
             ctx = self._context()
         with self.timer("parse"):
@@ -131,28 +134,16 @@ class Session:
         self.boundary.sources.add(PIPELINE, pipeline)
         passes = build_pipeline(pipeline, all_passes(self.tool.extra_passes))
         options = self.options
-        checker = None
-        if options.check_semantics:
-            from irkit.driver.semantics import SemanticsChecker
-
-            checker = SemanticsChecker(module, ctx.weights, options.seed)
-        instruments: list[Instrument] = [Dumper(options, self.tool.stderr)]
-        page = None
-        if options.html is not None:
-            from irkit.driver.seeing import PageWriter
-
-            page = PageWriter(module, options.html, f"Passes on {options.input}")
-            instruments.append(page)
-        PipelineRunner(
-            ctx=ctx,
-            instruments=instruments,
-            timer=self.timer,
-            verify_each=options.verify_each and not options.disable_verify,
-            checker=checker,
-            place=self.boundary.input_name,
-        ).run(module, passes)
-        if page is not None:
-            page.write()
+        with watching(
+            options, self.tool.stderr, ctx, module, passes, self._part, self.timer
+        ) as instruments:
+            PipelineRunner(
+                ctx=ctx,
+                instruments=instruments,
+                timer=self.timer,
+                verify_each=options.verify_each and not options.disable_verify,
+                place=self.boundary.input_name,
+            ).run(module, passes)
 
     def _pipeline(self, module: ModuleOp) -> str:
         options = self.options
