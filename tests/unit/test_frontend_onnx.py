@@ -369,10 +369,13 @@ LSTM_WEIGHTS = {"w": floats(1, 12, 5), "r": floats(1, 12, 3)}
     [
         ({"clip": 1.0}, "clip: clipping of cells is not supported"),
         ({"input_forget": 1}, "input_forget = 1: only 0 is supported"),
-        ({"direction": "reverse"}, "direction = 'reverse': only 'forward' is supported"),
+        (
+            {"direction": "sideways"},
+            "direction = 'sideways': it must be one of forward, reverse, bidirectional",
+        ),
         (
             {"activations": ["HardSigmoid", "Tanh", "Tanh"]},
-            "activations = ['hardsigmoid', 'tanh', 'tanh']: only Sigmoid, Tanh, Tanh are supported",
+            "activations = ['hardsigmoid']: only relu, sigmoid, softplus, softsign, tanh are supported",
         ),
     ],
 )

@@ -73,7 +73,8 @@ def names(module):
 
 
 def test_every_graph_op_has_a_rule():
-    assert set(graph.Graph.operations) - set(RULES) == {graph.LstmOp}
+    layers = {graph.GruOp, graph.LstmOp, graph.RnnOp}
+    assert set(graph.Graph.operations) - set(RULES) == layers
 
 
 # Elementwise

@@ -70,7 +70,7 @@ from irkit.dialects.graph.pooling import (
     MaxPoolIndicesOp,
     MaxPoolOp,
 )
-from irkit.dialects.graph.recurrent import LstmCellOp, LstmOp
+from irkit.dialects.graph.recurrent import GruCellOp, GruOp, LstmCellOp, LstmOp, RnnCellOp, RnnOp
 from irkit.dialects.graph.reduction import ArgmaxOp, CumSumOp, ReduceOp, TopKOp
 from irkit.dialects.graph.shape import (
     ConcatOp,
@@ -139,6 +139,8 @@ __all__ = [
     "GlobalAveragePoolOp",
     "Graph",
     "GraphOp",
+    "GruCellOp",
+    "GruOp",
     "IsNanOp",
     "Log1pOp",
     "LogOp",
@@ -162,6 +164,8 @@ __all__ = [
     "ReluOp",
     "RemOp",
     "ReshapeOp",
+    "RnnCellOp",
+    "RnnOp",
     "RoundOp",
     "ShiftLeftOp",
     "ShiftRightOp",

@@ -392,6 +392,15 @@ class TensorBuilder:
         result = make_type(t.element_type, shape)
         return self.insert(tensor.PadOp(value, [], [], Region(block), low, high, result))
 
+    def cut(self, value: SSAValue, offsets: Sequence[int], shape: Sequence[int]) -> SSAValue:
+        """The part of `value` of extents `shape` that begins at `offsets`."""
+        t = tensor_type(value)
+        if tuple(t.get_shape()) == tuple(shape):
+            return value
+        sizes = [self.batch([value]) if s == DYNAMIC else s for s in shape]
+        ones, result = [1] * len(shape), make_type(t.element_type, shape)
+        return self.insert(tensor.ExtractSliceOp(value, offsets, sizes, ones, result))
+
 
 def _reassociation(groups: Groups) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])

@@ -52,7 +52,9 @@ RULES: dict[type[GraphOp], Rule] = {
 }
 """How each graph op is built: values for its results, from its operands."""
 
-_HINTS: dict[type[GraphOp], str] = {graph.LstmOp: ": run unroll-recurrence first"}
+_HINTS: dict[type[GraphOp], str] = dict.fromkeys(
+    (graph.GruOp, graph.LstmOp, graph.RnnOp), ": run unroll-recurrence first"
+)
 
 
 def lower_block(block: Block, weights: WeightStore) -> None:

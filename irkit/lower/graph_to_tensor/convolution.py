@@ -128,11 +128,7 @@ def _cropped(
     sizes = [
         s - c - max(-n, 0) for s, c, n in zip(shape[2:], cut, after, strict=True)
     ]  # fmt: skip
-    if sizes == list(shape[2:]):
-        return x
-    index: list[int | AffineExpr] = [0, 1]
-    index += [AffineDimExpr(2 + d) + c if c else 2 + d for d, c in enumerate(cut)]
-    return b.broadcast(x, index, [*shape[:2], *sizes], [x])
+    return b.cut(x, [0, 0, *cut], [*shape[:2], *sizes])
 
 
 def _mirrored(b: TensorBuilder, op: graph.ConvTransposeOp) -> SSAValue:

@@ -9,7 +9,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
@@ -123,10 +122,7 @@ def _shifted(b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool
     widths = [distance if d == axis else 0 for d in range(len(shape))]
     none = [0] * len(shape)
     wider = b.pad(x, none, widths, 0) if back else b.pad(x, widths, none, 0)
-    index: list[int | AffineExpr] = list(range(len(shape)))
-    if back:
-        index[axis] = AffineDimExpr(axis) + distance
-    return b.broadcast(wider, index, shape, [x])
+    return b.cut(wider, widths if back else none, shape)
 
 
 def _top_k(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:

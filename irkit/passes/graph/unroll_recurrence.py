@@ -11,8 +11,20 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
 
-from irkit.dialects.graph import ConcatOp, LstmCellOp, LstmOp, ReshapeOp, SliceOp, TransposeOp
+from irkit.dialects.graph import (
+    ConcatOp,
+    GruCellOp,
+    GruOp,
+    LstmCellOp,
+    LstmOp,
+    ReshapeOp,
+    RnnCellOp,
+    RnnOp,
+    SliceOp,
+    TransposeOp,
+)
 from irkit.dialects.graph.canonicalization import keeps_order
+from irkit.dialects.graph.recurrent import CellOp, LayerOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 
 Steps = dict[SSAValue, list[SSAValue]]
@@ -50,28 +62,38 @@ def _reshape(x: SSAValue, shape: Sequence[int]) -> ReshapeOp:
     return ReshapeOp.make([x], {"shape": int_array(shape)})
 
 
-def _unroll(op: LstmOp, known: Steps) -> None:
+_CELLS: dict[type[LayerOp], type[CellOp]] = {
+    GruOp: GruCellOp,
+    LstmOp: LstmCellOp,
+    RnnOp: RnnCellOp,
+}
+
+
+def _unroll(op: LayerOp, known: Steps) -> None:
     ops: list[Operation] = []
-    h, c = op.h, op.c
-    outputs: list[SSAValue] = []
-    for x in _steps_of(op.x, known, ops):
-        cell = LstmCellOp.make([x, h, c, op.w, op.r, op.b])
+    states = op.initial
+    inputs = _steps_of(op.x, known, ops)
+    outputs = list(inputs)
+    props = {name: value for name, value in op.properties.items() if name != "reverse"}
+    for number in op.order:
+        cell = _CELLS[type(op)].make([inputs[number], *states, *op.parameters], props)
         ops.append(cell)
-        h, c = cell.h_next, cell.c_next
-        outputs.append(h)
+        states = list(cell.results)
+        outputs[number] = states[0]
     rows = [_reshape(value, (1, *tensor_type(value).get_shape())) for value in outputs]
     stack = ConcatOp.make([row.y for row in rows], {"axis": IntegerAttr(0, i64)})
     ops += [*rows, stack]
     known[stack.y] = outputs
-    PatternRewriter(op).replace(op, ops, [stack.y, h, c])
+    PatternRewriter(op).replace(op, ops, [stack.y, *states])
 
 
 @dataclass(frozen=True)
 class UnrollRecurrence(ModulePass):
-    """Replace each `graph.lstm` by one `graph.lstm_cell` per step.
+    """Replace each `graph.lstm`, `graph.gru` and `graph.rnn` by one cell per step.
 
     A layer that reads another's output, directly or through reshapes, is connected to its cells
-    step by step, so that the cells of a stack form a wavefront. Layers with a dynamic number of
+    step by step, so that the cells of a stack form a wavefront. A layer in reverse has its last step
+    first. Layers with a dynamic number of
     steps or a dynamic batch stay as they are. Exact: the cells do what the layer did.
 
     ```mlir
@@ -96,5 +118,5 @@ class UnrollRecurrence(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known: Steps = {}
         for layer in list(op.walk()):
-            if isinstance(layer, LstmOp) and DYNAMIC not in tensor_type(layer.x).get_shape():
+            if isinstance(layer, LayerOp) and DYNAMIC not in tensor_type(layer.x).get_shape():
                 _unroll(layer, known)

@@ -59,7 +59,7 @@ def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
     sizes = [tasks if s == DYNAMIC else s for s in root.parallel]
     if rkernel.family == "product" and DYNAMIC not in root.parallel:
         return _product_grid(root, tasks)
-    if rkernel.family in ("gemv", "recurrent_cell"):
+    if rkernel.family in ("gemv", "recurrent_cell") and DYNAMIC not in root.parallel:
         return [1, min(tasks, sizes[1])] + [1] * (len(sizes) - 2)
     if rkernel.family == "gemm" and len(sizes) == 2 and root.parallel[0] != DYNAMIC:
         return _tile_grid(sizes, tasks)

@@ -6,7 +6,6 @@ Nothing here knows which cell it is: two terms, a group of gates, and what the e
 from collections.abc import Callable
 
 from irkit.dialects.roots import Root
-from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.registry import RKernel
 
 
@@ -42,8 +41,8 @@ def cell_one_term(task, tasks, rows, scratch, OPERANDS):
 
 
 def terms(count: int) -> Callable[[Root], bool]:
-    """Legal for chains of `count` terms over a static number of rows."""
-    return lambda root: len(root.chain) == count and root.parallel[0] != DYNAMIC
+    """Legal for chains of `count` terms."""
+    return lambda root: len(root.chain) == count
 
 
 RKERNELS = [

@@ -10,7 +10,6 @@ A last pass of few rows takes one row a group at a time, so that no row is compu
 import math
 
 from irkit.dialects.roots import Root, row_term
-from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.registry import RKernel
 
 
@@ -98,10 +97,10 @@ _PASS = 5
 
 
 def _legal(terms: int, longest: int | None, gates: int):
-    """Chains of `terms` over a static number of rows, at most `gates` sums a unit."""
+    """Chains of `terms`, at most `gates` sums a unit."""
 
     def legal(root: Root) -> bool:
-        if len(root.chain) != terms or root.parallel[0] == DYNAMIC:
+        if len(root.chain) != terms:
             return False
         found = [row_term(op) for op in root.chain]
         if None in found or math.prod(root.parallel[2:]) > gates:

@@ -532,9 +532,9 @@ func.func @not_of_floats(%x: tensor<8xf32>) {
 
 // -----
 
-func.func @shift_of_signless(%x: tensor<8xi8>) {
-  // expected-error@+1 {{'graph.shift_left' expects unsigned integers, got tensor<8xi8>}}
-  %y = graph.shift_left %x, %x : (tensor<8xi8>, tensor<8xi8>) -> tensor<8xi8>
+func.func @shift_of_booleans(%x: tensor<8xi1>) {
+  // expected-error@+1 {{'graph.shift_left' expects integers, got tensor<8xi1>}}
+  %y = graph.shift_left %x, %x : (tensor<8xi1>, tensor<8xi1>) -> tensor<8xi1>
   func.return
 }
 
@@ -543,5 +543,37 @@ func.func @shift_of_signless(%x: tensor<8xi8>) {
 func.func @pad_of_the_batch(%x: tensor<?x8xf32>) {
   // expected-error@+1 {{'graph.pad' expects no padding of a dynamic dimension, got tensor<?x8xf32>}}
   %y = graph.pad %x {low = array<i64: 1, 0>, high = array<i64: 0, 0>, value = 0.0 : f64} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @gru_bias(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %w: tensor<12x8xf32>, %r: tensor<12x4xf32>, %b: tensor<12xf32>) {
+  // expected-error@+1 {{'graph.gru_cell' expects b of shape 16, got tensor<12xf32>}}
+  %y = graph.gru_cell %x, %h, %w, %r, %b {linear_before_reset = true} : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<12x8xf32>, tensor<12x4xf32>, tensor<12xf32>) -> tensor<1x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @lstm_peepholes(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %w: tensor<16x8xf32>, %r: tensor<16x4xf32>, %b: tensor<16xf32>, %p: tensor<16xf32>) {
+  // expected-error@+1 {{'graph.lstm_cell' expects p of shape 12, got tensor<16xf32>}}
+  %y, %c = graph.lstm_cell %x, %h, %h, %w, %r, %b, %p : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<16x8xf32>, tensor<16x4xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>)
+  func.return
+}
+
+// -----
+
+func.func @rnn_functions(%x: tensor<1x8xf32>, %h: tensor<1x4xf32>, %w: tensor<4x8xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>) {
+  // expected-error@+1 {{'graph.rnn_cell' expects 1 activations among relu, sigmoid, softplus, softsign, tanh, got ['swish']}}
+  %y = graph.rnn_cell %x, %h, %w, %r, %b {activations = ["swish"]} : (tensor<1x8xf32>, tensor<1x4xf32>, tensor<4x8xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<1x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @rnn_rows(%x: tensor<5x2x8xf32>, %h: tensor<1x4xf32>, %w: tensor<4x8xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>) {
+  // expected-error@+1 {{'graph.rnn' expects h with 2 rows, got tensor<1x4xf32>}}
+  %y, %z = graph.rnn %x, %h, %w, %r, %b : (tensor<5x2x8xf32>, tensor<1x4xf32>, tensor<4x8xf32>, tensor<4x4xf32>, tensor<4xf32>) -> (tensor<5x1x4xf32>, tensor<1x4xf32>)
   func.return
 }
