@@ -37,8 +37,17 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     if model.functions:
         model = inline_local_functions(model)
     _fix_shapes(model, shapes)
+    _write_defaults(model)
     _run_check(lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True))
     return model
+
+
+def _write_defaults(model: ModelProto) -> None:
+    """ONNX's shape inference does not find the default that a function's body refers to."""
+    for node in model.graph.node:
+        named = node.op_type == "MeanVarianceNormalization" and not node.domain
+        if named and all(a.name != "axes" for a in node.attribute):
+            node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
 
 
 def _run_check(check: Callable[[], object]) -> None:

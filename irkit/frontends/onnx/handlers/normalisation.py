@@ -44,13 +44,6 @@ def _axis(node: Node, default: int) -> int:
     return node.axis(value, rank)
 
 
-def _batch_normalization(node: Node) -> Sequence[Value]:
-    node.ignore("momentum")  # used in training only
-    node.require("training_mode", 0)
-    node.require("spatial", 1)  # an attribute up to operator set 8
-    return [node.emit(graph.BatchNormOp, *node.operands(), epsilon=_epsilon(node))]
-
-
 # Statistics of axes
 
 
@@ -74,6 +67,31 @@ def _standardised(
     return node.emit(graph.DivOp, centred, deviation), mean, deviation
 
 
+def _batch_normalization(node: Node) -> Sequence[Value]:
+    momentum = float(node.attribute("momentum", 0.9))
+    if node.attribute("training_mode", 0):
+        return _trained_batch_normalization(node, momentum)
+    return [node.emit(graph.BatchNormOp, *node.operands(), epsilon=_epsilon(node))]
+
+
+def _trained_batch_normalization(node: Node, momentum: float) -> Sequence[Value]:
+    """By the statistics of this batch, which also move the running ones."""
+    x, rank = node.operand(0), _rank(node, 2)
+    axes = [d for d in range(rank) if d != 1]
+    mean = _moment(node, x, axes)
+    centred = node.emit(graph.SubOp, x, mean)
+    variance = _moment(node, node.emit(graph.MulOp, centred, centred), axes)
+    statistics = [node.emit(graph.ReshapeOp, v, shape=[_shape(x)[1]]) for v in (mean, variance)]
+    operands = [*node.operands()[:3], *statistics]
+    y = node.emit(graph.BatchNormOp, *operands, epsilon=_epsilon(node))
+    moved: list[SSAValue] = []
+    for before, now in zip(node.operands()[3:], statistics, strict=True):
+        kept = node.emit(graph.MulOp, before, _scalar(node, before, momentum))
+        new = node.emit(graph.MulOp, now, _scalar(node, now, 1 - momentum))
+        moved.append(node.emit(graph.AddOp, kept, new))
+    return [y, *moved]
+
+
 def _per_channel(node: Node, index: int, rank: int) -> SSAValue:
     """Input `index`, one value per channel, so that it broadcasts along axis 1."""
     value = node.operand(index)
@@ -92,8 +110,6 @@ def _group_normalization(node: Node) -> Sequence[Value]:
     groups, channels = int(node.attribute("num_groups", 0)), shape[1]
     if groups < 1 or channels % groups:
         node.refuse(f"num_groups = {groups}", f"it does not divide {channels} channels")
-    if node.opset < 21:
-        node.refuse("", "before operator set 21 its scales are per group (deprecated)")
     kind = _stash(node)
     x = cast(node, node.operand(0), kind)
     x = node.emit(graph.ReshapeOp, x, shape=[shape[0], groups, channels // groups, *shape[2:]])
