@@ -5,31 +5,44 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 
 @dataclass(frozen=True)
 class ModelInfo:
     """Facts about a model that its IR does not state.
 
-    `methods` maps a scikit-learn method ("predict", "predict_proba", "decision_function",
-    "transform") to the output it returns. `classes` are the labels that a "predict" output indexes.
+    `methods` maps a scikit-learn method ("predict", "predict_proba", "predict_log_proba",
+    "decision_function", "score_samples", "transform") to the output it returns; of a classifier of
+    several outputs, to a tuple of them. `classes` are the labels that a "predict" output indexes (a tuple
+    for each of several outputs), `label_dtype` is NumPy's name for their dtype.
+    Where "predict_log_proba" names the outputs of "predict_proba", the host takes their logarithms.
     `casts` names dtypes that the source library itself converts on entry ("float64" for a
     scikit-learn forest, whose program takes float32); any other dtype is an error.
     `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
     to which no step of the model overflows (the source library refuses what does); None if there is none.
+    `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
+    `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
+    picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
     """
 
-    kind: Literal["classifier", "regressor", "transformer", "network"]
+    kind: Literal["classifier", "regressor", "transformer", "outlier", "network"]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    methods: Mapping[str, str | tuple[str, ...]] = field(
+        default_factory=dict[str, str | tuple[str, ...]]
+    )
     classes: tuple[Any, ...] | None = None
     casts: tuple[str, ...] = ()
     allow_nan: bool = True
     allow_infinity: bool = True
     largest: float | None = None
     source: str = ""
+    label_dtype: str = ""
+    checks: Mapping[str, str] = field(default_factory=dict[str, str])
+    columns: tuple[str, ...] | None = None
+    by_name: bool = False
+    unused: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""
@@ -39,6 +52,13 @@ class ModelInfo:
     def from_json(text: str) -> ModelInfo:
         """Inverse of `to_json`."""
         fields = json.loads(text)
-        for name in ("inputs", "outputs", "classes", "casts"):
-            fields[name] = tuple(fields[name]) if fields[name] is not None else None
+        for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
+            if fields.get(name) is not None:
+                fields[name] = tuple(map(_hashable, fields[name]))
+        fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
         return ModelInfo(**fields)
+
+
+def _hashable(value: Any) -> Any:
+    """JSON has lists where there were tuples."""
+    return tuple(cast(list[Any], value)) if isinstance(value, list) else value

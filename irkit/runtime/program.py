@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact, import_source
 from irkit.runtime.cpu import MODES as CPU_MODES
 from irkit.runtime.cpu import CpuExecutor
+from irkit.runtime.frames import frame_array, is_frame
+from irkit.runtime.host_arrays import as_array, logarithm, to_host
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
@@ -67,6 +69,20 @@ class Variant:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError."""
+        outputs = self._run(inputs)
+        return outputs if not self.info.checks else self._without_checks(outputs)
+
+    def _without_checks(self, outputs: list[Any]) -> list[Any]:
+        """The model's own outputs, if none of its checks failed in any row."""
+        own = len(outputs) - len(self.info.checks)
+        for array, message in zip(outputs[own:], self.info.checks.values(), strict=True):
+            host: Array = to_host(array)
+            if not host.all():
+                row = int(np.flatnonzero(host == 0)[0])
+                raise InvalidInputError(f"row {row}: {message}")
+        return outputs[:own]
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
         if len(inputs) != len(self.inputs):
             names = ", ".join(p.name for p in self.inputs)
             raise InvalidInputError(
@@ -84,7 +100,8 @@ class Variant:
             np.empty((rows, *shape) if dynamic else shape, dtype)
             for (shape, dtype), dynamic in zip(self._out, self._dynamic, strict=True)
         ]
-        self.executor.run(arrays, outputs, rows)
+        if rows > 0:
+            self.executor.run(arrays, outputs, rows)
         return outputs
 
     def _rows(self, arrays: Sequence[Array]) -> int:
@@ -96,7 +113,8 @@ class Variant:
         if len(sizes) != 1:
             raise InvalidInputError(f"inputs disagree on the number of rows: {sorted(sizes)}")
         (rows,) = sizes
-        if rows == 0:
+        if rows == 0 and self.info.kind != "network":
+            # As the libraries that such models come from.
             raise InvalidInputError("expected 1 or more rows, got 0")
         return rows
 
@@ -182,41 +200,6 @@ class Variant:
         return [*found, timeline(title, program, roperators, traced.rows())]
 
 
-def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array:
-    """Anything array-like as an array of numbers, without changing a value.
-
-    Python's own numbers have no dtype to keep: lists of them become `dtype` where NumPy calls that the
-    same kind. Raises InvalidInputError, or UnsupportedError for sparse matrices.
-    """
-    if hasattr(value, "tocsr"):
-        raise UnsupportedError(f"input '{name}': sparse matrices")
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInputError(f"input '{name}' is a masked array: fill its gaps first")
-    bare = isinstance(value, list | tuple | int | float)
-    array = _converted(name, value)
-    if array.dtype.kind not in "fiub":
-        raise InvalidInputError(f"input '{name}': expected numbers, got dtype {array.dtype}")
-    if bare and dtype is not None and np.can_cast(array.dtype, dtype, "same_kind"):
-        return array.astype(dtype)
-    return array
-
-
-def _converted(name: str, value: Any) -> Array:
-    try:
-        if hasattr(value, "to_numpy"):
-            value = value.to_numpy()
-        elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-            value = _exported(value)
-        return np.asarray(cast(Any, value))
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
-
-
-def _exported(value: Any) -> Any:
-    """What another library's array exports; NumPy says what types it has."""
-    return np.from_dlpack(value)
-
-
 def check_mode(target: str, mode: str) -> None:
     """Raises DeviceError unless programs of `target` can run in `mode`."""
     known = ("auto", *(CPU_MODES if target == "cpu" else CUDA_MODES))
@@ -255,7 +238,15 @@ class CompiledProgram:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs for a list of inputs. Raises InvalidInputError on what the model cannot take."""
+        inputs = self._plain(inputs)
         return self._variant(inputs).run(inputs)
+
+    def _plain(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """`inputs` with data frames as arrays of the columns that the model was fitted on."""
+        if type(inputs[0] if inputs else None) is np.ndarray:
+            return inputs
+        info = self._first.info
+        return [frame_array(info, x) if is_frame(x) else x for x in inputs]
 
     def __call__(self, *inputs: Any) -> Any:
         """The output, or a tuple of them."""
@@ -286,20 +277,44 @@ class CompiledProgram:
         if output is None:
             known = ", ".join(self._methods) or "none"
             raise UnsupportedError(f"method '{name}' of this model; it has {known}")
-        variant = self._variant([X])
+        inputs = self._plain([X])
+        variant = self._variant(inputs)
         names = [p.name for p in variant.outputs]
-        result = variant.run([X])[names.index(output)]
-        if name == "predict" and variant.info.classes is not None:
-            return np.asarray(variant.info.classes)[result]
-        return result
+        results = variant.run(inputs)
+        wanted = [output] if isinstance(output, str) else output
+        found: list[Any] = [results[names.index(o)] for o in wanted]
+        if name == "predict_log_proba" and output == self._methods.get("predict_proba"):
+            found = [logarithm(p) for p in found]
+        if isinstance(output, str):
+            return self._labels(found[0]) if name == "predict" else found[0]
+        if name != "predict":
+            return found
+        return np.stack([self._labels(r, k) for k, r in enumerate(found)], axis=1)
+
+    def _labels(self, result: Any, number: int | None = None) -> Any:
+        """Class labels by their numbers; of output `number` of a classifier of several."""
+        info = self._first.info
+        if info.classes is None:
+            return result
+        classes = info.classes if number is None else info.classes[number]
+        dtype = np.dtype(info.label_dtype) if info.label_dtype else None
+        return np.asarray(classes, dtype)[result]
 
     def predict(self, X: Any) -> Any:
         """Labels or values, as the source model's `predict`."""
         return self._method("predict", X)
 
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, rows×classes."""
+        """Class probabilities, rows×classes; a list of them for a classifier of several outputs."""
         return self._method("predict_proba", X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of class probabilities."""
+        return self._method("predict_log_proba", X)
+
+    def score_samples(self, X: Any) -> Any:
+        """Scores of an outlier detector: the lower, the more abnormal."""
+        return self._method("score_samples", X)
 
     def decision_function(self, X: Any) -> Any:
         """Margins."""

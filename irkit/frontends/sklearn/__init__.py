@@ -1,0 +1,170 @@
+"""scikit-learn estimators and pipelines, with scikit-learn's own arithmetic.
+
+Each step computes in the dtype that scikit-learn computes in: scalers in the input's, trees on
+float32 copies with float64 sums in tree order, linear models in the wider of input and coefficients.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+
+from irkit.dialects.types import DYNAMIC, element_type, tensor
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.sklearn.composition import (
+    COMPOSITIONS,
+    PREDICTORS,
+    TRANSFORMERS,
+    accepts,
+    last,
+    members,
+    pipeline_steps,
+    transform,
+    why_not,
+    why_not_fitted,
+)
+from irkit.frontends.sklearn.importer import Importer, Values, kind_of
+from irkit.model_info import ModelInfo
+
+DTYPES = ("float32", "float64")
+__all__ = ["COMPOSITIONS", "PREDICTORS", "TRANSFORMERS", "import_sklearn"]
+
+
+def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
+    """The graph-level module of a fitted estimator or Pipeline, for rows×features of `dtype`.
+
+    Raises UnsupportedError listing every unsupported step and parameter, InvalidModelError if a step
+    is not fitted.
+    """
+    if dtype not in DTYPES:
+        raise UnsupportedError(
+            f"scikit-learn input of dtype {dtype}; accepted: {', '.join(DTYPES)}"
+        )
+    steps = _checked(model)
+    final = steps[-1][1]
+    entry = PREDICTORS.get(kind_of(final))
+    # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
+    alone = len(steps) == 1 and entry is not None and entry.trees
+    element = f32 if alone else element_type(np.dtype(dtype))
+    features = int(steps[0][1].n_features_in_)
+    builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
+    importer, x = Importer(builder), builder.inputs[0]
+    nan, infinite = _accepted(steps)
+    importer.known[x] = Values(nan, infinite)
+    scaled = all(kind_of(step) == "StandardScaler" for _, step in steps[:-1])
+    for _, step in steps[:-1]:
+        x = transform(importer, step, x)
+        if scaled:
+            # The host's bound `largest` sees to it.
+            importer.known[x] = Values(nan, False)
+    if scaled and entry is not None and entry.trees:
+        x = importer.cast(x, np.float32)
+        importer.known[x] = Values(nan, infinite)
+    outputs = last(importer, final, x)
+    checks = importer.check_outputs()
+    values = [*outputs.values, *((name, value) for name, value, _ in checks)]
+    names, by_name, unused = _columns(model, steps[0][1])
+    info = ModelInfo(
+        outputs.kind,
+        ("x",),
+        tuple(name for name, _ in values),
+        outputs.methods,
+        outputs.classes,
+        ("float64",) if alone else (),
+        allow_nan=nan,
+        allow_infinity=infinite,
+        largest=_largest(steps, dtype) if scaled and not alone else None,
+        source=f"scikit-learn {type(model).__name__}",
+        label_dtype=outputs.labels,
+        checks={name: message for name, _, message in checks},
+        columns=names,
+        by_name=by_name,
+        unused=unused,
+    )
+    return builder.finish(values, info)
+
+
+def _checked(model: Any) -> list[tuple[str, Any]]:
+    """The steps of a model all of which can be imported."""
+    steps = pipeline_steps(model)
+    if not steps:
+        raise UnsupportedError("a Pipeline without steps")
+    ends = [number == len(steps) - 1 for number in range(len(steps))]
+    missing = [
+        r for (name, step), end in zip(steps, ends, strict=True) for r in why_not(name, step, end)
+    ]
+    if missing:
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
+    for _, step in steps:
+        _check_fitted(step)
+    missing = [r for name, step in steps for r in why_not_fitted(name, step)]
+    if missing:
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
+    return steps
+
+
+def _check_fitted(step: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils import validation
+
+    try:
+        cast(Any, validation).check_is_fitted(step)
+    except NotFittedError:
+        raise InvalidModelError(f"{type(step).__name__} is not fitted: call fit first") from None
+    kind = kind_of(step)
+    if kind in COMPOSITIONS:
+        parts = pipeline_steps(step) if kind == "Pipeline" else members(step, fitted=True)
+        for _, part in parts:
+            _check_fitted(part)
+
+
+def _accepted(steps: list[tuple[str, Any]]) -> tuple[bool, bool]:
+    """Whether the whole model takes NaN, and infinity, in its input."""
+    infinite = accepts(steps[0][1])[1]
+    for _, step in steps:
+        if not accepts(step)[0]:
+            return False, infinite
+        entry = TRANSFORMERS.get(kind_of(step))
+        if entry is None or entry.nan != "keeps":
+            break
+    return True, infinite
+
+
+def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tuple[str, ...]]:
+    """Names of the columns that a model was fitted on, whether it picks them by name, and which of
+    them it never looks at."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return None, False, ()
+    columns = tuple(str(name) for name in names)
+    picks = getattr(first, "_preprocessor", None) or first
+    if kind_of(picks) != "ColumnTransformer":
+        return columns, False, ()
+    dropped = {name for name, part, _ in picks.transformers_ if part is None or str(part) == "drop"}
+    used = {
+        int(i)
+        for name, indices in picks._transformer_to_input_indices.items()
+        if name not in dropped
+        for i in indices
+    }
+    return columns, True, tuple(n for i, n in enumerate(columns) if i not in used)
+
+
+def _largest(steps: list[tuple[str, Any]], dtype: str) -> float | None:
+    """A magnitude of the input up to which scaling, and the copy that trees make, stay finite."""
+    entry = PREDICTORS.get(kind_of(steps[-1][1]))
+    last_dtype = np.float32 if entry is not None and entry.trees else np.dtype(dtype)
+    limit = full = float(np.finfo(last_dtype).max)
+    for _, step in reversed(steps):
+        if kind_of(step) != "StandardScaler":
+            continue
+        if step.with_std:
+            # A hundredth is left to rounding.
+            limit *= 0.99 * min(1.0, float(np.min(step.scale_)))
+        if step.with_mean:
+            limit -= float(np.max(np.abs(step.mean_)))
+    given = float(np.finfo(dtype).max)
+    return limit if limit < given or full < given else None

@@ -1,0 +1,221 @@
+"""What the importers of all estimators share: the graph under construction, and what it must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
+
+from irkit.dialects.graph import (
+    AbsOp,
+    AddOp,
+    CastOp,
+    CompareOp,
+    ConcatOp,
+    DivOp,
+    GatherOp,
+    IsNanOp,
+    MatmulOp,
+    MulOp,
+    OrOp,
+    ReduceOp,
+    ReshapeOp,
+    SubOp,
+    WhereOp,
+)
+from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
+from irkit.frontends.module import GraphBuilder
+from irkit.weights import Array
+
+Missing = Literal["keeps", "clears", "makes"]
+Methods = dict[str, str | tuple[str, ...]]
+
+
+@dataclass
+class Outputs:
+    """What the last step of a model gives: named values, and which method returns which."""
+
+    kind: Any
+    values: list[tuple[str, SSAValue]]
+    methods: Methods
+    classes: tuple[Any, ...] | None = None
+    labels: str = ""
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a value's elements may be."""
+
+    nan: bool = True
+    infinite: bool = True
+
+
+def _nothing(step: Any) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """How to import a transformer. `why_not` gives reasons that its parameters show, `why_not_fitted`
+    those that only a fitted one shows. `nan`: whether NaN that goes in comes out, or NaN may come of
+    numbers. `bounded`: finite input gives finite output, whatever its size."""
+
+    build: Callable[[Importer, Any, SSAValue], SSAValue]
+    why_not: Callable[[Any], list[str]] = _nothing
+    why_not_fitted: Callable[[Any], list[str]] = _nothing
+    nan: Missing = "keeps"
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """How to import an estimator that comes last. `trees`: it makes a float32 copy of its input."""
+
+    build: Callable[[Importer, Any, SSAValue], Outputs]
+    why_not: Callable[[Any], list[str]] = _nothing
+    why_not_fitted: Callable[[Any], list[str]] = _nothing
+    trees: bool = False
+
+
+@dataclass
+class Importer:
+    """One import: the graph under construction, and what is known of its values."""
+
+    builder: GraphBuilder
+    known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
+    checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
+
+    # Types
+
+    def dtype(self, x: SSAValue) -> np.dtype[Any]:
+        """NumPy's name for the element type of `x`."""
+        return numpy_dtype(tensor_type(x).element_type)
+
+    def width(self, x: SSAValue) -> int:
+        """Columns of rows×columns."""
+        return tensor_type(x).get_shape()[1]
+
+    def cast(self, x: SSAValue, dtype: Any) -> SSAValue:
+        """`x` as `dtype`; itself if it is that already."""
+        element = element_type(np.dtype(dtype))
+        if tensor_type(x).element_type == element:
+            return x
+        assert isinstance(element, TypeAttribute)
+        return self.builder(CastOp, x, to=element)
+
+    # Arithmetic with constants, which take x's dtype
+
+    def constant(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """`array` in the dtype of x."""
+        return self.builder.constant(np.ascontiguousarray(array, self.dtype(x)), hint)
+
+    def add(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """x + array"""
+        return self.builder(AddOp, x, self.constant(x, array, hint))
+
+    def sub(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """x - array"""
+        return self.builder(SubOp, x, self.constant(x, array, hint))
+
+    def mul(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """x * array"""
+        return self.builder(MulOp, x, self.constant(x, array, hint))
+
+    def div(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """x / array"""
+        return self.builder(DivOp, x, self.constant(x, array, hint))
+
+    def matmul(self, x: SSAValue, matrix: Any, hint: str = "w") -> SSAValue:
+        """x @ matrix"""
+        return self.builder(MatmulOp, x, self.constant(x, matrix, hint))
+
+    def compare(self, x: SSAValue, predicate: str, array: Any, hint: str = "w") -> SSAValue:
+        """x `predicate` array, as i1."""
+        return self.builder(CompareOp, x, self.constant(x, array, hint), predicate=predicate)
+
+    def where(self, condition: SSAValue, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
+        """`array` where the condition holds, else x."""
+        return self.builder(WhereOp, condition, self.constant(x, array, hint), x)
+
+    # Shapes
+
+    def columns(self, x: SSAValue, numbers: Sequence[int] | Array) -> SSAValue:
+        """Columns of x by number; x itself if they are all of it, in order."""
+        picked = np.asarray(numbers, np.int64)
+        if picked.shape == (self.width(x),) and (picked == np.arange(len(picked))).all():
+            return x
+        return self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
+
+    def concat(self, parts: Sequence[SSAValue]) -> SSAValue:
+        """Side by side, in the common dtype as NumPy has it."""
+        if len(parts) == 1:
+            return parts[0]
+        dtype = np.result_type(*(self.dtype(p) for p in parts))
+        return self.builder(ConcatOp, *(self.cast(p, dtype) for p in parts), axis=1)
+
+    def flat(self, y: SSAValue) -> SSAValue:
+        """rows×1 as rows."""
+        return self.builder(ReshapeOp, y, shape=[DYNAMIC])
+
+    def column(self, y: SSAValue) -> SSAValue:
+        """rows as rows×1."""
+        return self.builder(ReshapeOp, y, shape=[DYNAMIC, 1])
+
+    def reduce(self, kind: str, x: SSAValue, keepdims: bool = True) -> SSAValue:
+        """Over the columns."""
+        return self.builder(ReduceOp, x, kind=kind, axes=[1], keepdims=keepdims)
+
+    def full(self, x: SSAValue, value: float, dtype: Any) -> SSAValue:
+        """rows×1 of `value`."""
+        first = self.columns(x, [0])
+        same = self.builder(CompareOp, first, first, predicate="eq")
+        constant = self.builder.constant(np.full((1, 1), value, dtype), "full")
+        return self.builder(WhereOp, same, constant, constant)
+
+    # What is refused when a program runs
+
+    def require(self, holds: SSAValue, message: str) -> None:
+        """Rows for which a column of `holds` (rows×columns of i1) is false are an error."""
+        as_number = self.builder(CastOp, holds, to=f32)
+        self.checks.setdefault(message, []).append(as_number)
+
+    def require_finite(self, x: SSAValue, name: str, nan: bool, infinite: bool) -> None:
+        """Refuse rows of x that a step which takes `nan` and `infinite` or not does not take."""
+        known = self.known.get(x, Values())
+        # Elements that are no floats are always finite.
+        if self.dtype(x).kind != "f":
+            return
+        if known.infinite and not infinite:
+            finite = self.compare(
+                self.builder(AbsOp, x), "le", np.finfo(self.dtype(x)).max, "largest"
+            )
+            if nan:
+                finite = self.builder(OrOp, finite, self.builder(IsNanOp, x))
+            what = "infinity" if nan else "NaN or infinity"
+            self.require(finite, f"a step before {name} made {what}, which it does not accept")
+        elif known.nan and not nan:
+            number = self.builder(CompareOp, x, x, predicate="eq")
+            self.require(number, f"{name} does not accept NaN")
+
+    def check_outputs(self) -> list[tuple[str, SSAValue, str]]:
+        """Name, value (rows, 1 or 0) and message of each check."""
+        return [
+            (f"check_{number}", self.reduce("min", self.concat(parts), keepdims=False), message)
+            for number, (message, parts) in enumerate(self.checks.items())
+        ]
+
+
+def kind_of(step: Any) -> str:
+    """Class name of one of scikit-learn's own estimators; with its module for any other class."""
+    cls = cast(type[object], type(step))
+    own = cls.__module__.partition(".")[0] == "sklearn"
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def element(dtype: Any) -> Attribute:
+    """IR element type of a dtype or its name."""
+    return element_type(np.dtype(dtype))

@@ -1,0 +1,103 @@
+"""From margins, probabilities and sums to what the methods of an estimator return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import (
+    ArgmaxOp,
+    CastOp,
+    ConcatOp,
+    DivOp,
+    SigmoidOp,
+    SoftmaxOp,
+    SubOp,
+)
+from irkit.frontends.sklearn.importer import Importer, Methods, Outputs
+
+
+def regressor(importer: Importer, y: SSAValue, flat: bool = True) -> Outputs:
+    """`predict`: rows, or rows×outputs."""
+    value = importer.flat(y) if flat else y
+    return Outputs("regressor", [("prediction", value)], {"predict": "prediction"})
+
+
+def classes_of(step: Any) -> tuple[tuple[Any, ...], str]:
+    """Labels, and NumPy's name of their dtype."""
+    classes = np.asarray(step.classes_)
+    return tuple(classes.tolist()), classes.dtype.str
+
+
+def classifier(
+    step: Any,
+    label: SSAValue,
+    probabilities: SSAValue | None,
+    margin: SSAValue | None,
+    log: bool = True,
+) -> Outputs:
+    """The methods whose values are given; with `log`, the logarithms of probabilities too."""
+    found = [
+        ("predict", "label", label),
+        ("predict_proba", "probabilities", probabilities),
+        ("decision_function", "margin", margin),
+    ]
+    methods: Methods = {method: name for method, name, value in found if value is not None}
+    if log and probabilities is not None:
+        # The host takes the logarithm, as scikit-learn does.
+        methods["predict_log_proba"] = "probabilities"
+    values = [(name, value) for _, name, value in found if value is not None]
+    classes, labels = classes_of(step)
+    return Outputs("classifier", values, methods, classes, labels)
+
+
+def largest(importer: Importer, x: SSAValue) -> SSAValue:
+    """The first column of the largest element, as rows."""
+    return importer.builder(ArgmaxOp, x, axis=1, keepdims=False)
+
+
+def sign_label(importer: Importer, margins: SSAValue, predicate: str) -> SSAValue:
+    """1 where the margin `predicate` 0 holds, else 0."""
+    above = importer.compare(margins, predicate, np.zeros(1), "zero")
+    return importer.flat(importer.builder(CastOp, above, to=i64))
+
+
+def two_columns(importer: Importer, second: SSAValue) -> SSAValue:
+    """1 - p beside p."""
+    one = importer.constant(second, np.ones(1), "one")
+    first = importer.builder(SubOp, one, second)
+    return importer.builder(ConcatOp, first, second, axis=1)
+
+
+def from_margins(
+    importer: Importer,
+    step: Any,
+    margins: SSAValue,
+    at_zero: bool,
+    slope: float = 1.0,
+    log: bool = True,
+) -> Outputs:
+    """Two classes: one margin, whose sign decides (`at_zero`: zero is the second class), and the
+    sigmoid of `slope` times it. More: the largest margin decides; softmax."""
+    if importer.width(margins) > 1:
+        label, margin = largest(importer, margins), margins
+        probabilities = importer.builder(SoftmaxOp, margins, axis=1)
+    else:
+        label = sign_label(importer, margins, "ge" if at_zero else "gt")
+        scaled = importer.mul(margins, [slope], "slope") if slope != 1.0 else margins
+        probabilities = two_columns(importer, importer.builder(SigmoidOp, scaled))
+        margin = importer.flat(margins)
+    return classifier(step, label, probabilities, margin, log)
+
+
+def normalised(importer: Importer, positive: SSAValue) -> SSAValue:
+    """One-versus-rest probabilities divided by their sum; where all are 0, all alike."""
+    total = importer.reduce("sum", positive)
+    none = importer.compare(total, "eq", np.zeros(1), "zero")
+    width = importer.width(positive)
+    positive = importer.where(none, positive, np.ones(1), "one")
+    total = importer.where(none, total, [width], "classes")
+    return importer.builder(DivOp, positive, total)

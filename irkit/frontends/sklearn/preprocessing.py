@@ -1,0 +1,219 @@
+"""Transformers that work column by column or row by row: scalers, bins, polynomials, functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import (
+    AbsOp,
+    CastOp,
+    CeilOp,
+    CosOp,
+    DivOp,
+    ExpOp,
+    FloorOp,
+    Log1pOp,
+    LogOp,
+    MulOp,
+    NegOp,
+    RoundOp,
+    SinOp,
+    SqrtOp,
+    TanhOp,
+    TanOp,
+)
+from irkit.dialects.graph.base import GraphOp
+from irkit.frontends.sklearn.importer import Importer, Transformer, element
+
+# Scalers: all in x's dtype
+
+
+def _standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    if step.with_mean:
+        x = importer.sub(x, step.mean_, "mean")
+    return importer.div(x, step.scale_, "scale") if step.with_std else x
+
+
+def _min_max(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    x = importer.add(importer.mul(x, step.scale_, "scale"), step.min_, "min")
+    return _limited(importer, x, *step.feature_range) if step.clip else x
+
+
+def _limited(importer: Importer, x: SSAValue, low: float, high: float) -> SSAValue:
+    """x within [low, high]; NaN stays."""
+    x = importer.where(importer.compare(x, "lt", [low], "low"), x, [low], "low")
+    return importer.where(importer.compare(x, "gt", [high], "high"), x, [high], "high")
+
+
+def _robust(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    if step.with_centering:
+        x = importer.sub(x, step.center_, "center")
+    return importer.div(x, step.scale_, "scale") if step.with_scaling else x
+
+
+def _max_abs(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    x = importer.div(x, step.scale_, "scale")
+    return _limited(importer, x, -1.0, 1.0) if getattr(step, "clip", False) else x
+
+
+def _normalizer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    build = importer.builder
+    match step.norm:
+        case "l1":
+            norm = importer.reduce("sum", build(AbsOp, x))
+        case "l2":
+            norm = build(SqrtOp, importer.reduce("sum", build(MulOp, x, x)))
+        case _:
+            norm = importer.reduce("max", build(AbsOp, x))
+    # scikit-learn divides by 1 where the norm is next to nothing.
+    tiny = importer.compare(norm, "lt", [10 * np.finfo(importer.dtype(x)).eps], "tiny")
+    return build(DivOp, x, importer.where(tiny, norm, [1.0], "one"))
+
+
+def _binarizer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    dtype = importer.dtype(x)
+    limit = float(step.threshold)
+    # A Python float is compared in x's dtype, NumPy's own number in the wider one.
+    wide = np.result_type(dtype, step.threshold)
+    above = importer.compare(importer.cast(x, wide), "gt", [limit], "threshold")
+    return importer.builder(CastOp, above, to=element(dtype))
+
+
+# Bins
+
+
+def _bins(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    dtype = importer.dtype(x) if step.dtype is None else np.dtype(step.dtype)
+    x = importer.cast(x, dtype)
+    inner = [np.asarray(edges, np.float64)[1:-1] for edges in step.bin_edges_]
+    counts = [len(edges) for edges in inner]
+    owner = np.repeat(np.arange(len(counts)), counts)
+    cells = importer.cast(importer.columns(x, owner), np.float64)
+    above = importer.compare(cells, "ge", np.concatenate(inner), "edges")
+    held = importer.builder(CastOp, above, to=element(np.float64))
+    groups = (owner[:, None] == np.arange(len(counts))).astype(np.float64)
+    # The number of edges at or below a cell is its bin.
+    bins = importer.matmul(held, groups, "groups")
+    if step.encode != "ordinal":
+        sizes = [int(n) for n in step.n_bins_]
+        numbers = np.concatenate([np.arange(size) for size in sizes]).astype(np.float64)
+        spread = importer.columns(bins, np.repeat(np.arange(len(sizes)), sizes))
+        here = importer.compare(spread, "eq", numbers, "bins")
+        return importer.builder(CastOp, here, to=element(dtype))
+    return importer.cast(bins, dtype)
+
+
+def _why_no_bins(step: Any) -> list[str]:
+    inner = sum(len(edges) - 2 for edges in step.bin_edges_)
+    return [] if inner else ["columns of one bin only"]
+
+
+# Polynomials
+
+
+def _polynomial(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """Monomials, each a feature times a monomial of the features after it, as scikit-learn multiplies."""
+    wanted = [_factors(row) for row in np.asarray(step.powers_)]
+    levels = _levels(wanted)
+    columns: dict[tuple[int, ...], int] = {}
+    parts: list[SSAValue] = []
+    before: SSAValue | None = None
+    known: dict[tuple[int, ...], int] = {}
+    for level in levels:
+        y = importer.columns(x, [m[0] for m in level])
+        if before is not None:
+            y = importer.builder(MulOp, y, importer.columns(before, [known[m[1:]] for m in level]))
+        start = len(columns)
+        columns |= {m: start + i for i, m in enumerate(level)}
+        before, known = y, {m: i for i, m in enumerate(level)}
+        parts.append(y)
+    if () in wanted:
+        columns[()] = len(columns)
+        parts.append(importer.full(x, 1.0, importer.dtype(x)))
+    return importer.columns(importer.concat(parts), [columns[m] for m in wanted])
+
+
+def _factors(powers: Any) -> tuple[int, ...]:
+    """Features of a monomial, each as often as its power."""
+    return tuple(itertools.chain.from_iterable([f] * int(p) for f, p in enumerate(powers)))
+
+
+def _levels(wanted: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+    """Monomials by degree from 1, with all that they are made from."""
+    needed = {m[i:] for m in wanted for i in range(len(m))}
+    top = max((len(m) for m in needed), default=0)
+    return [sorted(m for m in needed if len(m) == degree) for degree in range(1, top + 1)]
+
+
+def _why_no_polynomial(step: Any) -> list[str]:
+    return [] if len(step.powers_) else ["no output columns"]
+
+
+# Functions
+
+
+def _one_op(op: type[GraphOp]) -> Callable[[Importer, SSAValue], SSAValue]:
+    def apply(importer: Importer, x: SSAValue) -> SSAValue:
+        return importer.builder(op, x)
+
+    return apply
+
+
+def _square(importer: Importer, x: SSAValue) -> SSAValue:
+    return importer.builder(MulOp, x, x)
+
+
+def _reciprocal(importer: Importer, x: SSAValue) -> SSAValue:
+    return importer.builder(DivOp, importer.constant(x, [1.0], "one"), x)
+
+
+FUNCTIONS: dict[np.ufunc, Callable[[Importer, SSAValue], SSAValue]] = {
+    np.abs: _one_op(AbsOp),
+    np.ceil: _one_op(CeilOp),
+    np.cos: _one_op(CosOp),
+    np.exp: _one_op(ExpOp),
+    np.fabs: _one_op(AbsOp),
+    np.floor: _one_op(FloorOp),
+    np.log: _one_op(LogOp),
+    np.log1p: _one_op(Log1pOp),
+    np.negative: _one_op(NegOp),
+    np.reciprocal: _reciprocal,
+    np.rint: _one_op(RoundOp),
+    np.sin: _one_op(SinOp),
+    np.sqrt: _one_op(SqrtOp),
+    np.square: _square,
+    np.tan: _one_op(TanOp),
+    np.tanh: _one_op(TanhOp),
+}
+
+
+def _function(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    return x if step.func is None else FUNCTIONS[step.func](importer, x)
+
+
+def _why_no_function(step: Any) -> list[str]:
+    if step.func is None:
+        return []
+    names = ", ".join(f.__name__ for f in FUNCTIONS)
+    known = isinstance(step.func, np.ufunc) and step.func in FUNCTIONS
+    if not known:
+        return [f"parameter func={step.func!r} (supported: None, NumPy's {names})"]
+    return [f"parameter kw_args={step.kw_args!r}"] if step.kw_args else []
+
+
+TRANSFORMERS: dict[str, Transformer] = {
+    "Binarizer": Transformer(_binarizer, bounded=True),
+    "FunctionTransformer": Transformer(_function, _why_no_function, nan="makes"),
+    "KBinsDiscretizer": Transformer(_bins, why_not_fitted=_why_no_bins, bounded=True),
+    "MaxAbsScaler": Transformer(_max_abs),
+    "MinMaxScaler": Transformer(_min_max),
+    "Normalizer": Transformer(_normalizer),
+    "PolynomialFeatures": Transformer(_polynomial, why_not_fitted=_why_no_polynomial),
+    "RobustScaler": Transformer(_robust),
+    "StandardScaler": Transformer(_standard),
+}

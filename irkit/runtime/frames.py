@@ -1,0 +1,86 @@
+"""Data frames as arrays: columns by name, checked as scikit-learn checks them.
+
+A frame is anything with `columns` and, for each name, a column that NumPy can read (pandas, Polars): no
+such library is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import InvalidInputError
+from irkit.model_info import ModelInfo
+from irkit.weights import Array
+
+
+def is_frame(value: Any) -> bool:
+    """Whether `value` is a data frame."""
+    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+
+
+def frame_array(info: ModelInfo, value: Any) -> Array:
+    """The columns that the model was fitted on, rows×columns, in their common dtype.
+
+    Raises InvalidInputError if a column is missing, out of place, or holds no numbers.
+    """
+    names: list[Any] = list(value.columns)
+    wanted: Sequence[Any] = names
+    # Columns without names, or a model fitted on arrays: their places count.
+    if info.columns is not None and all(isinstance(n, str) for n in names):
+        wanted = info.columns
+        _check_names(info, names)
+    if len(set(wanted)) != len(wanted) or any(names.count(n) > 1 for n in wanted):
+        raise InvalidInputError("the data frame has several columns of one name")
+    present = set(names)
+    columns = {n: _column(value, n) for n in wanted if n in present and n not in info.unused}
+    if not columns:
+        raise InvalidInputError("the data frame has no columns that the model looks at")
+    dtype = np.result_type(*(c.dtype for c in columns.values()))
+    if info.by_name:
+        _check_one_dtype(columns, dtype)
+    # What the model never looks at may be anything, or not be there.
+    rows = len(next(iter(columns.values())))
+    nothing = np.zeros(rows, dtype)
+    return np.stack([columns.get(n, nothing).astype(dtype) for n in wanted], axis=1)
+
+
+def _check_names(info: ModelInfo, names: Sequence[str]) -> None:
+    assert info.columns is not None
+    present, unused = set(names), set(info.unused)
+    missing = [n for n in info.columns if n not in present and not (info.by_name and n in unused)]
+    if missing:
+        raise InvalidInputError(f"the data frame lacks columns {', '.join(map(repr, missing))}")
+    if info.by_name:
+        return
+    known = set(info.columns)
+    more = [n for n in names if n not in known]
+    if more:
+        raise InvalidInputError(
+            f"the data frame has columns {', '.join(map(repr, more))}, which the model was not fitted on"
+        )
+    if tuple(names) != info.columns:
+        order = ", ".join(map(repr, info.columns))
+        raise InvalidInputError(f"the data frame's columns are in another order: expected {order}")
+
+
+def _column(value: Any, name: Any) -> Array:
+    try:
+        array = np.asarray(value[name])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"column '{name}' is no array: {error}") from None
+    if array.dtype.kind not in "fiub" or array.ndim != 1:
+        raise InvalidInputError(f"column '{name}': expected numbers, got dtype {array.dtype}")
+    return array
+
+
+def _check_one_dtype(columns: dict[Any, Array], dtype: np.dtype[Any]) -> None:
+    """A ColumnTransformer computes each column in its own type: floats must all be of the widest."""
+    odd = [str(n) for n, c in columns.items() if c.dtype.kind == "f" and c.dtype != dtype]
+    if odd:
+        raise InvalidInputError(
+            f"columns {', '.join(odd)} are not {dtype}, as others are: the model would compute them in their "
+            "own type; convert them first"
+        )

@@ -1,0 +1,61 @@
+"""Anything array-like as a NumPy array on the host."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.weights import Array
+
+
+def to_host(value: Any) -> Array:
+    """`value` itself, or a copy on the host of an array on a device."""
+    if isinstance(value, np.ndarray):
+        return cast(Array, value)
+    for copy in ("cpu", "get", "numpy"):
+        if hasattr(value, copy):
+            return np.asarray(getattr(value, copy)())
+    raise InvalidInputError(f"cannot read an array of type {type(value).__name__} back")
+
+
+def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array:
+    """Anything array-like as an array of numbers, without changing a value.
+
+    Python's own numbers have no dtype to keep: lists of them become `dtype` where NumPy calls that the
+    same kind. Raises InvalidInputError, or UnsupportedError for sparse matrices.
+    """
+    if hasattr(value, "tocsr"):
+        raise UnsupportedError(f"input '{name}': sparse matrices")
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInputError(f"input '{name}' is a masked array: fill its gaps first")
+    bare = isinstance(value, list | tuple | int | float)
+    array = _converted(name, value)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(f"input '{name}': expected numbers, got dtype {array.dtype}")
+    if bare and dtype is not None and np.can_cast(array.dtype, dtype, "same_kind"):
+        return array.astype(dtype)
+    return array
+
+
+def _converted(name: str, value: Any) -> Array:
+    try:
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy()
+        elif hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+            value = _exported(value)
+        return np.asarray(cast(Any, value))
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"input '{name}' is no rectangular array: {error}") from None
+
+
+def _exported(value: Any) -> Any:
+    """What another library's array exports; NumPy says what types it has."""
+    return np.from_dlpack(value)
+
+
+def logarithm(probabilities: Any) -> Array:
+    """log of each element, on the host; -infinity of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(to_host(probabilities))
