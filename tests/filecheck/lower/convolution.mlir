@@ -55,3 +55,33 @@ func.func @main(%x: tensor<1x1x2x2xf32>) -> tensor<1x1x3x3xf32> {
 // CHECK:         [[count:%.*]] = arith.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 1.000000e+00], [2.000000e+00, 4.000000e+00, 2.000000e+00], [1.000000e+00, 2.000000e+00, 1.000000e+00]]> : tensor<3x3xf32>
 // CHECK:         %y = linalg.generic {{.*}} ins({{%.*}}, [[count]] : tensor<1x1x3x3xf32>, tensor<3x3xf32>)
 // CHECK:           arith.divf
+
+// -----
+
+// A convolution of stride 1 over elements that stand two apart.
+func.func @main(%x: tensor<1x2x3xf32>, %w: tensor<2x1x3xf32>) -> tensor<1x1x7xf32> {
+  %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x2x3xf32>, tensor<2x1x3xf32>) -> tensor<1x1x7xf32>
+  return %y : tensor<1x1x7xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x2x3xf32>
+// CHECK:         tensor.expand_shape %x {{.*}} into tensor<1x2x3x1xf32>
+// CHECK:         tensor.pad {{.*}} low[0, 0, 0, 0] high[0, 0, 0, 1]
+// CHECK:         tensor.collapse_shape {{.*}} into tensor<1x2x6xf32>
+// CHECK:         [[pad:%.*]] = tensor.pad {{.*}} low[0, 0, 2] high[0, 0, 1]
+// CHECK:         [[w:%.*]] = tensor.collapse_shape {{.*}} into tensor<1x2x3xf32>
+// CHECK:         %y = linalg.generic {{.*}} ins([[pad]], [[w]] :
+
+// -----
+
+// Of each window the least position that holds its maximum and is no padding.
+func.func @main(%x: tensor<1x1x4xf32>) -> tensor<1x1x3xi64> {
+  %y = graph.max_pool_indices %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 1, 1>, column_major = false}
+    : (tensor<1x1x4xf32>) -> tensor<1x1x3xi64>
+  return %y : tensor<1x1x3xi64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x1x4xf32>)
+// CHECK:         [[most:%.*]] = linalg.generic
+// CHECK:           arith.maximumf
+// CHECK:         %y = linalg.generic {{.*}}[[most]]
+// CHECK:           arith.minsi

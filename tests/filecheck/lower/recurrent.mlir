@@ -1,4 +1,4 @@
-// RUN: irkit-opt %s -p convert-graph-to-tensor --check-semantics | filecheck %s
+// RUN: irkit-opt %s --split-input-file -p convert-graph-to-tensor --check-semantics | filecheck %s
 
 // Weights lie unit by unit, and both steps read the same.
 func.func @main(%x: tensor<1x1xf32>, %h: tensor<1x2xf32>, %c: tensor<1x2xf32>) -> tensor<1x2xf32> {
@@ -22,3 +22,33 @@ func.func @main(%x: tensor<1x1xf32>, %h: tensor<1x2xf32>, %c: tensor<1x2xf32>) -
 // CHECK-NOT:     arith.constant dense
 // CHECK:         ins(%h1, [[r]] : tensor<1x2xf32>, tensor<2x4x2xf32>)
 // CHECK-NOT:     arith.constant dense
+
+// -----
+
+// The products of the input wait for no state; the state's three gates are one contraction.
+func.func @main(%x: tensor<1x5xf32>, %h: tensor<1x2xf32>, %w: tensor<6x5xf32>, %r: tensor<6x2xf32>, %b: tensor<8xf32>) -> tensor<1x2xf32> {
+  %y = graph.gru_cell %x, %h, %w, %r, %b {linear_before_reset = true}
+    : (tensor<1x5xf32>, tensor<1x2xf32>, tensor<6x5xf32>, tensor<6x2xf32>, tensor<8xf32>) -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x5xf32>, %h: tensor<1x2xf32>
+// CHECK:         [[x:%.*]] = linalg.generic {{.*}} ins(%x, %w : tensor<1x5xf32>, tensor<6x5xf32>)
+// CHECK:         [[three:%.*]] = tensor.expand_shape [[x]] {{.*}} into tensor<1x3x2xf32>
+// CHECK:         [[h:%.*]] = linalg.generic {{.*}} ins(%h, {{%.*}} : tensor<1x2xf32>, tensor<2x3x2xf32>)
+// CHECK:         %y = linalg.generic {{.*}} ins([[h]], [[h]], [[h]], [[three]], [[three]], [[three]],
+
+// -----
+
+// Two chains of two contractions: the second reads the state times the reset gate.
+func.func @main(%x: tensor<1x5xf32>, %h: tensor<1x2xf32>, %w: tensor<6x5xf32>, %r: tensor<6x2xf32>, %b: tensor<8xf32>) -> tensor<1x2xf32> {
+  %y = graph.gru_cell %x, %h, %w, %r, %b {linear_before_reset = false}
+    : (tensor<1x5xf32>, tensor<1x2xf32>, tensor<6x5xf32>, tensor<6x2xf32>, tensor<8xf32>) -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x5xf32>, %h: tensor<1x2xf32>
+// CHECK:         ins(%x, {{%.*}} : tensor<1x5xf32>, tensor<2x2x5xf32>)
+// CHECK:         ins(%h, {{%.*}} : tensor<1x2xf32>, tensor<2x2x2xf32>)
+// CHECK:         [[z:%.*]], [[kept:%.*]] = linalg.generic
+// CHECK:         ins(%x, {{%.*}} : tensor<1x5xf32>, tensor<2x1x5xf32>)
+// CHECK:         ins([[kept]], {{%.*}} : tensor<1x2xf32>, tensor<2x1x2xf32>)
+// CHECK:         %y = linalg.generic {{.*}} ins({{%.*}}, [[z]], %h,

@@ -46,3 +46,29 @@ func.func @main(%x: tensor<?x10xf32>) -> tensor<?x10xf32> {
 // CHECK-LABEL: func.func @main(%x: tensor<?x10xf32>)
 // CHECK-NEXT:    %y = te.softmax %x : (tensor<?x10xf32>) -> tensor<?x10xf32>
 // CHECK-NEXT:    func.return %y
+
+// -----
+
+// Three steps of twice the distance reach over five elements.
+func.func @main(%x: tensor<5xi32>) -> tensor<5xi32> {
+  %y = graph.cumsum %x {axis = 0 : i64, exclusive = false, reverse = false} : (tensor<5xi32>) -> tensor<5xi32>
+  return %y : tensor<5xi32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<5xi32>)
+// CHECK:         tensor.pad %x low[1] high[0]
+// CHECK:         arith.addi
+// CHECK:         tensor.pad {{.*}} low[2] high[0]
+// CHECK:         arith.addi
+// CHECK:         tensor.pad {{.*}} low[4] high[0]
+// CHECK:         %y = linalg.generic
+
+// -----
+
+func.func @main(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi64>) {
+  %y, %i = graph.top_k %x {k = 2 : i64, axis = 1 : i64, largest = true} : (tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi64>)
+  return %y, %i : tensor<?x2xf32>, tensor<?x2xi64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
+// CHECK:         [[rank:%.*]] = linalg.generic {{.*}} ins(%x, %x :
+// CHECK:         %i = linalg.generic {{.*}} ins([[rank]] :
+// CHECK:         %y = te.gather_elements %x, %i {axis = 1 : i64}

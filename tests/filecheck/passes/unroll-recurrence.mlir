@@ -80,3 +80,26 @@ func.func @dynamic(%x: tensor<?x1x3xf32>, %z: tensor<1x4xf32>) -> tensor<?x1x4xf
   %y, %h, %c = graph.lstm %x, %z, %z, %w0, %r0, %b0 : (tensor<?x1x3xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<16x3xf32>, tensor<16x4xf32>, tensor<16xf32>) -> (tensor<?x1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
   func.return %y : tensor<?x1x4xf32>
 }
+
+// In reverse the last step is first, and the outputs stay in the order of the steps.
+// CHECK-LABEL: func.func @reverse
+// CHECK: %[[X1:.*]] = graph.slice %x {offsets = array<i64: 1, 0, 0>
+// CHECK-NEXT: %[[R1:.*]] = graph.reshape %[[X1]]
+// CHECK: %[[H1:.*]] = graph.gru_cell %[[R1]], %z, %w, %r, %b {linear_before_reset = true}
+// CHECK-NEXT: %[[H0:.*]] = graph.gru_cell %{{.*}}, %[[H1]], %w, %r, %b {linear_before_reset = true}
+// CHECK-NEXT: %[[Y0:.*]] = graph.reshape %[[H0]]
+// CHECK-NEXT: %[[Y1:.*]] = graph.reshape %[[H1]]
+// CHECK-NEXT: %[[Y:.*]] = graph.concat(%[[Y0]], %[[Y1]])
+// CHECK-NEXT: func.return %[[Y]], %[[H0]]
+func.func @reverse(%x: tensor<2x1x3xf32>, %z: tensor<1x4xf32>, %w: tensor<12x3xf32>, %r: tensor<12x4xf32>, %b: tensor<16xf32>) -> (tensor<2x1x4xf32>, tensor<1x4xf32>) {
+  %y, %h = graph.gru %x, %z, %w, %r, %b {linear_before_reset = true, reverse = true} : (tensor<2x1x3xf32>, tensor<1x4xf32>, tensor<12x3xf32>, tensor<12x4xf32>, tensor<16xf32>) -> (tensor<2x1x4xf32>, tensor<1x4xf32>)
+  func.return %y, %h : tensor<2x1x4xf32>, tensor<1x4xf32>
+}
+
+// CHECK-LABEL: func.func @plain
+// CHECK: graph.rnn_cell %{{.*}}, %z, %w, %r, %b {activations = ["relu"]}
+// CHECK-NOT: {{graph\.rnn }}
+func.func @plain(%x: tensor<2x1x3xf32>, %z: tensor<1x4xf32>, %w: tensor<4x3xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<2x1x4xf32> {
+  %y, %h = graph.rnn %x, %z, %w, %r, %b {activations = ["relu"]} : (tensor<2x1x3xf32>, tensor<1x4xf32>, tensor<4x3xf32>, tensor<4x4xf32>, tensor<4xf32>) -> (tensor<2x1x4xf32>, tensor<1x4xf32>)
+  func.return %y : tensor<2x1x4xf32>
+}
