@@ -253,7 +253,10 @@ def _module_file(artifact: Artifact) -> Path:
 
 @functools.cache
 def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
+    try:
+        return tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ArtifactError(f"no folder for the program's machine code: {error}") from None
 
 
 def _write_module(base: Path, artifact: Artifact) -> Path:

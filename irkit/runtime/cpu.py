@@ -59,8 +59,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def aligned(nbytes: int) -> Array:
-    """Uninitialised bytes that start on a cache line."""
-    raw = np.empty(nbytes + _ALIGN, dtype=np.uint8)
+    """Uninitialised bytes that start on a cache line. Raises DeviceError if there is no such memory."""
+    try:
+        raw = np.empty(nbytes + _ALIGN, dtype=np.uint8)
+    except (MemoryError, ValueError):
+        raise DeviceError(f"no memory for {nbytes} bytes of intermediate values") from None
     start = -raw.ctypes.data % _ALIGN
     return raw[start : start + nbytes]
 

@@ -34,6 +34,7 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     checker: Any = onnx.checker
     _run_check(lambda: checker.check_model(model))
     _check_opset(model)
+    _check_parts(model)
     if model.functions:
         model = inline_local_functions(model)
     _fix_shapes(model, shapes)
@@ -117,6 +118,16 @@ def _check_opset(model: ModelProto) -> None:
         raise UnsupportedError(
             f"ONNX operator set {version} is not supported: {MIN_OPSET} to {latest} are"
         )
+
+
+def _check_parts(model: ModelProto) -> None:
+    """ONNX's shape inference makes as many parts as a Split says, be they billions."""
+    for node in model.graph.node:
+        parts = next((a.i for a in node.attribute if a.name == "num_outputs"), None)
+        if node.op_type == "Split" and parts not in (None, len(node.output)):
+            raise InvalidModelError(
+                f"node '{node.name}' (Split): num_outputs = {parts}, but it has {len(node.output)}"
+            )
 
 
 def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -9,6 +11,9 @@ from xdsl.utils.hints import isa
 
 from irkit.dialects.types import DYNAMIC, Tensor
 from irkit.errors import UnsupportedError
+
+# Addresses of a process have 47 bits.
+LARGEST = 2**44
 
 
 def check_types(main: FuncOp) -> None:
@@ -33,3 +38,5 @@ def _check_tensor(t: Attribute, what: str) -> None:
         raise UnsupportedError(f"{what}: a tensor without elements, {t}")
     if isinstance(t.element_type, IndexType):
         raise UnsupportedError(f"{what}: elements of type index have no size in memory")
+    if math.prod(s for s in shape if s != DYNAMIC) > LARGEST:
+        raise UnsupportedError(f"{what}: {t} has more elements than there are addresses")

@@ -37,7 +37,7 @@ class ScheduleWavefront(ModulePass):
     name = "schedule-wavefront"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for main in [o for o in op.ops if isinstance(o, FuncOp)]:
+        for main in [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]:
             found = Reader(ctx, op, main).read()
             schedule = schedule_wavefront(found.buffers, found.launches, device_of(op))
             write_program(derive_waits(schedule), found, main)
