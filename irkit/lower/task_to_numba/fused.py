@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -285,6 +286,8 @@ def _row_terms(b: Binder) -> None:
 
 
 def _pointer(value: SSAValue) -> str:
+    while isinstance(value.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        value = value.owner.src
     if not isinstance(value, BlockArgument):
         raise UnsupportedError("a row-wise contraction of a computed operand")
     return f"p{value.index}"

@@ -2,7 +2,8 @@
 
 An element of B is found in two steps, one for its column and one for its k, which a thread takes as
 seldom as it changes either: each gives numbers that `FETCH` adds up. The load itself has no branch:
-outside of a padded operand the first element is read and dropped.
+outside of a padded operand the first element is read. `INSIDE` tells later, when the element is needed,
+that it is zero; a test at the load would wait for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def bind_tiles(b: Binder) -> None:
-    """`PART`, `COLUMN`, `STEP`, `FETCH`, `INIT`, `STORE` and the literals of the tiles family."""
+    """`PART`, `COLUMN`, `STEP`, `FETCH`, `INSIDE`, `INIT`, `STORE` and the literals of the tiles family."""
     product = as_product(b.root)
     if product is None:
         raise UnsupportedError(f"@{b.op.sym_name.data} is no product of two operands")
@@ -43,14 +44,14 @@ def bind_tiles(b: Binder) -> None:
 
 
 def _split(name: str, sizes: Sequence[int], lines: list[str]) -> list[str]:
-    """Names of the row-major index that `name` counts through; `divide` is unsigned and exact."""
+    """Names of the row-major index that `name` counts through; 32 bits are enough."""
     names = [""] * len(sizes)
     rest, used = name, 0
     for d in range(len(sizes) - 1, 0, -1):
         if sizes[d] == 1:
             names[d] = "0"
             continue
-        lines.append(f"{name}q{used}, {name}r{used} = divide({rest}, {sizes[d]})")
+        lines.append(f"{name}q{used}, {name}r{used} = divide32({rest}, {sizes[d]})")
         names[d], rest = f"{name}r{used}", f"{name}q{used}"
         used += 1
     if names:
@@ -67,13 +68,13 @@ def _loop_names(product: Product, letters: str, lines: list[str]) -> dict[int, s
     return found
 
 
-def _sum(names: dict[int, str], factors: dict[int, int]) -> str:
-    terms = [
-        name if factors[d] == 1 else f"{name} * {factors[d]}"
-        for d, name in names.items()
-        if factors.get(d) and name != "0"
-    ]
-    return " + ".join(terms) or "0"
+def _sum(names: dict[int, str], factors: dict[int, int], offset: int = 0) -> str:
+    """The sum of names times factors, and an offset, in 32 bits."""
+    text = f"int32({offset})"
+    for d, name in names.items():
+        if factors.get(d) and name != "0":
+            text = f"mad32({name}, {factors[d]}, {text})"
+    return text
 
 
 def _in_memory(
@@ -90,24 +91,18 @@ def _in_memory(
         lines: list[str] = []
         names = _loop_names(product, letters, lines)
         first = placeholder == "COLUMN"
-        parts = [_sum(names, address) + (f" + {offset}" if first and offset else "")]
-        for window in guarded:
-            extra = f" + {window.offset}" if first and window.offset else ""
-            parts.append(_sum(names, window.factors) + extra)
-        integers = ", ".join(f"int64({p})" for p in parts)
-        lines.append(f"return ({integers},)")
+        parts = [_sum(names, address, offset * first)]
+        parts += [_sum(names, w.factors, w.offset * first) for w in guarded]
+        lines.append(f"return ({', '.join(parts)},)")
         b.binding.function(placeholder, arguments, lines)
-    lines = ["at = column[0] + step[0]"]
-    if guarded:
-        tests: list[str] = []
-        for i, window in enumerate(guarded, 1):
-            lines.append(f"y{i} = column[{i}] + step[{i}]")
-            tests.append(f"(y{i} >= 0) & (y{i} < {window.size})")
-        lines.append(f"inside = {' & '.join(tests)}")
-        lines.append(f"value = {pointer}[at if inside else 0]")
-        lines.append(f"return value if inside else {b.binding.names['FLOAT']}(0)")
-    else:
-        lines.append(f"return {pointer}[at]")
+    tests = [
+        f"within32(add32(column[{i}], step[{i}]), {window.size})"
+        for i, window in enumerate(guarded, 1)
+    ]
+    inside = " & ".join(tests) or "True"
+    b.binding.function("INSIDE", "column, step", [f"return {inside}"])
+    where = "at if inside else 0" if guarded else "at"
+    lines = [f"inside = {inside}", "at = add32(column[0], step[0])", f"return {pointer}[{where}]"]
     b.binding.function("FETCH", f"{b.binding.operands}, column, step", lines)
 
 
@@ -133,4 +128,5 @@ def _computed(b: Binder, product: Product) -> None:
     index = tuple(printer.affine(e, loops) for e in maps(product.op)[product.b].results)
     element = printer.element(product.op.inputs[product.b], index)
     printer.line(f"return {element}")
+    b.binding.function("INSIDE", "column, step", ["return True"])
     b.binding.function("FETCH", f"{b.binding.operands}, column, step", printer.lines)

@@ -78,7 +78,15 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     rows_store,
     zeros_like,
 )
-from irkit.runtime.intrinsics.cuda_tiles import tile_store, tile_sums
+from irkit.runtime.intrinsics.cuda_tiles import (
+    add32,
+    divide32,
+    fixed,
+    mad32,
+    tile_store,
+    tile_sums,
+    within32,
+)
 
 fused = cuda.jit(device=True)
 """

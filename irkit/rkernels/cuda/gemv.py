@@ -96,7 +96,7 @@ RKERNELS = [
         "gemv_rows",
         legal=few_rows,
         efficiency=0.1,
-        overhead_ns=800.0,
+        overhead_ns=450.0,
         scratch_bytes=2 * 2 * (256 // 32) * 8,
         threads=256,
         parameters={"LANES": 32, "PASS": 2, "BLOCK": 512, "VECTOR": 1, "RESIDENT": 0},

@@ -29,45 +29,52 @@ def product_tiles(task, tasks, rows, scratch, OPERANDS):
     staged = shared_of(FLOAT(0), scratch)
     next_a = cuda.local.array(BM * BK // THREADS, FLOAT)
     next_b = cuda.local.array(BN * BK // THREADS, FLOAT)
+    starts = cuda.local.array(BM * BK // THREADS, int64)
+    inside = cuda.local.array(BN * BK // THREADS, boolean)
     group, within = divide(thread, THREADS // KG)
     ty, tx = divide(within, BN // TN)
     a_m, a_k = divide(thread, BK)
     b_k, b_n = divide(thread, BN)
+    left = group * (BK // KG) * (BM + 4) + ty * TM
+    right = BK * (BM + 4) + group * (BK // KG) * (BN + 4) + tx * TN
     for b in range(b0, b1):
         for lead in range(l0, l1):
             for m in range(m0, m1, BM):
                 for c in range(c0, c1, BN):
                     column = COLUMN(b, lead, min(c + b_n, c1 - 1))
+                    for i in range(BM * BK // THREADS):
+                        row = min(m + a_m + i * (THREADS // BK), m1 - 1)
+                        starts[i] = fixed((b * M + row) * K)
                     sums = zeros_like(staged, TM * TN)
-                    half = 0
-                    for k in range(-BK, K, BK):
-                        # What lies past the end of k is zero on both sides: it could be NaN in memory.
-                        if k + BK < K:
-                            at = k + BK + a_k
-                            for i in range(BM * BK // THREADS):
-                                row = min(m + a_m + i * (THREADS // BK), m1 - 1)
-                                value = A[(b * M + row) * K + min(at, K - 1)]
-                                next_a[i] = value if at < K else FLOAT(0)
-                            for i in range(BN * BK // THREADS):
-                                at = k + BK + b_k + i * (THREADS // BN)
-                                value = FETCH(OPERANDS, column, STEP(min(at, K - 1)))
-                                next_b[i] = value if at < K else FLOAT(0)
-                        if k >= 0:
-                            base = (half ^ 1) * (BK * (BM + BN + 8))
-                            first = base + group * (BK // KG) * (BM + 4) + ty * TM
-                            other = base + BK * (BM + 4) + group * (BK // KG) * (BN + 4) + tx * TN
+                    # Turn t stages the terms from t * BK on and multiplies those before. Beyond the
+                    # last there is nothing new to fetch: without a branch, loads overlap products.
+                    for turn in range((K + BK - 1) // BK + 1):
+                        k = min(turn, (K - 1) // BK) * BK
+                        for i in range(BM * BK // THREADS):
+                            at = k + a_k
+                            next_a[i] = A[starts[i] + (min(at, K - 1) if K % BK else at)]
+                        for i in range(BN * BK // THREADS):
+                            at = k + b_k + i * (THREADS // BN)
+                            step = STEP(min(at, K - 1) if K % BK else at)
+                            next_b[i] = FETCH(OPERANDS, column, step)
+                            inside[i] = INSIDE(column, step)
+                        if turn > 0:
+                            base = ((turn + 1) & 1) * (BK * (BM + BN + 8))
                             sums = tile_sums(
-                                sums, staged, first, other, BM + 4, BN + 4, TM, TN, BK // KG
-                            )
-                        if k + BK < K:
-                            base = half * (BK * (BM + BN + 8))
-                            for i in range(BM * BK // THREADS):
-                                place = a_k * (BM + 4) + a_m + i * (THREADS // BK)
-                                staged[base + place] = next_a[i]
-                            for i in range(BN * BK // THREADS):
-                                place = (b_k + i * (THREADS // BN)) * (BN + 4) + b_n
-                                staged[base + BK * (BM + 4) + place] = next_b[i]
-                        half ^= 1
+                                sums, staged, base + left, base + right,
+                                BM + 4, BN + 4, TM, TN, BK // KG,
+                            )  # fmt: skip
+                        # What lies past the end of k is zero on both sides: memory may hold NaN.
+                        base = (turn & 1) * (BK * (BM + BN + 8))
+                        for i in range(BM * BK // THREADS):
+                            place = a_k * (BM + 4) + a_m + i * (THREADS // BK)
+                            ends = K % BK and k + a_k >= K
+                            staged[base + place] = FLOAT(0) if ends else next_a[i]
+                        for i in range(BN * BK // THREADS):
+                            at = b_k + i * (THREADS // BN)
+                            zero = (K % BK and k + at >= K) or not inside[i]
+                            value = FLOAT(0) if zero else next_b[i]
+                            staged[base + BK * (BM + 4) + at * (BN + 4) + b_n] = value
                         cuda.syncthreads()
                     tile_store(staged, (group * BM + ty * TM) * BN + tx * TN, BN, sums, TN)
                     cuda.syncthreads()
@@ -95,7 +102,7 @@ _FMA_PER_NS, _STEP_NS, _TILE_NS = 110.0, 450.0, 1500.0
 
 
 def _legal(root: Root) -> bool:
-    """Two operands in float, nothing that depends on the batch, and more than a vector on each side."""
+    """Floats, sizes that are known and fit 32 bits, and more than a vector on each side."""
     if DYNAMIC in root.parallel:
         return False
     product = as_product(root)
@@ -103,6 +110,8 @@ def _legal(root: Root) -> bool:
         return False
     element = tensor_type(product.op.results[0]).element_type
     if not isinstance(element, Float32Type | Float64Type):
+        return False
+    if any(math.prod(tensor_type(v).get_shape()) >= 1 << 31 for v in product.op.inputs):
         return False
     return product.extent(product.m) >= 4 and product.extent((*product.lead, *product.columns)) >= 4
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -156,9 +156,9 @@ class Graph:
         """Replay on `stream`."""
         call("cuGraphLaunch", self._executable, stream)
 
-    def __del__(self) -> None:
-        # At exit the driver goes first, and takes this with it.
-        if hasattr(self, "_executable") and not sys.is_finalizing():
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At exit the driver goes first, and takes this with it; this module's names may be gone.
+        if hasattr(self, "_executable") and not exiting():
             api().cuGraphExecDestroy(self._executable)
 
 
@@ -177,6 +177,6 @@ class Event:
         call("cuEventSynchronize", self.handle)
         return float(call("cuEventElapsedTime", earlier.handle, self.handle))
 
-    def __del__(self) -> None:
-        if hasattr(self, "handle") and not sys.is_finalizing():
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "handle") and not exiting():
             api().cuEventDestroy(self.handle)

@@ -1,5 +1,6 @@
 """Products of tiles in shared memory, unrolled: each thread keeps its sums in registers, as a tuple.
 
+And index arithmetic in 32 bits, which Numba's own operators would widen: a GPU has no 64-bit units.
 Arguments marked *literal* must be constants in the source text.
 """
 
@@ -8,13 +9,68 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED
+from irkit.runtime.intrinsics.cuda import SHARED, asm
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
 intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+@intrinsic
+def add32(typing_context: Any, a: Any, b: Any) -> Any:
+    """a + b, which must fit 32 bits."""
+    kind = types.int32
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.add(args[0], args[1])
+
+    return kind(kind, kind), generate
+
+
+@intrinsic
+def mad32(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, which must fit 32 bits."""
+    kind = types.int32
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.add(builder.mul(args[0], args[1]), args[2])
+
+    return kind(kind, kind, kind), generate
+
+
+@intrinsic
+def divide32(typing_context: Any, dividend: Any, divisor: Any) -> Any:
+    """(quotient, remainder) of numbers in 0 .. 2^31 - 1, with no test for a zero divisor."""
+    pair = types.UniTuple(types.int32, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        quotient = builder.udiv(args[0], args[1])
+        remainder = builder.sub(args[0], builder.mul(quotient, args[1]))
+        return context.make_tuple(builder, pair, [quotient, remainder])
+
+    return pair(types.int32, types.int32), generate
+
+
+@intrinsic
+def within32(typing_context: Any, index: Any, size: Any) -> Any:
+    """Whether index lies in 0 .. size - 1: one comparison, since a negative index is a large one."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.icmp_unsigned("<", args[0], args[1])
+
+    return types.boolean(types.int32, types.int32), generate
+
+
+@intrinsic
+def fixed(typing_context: Any, x: Any) -> Any:
+    """The int64 x, computed here once: the compiler would compute it anew inside of a loop."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return asm(builder, "mov.b64 $0, $1;", I64, [args[0]], "=l,l")
+
+    return types.int64(types.int64), generate
 
 
 def _vector(pointer: Any, width: int) -> Any:
