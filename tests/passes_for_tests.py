@@ -9,9 +9,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.graph import AddOp, MulOp, ReluOp
+from irkit.dialects.graph import AddOp, MulOp, NegOp, ReluOp, SubOp
+from irkit.rewriting import Rule, rewrite
 
 
 class CrashPass(ModulePass):
@@ -87,6 +89,51 @@ class MarkPass(ModulePass):
                 relu.attributes["mark"] = StringAttr(self.label)
 
 
+class AddToSub(Rule):
+    """x + y = x - (-y)"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AddOp, rewriter: PatternRewriter, /) -> None:
+        negative = NegOp.make([op.rhs])
+        rewriter.replace(op, [negative, SubOp.make([op.lhs, negative.y])])
+
+
+class SubToAdd(Rule):
+    """x - (-y) = x + y"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SubOp, rewriter: PatternRewriter, /) -> None:
+        if not isinstance(negative := op.rhs.owner, NegOp):
+            return self.no_match(op, "what is taken away is no negation")
+        rewriter.replace(op, [AddOp.make([op.lhs, negative.x])])
+
+
+class UndoEachOtherPass(ModulePass):
+    """Two patterns of which each undoes the other."""
+
+    name = "test-undo-each-other"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite(op, [AddToSub(), SubToAdd()])
+
+
+class SwapOperands(Rule):
+    """x + y = y + x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: AddOp, rewriter: PatternRewriter, /) -> None:
+        rewriter.replace(op, AddOp.make([op.rhs, op.lhs]))
+
+
+class ForEverPass(ModulePass):
+    """A pattern that applies to its own result."""
+
+    name = "test-for-ever"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrite(op, [SwapOperands()])
+
+
 TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     p.name: lambda p=p: p
     for p in (
@@ -96,5 +143,7 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
         BreakTypesPass,
         ChangeMeaningPass,
         MarkPass,
+        UndoEachOtherPass,
+        ForEverPass,
     )
 }

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, Literal
 
-Severity = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning", "note", "remark"]
 
 
 @dataclass(frozen=True)

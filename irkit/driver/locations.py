@@ -1,13 +1,14 @@
 """Keep source locations through rewrites: what replaces an op stands where the op stood.
 
 xDSL's rewriter tells a listener what it replaces, but passes build their own walkers and take no
-listener. So while a pass runs, the listener class itself also calls `inherit_location`.
+listener. So the listener class itself calls `inherit_location` while a pass of irkit's tools runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, NameLoc, UnknownLoc
@@ -32,22 +33,30 @@ def inherit_location(op: Operation, new_results: Sequence[SSAValue | None]) -> N
         pending.extend(v.owner for v in owner.operands)
 
 
+_keeping: ContextVar[bool] = ContextVar("irkit-keeps-locations", default=False)
+_xdsl_handler = PatternRewriterListener.handle_operation_replacement
+
+
+def _handle_replacement(
+    self: Any, op: Operation, new_results: Sequence[SSAValue | None]
+) -> None:  # the listener's own signature
+    if _keeping.get():
+        inherit_location(op, new_results)
+    _xdsl_handler(self, op, new_results)
+
+
+# Once for the process: threads that compile side by side must not take it from one another.
+PatternRewriterListener.handle_operation_replacement = _handle_replacement
+
+
 @contextmanager
 def locations_kept() -> Generator[None]:
-    """While active, every pattern rewriter hands locations on."""
-    original = PatternRewriterListener.handle_operation_replacement
-
-    def handle(
-        self: Any, op: Operation, new_results: Sequence[SSAValue | None]
-    ) -> None:  # the listener's own signature
-        inherit_location(op, new_results)
-        original(self, op, new_results)
-
-    PatternRewriterListener.handle_operation_replacement = handle
+    """While active, every pattern rewriter of this thread hands locations on."""
+    token = _keeping.set(True)
     try:
         yield
     finally:
-        PatternRewriterListener.handle_operation_replacement = original
+        _keeping.reset(token)
 
 
 def adopt_locations(root: Operation) -> None:
@@ -81,21 +90,22 @@ def _neighbours(op: Operation) -> Iterator[Operation]:
 def place_of(op: Operation | None) -> Place | None:
     """Where `op`, or failing that the op around it, stands in a file."""
     while op is not None:
-        if (place := _file_place(op.location, len(op.name))) is not None:
+        if (place := file_place(op.location, len(op.name))) is not None:
             return place
         op = op.parent_op()
     return None
 
 
-def _file_place(location: Attribute, length: int) -> Place | None:
+def file_place(location: Attribute, length: int) -> Place | None:
+    """Where a location points in a file, `length` characters from there; None if it does not."""
     match location:
         case FileLineColLoc():
             file, line, column = location.filename, location.line, location.column
             return Place(file.data, line.data, column.data, length)
         case NameLoc():
-            return _file_place(location.location, length)
+            return file_place(location.location, length)
         case FusedLoc():
             parts = cast(ArrayAttr[Attribute], location.locations)
-            return next(filter(None, (_file_place(a, length) for a in parts)), None)
+            return next(filter(None, (file_place(a, length) for a in parts)), None)
         case _:
             return None

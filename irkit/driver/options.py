@@ -125,6 +125,18 @@ def _add_printing(parser: argparse.ArgumentParser) -> None:
     )
 
     group.add_argument(
+        "--remarks",
+        metavar="KINDS",
+        help="say which patterns did not apply where and why, which did: missed, applied or both",
+    )
+    group.add_argument(
+        "--remarks-filter", metavar="REGEX", default="", help="only remarks of this pass/pattern"
+    )
+    flag("statistics", "print how often each pattern matched, applied and did not, to stderr")
+    group.add_argument(
+        "--report", metavar="FILE", help="write times, statistics and remarks as JSON"
+    )
+    group.add_argument(
         "--schedule-view", metavar="FILE", help="draw the planned schedule as .svg or .html"
     )
     group.add_argument(

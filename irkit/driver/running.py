@@ -15,8 +15,9 @@ from irkit.context import IrkitContext
 from irkit.driver.checking import check_module, message_of
 from irkit.driver.diagnostics import BrokenPassError, UserError, note
 from irkit.driver.instruments import Timer
-from irkit.driver.locations import adopt_locations, locations_kept
+from irkit.driver.locations import adopt_locations, file_place, locations_kept
 from irkit.errors import IrkitError
+from irkit.rewriting import FixpointError
 
 
 class Instrument(Protocol):
@@ -82,6 +83,8 @@ class PipelineRunner:
             raise UserError(f"pass '{name}' failed: {message_of(error)}", self.place) from error
         except IrkitError as error:
             raise UserError(f"pass '{name}' failed: {error}", self.place) from error
+        except FixpointError as error:
+            raise _endless(name, error) from None
         except RecursionError:
             raise UserError(f"pass '{name}' failed: regions are nested too deeply") from None
 
@@ -92,3 +95,11 @@ class PipelineRunner:
             found = error.diagnostic
             blame = note(f"pass '{name}' left IR that does not verify")
             raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
+
+
+def _endless(name: str, error: FixpointError) -> BrokenPassError:
+    """Patterns that go on for ever, each with an op that it rewrote."""
+    places = [(step, file_place(step.location, len(step.op))) for step in error.cycle]
+    notes = [note(f"'{step.rule}' rewrites '{step.op}'", place) for step, place in places]
+    place = next((place for _, place in places if place is not None), None)
+    return BrokenPassError(f"pass '{name}' does not end: {error}", place, notes)

@@ -29,7 +29,7 @@ from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
 from irkit.driver.roundtrip import check_roundtrip
 from irkit.driver.running import PipelineRunner
-from irkit.driver.watching import watching
+from irkit.driver.watching import Watchers
 from irkit.interp import level_of
 from irkit.weights import WeightStore
 
@@ -58,7 +58,8 @@ class Session:
         self.options = options
         self.boundary = boundary
         self.timer = Timer()
-        self._part = 0
+        self.watchers = Watchers(options, tool.stderr, self.timer, self._show_remark)
+        self._remarks: list[Diagnostic] = []
         self.target = parse_target(options.target)
         if options.pipeline is not None and options.to is not None:
             raise UserError("give either a pipeline (-p) or a level (--to), not both", "irkit-opt")
@@ -74,9 +75,16 @@ class Session:
         else:
             outputs, status = [self._run_part(part, name) for part in parts], 0
         self._write("// -----\n".join(outputs))
-        if self.options.timing:
-            self.tool.stderr.write(self.timer.table())
+        self.watchers.finish()
         return status
+
+    def _show_remark(self, remark: Diagnostic) -> None:
+        """Print a remark, in one line, or keep it for `--verify-diagnostics`."""
+        if self.options.verify_diagnostics:
+            self._remarks.append(remark)
+        else:
+            place = f"{remark.place}: " if remark.place else ""
+            self.tool.stderr.write(f"{place}remark: {remark.message}\n")
 
     def _run_expecting(self, parts: list[str], name: str) -> tuple[list[str], int]:
         """Run each part and compare what it reports with what its comments expect."""
@@ -84,7 +92,7 @@ class Session:
         status = 0
         for part in parts:
             expected = Expectations.parse(part, name)
-            found: list[Diagnostic] = []
+            found = self._remarks = []
             try:
                 outputs.append(self._run_part(part, name))
             except UserError as error:
@@ -97,7 +105,6 @@ class Session:
     def _run_part(self, text: str, name: str) -> str:
         """Everything for one part: returns what it prints."""
         options = self.options
-        self._part += 1
         with self.timer("read weights"):
             ctx = self._context()
         with self.timer("parse"):
@@ -134,9 +141,7 @@ class Session:
         self.boundary.sources.add(PIPELINE, pipeline)
         passes = build_pipeline(pipeline, all_passes(self.tool.extra_passes))
         options = self.options
-        with watching(
-            options, self.tool.stderr, ctx, module, passes, self._part, self.timer
-        ) as instruments:
+        with self.watchers.watching(ctx, module, passes) as instruments:
             PipelineRunner(
                 ctx=ctx,
                 instruments=instruments,

@@ -3,50 +3,105 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from irkit.context import IrkitContext
+from irkit.driver.diagnostics import Diagnostic
 from irkit.driver.dumps import Dumper, wants_dumps
+from irkit.driver.inputs import write_text
 from irkit.driver.instruments import Timer
 from irkit.driver.running import Instrument
+from irkit.remarks import Kind
+
+if TYPE_CHECKING:
+    from irkit.driver.explaining import Explainer
 
 
-@contextmanager
-def watching(
-    options: argparse.Namespace,
-    stderr: IO[str],
-    ctx: IrkitContext,
-    module: ModuleOp,
-    passes: Sequence[ModulePass],
-    part: int,
-    timer: Timer,
-) -> Generator[list[Instrument]]:
-    """The instruments for a run of `passes` on `module`, the input's part number `part` (from 1).
+@dataclass
+class Watchers:
+    """Makes the instruments for each part of an input, and keeps what outlives a part."""
 
-    Each is imported only when asked for; what is written at the end is written if the run succeeds.
-    """
-    instruments: list[Instrument] = []
-    if options.check_semantics:
-        from irkit.driver.semantics import SemanticsChecker
+    options: argparse.Namespace
+    stderr: IO[str]
+    timer: Timer
+    show: Callable[[Diagnostic], None]
+    explainers: list[Explainer] = field(default_factory=list["Explainer"])
+    part: int = 0
 
-        instruments.append(SemanticsChecker(module, ctx.weights, options.seed, timer))
-    if wants_dumps(options):
-        folder = Path(options.tree_dir) if options.tree_dir else None
-        if folder is not None and options.split_input_file:
-            folder = folder / f"part-{part:03}"
-        instruments.append(Dumper(options, stderr, module, passes, folder))
-    page = None
-    if options.html is not None:
+    def __post_init__(self) -> None:
+        """Arguments are looked at before anything runs. Raises UserError."""
+        options = self.options
+        self._explains = bool(options.remarks or options.statistics or options.report)
+        if self._explains:
+            from irkit.driver.explaining import parse_filter, parse_kinds
+
+            self._kinds = parse_kinds(options.remarks) if options.remarks else frozenset[Kind]()
+            self._filter = parse_filter(options.remarks_filter)
+
+    @contextmanager
+    def watching(
+        self, ctx: IrkitContext, module: ModuleOp, passes: Sequence[ModulePass]
+    ) -> Generator[list[Instrument]]:
+        """The instruments for a run of `passes` on `module`, the next part of the input.
+
+        Each is imported only when asked for; pages are written at the end if the run succeeds.
+        """
+        options, self.part = self.options, self.part + 1
+        instruments: list[Instrument] = []
+        with ExitStack() as stack:
+            if self._explains:
+                instruments.append(stack.enter_context(self._explaining()))
+            if options.check_semantics:
+                from irkit.driver.semantics import SemanticsChecker
+
+                checker = SemanticsChecker(module, ctx.weights, options.seed, self.timer)
+                instruments.append(checker)
+            if wants_dumps(options):
+                folder = self._folder()
+                instruments.append(Dumper(options, self.stderr, module, passes, folder))
+            if options.html is not None:
+                instruments.append(stack.enter_context(self._page(module)))
+            yield instruments
+
+    def finish(self) -> None:
+        """Print and write what is about the whole run. Raises UserError."""
+        if self.options.timing:
+            self.stderr.write(self.timer.table())
+        if self.options.statistics:
+            for explainer in self.explainers:
+                self.stderr.write(explainer.table())
+        if self.options.report is not None:
+            from irkit.driver.explaining import report
+
+            write_text(self.options.report, report(self.timer.seconds, self.explainers))
+
+    def _folder(self) -> Path | None:
+        """Where dumps go; the parts of a split input have folders of their own."""
+        if not self.options.tree_dir:
+            return None
+        folder = Path(self.options.tree_dir)
+        return folder / f"part-{self.part:03}" if self.options.split_input_file else folder
+
+    @contextmanager
+    def _explaining(self) -> Generator[Explainer]:
+        from irkit.driver.explaining import Explainer
+
+        explainer = Explainer(self._kinds, self._filter, self.show)
+        self.explainers.append(explainer)
+        with explainer.recording():
+            yield explainer
+
+    @contextmanager
+    def _page(self, module: ModuleOp) -> Generator[Instrument]:
         from irkit.driver.seeing import PageWriter
 
-        page = PageWriter(module, options.html, f"Passes on {options.input}")
-        instruments.append(page)
-    yield instruments
-    if page is not None:
+        page = PageWriter(module, self.options.html, f"Passes on {self.options.input}")
+        yield page
         page.write()

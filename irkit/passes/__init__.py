@@ -15,6 +15,8 @@ def _lazy(module: str, attribute: str) -> Callable[[], type[ModulePass]]:
 
 
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    # any level
+    "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
     # graph level
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),

@@ -1,6 +1,7 @@
 """Rules that make ops on shapes fewer or simpler. Applied by `canonicalize`.
 
-Each rule's docstring is its equation. No rule computes, so every one is exact.
+Each rule's docstring is its equation. No rule computes, so every one is exact. Where a rule does not
+apply it says why.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from irkit.dialects.graph.shape import (
     TransposeOp,
 )
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
+from irkit.rewriting import Rule
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -37,10 +39,12 @@ def _sliced(
     return SliceOp.make([x], {k: int_array(v) for k, v in where.items()})
 
 
-def _forward_if_same(op: GraphOp, rewriter: PatternRewriter) -> None:
+def _forward_if_same(rule: Rule, op: GraphOp, rewriter: PatternRewriter) -> None:
     """Replace an op by its operand if the type tells that nothing changes."""
-    if op.operands[0].type == op.results[0].type:
-        rewriter.replace(op, [], [op.operands[0]])
+    before, after = op.operands[0].type, op.results[0].type
+    if before != after:
+        return rule.no_match(op, "the type changes from {} to {}", before, after)
+    rewriter.replace(op, [], [op.operands[0]])
 
 
 def keeps_order(op: TransposeOp) -> bool:
@@ -53,76 +57,79 @@ def keeps_order(op: TransposeOp) -> bool:
 # graph.cast
 
 
-class CastToOwnType(RewritePattern):
+class CastToOwnType(Rule):
     """cast(x : t) to t = x"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter, /):
-        _forward_if_same(op, rewriter)
+        _forward_if_same(self, op, rewriter)
 
 
 # graph.concat
 
 
-class ConcatOfOne(RewritePattern):
+class ConcatOfOne(Rule):
     """concat(x) = x"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter, /):
-        if len(op.inputs) == 1:
-            rewriter.replace(op, [], [op.inputs[0]])
+        if len(op.inputs) != 1:
+            return self.no_match(op, "{} operands are joined", len(op.inputs))
+        rewriter.replace(op, [], [op.inputs[0]])
 
 
 # graph.expand
 
 
-class ExpandToOwnShape(RewritePattern):
+class ExpandToOwnShape(Rule):
     """expand(x) to the shape of x = x"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ExpandOp, rewriter: PatternRewriter, /):
-        _forward_if_same(op, rewriter)
+        _forward_if_same(self, op, rewriter)
 
 
 # graph.reshape
 
 
-class ReshapeToOwnShape(RewritePattern):
+class ReshapeToOwnShape(Rule):
     """reshape(x) to the shape of x = x"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
-        _forward_if_same(op, rewriter)
+        _forward_if_same(self, op, rewriter)
 
 
-class ReshapeOfReshape(RewritePattern):
+class ReshapeOfReshape(Rule):
     """reshape(reshape(x)) = reshape(x)"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
-        if isinstance(inner := op.x.owner, ReshapeOp):
-            rewriter.replace(op, _reshaped(inner.x, ints(op.shape)))
+        if not isinstance(inner := op.x.owner, ReshapeOp):
+            return self.no_match(op, "the operand is no reshape")
+        rewriter.replace(op, _reshaped(inner.x, ints(op.shape)))
 
 
 # graph.slice
 
 
-class SliceOfWhole(RewritePattern):
+class SliceOfWhole(Rule):
     """slice(x) = x where every axis is taken whole and forwards"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
-        if all(s == 1 for s in ints(op.strides)):
-            _forward_if_same(op, rewriter)
+        if any(s != 1 for s in ints(op.strides)):
+            return self.no_match(op, "an axis has a stride other than 1")
+        _forward_if_same(self, op, rewriter)
 
 
-class SliceOfSlice(RewritePattern):
+class SliceOfSlice(Rule):
     """slice(slice(x)) = slice(x): offset a + s·b, stride s·t"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
         if not isinstance(inner := op.x.owner, SliceOp):
-            return
+            return self.no_match(op, "the operand is no slice")
         steps = ints(inner.strides)
         offsets = [
             a + s * b for a, s, b in zip(ints(inner.offsets), steps, ints(op.offsets), strict=True)
@@ -148,13 +155,13 @@ def _held(concat: ConcatOp, unit: int, first: int, last: int) -> tuple[SSAValue,
     return None
 
 
-class SliceOfConcat(RewritePattern):
+class SliceOfConcat(Rule):
     """slice(concat(…, x, …)) = slice(x) where it falls inside x"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
         if not isinstance(concat := op.x.owner, ConcatOp):
-            return
+            return self.no_match(op, "the operand is no concatenation")
         axis, offsets = concat.axis.value.data, ints(op.offsets)
         first, last = _extent(op, axis)
         start = 0
@@ -163,12 +170,12 @@ class SliceOfConcat(RewritePattern):
             if first >= start and last < end:
                 offsets[axis] -= start
                 sliced = _sliced(value, offsets, ints(op.sizes), ints(op.strides))
-                rewriter.replace(op, sliced)
-                return
+                return rewriter.replace(op, sliced)
             start = end
+        self.no_match(op, "no one operand of the concatenation holds all of it")
 
 
-class SliceOfReshapedConcat(RewritePattern):
+class SliceOfReshapedConcat(Rule):
     """slice(reshape(concat(…, x, …))) = slice(reshape(x)) where it falls inside x
 
     Only where the operands lie one after the other in row-major order: each dimension before the
@@ -178,16 +185,18 @@ class SliceOfReshapedConcat(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter, /):
         if not isinstance(reshape := op.x.owner, ReshapeOp):
-            return
+            return self.no_match(op, "the operand is no reshape")
         concat, shape = reshape.x.owner, list(_shape(op.x))
-        if not isinstance(concat, ConcatOp) or DYNAMIC in shape:
-            return
+        if not isinstance(concat, ConcatOp):
+            return self.no_match(op, "what is reshaped is no concatenation")
+        if DYNAMIC in shape:
+            return self.no_match(op, "a dimension is dynamic")
         if product(_shape(concat.y)[: concat.axis.value.data]) != 1:
-            return
+            return self.no_match(op, "the joined operands do not lie one after the other")
         axis = next((d for d, s in enumerate(shape) if s != 1), 0)
         held = _held(concat, product(shape[axis + 1 :]), *_extent(op, axis))
         if held is None:
-            return
+            return self.no_match(op, "no one operand of the concatenation holds all of it")
         value, start, shape[axis] = held
         offsets = ints(op.offsets)
         offsets[axis] -= start
@@ -208,26 +217,28 @@ def _extent(op: SliceOp, axis: int) -> tuple[int, int]:
 # graph.transpose
 
 
-class TransposeOfOrder(RewritePattern):
+class TransposeOfOrder(Rule):
     """transpose(x) = reshape(x) where only dimensions of size one move; x if none moves"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter, /):
         if ints(op.permutation) == list(range(len(_shape(op.x)))):
-            rewriter.replace(op, [], [op.x])
-            return
+            return rewriter.replace(op, [], [op.x])
         shape = _shape(op.y)
-        if keeps_order(op) and DYNAMIC not in (shape[1:] + _shape(op.x)[1:]):
-            rewriter.replace(op, _reshaped(op.x, shape))
+        if not keeps_order(op):
+            return self.no_match(op, "a dimension that is not of size one moves")
+        if DYNAMIC in (shape[1:] + _shape(op.x)[1:]):
+            return self.no_match(op, "a dimension behind the first is dynamic")
+        rewriter.replace(op, _reshaped(op.x, shape))
 
 
-class TransposeOfTranspose(RewritePattern):
+class TransposeOfTranspose(Rule):
     """transpose(transpose(x)) = transpose(x) by the composed permutation"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter, /):
         if not isinstance(inner := op.x.owner, TransposeOp):
-            return
+            return self.no_match(op, "the operand is no transposition")
         before = ints(inner.permutation)
         composed = int_array([before[p] for p in ints(op.permutation)])
         rewriter.replace(op, TransposeOp.make([inner.x], {"permutation": composed}))

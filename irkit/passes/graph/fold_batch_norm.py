@@ -8,19 +8,16 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph import AddOp, BatchNormOp, ConvOp, MulOp
 from irkit.dialects.types import numpy_dtype, tensor_type
+from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
+
+_NOT_CONSTANT = "scale, bias, mean and variance are not all constants"
 
 
 def _affine(op: BatchNormOp, weights: WeightStore) -> tuple[Array, Array] | None:
@@ -37,7 +34,7 @@ def _affine(op: BatchNormOp, weights: WeightStore) -> tuple[Array, Array] | None
 
 
 @dataclass
-class BatchNormOfConv(RewritePattern):
+class BatchNormOfConv(Rule):
     """batch_norm(conv(x, w, b)) = conv(x, factor·w, factor·b + offset)"""
 
     weights: WeightStore
@@ -45,13 +42,17 @@ class BatchNormOfConv(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BatchNormOp, rewriter: PatternRewriter, /):
         conv = op.x.owner
-        if not isinstance(conv, ConvOp) or not conv.y.has_one_use():
-            return
+        if not isinstance(conv, ConvOp):
+            return self.no_match(op, "what is normalised is no convolution")
+        if not conv.y.has_one_use():
+            return self.no_match(op, "something else reads the convolution")
         w = constant_array(conv.w, self.weights)
         b = 0.0 if conv.b is None else constant_array(conv.b, self.weights)
         affine = _affine(op, self.weights)
-        if w is None or b is None or affine is None:
-            return
+        if w is None or b is None:
+            return self.no_match(op, "the convolution's weights or bias are no constants")
+        if affine is None:
+            return self.no_match(op, _NOT_CONSTANT)
         factor, offset = affine
         folded = [w * factor.reshape(-1, *(1,) * (w.ndim - 1)), b * factor + offset]
         constants = [constant(a.astype(w.dtype), self.weights) for a in folded]
@@ -61,7 +62,7 @@ class BatchNormOfConv(RewritePattern):
 
 
 @dataclass
-class BatchNormAlone(RewritePattern):
+class BatchNormAlone(Rule):
     """batch_norm(x) = x·factor + offset"""
 
     weights: WeightStore
@@ -70,7 +71,7 @@ class BatchNormAlone(RewritePattern):
     def match_and_rewrite(self, op: BatchNormOp, rewriter: PatternRewriter, /):
         affine = _affine(op, self.weights)
         if affine is None:
-            return
+            return self.no_match(op, _NOT_CONSTANT)
         x = tensor_type(op.x)
         dtype = numpy_dtype(x.element_type)
         per_channel = (-1, *(1,) * (x.get_num_dims() - 2))
@@ -105,5 +106,4 @@ class FoldBatchNorm(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
-        patterns: list[RewritePattern] = [BatchNormOfConv(weights), BatchNormAlone(weights)]
-        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+        rewrite(op, [BatchNormOfConv(weights), BatchNormAlone(weights)])

@@ -15,7 +15,10 @@ from irkit.dialects.constants import SMALL, constant, constant_array
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.types import tensor_type
+from irkit.remarks import applied, missed
 from irkit.weights import Array, WeightStore
+
+RULE = "FoldConstant"
 
 
 def _operands(op: GraphOp, weights: WeightStore) -> list[Array] | None:
@@ -39,8 +42,11 @@ def _grows(op: GraphOp) -> bool:
 
 def _fold(op: GraphOp, weights: WeightStore) -> None:
     operands = _operands(op, weights)
-    if operands is None or _grows(op):
-        return
+    if operands is None:
+        return missed(op, RULE, "an operand is no constant")
+    if _grows(op):
+        return missed(op, RULE, "the results are larger than the operands")
+    applied(op, RULE)
     results = evaluate(op, operands)
     sources = list(dict.fromkeys(v.owner for v in op.operands))
     constants = [constant(a, weights) for a in results]

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.graph.forest import STRATEGIES, ForestOp
+from irkit.rewriting import Rule, rewrite
 
 
 @dataclass(frozen=True)
-class SelectStrategy(RewritePattern):
+class SelectStrategy(Rule):
     """Give an undecided forest its strategy."""
 
     strategy: str
@@ -28,7 +23,7 @@ class SelectStrategy(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ForestOp, rewriter: PatternRewriter, /) -> None:
         if op.strategy.data != "auto":
-            return
+            return self.no_match(op, "its strategy is {} already", op.strategy.data)
         op.strategy = StringAttr(self.strategy)
         rewriter.notify_op_modified(op)
 
@@ -60,5 +55,4 @@ class SelectTreeStrategy(ModulePass):
                 f"argument 'strategy' of pass '{self.name}': expected one of "
                 f"{', '.join(STRATEGIES[1:])}, got '{self.strategy}'"
             )
-        patterns = GreedyRewritePatternApplier([SelectStrategy(self.strategy)])
-        PatternRewriteWalker(patterns).rewrite_module(op)
+        rewrite(op, [SelectStrategy(self.strategy)])

@@ -14,13 +14,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
@@ -42,6 +36,7 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.forest import ForestOp
 from irkit.dialects.types import int_array, tensor_type
+from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
 
 
@@ -200,7 +195,7 @@ Program = Callable[[Ops, ForestArrays], SSAValue | None]
 
 
 @dataclass
-class ReplaceForest(RewritePattern):
+class ReplaceForest(Rule):
     """A forest of one strategy becomes its tensor program."""
 
     strategy: str
@@ -212,24 +207,26 @@ class ReplaceForest(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ForestOp, rewriter: PatternRewriter, /) -> None:
         if op.strategy.data != self.strategy and not self.force:
-            return
+            return self.no_match(op, "its strategy is {}", op.strategy.data)
         if op.depth.value.data > self.deepest:
-            return
+            return self.no_match(
+                op, "it is {} deep, the limit is {}", op.depth.value.data, self.deepest
+            )
         found = forest_arrays(op, self.weights)
         if found is None:
-            return
+            return self.no_match(op, "its arrays are no constants")
         # Else a cycle would be followed for ever.
         fault = found.fault(tensor_type(op.x).get_shape()[1])
         if fault:
             raise PassFailedException(f"graph.forest whose arrays are no trees: {fault}")
         result = self.program(Ops(op, rewriter, self.weights), found)
-        if result is not None:
-            rewriter.replace(op, [], [result])
+        if result is None:
+            return self.no_match(op, "{} would not be exact for its leaves", self.strategy)
+        rewriter.replace(op, [], [result])
 
 
 def carry_out(
     ctx: Context, module: ModuleOp, strategy: str, deepest: int, program: Program, force: bool
 ) -> None:
     """Replace every forest of `strategy`, with `force` of any, that is at most `deepest` deep."""
-    pattern = ReplaceForest(strategy, deepest, program, weights_of(ctx), force)
-    PatternRewriteWalker(GreedyRewritePatternApplier([pattern])).rewrite_module(module)
+    rewrite(module, [ReplaceForest(strategy, deepest, program, weights_of(ctx), force)])

@@ -26,6 +26,9 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.canonicalization import keeps_order
 from irkit.dialects.graph.recurrent import CellOp, LayerOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
+from irkit.remarks import applied, missed
+
+RULE = "UnrollLayer"
 
 Steps = dict[SSAValue, list[SSAValue]]
 """Output of an unrolled layer → its value at each step."""
@@ -118,5 +121,10 @@ class UnrollRecurrence(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known: Steps = {}
         for layer in list(op.walk()):
-            if isinstance(layer, LayerOp) and DYNAMIC not in tensor_type(layer.x).get_shape():
-                _unroll(layer, known)
+            if not isinstance(layer, LayerOp):
+                continue
+            if DYNAMIC in tensor_type(layer.x).get_shape():
+                missed(layer, RULE, "the number of steps, or the batch, is dynamic")
+                continue
+            applied(layer, RULE, "{} steps", tensor_type(layer.x).get_shape()[0])
+            _unroll(layer, known)

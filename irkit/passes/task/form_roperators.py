@@ -30,7 +30,10 @@ from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.destinations import insert_copies
+from irkit.remarks import applied, missed
 
+# Names of this pass's rules in remarks.
+CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
 _LIGHT = (tensor.PadOp, te.GatherOp, te.GatherElementsOp)
 
 
@@ -117,35 +120,50 @@ class Grouping:
     def _join_chain(self, op: Operation) -> None:
         """A contraction that only goes on accumulating joins the one before it."""
         producer = op.operands[-1].owner
-        if (
-            isinstance(op, linalg.GenericOp)
-            and isinstance(producer, linalg.GenericOp)
-            and producer in self.group
-            and only_user(producer) is op
-            and continues(producer, op)
-        ):
+        reason = self._why_no_chain(op, producer)
+        if reason is None and isinstance(producer, Operation):
+            applied(op, CHAIN, "it goes on accumulating into '{}'", producer.name)
             self._add(op, self.group[producer])
         else:
+            missed(op, CHAIN, "{}", reason)
             self._add(op, Group())
+
+    def _why_no_chain(self, op: Operation, producer: Operation | Block) -> str | None:
+        """Why an op begins a group of its own; None if it belongs to that of `producer`."""
+        if not isinstance(op, linalg.GenericOp):
+            return f"'{op.name}' is no contraction"
+        if not isinstance(producer, linalg.GenericOp) or producer not in self.group:
+            return "it does not start from a contraction's result"
+        if only_user(producer) is not op:
+            return "something else reads what it starts from"
+        if not continues(producer, op):
+            return "it does not accumulate over the same elements"
+        return None
 
     def _absorb_epilogue(self, op: Operation) -> None:
         """The elementwise op that alone uses a root's result joins it, and so on down."""
         group, last = self.group[op], op
-        while (user := only_user(last)) is not None and self._is_epilogue(last, user):
+        while (user := only_user(last)) is not None:
+            if (reason := self._why_no_epilogue(last, user)) is not None:
+                return missed(user, EPILOGUE, "into '{}': {}", op.name, reason)
+            applied(user, EPILOGUE, "into '{}'", op.name)
             self._add(user, group)
             last = user
             if len(user.results) > 1:
-                return
+                return missed(user, EPILOGUE, "it has several results: nothing can follow it")
+        missed(last, EPILOGUE, "its results have no one user")
 
-    def _is_epilogue(self, producer: Operation, user: Operation) -> bool:
-        """Reads the producer once per element (or a fixed set of its last dimension), in place."""
-        if not isinstance(user, linalg.GenericOp) or not is_elementwise(user) or user in self.group:
-            return False
+    def _why_no_epilogue(self, producer: Operation, user: Operation) -> str | None:
+        """None if `user` reads the producer once per element (or a fixed set of its last dimension), in
+        place; else what is in the way."""
+        if not isinstance(user, linalg.GenericOp) or not is_elementwise(user):
+            return f"'{user.name}' is no elementwise op"
+        if user in self.group:
+            return "it belongs to another rOperator"
         loops = len(user.iterator_types)
         rank = tensor_type(producer.results[0]).get_num_dims()
-        grouped = _is_row_contraction(producer)
-        if loops != rank and not (grouped and loops < rank):
-            return False
+        if loops != rank and not (_is_row_contraction(producer) and loops < rank):
+            return f"it has {loops} loops, the root's result {rank} dimensions"
         for operand, amap in zip(user.operands, maps(user), strict=True):
             if operand.owner is not producer:
                 continue
@@ -154,16 +172,22 @@ class Grouping:
                 isinstance(e, AffineDimExpr) and e.position == d for d, e in enumerate(lead)
             )
             if not in_place or not all(isinstance(e, AffineConstantExpr) for e in rest):
-                return False
-        return True
+                return f"it reads the root's result as {amap}, not in place"
+        return None
 
     def _join_consumer(self, op: Operation) -> None:
         """A light op that one op alone uses is recomputed there, where that costs nothing."""
         user = only_user(op)
-        if user is not None and user in self.group and _is_prologue(op, user):
-            self._add(op, self.group[user])
+        if user is None:
+            missed(op, PROLOGUE, "its results have no one user")
+        elif user not in self.group:
+            missed(op, PROLOGUE, "'{}' belongs to no rOperator", user.name)
+        elif (reason := _why_no_prologue(op, user)) is not None:
+            missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
-            self._add(op, Group())
+            applied(op, PROLOGUE, "into '{}'", user.name)
+            return self._add(op, self.group[user])
+        self._add(op, Group())
 
 
 def _is_row_contraction(op: Operation) -> bool:
@@ -174,19 +198,19 @@ def _is_row_contraction(op: Operation) -> bool:
     )
 
 
-def _is_prologue(op: Operation, user: Operation) -> bool:
-    """Whether `user` reads each element of `op` about once."""
-    if is_light(user):
-        return True
-    if isinstance(user, linalg.GenericOp):
-        position = [i for i, v in enumerate(user.operands) if v.owner is op]
-        if all(i >= len(user.inputs) for i in position):
-            return True
-        window = any(
-            not isinstance(e, AffineDimExpr) for i in position for e in maps(user)[i].results
-        )
-        return isinstance(op, tensor.PadOp) if window else not is_contraction(user)
-    return isinstance(user, te.ArgmaxOp)
+def _why_no_prologue(op: Operation, user: Operation) -> str | None:
+    """None if `user` reads each element of `op` about once; else what is in the way."""
+    if is_light(user) or isinstance(user, te.ArgmaxOp):
+        return None
+    if not isinstance(user, linalg.GenericOp):
+        return f"'{user.name}' reads its operands by pointer"
+    position = [i for i, v in enumerate(user.operands) if v.owner is op]
+    if all(i >= len(user.inputs) for i in position):
+        return None
+    window = any(not isinstance(e, AffineDimExpr) for i in position for e in maps(user)[i].results)
+    if window:
+        return None if isinstance(op, tensor.PadOp) else "its windows read elements more than once"
+    return "a contraction reads each element many times" if is_contraction(user) else None
 
 
 class Outliner:
@@ -328,7 +352,9 @@ def sink_constants(op: Operation) -> None:
 
 
 def _main(module: ModuleOp) -> func.FuncOp | None:
-    return next((op for op in module.ops if isinstance(op, func.FuncOp)), None)
+    """The function to outline; a declaration has nothing in it."""
+    functions = (op for op in module.ops if isinstance(op, func.FuncOp))
+    return next((op for op in functions if op.body.blocks), None)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from irkit.dialects.roots import Root, find_root
 from irkit.dialects.task import LaunchOp, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.errors import UnsupportedError
+from irkit.remarks import applied, missed
 from irkit.rkernels import registry
 from irkit.rkernels.registry import RKernel, Target
 from irkit.schedule.devices import device as find_device
@@ -181,6 +182,8 @@ class Partition:
         for name, op in self.roperators.items():
             root = self.roots[name]
             rkernel, grid, cost = self.choose(op, root, shares[name])
+            text = "{} in a grid of {}, {:.0f} ns an rTask, with {:.0%} of the device"
+            applied(op, "ChooseRKernel", text, rkernel.name, grid, cost, shares[name])
             op.rkernel = StringAttr(rkernel.name)
             op.grid = int_array(grid)
             op.cost = FloatAttr(cost, f64)
@@ -194,6 +197,7 @@ class Partition:
         size, best = nbytes(op), None
         for rkernel in registry.candidates(self.target, root):
             if self.device.kind == "test" and rkernel.scratch(root) > self.device.shared_bytes:
+                missed(op, "ChooseRKernel", "{} wants more shared memory", rkernel.name)
                 continue
             for tasks in _task_counts(
                 room, dynamic=root.parallel[:1] == (DYNAMIC,), veus=self.device.veus

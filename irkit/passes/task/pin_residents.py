@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from irkit.passes.task.plain import program_of, read_program, set_residents
+from irkit.remarks import applied
 from irkit.schedule.residents import pin_residents
 
 
@@ -33,4 +34,8 @@ class PinResidents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         program = program_of(op)
-        set_residents(program, pin_residents(read_program(op, program)))
+        pinned = pin_residents(read_program(op, program))
+        text = "{} operands stay, {} bytes on one vEU"
+        notes = pinned.notes
+        applied(program, "PinResidents", text, notes["resident_operands"], notes["resident_bytes"])
+        set_residents(program, pinned)

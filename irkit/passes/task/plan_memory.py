@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from irkit.passes.task.plain import program_of, read_program, set_plan
+from irkit.remarks import applied
 from irkit.schedule.planner import plan_memory
 
 
@@ -33,4 +34,9 @@ class PlanMemory(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         program = program_of(op)
-        set_plan(program, plan_memory(read_program(op, program)))
+        planned = plan_memory(read_program(op, program))
+        for pool in ("arena", "row"):
+            text = "{} bytes of {}, {:.2f} times the lower bound"
+            size, ratio = (planned.notes.get(f"{pool}_{what}", 0) for what in ("bytes", "ratio"))
+            applied(program, "PlanMemory", text, size, pool, ratio)
+        set_plan(program, planned)

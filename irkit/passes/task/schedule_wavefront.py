@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from irkit.passes.task.plain import Reader, device_of, write_program
+from irkit.remarks import applied
 from irkit.schedule.waits import derive_waits
 from irkit.schedule.wavefront import schedule_wavefront
 
@@ -40,4 +41,8 @@ class ScheduleWavefront(ModulePass):
         for main in [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]:
             found = Reader(ctx, op, main).read()
             schedule = schedule_wavefront(found.buffers, found.launches, device_of(op))
+            text = "{} launches in {} waves, estimated at {:.0f} ns"
+            notes = schedule.notes
+            launches = len(schedule.appends)
+            applied(main, "Wavefront", text, launches, notes["waves"], notes["estimate_ns"])
             write_program(derive_waits(schedule), found, main)

@@ -22,7 +22,10 @@ from xdsl.rewriter import Rewriter
 
 from irkit.dialects.roots import is_elementwise, maps
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.remarks import applied, missed
 
+# Names of this pass's rules in remarks.
+RESOLVE, CANCEL, FUSE = "ResolveSize", "CancelReshapes", "FuseProducer"
 _RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
 
 
@@ -63,18 +66,19 @@ def _resolve_size(op: tensor.DimOp) -> None:
     is kept for its size alone."""
     index = op.index.owner
     if not isinstance(index, arith.ConstantOp) or not isinstance(index.value, IntegerAttr):
-        return
+        return missed(op, RESOLVE, "the dimension is no constant")
     d, source = index.value.value.data, op.source
     while isinstance(source, OpResult) and isinstance(source.op, linalg.GenericOp | linalg.FillOp):
         producer = source.op
         source = producer.outputs[source.index]
     empty = source.owner
     if not isinstance(empty, tensor.EmptyOp):
-        return
+        return missed(op, RESOLVE, "the tensor was not made with a size")
     shape = tensor_type(source).get_shape()
-    if shape[d] == DYNAMIC:
-        size = empty.dynamic_sizes[shape[:d].count(DYNAMIC)]
-        Rewriter.replace_op(op, [], [size])
+    if shape[d] != DYNAMIC:
+        return missed(op, RESOLVE, "the dimension is static")
+    applied(op, RESOLVE)
+    Rewriter.replace_op(op, [], [empty.dynamic_sizes[shape[:d].count(DYNAMIC)]])
 
 
 def _cancel_reshapes(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
@@ -82,8 +86,9 @@ def _cancel_reshapes(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
     source = op.src
     while source.type != op.result.type:
         if not isinstance(source.owner, _RESHAPES):
-            return
+            return missed(op, CANCEL, "no reshape before it starts from its type")
         source = source.owner.src
+    applied(op, CANCEL)
     op.result.replace_all_uses_with(source)
 
 
@@ -94,10 +99,15 @@ def _fuse_one(consumer: linalg.GenericOp) -> linalg.GenericOp | None:
     """Fuse one operand of `consumer`; returns what replaces it, or None if there is nothing to fuse."""
     for number, operand in enumerate(consumer.inputs):
         if (value := _splat(operand)) is not None:
+            applied(consumer, FUSE, "operand {} is a constant of one value", number)
             return _with_constant(consumer, operand, value)
         producer = operand.owner
-        if isinstance(producer, linalg.GenericOp) and _is_fusible(producer, consumer, number):
+        if not isinstance(producer, linalg.GenericOp):
+            continue
+        if (reason := _why_apart(producer, consumer)) is None:
+            applied(consumer, FUSE, "operand {} is computed here", number)
             return _fused(producer, consumer)
+        missed(consumer, FUSE, "operand {}: {}", number, reason)
     return None
 
 
@@ -118,24 +128,37 @@ def _splat(value: SSAValue) -> FloatAttr | IntegerAttr | None:
     return IntegerAttr(number, element)  # pyright: ignore
 
 
-def _is_fusible(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
-    """Whether computing `producer` where `consumer` reads it is right, and costs nothing."""
-    if len(producer.results) != 1 or not is_elementwise(producer):
-        return False
-    block, out = producer.body.block, maps(producer)[-1]
-    if out != AffineMap.identity(len(producer.iterator_types)) or block.args[-1].uses:
-        return False
-    if any(isinstance(op, linalg.IndexOp) for op in block.ops):
-        return False
-    users = {use.operation for use in producer.results[0].uses}
-    if producer.results[0] in consumer.outputs:
-        return False
+def _why_apart(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> str | None:
+    """Why `producer` is not computed where `consumer` reads it; None if that is right and costs nothing."""
+    if (reason := _why_not_inlined(producer)) is not None:
+        return reason
+    result = producer.results[0]
+    if result in consumer.outputs:
+        return "it is read as a destination too"
     if _is_copy(producer):
-        return True
-    reads = [
-        m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is producer.results[0]
-    ]
-    return users == {consumer} and len(set(reads)) == 1 and _reads_once(reads[0])
+        return None
+    if {use.operation for use in result.uses} != {consumer}:
+        return "something else reads it too"
+    reads = [m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is result]
+    if len(set(reads)) != 1 or not _reads_once(reads[0]):
+        return "its elements are read more than once"
+    return None
+
+
+def _why_not_inlined(producer: linalg.GenericOp) -> str | None:
+    """Why a generic's body cannot stand elsewhere; None if it can."""
+    if len(producer.results) != 1:
+        return "what computes it has several results"
+    if not is_elementwise(producer):
+        return "what computes it is no elementwise op"
+    block, out = producer.body.block, maps(producer)[-1]
+    if out != AffineMap.identity(len(producer.iterator_types)):
+        return "it is written in another order than it is computed"
+    if block.args[-1].uses:
+        return "its own destination is read"
+    if any(isinstance(op, linalg.IndexOp) for op in block.ops):
+        return "it depends on where an element stands"
+    return None
 
 
 def _is_copy(op: linalg.GenericOp) -> bool:
