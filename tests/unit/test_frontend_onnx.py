@@ -433,8 +433,36 @@ def test_foreign_domains_are_refused():
 
 
 def test_operator_sets_out_of_range():
-    with pytest.raises(UnsupportedError, match="operator set 6 is not supported"):
-        import_onnx(model([node("Relu", "x")], {"x": [3]}, opset=6))
+    proto = model([node("Relu", "x")], {"x": [3]})
+    proto.opset_import[0].version = 99
+    with pytest.raises(UnsupportedError, match="operator set 99 is not supported: 1 to"):
+        import_onnx(proto)
+
+
+def test_old_operator_sets_are_converted():
+    old = node("Add", "x w", broadcast=1, axis=0)
+    proto = model([old], {"x": [3, 4]}, weights={"w": floats(3)}, opset=6)
+    proto.ir_version = 3
+    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
+    x = floats(3, 4)
+    imported = import_onnx(proto)
+    (y,) = run_graph(imported.module, imported.weights, [x])
+    np.testing.assert_array_equal(y, x + floats(3)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("one", "opset", "reason"),
+    [
+        (node("Tile", "x w w"), 1, "operator set 1 is converted to 9, which failed"),
+        (node("PRelu", "x w"), 6, "slopes per channel of operator set 6"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(one, opset, reason):
+    proto = model([node("Relu", "x")], {"x": [2, 2], "w": [2]}, opset=6)
+    proto.ir_version, proto.opset_import[0].version = 3, opset
+    proto.graph.node[0].CopyFrom(one)
+    with pytest.raises(UnsupportedError, match=reason):
+        import_onnx(proto)
 
 
 @pytest.mark.parametrize("shapes", [{"z": (1,)}, {"x": (2, 63)}, {"x": (2,)}, {"x": (0, 64)}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from onnx.checker import ValidationError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model
 from onnx.inliner import inline_local_functions
 from onnx.shape_inference import InferenceError
+from onnx.version_converter import ConvertError, convert_version
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 
 MIN_OPSET = 7
+CONVERTED_OPSET = 9
+"""What models older than MIN_OPSET are converted to."""
 
 
 def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -> ModelProto:
@@ -34,6 +38,7 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     checker: Any = onnx.checker
     _run_check(lambda: checker.check_model(model))
     _check_opset(model)
+    model = _modernised(model)
     _check_parts(model)
     if model.functions:
         model = inline_local_functions(model)
@@ -114,10 +119,30 @@ def _check_opset(model: ModelProto) -> None:
     if version == 0:
         domains = ", ".join(repr(o.domain) for o in model.opset_import)
         raise UnsupportedError(f"operators of the domains {domains} are not supported")
-    if not MIN_OPSET <= version <= latest:
+    if not 1 <= version <= latest:
+        raise UnsupportedError(f"ONNX operator set {version} is not supported: 1 to {latest} are")
+
+
+def _modernised(model: ModelProto) -> ModelProto:
+    """A model of operator set MIN_OPSET or later, by ONNX's own converter if it is older."""
+    version = opset_of(model)
+    if version >= MIN_OPSET:
+        return model
+    single = {t.name for t in model.graph.initializer if math.prod(t.dims) == 1}
+    for node in model.graph.node:
+        # The converter leaves these as they are, but a slope per channel broadcasts otherwise since.
+        if node.op_type == "PRelu" and node.input[1] not in single:
+            raise UnsupportedError(
+                f"node '{node.name or node.output[0]}' (PRelu): slopes per channel of operator set"
+                f" {version}"
+            )
+    try:
+        return convert_version(model, CONVERTED_OPSET)
+    except (ConvertError, RuntimeError) as error:
         raise UnsupportedError(
-            f"ONNX operator set {version} is not supported: {MIN_OPSET} to {latest} are"
-        )
+            f"ONNX operator set {version} is converted to {CONVERTED_OPSET}, which failed:"
+            f" {_first_line(error)}"
+        ) from None
 
 
 def _check_parts(model: ModelProto) -> None:
