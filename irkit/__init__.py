@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irkit.driver.compile import compile_model as compile
     from irkit.driver.compile import resolve_target
+    from irkit.driver.loading import parse
     from irkit.errors import (
         ArtifactError,
         ConstantInputError,
@@ -31,6 +32,7 @@ _LAZY = {
     "compile": ("irkit.driver.compile", "compile_model"),
     "resolve_target": ("irkit.driver.compile", "resolve_target"),
     "load": ("irkit.runtime.program", "load"),
+    "parse": ("irkit.driver.loading", "parse"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),
     "ConstantInputError": ("irkit.errors", "ConstantInputError"),
@@ -55,6 +57,7 @@ __all__ = [
     "__version__",
     "compile",
     "load",
+    "parse",
     "resolve_target",
 ]
 

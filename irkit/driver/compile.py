@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit import extending
 from irkit.context import IrkitContext
 from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
 from irkit.driver.checking import check_module
@@ -236,6 +237,7 @@ def _cache_key(text: str, weights: WeightStore, device: str) -> str:
         h.update(name.encode())
     h.update(device.encode())
     h.update(_own_digest())
+    h.update(extending.digest())
     return h.hexdigest()[:32]
 
 

@@ -9,12 +9,14 @@ from xdsl.dialects.builtin import ModuleOp
 from irkit.context import IrkitContext
 from irkit.driver.boundary import Boundary
 from irkit.driver.checking import check_module
+from irkit.driver.diagnostics import UserError
 from irkit.driver.inputs import read_text, read_weights
 from irkit.driver.instruments import Timer
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.driver.running import PipelineRunner
+from irkit.errors import InvalidModelError
 from irkit.interp import level_of
 
 
@@ -24,6 +26,22 @@ def make_context(path: str, allow_unregistered: bool = False) -> IrkitContext:
     ctx.weights = read_weights(path)
     register_dialects(ctx)
     return ctx
+
+
+def parse(text: str, name: str = "<module>") -> ModuleOp:
+    """A module from MLIR text; `name` stands in its locations and in errors.
+
+    Raises InvalidModelError, with the place, for text that does not parse or verify.
+    """
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    try:
+        module = parse_module(ctx, text, name)
+        check_module(module)
+    except UserError as error:
+        place = error.diagnostic.place
+        raise InvalidModelError(f"{place}: {error}" if place is not None else str(error)) from None
+    return module
 
 
 def load_module(path: str, stdin: IO[str], boundary: Boundary) -> tuple[IrkitContext, ModuleOp]:

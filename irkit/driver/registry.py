@@ -22,6 +22,9 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
 }
 """Name → (module, attribute)."""
 
+ADDED_DIALECTS: dict[str, Callable[[], Dialect]] = {}
+"""What `irkit.extending` has added."""
+
 
 def irkit_dialects() -> dict[str, Callable[[], Dialect]]:
     """Factories of irkit's dialects, by name."""
@@ -36,7 +39,7 @@ def all_dialects() -> dict[str, Callable[[], Dialect]]:
     """Factories of every dialect, by name; irkit's own win."""
     from xdsl.dialects import get_all_dialects
 
-    return get_all_dialects() | irkit_dialects()
+    return get_all_dialects() | irkit_dialects() | ADDED_DIALECTS
 
 
 def irkit_passes() -> dict[str, PassFactory]:

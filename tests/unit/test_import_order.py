@@ -29,10 +29,11 @@ ALLOWED = {
     # Doors of the package, which open what they name on first use.
     "__init__": {"driver", "runtime"},
     "universe": set(RANKS),
+    "extending": set(RANKS),
 }
 # The driver is where everything meets.
 ALLOWED["cli"] |= {"frontends", "interp"}
-ALLOWED["driver"] |= {"frontends", "interp", "viewing", "__init__"}
+ALLOWED["driver"] |= {"frontends", "interp", "viewing", "extending", "__init__"}
 ALLOWED["runtime"] |= {"viewing"}
 # Plain data of the scheduler, and none of its algorithms (docs/architecture.md).
 EXCEPTIONS = {

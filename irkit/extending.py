@@ -1,0 +1,108 @@
+"""Add to irkit from outside the package: dialects with their ops, passes, rKernels.
+
+Additions hold for the process that makes them. Compiled programs are kept on disk under a key that has
+the sources of all additions in it, so a program compiled without them is never taken for one with.
+`examples/` has one of each.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from irkit.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdsl.ir import Dialect
+    from xdsl.passes import ModulePass
+
+    from irkit.dialects.graph.base import GraphOp
+    from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
+    from irkit.rkernels.registry import RKernel
+    from irkit.weights import Array
+
+_sources: dict[str, str] = {}
+
+
+def add_dialect(
+    dialect: Dialect,
+    meanings: Mapping[type[GraphOp], Callable[..., Array | tuple[Array, ...]]],
+    lowerings: Mapping[type[GraphOp], Lowering],
+) -> None:
+    """Make the ops of a graph-level dialect known to every tool and to `irkit.compile`.
+
+    Every op derives from `irkit.dialects.graph.base.GraphOp`. `meanings`: op → its meaning in NumPy, a
+    function of the op and its operands' arrays; `lowerings`: op → its tensor-level form, a function of
+    a `TensorBuilder` and the op that returns the results' values.
+    Raises UnsupportedError for a name that is taken, or an op that lacks either.
+    """
+    from irkit.dialects.graph.semantics import SEMANTICS
+    from irkit.driver.registry import ADDED_DIALECTS, all_dialects
+    from irkit.lower.graph_to_tensor.convert import RULES
+
+    if dialect.name in all_dialects() and dialect.name not in _sources:
+        raise UnsupportedError(f"dialect '{dialect.name}': there is one of this name")
+    for op in dialect.operations:
+        for what, table in (("meaning", meanings), ("lowering", lowerings)):
+            if op not in table:
+                raise UnsupportedError(f"op '{op.name}' without a {what}")
+    SEMANTICS.update(meanings)
+    RULES.update(lowerings)
+    ADDED_DIALECTS[dialect.name] = lambda: dialect
+    _note(dialect.name, *dialect.operations, *meanings.values(), *lowerings.values())
+
+
+def add_pass(made: type[ModulePass], *, level: str | None = None) -> None:
+    """Make a pass known by its name; with `level`, it runs there at the end of every compilation.
+
+    Raises UnsupportedError for a name that is taken, or an unknown level.
+    """
+    from irkit.driver.pipelines import STANDARD
+    from irkit.driver.registry import all_passes
+    from irkit.passes import PASSES
+
+    if made.name in all_passes() and made.name not in _sources:
+        raise UnsupportedError(f"pass '{made.name}': there is one of this name")
+    if level is not None and level not in STANDARD:
+        raise UnsupportedError(f"level '{level}': expected {', '.join(STANDARD)}")
+    PASSES[made.name] = lambda: made
+    if level is not None and made.name not in STANDARD[level]:
+        STANDARD[level].append(made.name)
+    _note(made.name, made, level)
+
+
+def add_rkernel(rkernel: RKernel) -> None:
+    """Make an rKernel a candidate for the roots that it is legal for; one of the same name goes."""
+    from irkit.lower.task_to_numba.templates import template_source
+    from irkit.rkernels.registry import register
+
+    register(rkernel)
+    facts = (rkernel.family, rkernel.threads, rkernel.overhead_ns)
+    text = f"{facts}\n{template_source(rkernel)}"
+    chosen = (rkernel.legal, rkernel.efficiency, rkernel.scratch_bytes, rkernel.parameters)
+    _sources[f"{rkernel.target} {rkernel.name}"] = "\n".join([text, *map(_text, chosen)])
+
+
+def _note(name: str, *things: Any) -> None:
+    """Remember the text of what was added."""
+    _sources[name] = "\n".join(_text(thing) for thing in things)
+
+
+def _text(thing: Any) -> str:
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):  # made at a prompt, or no code at all
+        return repr(thing)
+
+
+def digest() -> bytes:
+    """Of everything that was added."""
+    import hashlib
+
+    h = hashlib.sha256()
+    for name in sorted(_sources):
+        h.update(f"{name}\n{_sources[name]}\n".encode())
+    return h.digest()

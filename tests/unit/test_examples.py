@@ -1,0 +1,45 @@
+"""The examples run, in processes of their own: what they add to irkit stays with them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import irkit
+from irkit import extending
+from irkit.driver.compile import _own_digest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["new_op", "new_pass", "own_rkernel"])
+def test_example(name):
+    environment = {**os.environ, "IRKIT_CACHE_DIR": ""}
+    command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_parse_says_what_is_wrong_where():
+    with pytest.raises(irkit.InvalidModelError, match=r"net.mlir:1:6: unknown op 'graph.rleu'"):
+        irkit.parse("%y = graph.rleu %x", "net.mlir")
+
+
+def test_additions_are_part_of_the_cache_key(monkeypatch):
+    before = extending.digest()
+    monkeypatch.setitem(extending._sources, "mine", "text")
+    assert extending.digest() != before
+    assert _own_digest() == _own_digest()
+
+
+def test_names_that_are_taken():
+    from xdsl.ir import Dialect
+
+    from irkit.passes.graph.fold_constants import FoldConstants
+
+    with pytest.raises(irkit.UnsupportedError, match="dialect 'graph': there is one"):
+        extending.add_dialect(Dialect("graph", [], []), {}, {})
+    with pytest.raises(irkit.UnsupportedError, match="pass 'fold-constants': there is one"):
+        extending.add_pass(FoldConstants)
