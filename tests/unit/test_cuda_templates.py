@@ -121,3 +121,29 @@ def test_a_cell_computes_its_gates(lanes: int, turns: int, tasks: int) -> None:
     np.testing.assert_allclose(new_c[done], want_c[done], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(new_h[done], (o * np.tanh(want_c))[done], rtol=1e-4, atol=1e-4)
     assert (np.delete(new_h, done) == -99).all()
+
+
+def test_a_cell_over_shares_of_the_batch() -> None:
+    """Where the batch is dynamic, an rTask has its rows and all units."""
+    units, rows, tasks = 8, 5, 2
+    sample = cs.lstm(PASS=2)
+    share = "(rows * task) // tasks, (rows * (task + 1)) // tasks"
+    functions = sample.functions.replace(
+        "(256 * task) // tasks, (256 * (task + 1)) // tasks", "0, 8"
+    )
+    sample = cs.Sample(
+        sample.rkernel,
+        sample.pointers,
+        {**sample.names, "K0": 32, "K1": 8, "U": units, "B": 0, "BATCH": share},
+        functions.replace("* 256", f"* {units}"),
+        sample.overrides,
+    )
+    x, h, c = real(rows, 32), real(rows, units), real(rows, units)
+    w, u, bias = real(units, 4, 32) / 6, real(units, 4, units) / 3, real(units, 4)
+    new_c, new_h = (np.full((rows, units), -99, "float32") for _ in range(2))
+    run(sample, [x, h, w, u, bias, c, new_c, new_h], tasks, rows)
+    gates = np.einsum("bk,ugk->bug", x, w) + np.einsum("bk,ugk->bug", h, u) + bias
+    i, f, o = (1 / (1 + np.exp(-gates[..., g])) for g in (0, 1, 3))
+    want_c = f * c + i * np.tanh(gates[..., 2])
+    np.testing.assert_allclose(new_c, want_c, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(new_h, o * np.tanh(want_c), rtol=1e-4, atol=1e-4)
