@@ -16,9 +16,9 @@ from irkit.passes.graph.unroll_recurrence import UnrollRecurrence
 
 
 def node(op, inputs, outputs="y", **attributes):
-    """A node; inputs that are left out are called `_`."""
-    names = ["" if n == "_" else n for n in inputs.split()]
-    return helper.make_node(op, names, outputs.split(), **attributes)
+    """A node; what is left out is called `_`."""
+    before, behind = (["" if n == "_" else n for n in t.split()] for t in (inputs, outputs))
+    return helper.make_node(op, before, behind, **attributes)
 
 
 def model(nodes, inputs, weights=None, outputs=("y",), opset=18, batch=False):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from onnx import helper
 from onnx_nodes import floats, judged, lowered, model, node, run
 
 import irkit
+from irkit.driver.compile import build_artifact
 from irkit.errors import UnsupportedError
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.graph import run_graph
@@ -129,6 +133,35 @@ def test_gru_compiled(before_reset):
     wanted = judged(proto, inputs)
     for got, want in zip(irkit.compile(proto, target="cpu")(inputs["x"]), wanted, strict=True):
         np.testing.assert_allclose(got, want, atol=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layer_of", ["GRU", "LSTM", "RNN"])
+def test_torch_exports_of_both_directions(layer_of):
+    torch = pytest.importorskip("torch")
+    network = getattr(torch.nn, layer_of)(5, 4, num_layers=2, bidirectional=True).eval()
+    file = io.BytesIO()
+    x = floats(3, 1, 5)
+    torch.onnx.export(network, torch.from_numpy(x), file, input_names=["x"], dynamo=False)
+    judged(onnx.load_from_string(file.getvalue()), {"x": x})
+
+
+def test_cells_compile_for_a_gpu():
+    """Both GRU's chains and an LSTM's, over a dynamic batch: no GPU is needed to compile."""
+    pytest.importorskip("numba_cuda")
+    weights = {"w": floats(1, 12, 5), "r": floats(1, 12, 3), "v": floats(1, 9, 5),
+               "s": floats(1, 9, 3)}  # fmt: skip
+    nodes = [
+        node("LSTM", "x w r", "_ h", hidden_size=3, layout=1),
+        node("GRU", "x v s", "_ i", hidden_size=3, layout=1, linear_before_reset=1),
+        node("GRU", "x v s", "_ j", hidden_size=3, layout=1),
+        node("Add", "h i", "k"),
+        node("Add", "k j"),
+    ]
+    proto = model(nodes, {"x": floats(2, 1, 5)}, weights, batch=True)
+    artifact = build_artifact(import_onnx(proto), "cuda", cache=False)
+    assert artifact.cubin is not None
+    assert artifact.cubin[:4] == b"\x7fELF"
 
 
 def test_softplus_of_large_numbers():
