@@ -16,26 +16,21 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 import irkit
 from irkit.dialects.graph import AbsOp, ReluOp
 from irkit.extending import add_pass
+from irkit.rewriting import Rule, rewrite
 
 
-class AbsOfRelu(RewritePattern):
+class AbsOfRelu(Rule):
     """abs(relu(x)) = relu(x)"""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: AbsOp, rewriter: PatternRewriter, /) -> None:
+    def match_and_rewrite(self, op: AbsOp, rewriter: PatternRewriter, /):
         if not isinstance(op.x.owner, ReluOp):
-            return
+            return self.no_match(op, "the operand is no relu")
         rewriter.replace(op, [], [op.x])
 
 
@@ -56,7 +51,7 @@ class RemoveAbs(ModulePass):
     name = "remove-abs"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(GreedyRewritePatternApplier([AbsOfRelu()])).rewrite_module(op)
+        rewrite(op, [AbsOfRelu()])
 
 
 MODULE = """

@@ -1,0 +1,38 @@
+"""docs/tour.md is what its commands print; the pages of docs/ link to pages that are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tour():
+    spec = importlib.util.spec_from_file_location("tour", ROOT / "tools" / "tour.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tour_is_what_is_printed(tmp_path):
+    pytest.importorskip("onnx")
+    page = (ROOT / "docs" / "tour.md").read_text()
+    made = tour().executed(page, tmp_path)
+    assert made == page, "run .venv/bin/python tools/tour.py and look at the difference"
+
+
+def test_a_wrong_listing_is_noticed(tmp_path):
+    page = "```console\n$ echo one\ntwo\n```\n"
+    assert tour().executed(page, tmp_path) == "```console\n$ echo one\none\n```\n"
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_links_lead_somewhere(page):
+    text = (ROOT / "docs" / page).read_text()
+    for target in re.findall(r"\]\(([^)#]+\.md)", text):
+        if not target.startswith("http"):
+            assert (ROOT / "docs" / target).exists(), f"{page} links to {target}"
