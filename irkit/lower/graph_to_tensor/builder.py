@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import cast
 
 import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    AnyFloat,
     ArrayAttr,
-    FloatAttr,
     IndexType,
     IntegerAttr,
-    IntegerType,
     NameLoc,
     StringAttr,
     TensorType,
     UnknownLoc,
-    UnrealizedConversionCastOp,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -48,45 +43,12 @@ from irkit.dialects.types import (
 from irkit.dialects.types import tensor as make_type
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor.reassociation import Groups, reassociate
+from irkit.lower.graph_to_tensor.scalars import Scalars, scalar_constant
 from irkit.weights import Array, WeightStore
 
 ZERO = AffineConstantExpr(0)
 Index = Sequence[int | AffineExpr]
 Body = Callable[["Scalars", Sequence[SSAValue]], Sequence[SSAValue]]
-
-
-class Scalars:
-    """Appends scalar ops to the body of a `linalg.generic`."""
-
-    def __init__(self, block: Block) -> None:
-        self._builder = Builder(InsertPoint.at_end(block))
-
-    def as_type(self, value: SSAValue, to: Attribute) -> SSAValue:
-        """The same bits under another type of integer: unsigned outside of bodies, signless in them."""
-        if value.type == to:
-            return value
-        return self(UnrealizedConversionCastOp.get([value], [to]))
-
-    def __call__(self, op: Operation) -> SSAValue:
-        """Append `op`; returns its one result."""
-        return self._builder.insert(op).results[0]
-
-    def constant(self, value: float, element: Attribute) -> SSAValue:
-        """A scalar constant of type `element`."""
-        return self(scalar_constant(value, element))
-
-
-def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
-    """`arith.constant value : element`, rounded to the type; what is too large for it is infinite.
-
-    An unsigned integer is a signless one, as in all of `arith`.
-    """
-    element = signless(element)
-    if not is_float(element):
-        return arith.ConstantOp(IntegerAttr(int(value), cast(IntegerType, element)))
-    with np.errstate(over="ignore"):
-        rounded = float(numpy_dtype(element).type(value))
-    return arith.ConstantOp(FloatAttr(rounded, cast(AnyFloat, element)))
 
 
 def affine_map(loops: int, index: Index) -> AffineMap:
