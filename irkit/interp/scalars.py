@@ -66,6 +66,7 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.RemSIOp: _remainder,
     arith.RemUIOp: _unsigned_of(np.remainder),
     arith.ShLIOp: _unsigned_of(np.left_shift),
+    arith.ShRSIOp: np.right_shift,
     arith.ShRUIOp: _unsigned_of(np.right_shift),
     arith.DivfOp: np.divide,
     arith.ExtFOp: _identity,

@@ -102,7 +102,7 @@ CASES = [
         ),
         *(
             [Case(f"{op.name} {t}", lambda x, y, op=op: op(x, y), (t, t), shift=True)]
-            for op in (arith.ShLIOp, arith.ShRUIOp)
+            for op in (arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
             for t in INTEGERS
         ),
         [Case("math.ipowi i64", math.IPowIOp, (i64, i64), shift=True)],

@@ -10,7 +10,7 @@ from xdsl.irdl import irdl_op_definition
 
 from irkit.dialects.graph.base import GraphOp, Props, fail
 from irkit.dialects.graph.elementwise import BinaryOp, BitwiseOp, UnaryOp
-from irkit.dialects.types import Tensor, is_integer, is_unsigned
+from irkit.dialects.types import Tensor, is_integer
 
 
 def integers(op: type[GraphOp], operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -22,14 +22,11 @@ def integers(op: type[GraphOp], operands: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 class ShiftOp(BinaryOp):
-    """Two operands of one unsigned type."""
+    """Two operands of one type of integer."""
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        for t in operands:
-            if not is_unsigned(t.element_type):
-                raise fail(cls, "unsigned integers", t)
-        return super().infer(operands, props)
+        return super().infer(integers(cls, operands), props)
 
 
 @irdl_op_definition
@@ -86,7 +83,7 @@ class RemOp(BinaryOp):
 
 @irdl_op_definition
 class ShiftLeftOp(ShiftOp):
-    """lhs shifted left by rhs bits; 0 where that is all of them.
+    """lhs shifted left by rhs bits; 0 where rhs is negative or all of them.
 
     ```mlir
     %y = graph.shift_left %x, %b : (tensor<?x8xui8>, tensor<8xui8>) -> tensor<?x8xui8>
@@ -98,7 +95,9 @@ class ShiftLeftOp(ShiftOp):
 
 @irdl_op_definition
 class ShiftRightOp(ShiftOp):
-    """lhs shifted right by rhs bits; 0 where that is all of them.
+    """lhs shifted right by rhs bits, filled with the sign of a signed one.
+
+    Where rhs is negative or all bits, the fill is all that is left.
 
     ```mlir
     %y = graph.shift_right %x, %b : (tensor<?x8xui8>, tensor<8xui8>) -> tensor<?x8xui8>

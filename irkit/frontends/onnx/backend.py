@@ -34,10 +34,10 @@ class IrkitRep(BackendRep):
     """A model ready to run on one device."""
 
     def __init__(self, model: ModelProto, target: str, options: Mapping[str, Any]) -> None:
-        self._model, self._target, self._options = model, target, dict(options)
+        self.model, self._target, self._options = model, target, dict(options)
         given = {t.name for t in model.graph.initializer}
         self._inputs = [v for v in model.graph.input if v.name not in given]
-        self._programs: dict[Key, Any] = {}
+        self.programs: dict[Key, Any] = {}
         # Which inputs to compile for the values of; more are found at `run`.
         self._constants: tuple[str, ...] = ()
         if all(map(_is_static, self._inputs)):
@@ -57,7 +57,7 @@ class IrkitRep(BackendRep):
         feeds = self._feeds(inputs)
         program, names = self._specialised(feeds)
         arrays = program.run([feeds[n] for n in names])
-        outputs = [v.name for v in self._model.graph.output]
+        outputs = [v.name for v in self.model.graph.output]
         return namedtupledict("Outputs", outputs)(*arrays)
 
     def _feeds(self, inputs: Any) -> dict[str, Array]:
@@ -91,17 +91,21 @@ class IrkitRep(BackendRep):
                 return program, [n for n in feeds if n not in constants]
 
     def _program(self, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]) -> Any:
-        import irkit
-
         key: Key = (
             *((n, tuple(s), "", b"") for n, s in sorted(shapes.items())),
             *((n, a.shape, a.dtype.str, a.tobytes()) for n, a in sorted(constants.items())),
         )
-        if key not in self._programs:
-            self._programs[key] = irkit.compile(
-                self._model, self._target, shapes=shapes, constants=constants, **self._options
-            )
-        return self._programs[key]
+        if key not in self.programs:
+            self.programs[key] = self.compiled(shapes, constants)
+        return self.programs[key]
+
+    def compiled(self, shapes: Mapping[str, Sequence[int]], constants: Mapping[str, Array]) -> Any:
+        """A program with symbolic dimensions and some inputs fixed."""
+        import irkit
+
+        return irkit.compile(
+            self.model, self._target, shapes=shapes, constants=constants, **self._options
+        )
 
 
 def _is_static(value: ValueInfoProto) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import (
     AttributeProto,
     FunctionProto,
+    GraphProto,
     NodeProto,
     TypeProto,
     defs,
@@ -108,4 +109,19 @@ def _renamed(
         if found is not None:
             made.attribute.add().CopyFrom(found)
             made.attribute[-1].name = attribute.name
+            if found.HasField("g"):
+                _rename_graph(made.attribute[-1].g, names, given, prefix)
     return made
+
+
+def _rename_graph(
+    graph: GraphProto, names: dict[str, str], given: Mapping[str, AttributeProto], prefix: str
+) -> None:
+    """Rename a branch in place; it sees the names around it."""
+    inside = [_renamed(n, names, given, prefix) for n in graph.node]
+    del graph.node[:]
+    graph.node.extend(inside)
+    for t in graph.initializer:
+        t.name = names.setdefault(t.name, f"{prefix}{t.name}")
+    for v in graph.output:
+        v.name = names.setdefault(v.name, f"{prefix}{v.name}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from xdsl.dialects.builtin import f16
 from xdsl.ir import SSAValue
 
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
@@ -88,21 +89,24 @@ class Importer:
             self._miss(f"input '{value.name}': it must be a tensor of known rank")
             return None
         sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
-        if DYNAMIC in sizes[1:] or 0 in sizes:
+        if DYNAMIC in sizes[1:] or any(s < 1 for s in sizes if s != DYNAMIC):
             names = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?")
                      for d in declared.shape.dim]  # fmt: skip
             self._miss(
-                f"input '{value.name}': only its first dimension may be symbolic and none may be 0,"
+                f"input '{value.name}': only its first dimension may be symbolic and none below 1,"
                 f" got {names} (fix it with shapes={{'{value.name}': ...}})"
             )
             return None
         try:
-            dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
-            return tensor(element_type(dtype), sizes)
+            element = element_type(helper.tensor_dtype_to_np_dtype(declared.elem_type))
         except KeyError:
+            element = f16
+        # No level below this one computes with half floats.
+        if element == f16:
             kind = TensorProto.DataType.Name(declared.elem_type)
             self._miss(f"input '{value.name}': element type {kind} is not supported")
             return None
+        return tensor(element, sizes)
 
     def _import(self, proto: NodeProto) -> None:
         """Import one node, or note why not."""
@@ -139,6 +143,8 @@ class Importer:
         op = node.proto.op_type
         if (folded := fold(node)) is not None:
             return folded
+        if op == "If":
+            return self._branch(node)
         if op in HANDLERS:
             outputs = HANDLERS[op](node)
             node.check_attributes()
@@ -149,22 +155,37 @@ class Importer:
             node.refuse("", "it is supported only where its inputs are constant")
         node.refuse("", "this operator is not supported")
 
+    def _branch(self, node: Node) -> Sequence[Value]:
+        """Import the branch of an If that a known condition takes; it may read all names around it."""
+        taken = node.attribute("then_branch" if node.array(0).item() else "else_branch", None)
+        for t in taken.initializer:
+            self.values[t.name] = numpy_helper.to_array(t)
+        self._import_nodes(node, taken.node, node.opset, "in its branch")
+        return [self.values[v.name] for v in taken.output]
+
     def _inline(self, node: Node) -> Sequence[Value]:
         """Import the body of an operator that ONNX defines by others."""
         self.inlined += 1
         protos, outputs, opset = body_of(node, f"{node.proto.op_type}{self.inlined}/")
-        for proto in protos:
-            inner = self._node(proto, opset)
-            assert inner is not None, "a body reads what it defines"
-            try:
-                self._define(inner, self._outputs(inner))
-            except NeedsConstant as need:
-                raise NeedsConstant(f"in its body, {proto.op_type}", need.value) from None
-            except Refusal as refusal:
-                node.refuse(f"in its body, {proto.op_type}", str(refusal))
+        self._import_nodes(node, protos, opset, "in its body")
         # What the node does not ask for need not be there.
         asked = zip(outputs, node.proto.output, strict=False)
         return [self.values[name] if out else np.empty(0) for name, out in asked]
+
+    def _import_nodes(
+        self, node: Node, protos: Sequence[NodeProto], opset: int, where: str
+    ) -> None:
+        """Import nodes that are part of `node`, and refuse it with what one of them refuses."""
+        for proto in protos:
+            inner = self._node(proto, opset)
+            if inner is None:
+                node.refuse(f"{where}, {proto.op_type}", "it reads what could not be imported")
+            try:
+                self._define(inner, self._outputs(inner))
+            except NeedsConstant as need:
+                raise NeedsConstant(f"{where}, {proto.op_type}", need.value) from None
+            except Refusal as refusal:
+                node.refuse(f"{where}, {proto.op_type}", str(refusal))
 
     def _node(self, proto: NodeProto, opset: int) -> Node | None:
         if any(n and n not in self.values for n in proto.input):
@@ -228,7 +249,7 @@ def _fitting(value: ValueInfoProto, array: Array) -> Array:
 
 
 def _is_known(op_type: str, opset: int) -> bool:
-    return op_type in HANDLERS or op_type in FOLDABLE or has_body(op_type, opset)
+    return op_type == "If" or op_type in HANDLERS or op_type in FOLDABLE or has_body(op_type, opset)
 
 
 def _suggest_name(value: SSAValue, name: str) -> None:

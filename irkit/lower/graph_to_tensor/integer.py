@@ -47,7 +47,9 @@ def _not(op: GraphOp) -> Expression:
 
 
 def _shift(op: GraphOp) -> Expression:
-    made = arith.ShLIOp if isinstance(op, graph.ShiftLeftOp) else arith.ShRUIOp
+    signed = not is_unsigned(element_of(op))
+    right = arith.ShRSIOp if signed else arith.ShRUIOp
+    made = arith.ShLIOp if isinstance(op, graph.ShiftLeftOp) else right
     width = numpy_dtype(element_of(op)).itemsize * 8
 
     def shift(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
@@ -55,6 +57,8 @@ def _shift(op: GraphOp) -> Expression:
         # Shifting by the width has no meaning in arith.
         some = s(arith.CmpiOp(bits, s.constant(width, bits.type), "ult"))
         bits = s(arith.MinUIOp(bits, s.constant(width - 1, bits.type)))
+        if made is arith.ShRSIOp:
+            return s(made(x, bits))
         return s(arith.SelectOp(some, s(made(x, bits)), s.constant(0, x.type)))
 
     return shift

@@ -36,6 +36,7 @@ _BINARY: dict[type[Operation], str] = {
     arith.MaxUIOp: "{0} if {u}({0}) > {u}({1}) else {1}",
     arith.MinUIOp: "{0} if {u}({0}) < {u}({1}) else {1}",
     arith.ShLIOp: "{t}({u}({0}) << {u}({1}))",
+    arith.ShRSIOp: "{t}({0} >> {1})",
     arith.ShRUIOp: "{t}({u}({0}) >> {u}({1}))",
     math_dialect.IPowIOp: "{t}({0} ** {1})",
     math_dialect.PowFOp: "{0} ** {1}",

@@ -15,8 +15,12 @@ from irkit.weights import Array
 def _shift(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def shift(x: Array, bits: Array) -> Array:
         width = x.dtype.itemsize * 8
-        shifted = function(x, np.minimum(bits, x.dtype.type(width - 1)))
-        return np.where(bits < width, shifted, x.dtype.type(0))
+        inside = (bits >= 0) & (bits < width)
+        some = np.where(inside, bits, x.dtype.type(width - 1))
+        fill: Array = np.zeros_like(x)
+        if function is np.right_shift:
+            fill = np.where(x < 0, np.invert(fill), fill)
+        return np.where(inside, function(x, some), fill)
 
     return shift
 

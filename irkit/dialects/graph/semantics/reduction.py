@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from irkit.weights import Array
 
 
 def fold(function: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
-    """Left fold of `function` over `axes` in row-major order; those axes must not be empty."""
+    """Left fold of `function` over `axes` in row-major order; of nothing, its neutral element."""
     axes = sorted(axes)
     if not axes:
         return x
     kept = [s for d, s in enumerate(x.shape) if d not in axes]
     rows = np.moveaxis(x, axes, range(len(axes)))
     rows = rows.reshape(math.prod(x.shape[d] for d in axes), *kept)
+    if not len(rows):
+        return np.full(kept, _neutral(function, x.dtype), x.dtype)
     if len(rows) > math.prod(kept):
         # `reduce` adds pairwise; `accumulate` goes in order.
         return function.accumulate(rows, axis=0, dtype=x.dtype)[-1]
@@ -29,6 +32,17 @@ def fold(function: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
     for row in rows[1:]:
         total = function(total, row)
     return total
+
+
+def _neutral(function: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    if function.identity is not None:
+        return function.identity
+    largest = function is np.minimum
+    if dtype.kind == "f":
+        return np.inf if largest else -np.inf
+    if dtype.kind == "b":
+        return largest
+    return np.iinfo(dtype).max if largest else np.iinfo(dtype).min
 
 
 _FOLDS: dict[str, np.ufunc] = {

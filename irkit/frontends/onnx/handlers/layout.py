@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import helper
+from onnx import helper, numpy_helper
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.frontends.onnx.folding import MAX_ELEMENTS
 from irkit.frontends.onnx.handlers.arithmetic import scalar
 from irkit.frontends.onnx.handlers.gather import slice_along
 from irkit.frontends.onnx.node import Handler, Node, Value
@@ -151,6 +152,55 @@ def _eye_like(node: Node) -> Sequence[Value]:
     return [np.eye(*shape, k=k, dtype=dtype)]
 
 
+def _range(node: Node) -> Sequence[Value]:
+    start, limit, delta = (node.array(i).item() for i in range(3))
+    count = (limit - start) / delta if delta else math.nan
+    if not 0 < count <= MAX_ELEMENTS:
+        node.refuse("", f"{count:g} elements: 1 to {MAX_ELEMENTS} are supported")
+    elements = math.ceil(count)
+    dtype = node.array(0).dtype
+    return [(start + delta * np.arange(elements)).astype(dtype)]
+
+
+def _constant_of_shape(node: Node) -> Sequence[Value]:
+    shape, value = node.array(0).tolist(), node.attribute("value", None)
+    filler = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+    if math.prod(shape) > MAX_ELEMENTS:
+        node.refuse("", f"a constant of more than {MAX_ELEMENTS} elements")
+    filled: Array = np.broadcast_to(filler.reshape(()), shape)
+    return [filled.copy()]
+
+
+def _cum_prod(node: Node) -> Sequence[Value]:
+    """Each round multiplies by what stands so many places before, twice as many as the last time."""
+    x, axis = node.operand(0), node.axis(int(node.array(1).item()), node.type_of(0).get_num_dims())
+    size = tensor_type(x).get_shape()[axis]
+    if size == DYNAMIC:
+        node.refuse(f"axis = {axis}", "it mixes the rows of a dynamic batch")
+    backward = bool(node.attribute("reverse", 0))
+    if node.attribute("exclusive", 0):
+        if size == 1:
+            node.refuse("exclusive = 1", "of one element nothing is left")
+        x = _moved(node, x, axis, 1, backward)
+    places = 1
+    while places < size:
+        x = node.emit(graph.MulOp, x, _moved(node, x, axis, places, backward))
+        places *= 2
+    return [x]
+
+
+def _moved(node: Node, x: SSAValue, axis: int, places: int, backward: bool) -> SSAValue:
+    """`x` moved along an axis, with ones where nothing comes from."""
+    shape = tensor_type(x).get_shape()
+    kept = shape[axis] - places
+    ones = [0] * len(shape)
+    ones[axis] = places
+    none = [0] * len(shape)
+    part = slice_along(node, x, axis, places if backward else 0, kept)
+    low, high = (none, ones) if backward else (ones, none)
+    return node.emit(graph.PadOp, part, low=low, high=high, value=1.0)
+
+
 def _size(node: Node) -> Sequence[Value]:
     shape = node.type_of(0).get_shape()
     if DYNAMIC in shape:
@@ -159,9 +209,12 @@ def _size(node: Node) -> Sequence[Value]:
 
 
 HANDLERS: dict[str, Handler] = {
+    "ConstantOfShape": _constant_of_shape,
+    "CumProd": _cum_prod,
     "DepthToSpace": _depth_to_space,
     "EyeLike": _eye_like,
     "Pad": _pad,
+    "Range": _range,
     "Size": _size,
     "SpaceToDepth": _space_to_depth,
     "Tile": _tile,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects import graph
+from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -22,9 +23,20 @@ def _gemm(node: Node) -> Sequence[Value]:
 
 
 def _matmul(node: Node) -> Sequence[Value]:
-    if min(node.type_of(i).get_num_dims() for i in (0, 1)) < 2:
-        node.refuse("operands", "vectors are not supported, only matrices")
-    return [node.emit(graph.MatmulOp, node.operand(0), node.operand(1))]
+    """A vector on the left is a row, one on the right a column, and neither is left in the result."""
+    a, b = node.operand(0), node.operand(1)
+    left, right = (list(node.type_of(i).get_shape()) for i in (0, 1))
+    if len(left) == 1:
+        a = node.emit(graph.ReshapeOp, a, shape=[1, *left])
+    if len(right) == 1:
+        b = node.emit(graph.ReshapeOp, b, shape=[*right, 1])
+    y = node.emit(graph.MatmulOp, a, b)
+    shape = list(tensor_type(y).get_shape())
+    if len(right) == 1:
+        shape.pop()
+    if len(left) == 1:
+        shape.pop(-1 if len(right) == 1 else -2)
+    return [node.emit(graph.ReshapeOp, y, shape=shape) if 1 in (len(left), len(right)) else y]
 
 
 HANDLERS: dict[str, Handler] = {

@@ -158,7 +158,7 @@ def _axes(node: Node) -> list[int] | None:
     """Axes of Squeeze and Unsqueeze: an attribute up to operator set 12, an input since."""
     if node.opset < 13:
         return node.attribute("axes", None)
-    return None if node.given(1) is None else node.array(1).tolist()
+    return None if node.given(1) is None else node.array(1).ravel().tolist()
 
 
 def _squeeze(node: Node) -> Sequence[Value]:

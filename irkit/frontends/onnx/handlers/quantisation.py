@@ -1,0 +1,119 @@
+"""Linear quantisation, and products of quantised matrices in exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import helper
+from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.types import element_type, is_integer, numpy_dtype, tensor_type, ui8
+from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.node import Handler, Node, Value
+
+
+def _along(node: Node, value: SSAValue, axis: int) -> SSAValue:
+    """A scale or zero point, shaped to broadcast with input 0."""
+    shape, given = node.type_of(0).get_shape(), tensor_type(value).get_shape()
+    block = int(node.attribute("block_size", 0))
+    if len(given) == len(shape) and block:
+        indices = np.arange(shape[axis], dtype=np.int64) // block
+        return node.emit(graph.GatherOp, value, node.tensor(indices), axis=axis)
+    if given in ((), (1,)):
+        return node.emit(graph.ReshapeOp, value, shape=[])
+    if len(given) != 1 or given[0] != shape[axis]:
+        node.refuse("scale", f"{value.type} does not fit axis {axis} of {node.type_of(0)}")
+    return node.emit(
+        graph.ReshapeOp, value, shape=[given[0] if d == axis else 1 for d in range(len(shape))]
+    )
+
+
+def _axis(node: Node) -> int:
+    return node.axis(int(node.attribute("axis", 1)), node.type_of(0).get_num_dims())
+
+
+def _named_type(node: Node, name: str) -> Attribute | None:
+    """The element type that attribute `name` says, if it is given."""
+    code = int(node.attribute(name, 0))
+    if not code:
+        return None
+    try:
+        return element_type(helper.tensor_dtype_to_np_dtype(code))
+    except KeyError:
+        node.refuse(f"{name} = {code}", "irkit has no such element type")
+
+
+def saturated(node: Node, x: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
+    """Floats rounded to even, moved by the zero point, and cast to what `to` holds."""
+    limits = np.iinfo(numpy_dtype(to))
+    y = node.emit(graph.RoundOp, x)
+    if zero is not None:
+        y = node.emit(graph.AddOp, y, cast(node, zero, element_of(y)))
+    y = node.emit(graph.MaxOp, y, scalar(node, int(limits.min), y))
+    y = node.emit(graph.MinOp, y, scalar(node, int(limits.max), y))
+    return cast(node, cast(node, y, i64), to)
+
+
+def _quantize(node: Node) -> Sequence[Value]:
+    node.ignore("saturate")  # it concerns 8-bit floats, which have no element type
+    axis, scale = _axis(node), node.operand(1)
+    precision = _named_type(node, "precision") or element_of(scale)
+    zero = node.operand(2) if node.given(2) is not None else None
+    to = _named_type(node, "output_dtype") or (ui8 if zero is None else element_of(zero))
+    if not is_integer(to) or numpy_dtype(to).itemsize > 2:
+        node.refuse("y_zero_point", f"quantisation to {to} is not supported")
+    x = cast(node, node.operand(0), precision)
+    ratio = node.emit(graph.DivOp, x, _along(node, cast(node, scale, precision), axis))
+    return [saturated(node, ratio, None if zero is None else _along(node, zero, axis), to)]
+
+
+def _dequantize(node: Node) -> Sequence[Value]:
+    axis, scale, x = _axis(node), node.operand(1), cast(node, node.operand(0), i32)
+    to = _named_type(node, "output_dtype") or element_of(scale)
+    if node.given(2) is not None:
+        zero = cast(node, node.operand(2), i32)
+        x = node.emit(graph.SubOp, x, _along(node, zero, axis))
+    scale = _along(node, cast(node, scale, to), axis)
+    return [node.emit(graph.MulOp, cast(node, x, to), scale)]
+
+
+def _centred(node: Node, index: int, zero: int, rows: bool) -> SSAValue:
+    """Input `index` as i32, less its zero point, which may be one per row or per column."""
+    x = cast(node, node.operand(index), i32)
+    if node.given(zero) is None:
+        return x
+    point = cast(node, node.operand(zero), i32)
+    shape = tensor_type(point).get_shape()
+    if len(shape) == 1:
+        kept = [] if shape == (1,) else [*shape, 1] if rows else [*shape]
+        point = node.emit(graph.ReshapeOp, point, shape=kept)
+    return node.emit(graph.SubOp, x, point)
+
+
+def _matmul_integer(node: Node) -> Sequence[Value]:
+    a, b = _centred(node, 0, 2, True), _centred(node, 1, 3, False)
+    return [node.emit(graph.MatmulOp, a, b)]
+
+
+def _qlinear_matmul(node: Node) -> Sequence[Value]:
+    a, b = _centred(node, 0, 2, True), _centred(node, 3, 5, False)
+    product = cast(node, node.emit(graph.MatmulOp, a, b), f32)
+    scales = [cast(node, node.operand(i), f32) for i in (1, 4, 6)]
+    if any(tensor_type(s).get_shape() not in ((), (1,)) for s in scales):
+        node.refuse("scales", "only one for the whole matrix is supported")
+    first, second, third = (node.emit(graph.ReshapeOp, s, shape=[]) for s in scales)
+    scale = node.emit(graph.DivOp, node.emit(graph.MulOp, first, second), third)
+    zero = node.operand(7)
+    point = node.emit(graph.ReshapeOp, zero, shape=[])
+    return [saturated(node, node.emit(graph.MulOp, product, scale), point, element_of(zero))]
+
+
+HANDLERS: dict[str, Handler] = {
+    "DequantizeLinear": _dequantize,
+    "MatMulInteger": _matmul_integer,
+    "QLinearMatMul": _qlinear_matmul,
+    "QuantizeLinear": _quantize,
+}
