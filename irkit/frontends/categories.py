@@ -21,22 +21,19 @@ from irkit.errors import InvalidModelError
 from irkit.frontends.module import GraphBuilder
 
 MOST_CATEGORIES = 1 << 20
-MOST_CELLS = 1 << 26
-"""Of all tables together."""
 
 
 @dataclass
 class CategorySets:
     """Sets met so far, numbered from `features` on: the columns that they become.
 
-    `end`: a category of this or more is none. Outside a table's categories a row goes right, or left
+    Outside a table's categories a row goes right, or left
     where `unknown_left`; NaN goes as each split says. `named_right`: sets name what goes right.
     """
 
     features: int
     unknown_left: bool = False
     named_right: bool = False
-    end: float = float(MOST_CATEGORIES)
     _columns: dict[tuple[int, bool, tuple[int, ...]], int] = field(
         default_factory=dict[tuple[int, bool, tuple[int, ...]], int]
     )

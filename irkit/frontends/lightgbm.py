@@ -19,8 +19,10 @@ from irkit.dialects.graph import (
     ArgmaxOp,
     CompareOp,
     ConcatOp,
+    DivOp,
     ExpOp,
     IsNanOp,
+    Log1pOp,
     MulOp,
     OrOp,
     ReshapeOp,
@@ -31,6 +33,7 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC, element_type, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel, refused_labels
 from irkit.frontends.trees import Trees, floor32, join
 from irkit.model_info import ModelInfo
@@ -39,6 +42,9 @@ from irkit.model_info import ModelInfo
 _OBJECTIVES = {
     "binary": "sigmoid",
     "cross_entropy": "sigmoid",
+    "cross_entropy_lambda": "log1pexp",
+    # A user's own objective: the sums themselves.
+    "custom": "",
     "fair": "",
     "gamma": "exp",
     "huber": "",
@@ -53,6 +59,7 @@ _OBJECTIVES = {
     "regression_l1": "",
     "tweedie": "exp",
 }
+_CATEGORICAL = 1
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 # LightGBM's kZeroThreshold, a float32 constant: its predictor drops what is no larger, as zeros.
 _ZERO = np.float32(1e-35)
@@ -67,7 +74,7 @@ class TextModel:
 
 
 def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
-    """The graph-level module of a Booster or a fitted LGBMClassifier or LGBMRegressor.
+    """The graph-level module of a Booster or a fitted LGBMClassifier, LGBMRegressor or LGBMRanker.
 
     `dtype` is that of the arrays that will come. Raises UnsupportedError listing all that is missing,
     InvalidModelError if the model is not fitted.
@@ -77,7 +84,7 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     kind = type(model).__name__
     if kind not in ("Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"):
         raise UnsupportedError(
-            f"LightGBM model {kind}; supported: Booster, LGBMClassifier, LGBMRegressor"
+            f"LightGBM model {kind}; supported: Booster, LGBMClassifier, LGBMRegressor, LGBMRanker"
         )
     booster = model if kind == "Booster" else _fitted_booster(model)
     text = parse_text(booster.model_to_string())
@@ -87,10 +94,14 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     features = int(text.header["max_feature_idx"]) + 1
     builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, features)))])
     columns = int(text.header["num_tree_per_iteration"])
-    parts = [_tree(t, i % columns, columns, dtype) for i, t in enumerate(text.trees)]
+    sets = CategorySets(features)
+    parts = [_tree(t, i % columns, columns, dtype, sets) for i, t in enumerate(text.trees)]
     x = _missing_values(builder, builder.inputs[0], text, features, np.dtype(dtype))
-    total = join(parts).build(builder, x)
-    values = _transformed(builder, total, text.header["objective"])
+    total = join(parts).build(builder, sets.extend(builder, x))
+    if "average_output" in text.header:
+        iterations = np.array([len(text.trees) // columns], np.float64)
+        total = builder(DivOp, total, builder.constant(iterations, "iterations"))
+    values = _transformed(builder, total, text.header.get("objective", "custom"))
     if kind == "LGBMClassifier":
         return _classifier(builder, model, values)
     shape = [DYNAMIC] if columns == 1 else [DYNAMIC, columns]
@@ -138,12 +149,6 @@ def _why_not(text: TextModel) -> list[str]:
     objective = text.header.get("objective", "custom").split()
     if objective[0] not in _OBJECTIVES:
         reasons.append(f"objective '{objective[0]}' (supported: {', '.join(_OBJECTIVES)})")
-    if "sqrt" in objective:
-        reasons.append("parameter reg_sqrt=true")
-    if "average_output" in text.header:
-        reasons.append("boosting_type 'rf'")
-    if any(int(t.get("num_cat", "0")) for t in text.trees):
-        reasons.append("categorical splits")
     if any(t.get("is_linear", "0") != "0" for t in text.trees):
         reasons.append("parameter linear_tree=true")
     if not text.trees:
@@ -159,7 +164,12 @@ def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
     parameters = model.params if type(model).__name__ == "Booster" else model.get_params()
     if parameters.get("pred_early_stop"):
         reasons.append("parameter pred_early_stop=True")
+    booster = model if type(model).__name__ == "Booster" else model.booster_
+    if getattr(booster, "pandas_categorical", None):
+        reasons.append("categories of a data frame (train on their codes)")
     if type(model).__name__ == "LGBMClassifier":
+        if "objective" not in text.header:
+            reasons.append("a classifier with an objective of its own")
         columns = int(text.header["num_tree_per_iteration"])
         if model.n_classes_ != max(columns, 2):
             reasons.append(f"a classifier of {model.n_classes_} classes and {columns} outputs")
@@ -168,18 +178,19 @@ def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
 
 
 def _missing_kinds(text: TextModel) -> list[tuple[int, int]]:
-    """Distinct (feature, missing type) of all splits."""
+    """Distinct (feature, missing type) of all numeric splits."""
     found: set[tuple[int, int]] = set()
     for tree in text.trees:
         if int(tree["num_leaves"]) > 1:
-            kinds = (_numbers(tree, "decision_type", np.int64) >> 2) & 3
-            found |= set(
-                zip(_numbers(tree, "split_feature", np.int64).tolist(), kinds.tolist(), strict=True)
-            )
+            decisions = _numbers(tree, "decision_type", np.int64)
+            numeric = (decisions & _CATEGORICAL) == 0
+            kinds = (decisions[numeric] >> 2) & 3
+            features = _numbers(tree, "split_feature", np.int64)[numeric]
+            found |= set(zip(features.tolist(), kinds.tolist(), strict=True))
     return sorted(found)
 
 
-def _tree(tree: dict[str, str], column: int, columns: int, dtype: str) -> Trees:
+def _tree(tree: dict[str, str], column: int, columns: int, dtype: str, sets: CategorySets) -> Trees:
     leaves = int(tree["num_leaves"])
     inner = leaves - 1
     nodes = np.arange(inner + leaves)
@@ -197,11 +208,31 @@ def _tree(tree: dict[str, str], column: int, columns: int, dtype: str) -> Trees:
             child = _numbers(tree, key, np.int64)
             # A negative child is the complement of a leaf's number.
             side[:inner] = np.where(child < 0, inner + ~child, child)
+    if inner:
+        _use_sets(tree, feature, threshold, nan_left, sets)
     threshold = _among_dropped(threshold)
     cut = floor32(threshold) if dtype == "float32" else threshold
     base = np.zeros(columns)
     root, output = np.zeros(1, np.int64), np.array([column])
     return Trees(feature, cut, left, right, nan_left, value, root, output, base)
+
+
+def _use_sets(
+    tree: dict[str, str],
+    feature: NDArray[np.int64],
+    threshold: NDArray[np.float64],
+    nan_left: NDArray[np.bool_],
+    sets: CategorySets,
+) -> None:
+    """Splits by category compare the column of their set; NaN is in no set."""
+    for node in np.flatnonzero(_numbers(tree, "decision_type", np.int64) & _CATEGORICAL):
+        ends = _numbers(tree, "cat_boundaries", np.int64)
+        words = _numbers(tree, "cat_threshold", np.uint32)
+        number = int(threshold[node])
+        bits = words[ends[number] : ends[number + 1]].view(np.uint8)
+        members = np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
+        feature[node] = sets.column(int(feature[node]), members, nan_left=False)
+        threshold[node], nan_left[node] = 0.5, False
 
 
 def _among_dropped(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,6 +276,9 @@ def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAV
     """The objective's own transformation of the sums."""
     name, *parameters = objective.split()
     scale = next((float(p[8:]) for p in parameters if p.startswith("sigmoid:")), 1.0)
+    if "sqrt" in parameters:
+        # Trained on square roots: the square, with the sign.
+        return builder(MulOp, total, builder(AbsOp, total))
     match _OBJECTIVES[name]:
         case "sigmoid":
             if scale != 1.0:
@@ -252,6 +286,8 @@ def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAV
             return builder(SigmoidOp, total)
         case "softmax":
             return builder(SoftmaxOp, total, axis=1)
+        case "log1pexp":
+            return builder(Log1pOp, builder(ExpOp, total))
         case "exp":
             return builder(ExpOp, total)
         case _:
@@ -271,5 +307,6 @@ def _classifier(builder: GraphBuilder, model: Any, values: SSAValue) -> Imported
         {"predict": "label", "predict_proba": "probabilities"},
         classes,
         source="LightGBM LGBMClassifier",
+        label_dtype=np.asarray(model.classes_).dtype.str,
     )
     return builder.finish([("label", label), ("probabilities", values)], info)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i64
+from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
@@ -24,28 +24,38 @@ from irkit.dialects.graph import (
     SigmoidOp,
     SoftmaxOp,
     SubOp,
+    WhereOp,
 )
 from irkit.dialects.types import DYNAMIC, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.trees import Trees, join
 from irkit.model_info import ModelInfo
 
 # What is done to the margins. Not binary:logitraw: releases differ in what its base_score means.
 _OBJECTIVES = {
+    "binary:hinge": "hinge",
     "binary:logistic": "sigmoid",
     "count:poisson": "exp",
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
+    "rank:map": "",
+    "rank:ndcg": "",
+    "rank:pairwise": "",
     "reg:absoluteerror": "",
     "reg:gamma": "exp",
     "reg:logistic": "sigmoid",
     "reg:pseudohubererror": "",
+    "reg:quantileerror": "",
     "reg:squarederror": "",
     "reg:squaredlogerror": "",
     "reg:tweedie": "exp",
+    "survival:aft": "exp",
+    "survival:cox": "exp",
 }
-_WRAPPERS = ("XGBClassifier", "XGBRegressor")
+_CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
+_WRAPPERS = (*_CLASSIFIERS, "XGBRFRegressor", "XGBRanker", "XGBRegressor")
 
 
 @dataclass
@@ -59,10 +69,12 @@ class JsonModel:
     base_score: Any
     trees: list[dict[str, Any]]
     output: list[int]
+    weights: list[float] | None
+    recoded: bool
 
 
 def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
-    """The graph-level module of a Booster or a fitted XGBClassifier or XGBRegressor.
+    """The graph-level module of a Booster or of a fitted estimator of XGBoost's.
 
     The program takes float32; XGBoost itself converts float64. Raises UnsupportedError listing all
     that is missing, InvalidModelError if the model is not fitted.
@@ -74,16 +86,41 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
         raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(_WRAPPERS)}")
     booster = model if kind == "Booster" else _fitted_booster(model)
     found = _read(booster, _last_iteration(booster) if kind in _WRAPPERS else None)
-    missing = _why_not(found, model if kind in _WRAPPERS else None)
+    wrapper = model if kind in _WRAPPERS else None
+    missing = _why_not(found, wrapper)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
     base = base_margin(found)
-    parts = [_tree(t, c, base) for t, c in zip(found.trees, found.output, strict=True)]
-    margins = join(parts).build(builder, builder.inputs[0])
-    if kind == "XGBClassifier":
-        return _classifier(builder, model, margins, found)
-    return _predictor(builder, margins, found, kind)
+    sets = CategorySets(found.features, unknown_left=True, named_right=True)
+    weights = found.weights or [1.0] * len(found.trees)
+    parts = [
+        _tree(t, c, base, sets, np.float32(w))
+        for t, c, w in zip(found.trees, found.output, weights, strict=True)
+    ]
+    x = _without_missing(builder, wrapper)
+    margins = join(parts).build(builder, sets.extend(builder, x))
+    names = booster.feature_names
+    facts = {
+        "casts": ("float64",),
+        # A Booster is given a DMatrix, which refuses infinity; the estimators go past it.
+        "allow_infinity": wrapper is not None,
+        "source": f"XGBoost {kind}",
+        "columns": tuple(names) if names else None,
+    }
+    if kind in _CLASSIFIERS:
+        return _classifier(builder, model, margins, found, facts)
+    return _predictor(builder, margins, found, facts)
+
+
+def _without_missing(builder: GraphBuilder, wrapper: Any) -> SSAValue:
+    """The input with NaN for the estimator's own missing value."""
+    x = builder.inputs[0]
+    if wrapper is None or _is_nan(wrapper.missing):
+        return x
+    value = builder.constant(np.array([wrapper.missing], np.float32), "missing")
+    nan = builder.constant(np.array([np.nan], np.float32), "nan")
+    return builder(WhereOp, builder(CompareOp, x, value, predicate="eq"), nan, x)
 
 
 def _fitted_booster(model: Any) -> Any:
@@ -105,14 +142,16 @@ def _read(booster: Any, iterations: int | None) -> JsonModel:
     try:
         learner = json.loads(bytes(booster.save_raw("json")))["learner"]
         parameters, gradient = learner["learner_model_param"], learner["gradient_booster"]
-        gradient_model = gradient.get("model", {})
+        gradient_model = gradient.get("gbtree", gradient).get("model", {})
     except (KeyError, ValueError) as error:
         raise InvalidModelError(f"the XGBoost model's JSON is not readable: {error}") from None
     columns = max(int(parameters.get("num_class", "0")), int(parameters.get("num_target", "1")), 1)
     trees, output = gradient_model.get("trees", []), gradient_model.get("tree_info", [])
+    weights = gradient.get("weight_drop")
     if iterations is not None and "iteration_indptr" in gradient_model:
         end = gradient_model["iteration_indptr"][iterations]
         trees, output = trees[:end], output[:end]
+        weights = weights[:end] if weights is not None else None
     return JsonModel(
         learner["objective"]["name"],
         gradient["name"],
@@ -121,25 +160,25 @@ def _read(booster: Any, iterations: int | None) -> JsonModel:
         np.array(json.loads(f"[{parameters['base_score'].strip('[]')}]"), np.float32),
         trees,
         output,
+        weights,
+        bool(gradient_model.get("cats", {}).get("enc")),
     )
 
 
 def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
     reasons: list[str] = []
-    if found.booster != "gbtree":
-        reasons.append(f"booster '{found.booster}' (supported: 'gbtree')")
+    if found.booster not in ("gbtree", "dart"):
+        reasons.append(f"booster '{found.booster}' (supported: 'gbtree', 'dart')")
     if found.objective not in _OBJECTIVES:
         reasons.append(f"objective '{found.objective}' (supported: {', '.join(_OBJECTIVES)})")
-    if any(any(t.get("split_type", ())) for t in found.trees):
-        reasons.append("categorical splits")
-    if any(int(t["tree_param"].get("size_leaf_vector", "1")) > 1 for t in found.trees):
-        reasons.append("multi_strategy='multi_output_tree'")
-    if found.booster == "gbtree" and not found.trees:
+    if found.recoded:
+        reasons.append("categories of a data frame (train on their codes)")
+    if found.booster in ("gbtree", "dart") and not found.trees:
         reasons.append("a model without trees")
-    if wrapper is not None and not _is_nan(wrapper.missing):
-        reasons.append(f"parameter missing={wrapper.missing} (supported: nan)")
-    if type(wrapper).__name__ == "XGBClassifier":
+    if wrapper is not None and not _is_missing(wrapper.missing):
+        reasons.append(f"parameter missing={wrapper.missing} (supported: finite numbers, nan)")
+    if type(wrapper).__name__ in _CLASSIFIERS:
         reasons += _why_no_classifier(found, wrapper)
     return reasons
 
@@ -149,20 +188,20 @@ def _is_nan(value: Any) -> bool:
     return value is not None and bool(np.isnan(value))
 
 
+def _is_missing(value: Any) -> bool:
+    return value is not None and not bool(np.isinf(value))
+
+
 def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
     """Reasons why a classifier's labels or probabilities cannot be given."""
     if found.objective not in _OBJECTIVES:
         return []
     transform = _OBJECTIVES[found.objective]
     if transform == "softmax":
-        # With softprob and two classes XGBoost's own predict returns no labels.
-        two = found.objective == "multi:softprob" and found.columns == 2
-        return ["objective 'multi:softprob' with 2 classes"] if two else []
+        return []
     if transform != "sigmoid":
         return [f"a classifier with objective '{found.objective}'"]
-    if found.columns > 1:
-        return ["a classifier of several labels per row"]
-    if model.n_classes_ != 2:
+    if found.columns == 1 and model.n_classes_ != 2:
         return [f"a classifier of {model.n_classes_} class"]
     return []
 
@@ -178,18 +217,27 @@ def base_margin(found: JsonModel) -> Any:
     return np.ascontiguousarray(np.broadcast_to(score, (found.columns,)), np.float32)
 
 
-def _tree(tree: dict[str, Any], column: int, base: Any) -> Trees:
+def _tree(
+    tree: dict[str, Any], column: int, base: Any, sets: CategorySets, weight: np.float32
+) -> Trees:
     left, right = (np.array(tree[k], np.int64) for k in ("left_children", "right_children"))
     condition = np.array(tree["split_conditions"], np.float32)
     leaf, nodes = left < 0, np.arange(len(left))
+    feature = np.where(leaf, 0, np.array(tree["split_indices"], np.int64))
+    nan_left = np.array(tree["default_left"], np.bool_)
+    # At a leaf the condition is its value; vectors are kept apart, a leaf's number in its right child.
+    value = condition[:, None] * weight
+    if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
+        vectors = np.array(tree["leaf_weights"], np.float32).reshape(-1, len(base)) * weight
+        value = np.where(leaf[:, None], vectors[np.where(leaf, right, 0)], np.float32(0))
+    _use_sets(tree, feature, condition, nan_left, sets)
     return Trees(
-        np.where(leaf, 0, np.array(tree["split_indices"], np.int64)),
+        feature,
         condition,
         np.where(leaf, nodes, left),
         np.where(leaf, nodes, right),
-        np.array(tree["default_left"], np.bool_),
-        # At a leaf the condition is its value.
-        condition[:, None],
+        nan_left,
+        value,
         np.zeros(1, np.int64),
         np.array([column]),
         base,
@@ -197,14 +245,37 @@ def _tree(tree: dict[str, Any], column: int, base: Any) -> Trees:
     )
 
 
+def _use_sets(
+    tree: dict[str, Any], feature: Any, condition: Any, nan_left: Any, sets: CategorySets
+) -> None:
+    """Splits by category compare the column of their set, which names what goes right."""
+    parts = zip(
+        tree.get("categories_nodes", ()),
+        tree.get("categories_segments", ()),
+        tree.get("categories_sizes", ()),
+        strict=True,
+    )
+    for node, start, size in parts:
+        members = tree["categories"][start : start + size]
+        feature[node] = sets.column(int(feature[node]), members, bool(nan_left[node]))
+        condition[node], nan_left[node] = 0.5, False
+
+
 def _flat(builder: GraphBuilder, y: SSAValue) -> SSAValue:
     return builder(ReshapeOp, y, shape=[DYNAMIC])
 
 
 def _classifier(
-    builder: GraphBuilder, model: Any, margins: SSAValue, found: JsonModel
+    builder: GraphBuilder,
+    model: Any,
+    margins: SSAValue,
+    found: JsonModel,
+    facts: dict[str, Any],
 ) -> ImportedModel:
+    if _marks_columns(found):
+        return _marked(builder, margins, found, facts)
     classes = tuple(np.asarray(model.classes_).tolist())
+    labels = "int32" if found.objective == "multi:softmax" else "int64"
     if found.columns == 1:
         second = builder(SigmoidOp, margins)
         half = builder.constant(np.array([0.5], np.float32), "half")
@@ -223,15 +294,38 @@ def _classifier(
         ("label", "probabilities"),
         {"predict": "label", "predict_proba": "probabilities"},
         classes,
-        ("float64",),
-        allow_infinity=False,
-        source="XGBoost XGBClassifier",
+        label_dtype=labels,
+        **facts,
     )
     return builder.finish([("label", label), ("probabilities", probabilities)], info)
 
 
+def _marks_columns(found: JsonModel) -> bool:
+    """Whether `predict` says of each column whether its probability is above a half: several labels a
+    row, and, as XGBoost has it, softprob of two classes."""
+    two = found.objective == "multi:softprob" and found.columns == 2
+    return two or (_OBJECTIVES[found.objective] == "sigmoid" and found.columns > 1)
+
+
+def _marked(
+    builder: GraphBuilder, margins: SSAValue, found: JsonModel, facts: dict[str, Any]
+) -> ImportedModel:
+    if _OBJECTIVES[found.objective] == "softmax":
+        values = builder(SoftmaxOp, margins, axis=1)
+    else:
+        values = builder(SigmoidOp, margins)
+    half = builder.constant(np.array([0.5], np.float32), "half")
+    label = builder(CastOp, builder(CompareOp, values, half, predicate="gt"), to=f64)
+    methods: dict[str, str | tuple[str, ...]] = {
+        "predict": "label",
+        "predict_proba": "probabilities",
+    }
+    info = ModelInfo("classifier", ("x",), ("label", "probabilities"), methods, **facts)
+    return builder.finish([("label", label), ("probabilities", values)], info)
+
+
 def _predictor(
-    builder: GraphBuilder, margins: SSAValue, found: JsonModel, kind: str
+    builder: GraphBuilder, margins: SSAValue, found: JsonModel, facts: dict[str, Any]
 ) -> ImportedModel:
     values = margins
     match _OBJECTIVES[found.objective]:
@@ -239,6 +333,9 @@ def _predictor(
             values = builder(SigmoidOp, margins)
         case "exp":
             values = builder(ExpOp, margins)
+        case "hinge":
+            zero = builder.constant(np.zeros(1, np.float32), "zero")
+            values = builder(CastOp, builder(CompareOp, margins, zero, predicate="gt"), to=f32)
         case "softmax" if found.objective == "multi:softprob":
             values = builder(SoftmaxOp, margins, axis=1)
         case "softmax":
@@ -248,14 +345,6 @@ def _predictor(
             pass
     if found.columns == 1:
         values = _flat(builder, values)
-    info = ModelInfo(
-        "regressor",
-        ("x",),
-        ("prediction",),
-        {"predict": "prediction"},
-        None,
-        ("float64",),
-        allow_infinity=False,
-        source=f"XGBoost {kind}",
-    )
+    methods: dict[str, str | tuple[str, ...]] = {"predict": "prediction"}
+    info = ModelInfo("regressor", ("x",), ("prediction",), methods, **facts)
     return builder.finish([("prediction", values)], info)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import xgboost as xgb
 
-from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.frontends.lightgbm import import_lightgbm
 from irkit.frontends.module import ImportedModel
 from irkit.frontends.xgboost import import_xgboost
+from tests.conformance.interpreted import compare, interpreted
 from tests.conformance.sklearn_models import data
 
 BATCHES = (1, 2, 7, None)
@@ -43,11 +44,6 @@ def lgb_regressor(**parameters: Any) -> Any:
     return model.fit(*with_categories())
 
 
-def lgb_categories(**parameters: Any) -> Any:
-    model: Any = lgb.LGBMRegressor(**LGB | parameters, cat_smooth=1, min_child_samples=2)
-    return model.fit(*with_categories(), categorical_feature=[1])
-
-
 def lgb_classifier(labels: Any) -> Any:
     x, y = data("breast_cancer")
     model: Any = lgb.LGBMClassifier(**LGB)
@@ -58,14 +54,13 @@ def xgb_regressor(**parameters: Any) -> Any:
     return xgb.XGBRegressor(**XGB | parameters).fit(*with_categories())
 
 
-def xgb_categories(one_hot: int) -> Any:
-    types = ["q", "c"] + ["q"] * 8
-    return xgb_regressor(enable_categorical=True, feature_types=types, max_cat_to_onehot=one_hot)
+def xgb_classifier(**parameters: Any) -> Any:
+    return xgb.XGBClassifier(**XGB | parameters).fit(*data("breast_cancer"))
 
 
-def xgb_two_targets(**parameters: Any) -> Any:
-    x, y = data("diabetes")
-    return xgb.XGBRegressor(**XGB | parameters).fit(x, np.stack([y, -y], axis=1))
+def own_classifier() -> Any:
+    model: Any = lgb.LGBMClassifier(**LGB, objective=squared_error)
+    return model.fit(*data("breast_cancer"))
 
 
 def lgb_of_two_trainings() -> Any:
@@ -78,15 +73,9 @@ def lgb_of_two_trainings() -> Any:
 
 
 REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
-    "random forest": (lambda: lgb_regressor(**RF), ["boosting_type 'rf'"]),
     "linear trees": (lambda: lgb_regressor(linear_tree=True), ["parameter linear_tree=true"]),
-    "categories": (lgb_categories, ["categorical splits"]),
-    "square root": (lambda: lgb_regressor(reg_sqrt=True), ["parameter reg_sqrt=true"]),
     "early stop": (lambda: lgb_regressor(pred_early_stop=True), ["parameter pred_early_stop=True"]),
-    "own objective": (
-        lambda: lgb_regressor(objective=squared_error),
-        ["objective 'custom'"],
-    ),
+    "own objective": (own_classifier, ["a classifier with an objective of its own"]),
     "two trainings": (lgb_of_two_trainings, ["a feature whose splits treat missing values"]),
     "days": (lambda: lgb_classifier(DAYS.astype("M8[D]")), ["class labels of type datetime64[D]"]),
     "nanoseconds": (
@@ -95,29 +84,22 @@ REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "one class": (lambda: lgb_classifier(np.zeros(2)), ["a classifier of 1 classes"]),
     "all at once": (
-        lambda: lgb_categories(**RF),
-        ["boosting_type 'rf'", "categorical splits"],
+        lambda: lgb_regressor(linear_tree=True, pred_early_stop=True),
+        ["parameter linear_tree=true", "parameter pred_early_stop=True"],
     ),
 }
 REFUSED_XGBOOST: dict[str, tuple[Callable[[], Any], list[str]]] = {
-    "dart": (lambda: xgb_regressor(booster="dart"), ["booster 'dart'"]),
     "linear": (lambda: xgb_regressor(booster="gblinear"), ["booster 'gblinear'"]),
-    "sets of categories": (lambda: xgb_categories(1), ["categorical splits"]),
-    "single categories": (lambda: xgb_categories(99), ["categorical splits"]),
-    "vector leaves": (
-        lambda: xgb_two_targets(multi_strategy="multi_output_tree"),
-        ["multi_strategy='multi_output_tree'"],
-    ),
     "objective": (
-        lambda: xgb_regressor(objective="reg:quantileerror", quantile_alpha=0.5),
-        ["objective 'reg:quantileerror'"],
+        lambda: xgb_classifier(objective="binary:logitraw"),
+        ["objective 'binary:logitraw'"],
     ),
-    "zero is missing": (lambda: xgb_regressor(missing=0), ["parameter missing=0 "]),
+    "infinity is missing": (lambda: xgb_regressor(missing=np.inf), ["parameter missing=inf "]),
     "None is missing": (lambda: xgb_regressor(missing=None), ["parameter missing=None "]),
     "no trees": (lambda: xgb_regressor(n_estimators=0), ["a model without trees"]),
     "all at once": (
-        lambda: xgb_regressor(booster="dart", missing=0),
-        ["booster 'dart'", "parameter missing=0 "],
+        lambda: xgb_regressor(booster="gblinear", missing=None),
+        ["booster 'gblinear'", "parameter missing=None "],
     ),
 }
 
@@ -160,9 +142,8 @@ def test_an_empty_xgboost_booster() -> None:
 
 
 def test_other_classes() -> None:
-    x, y = data("diabetes")
-    with pytest.raises(UnsupportedError, match="XGBRFRegressor"):
-        import_xgboost(xgb.XGBRFRegressor(**XGB).fit(x, y))
+    with pytest.raises(UnsupportedError, match="DaskXGBRegressor"):
+        import_xgboost(type("DaskXGBRegressor", (), {})())
     with pytest.raises(UnsupportedError, match="DaskLGBMRegressor"):
         import_lightgbm(type("DaskLGBMRegressor", (), {})())
 
@@ -173,6 +154,144 @@ def test_other_dtypes(dtype: str) -> None:
         import_lightgbm(lgb_regressor(), dtype)
     with pytest.raises(UnsupportedError, match=dtype):
         import_xgboost(xgb_regressor(), dtype)
+
+
+# Categories, dropped trees, averages, vectors, other objectives: the same bits
+
+ODD = (-1, -0.5, 0, 0.5, 1, 3, 7.9, 11, 12, 13, 100, 1e9, 2.0**24, 3e9, np.nan)
+SETS: dict[str, Any] = {"cat_smooth": 1, "min_child_samples": 2}
+KINDS = ["q", "c"] + ["q"] * 8
+
+
+def odd_categories() -> tuple[Any, ...]:
+    """Rows with known, unknown, fractional, negative and missing categories; with NaN and infinity."""
+    x, _ = with_categories()
+    rng = np.random.default_rng(0)
+    odd = x.copy()
+    odd[:, 1] = rng.choice(ODD, len(x))
+    gaps = np.where(rng.random(x.shape) < 0.05, np.nan, odd)
+    infinite = x.copy()
+    infinite[::3, 2], infinite[1::3, 8], infinite[::5, 1] = np.inf, -np.inf, np.inf
+    return x, odd, gaps, infinite
+
+
+def lgb_model(cls: Any = lgb.LGBMRegressor, y: Any = None, **parameters: Any) -> Any:
+    x, target = with_categories()
+    fit = {k: parameters.pop(k) for k in ("categorical_feature", "group") if k in parameters}
+    return cls(**LGB | parameters).fit(x, target if y is None else y, **fit)
+
+
+def above(*limits: float) -> Any:
+    """Classes by size of the target."""
+    return np.digitize(data("diabetes")[1], limits)
+
+
+LIGHTGBM_EXACT: dict[str, Callable[[], Any]] = {
+    "single categories": lambda: lgb_model(categorical_feature=[1], **SETS),
+    "sets": lambda: lgb_model(categorical_feature=[1], max_cat_to_onehot=1, **SETS),
+    "never missing": lambda: lgb_model(categorical_feature=[1], use_missing=False, **SETS),
+    "zero missing": lambda: lgb_model(categorical_feature=[1], zero_as_missing=True, **SETS),
+    "rf": lambda: lgb_model(**RF),
+    "rf classifier": lambda: lgb_model(lgb.LGBMClassifier, above(140, 200), **RF),
+    "dart": lambda: lgb_model(boosting_type="dart"),
+    "goss": lambda: lgb_model(data_sample_strategy="goss"),
+    "square root": lambda: lgb_model(reg_sqrt=True),
+    "square root l1": lambda: lgb_model(reg_sqrt=True, objective="regression_l1"),
+    "own objective": lambda: lgb_model(objective=squared_error),
+    "ranker": lambda: lgb_model(lgb.LGBMRanker, above(140), group=[200, 242]),
+    "labels": lambda: lgb_model(lgb.LGBMClassifier, np.array(["no", "maybe"])[above(140)]),
+}
+
+
+def xgb_model(cls: Any = xgb.XGBRegressor, y: Any = None, **parameters: Any) -> Any:
+    x, target = with_categories()
+    fit = {"group": parameters.pop("group")} if "group" in parameters else {}
+    return cls(**XGB | parameters).fit(x, target if y is None else y, **fit)
+
+
+def two_targets() -> Any:
+    y = data("diabetes")[1]
+    return np.stack([y, -y], axis=1)
+
+
+CATEGORIES: dict[str, Any] = {"enable_categorical": True, "feature_types": KINDS}
+XGBOOST_EXACT: dict[str, Callable[[], Any]] = {
+    "sets": lambda: xgb_model(max_cat_to_onehot=1, **CATEGORIES),
+    "single categories": lambda: xgb_model(max_cat_to_onehot=99, **CATEGORIES),
+    "vector leaves": lambda: xgb_model(y=two_targets(), multi_strategy="multi_output_tree"),
+    "zero missing": lambda: xgb_model(missing=0),
+    "quantiles": lambda: xgb_model(objective="reg:quantileerror", quantile_alpha=[0.2, 0.5]),
+    "ranker": lambda: xgb_model(xgb.XGBRanker, above(140), group=[200, 242]),
+    "map": lambda: xgb_model(xgb.XGBRanker, above(140), group=[200, 242], objective="rank:map"),
+    "rf": lambda: xgb_model(xgb.XGBRFRegressor),
+    "rf classifier": lambda: xgb_model(xgb.XGBRFClassifier, above(140)),
+    "several labels": lambda: xgb_model(
+        xgb.XGBClassifier, np.stack([above(140), above(100), above(200)], axis=1)
+    ),
+    "softprob of two": lambda: xgb_model(
+        xgb.XGBClassifier, above(140), objective="multi:softprob", num_class=2
+    ),
+    "softmax": lambda: xgb_model(xgb.XGBClassifier, above(140, 200), objective="multi:softmax"),
+}
+XGBOOST_CLOSE: dict[str, Callable[[], Any]] = {
+    # XGBoost adds a base score to each dropped tree, and takes it off again.
+    "dart": lambda: xgb_model(booster="dart", rate_drop=0.5),
+    "cox": lambda: xgb_model(objective="survival:cox"),
+}
+
+
+def check_all(model: Any, **tolerances: float) -> None:
+    program = interpreted(model)
+    for x in odd_categories():
+        for dtype in (np.float32, np.float64):
+            compare(program, model, x.astype(dtype), exact=("predict",), **tolerances)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("case", LIGHTGBM_EXACT)
+def test_lightgbm_has_the_same_bits(case: str) -> None:
+    check_all(LIGHTGBM_EXACT[case]())
+
+
+@pytest.mark.parametrize("case", XGBOOST_EXACT)
+def test_xgboost_has_the_same_bits(case: str) -> None:
+    check_all(XGBOOST_EXACT[case]())
+
+
+@pytest.mark.parametrize("case", XGBOOST_CLOSE)
+def test_xgboost_is_close(case: str) -> None:
+    model = XGBOOST_CLOSE[case]()
+    program = interpreted(model)
+    for x in odd_categories():
+        compare(program, model, x, rtol=1e-6, atol=0)
+
+
+def test_dropped_trees_of_a_booster_have_the_same_bits() -> None:
+    booster = xgb_model(booster="dart", rate_drop=0.5).get_booster()
+    program = interpreted(booster)
+    for x in odd_categories()[:3]:
+        np.testing.assert_array_equal(program.predict(x), booster.predict(xgb.DMatrix(x)))
+    with pytest.raises(InvalidInputError, match="infinity"):
+        program.predict(odd_categories()[3])
+
+
+def test_hinge_and_failure_times() -> None:
+    x, y = data("diabetes")
+    hinge = xgb.train({"objective": "binary:hinge"}, xgb.DMatrix(x, above(140)), 4)
+    times = xgb.DMatrix(x)
+    times.set_float_info("label_lower_bound", y)
+    times.set_float_info("label_upper_bound", y)
+    aft = xgb.train({"objective": "survival:aft"}, times, 4)
+    for booster, rtol in ((hinge, 0.0), (aft, 1e-6)):
+        found, want = interpreted(booster).predict(x), booster.predict(xgb.DMatrix(x))
+        np.testing.assert_allclose(found, want, rtol=rtol, atol=0)
+
+
+def test_compiled_categories(compiled: Any) -> None:
+    for model in (LIGHTGBM_EXACT["sets"](), XGBOOST_EXACT["sets"]()):
+        program = compiled(model, mode="serial", dtype="float64")
+        for x in odd_categories():
+            np.testing.assert_array_equal(program.predict(x), model.predict(x))
 
 
 # Models that were changed, cut or loaded after training

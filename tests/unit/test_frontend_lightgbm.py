@@ -28,30 +28,10 @@ def classifier(**parameters: Any) -> Any:
     return lgb.LGBMClassifier(**SMALL | parameters).fit(X, LABELS)
 
 
-def categorical() -> Any:
-    x = X.copy()
-    x[:, 1] = RNG.integers(0, 8, 200)
-    y = np.where(x[:, 1] % 2, 5.0, -5.0)
-    sets = {"max_cat_to_onehot": 1, "min_data_per_group": 1, "cat_smooth": 0, "cat_l2": 0}
-    return lgb.LGBMRegressor(**SMALL, **sets).fit(x, y, categorical_feature=[1])
-
-
-def custom() -> Any:
-    return regressor(objective=lambda y, p: (p - y, np.ones_like(p)))
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (categorical, "categorical splits"),
-        (custom, "objective 'custom'"),
         (lambda: regressor(linear_tree=True), "parameter linear_tree=true"),
-        (lambda: regressor(reg_sqrt=True), "parameter reg_sqrt=true"),
-        (
-            lambda: regressor(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5),
-            "boosting_type 'rf'",
-        ),
-        (lambda: classifier(objective="cross_entropy_lambda"), "objective 'cross_entropy_lambda'"),
         (lambda: classifier(pred_early_stop=True), "parameter pred_early_stop=True"),
     ],
 )
@@ -64,7 +44,7 @@ def test_refused(make: Any, reason: str) -> None:
 
 
 def test_everything_missing_is_listed() -> None:
-    model = regressor(linear_tree=True, reg_sqrt=True)
+    model = regressor(linear_tree=True, pred_early_stop=True)
     with pytest.raises(UnsupportedError) as caught:
         import_lightgbm(model, "float64")
     assert len(caught.value.missing) == 2

@@ -1,0 +1,104 @@
+"""Models as programs that the graph interpreter runs: all that a compiled one does, without compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from xdsl.dialects.func import FuncOp
+
+from irkit.dialects.types import numpy_dtype
+from irkit.frontends import import_model
+from irkit.frontends.module import ImportedModel
+from irkit.interp.graph import run_graph
+from irkit.runtime.program import CompiledProgram, Variant
+from irkit.schedule.tables import Port
+
+BATCHES = (1, 2, 7, None)
+METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "score_samples",
+    "transform",
+)
+
+
+class Interpreted(Variant):
+    """A variant whose executor is the graph interpreter."""
+
+    def __init__(self, imported: ImportedModel) -> None:
+        (main,) = (op for op in imported.module.ops if isinstance(op, FuncOp))
+        self.imported, self.info = imported, imported.info
+        self.artifact: Any = SimpleNamespace(target="cpu")
+        self.inputs = ports(self.info.inputs, main.function_type.inputs)
+        self.outputs = ports(self.info.outputs, main.function_type.outputs)
+        self._dtypes = [np.dtype(p.dtype) for p in self.inputs]
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        arrays = [self._check(i, x) for i, x in enumerate(inputs)]
+        return list(run_graph(self.imported.module, self.imported.weights, arrays))
+
+
+def ports(names: Sequence[str], types: Any) -> tuple[Port, ...]:
+    """The ports of a function's arguments or results."""
+    found: list[Port] = []
+    for name, t in zip(names, types, strict=True):
+        shape = tuple(-1 if s < 0 else s for s in t.get_shape())
+        found.append(Port(name, str(numpy_dtype(t.element_type)), shape))
+    return tuple(found)
+
+
+def interpreted(model: Any) -> CompiledProgram:
+    """A program for both dtypes, made as `irkit.compile` makes them."""
+    first = Interpreted(import_model(model, "float64"))
+    if first.info.casts:
+        return CompiledProgram({"float64": first})
+    return CompiledProgram(
+        {"float64": first},
+        {"float32": lambda: Interpreted(import_model(model, "float32"))},
+    )
+
+
+def same(found: Any, want: Any, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Equal in type, shape and value; numbers within the tolerances."""
+    if isinstance(want, list):
+        assert isinstance(found, list)
+        for f, w in zip(found, want, strict=True):
+            same(f, w, rtol, atol)
+        return
+    want = want.toarray() if hasattr(want, "tocsr") else np.asarray(want)
+    assert (found.dtype, found.shape) == (want.dtype, want.shape)
+    if rtol == atol == 0.0 or want.dtype.kind != "f":
+        assert_array_equal(found, want)
+    else:
+        assert_allclose(found, want, rtol=rtol, atol=atol)
+
+
+def compare(
+    program: Any,
+    model: Any,
+    x: Any,
+    exact: Sequence[str] = (),
+    rtol: float = 1e-6,
+    atol: float = 1e-6,
+    prepare: Callable[[Any], Any] = np.asarray,
+) -> None:
+    """Every method of the program against the model's, in several batches. Labels must be equal, and
+    the values of `exact` methods have the same bits."""
+    methods = [m for m in METHODS if m in program._methods]
+    assert methods
+    for rows in BATCHES:
+        given = x[:rows]
+        for method in methods:
+            found = getattr(program, method)(given)
+            with np.errstate(all="ignore"):
+                want = getattr(model, method)(prepare(given))
+            if method in exact:
+                same(found, want)
+            else:
+                same(found, want, rtol, atol)
