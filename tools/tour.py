@@ -56,6 +56,8 @@ def main() -> int:
     page = PAGE.read_text()
     with tempfile.TemporaryDirectory() as folder:
         new = executed(page, Path(folder))
+    if "Traceback (most recent call last)" in new:
+        raise SystemExit("a command of the tour failed:\n" + new.partition("Traceback")[2][:2000])
     if options.check:
         lines = difflib.unified_diff(
             page.splitlines(), new.splitlines(), "page", "run", lineterm=""
