@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
@@ -134,6 +135,17 @@ class ForEverPass(ModulePass):
         rewrite(op, [SwapOperands()])
 
 
+class HalfLowerPass(ModulePass):
+    """Claims to lower to tensor level, and leaves every op as it is."""
+
+    name = "test-half-lower"
+    requires: ClassVar[tuple[str, ...]] = ("graph",)
+    produces: ClassVar[str] = "tensor"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pass
+
+
 TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     p.name: lambda p=p: p
     for p in (
@@ -145,5 +157,6 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
         MarkPass,
         UndoEachOtherPass,
         ForEverPass,
+        HalfLowerPass,
     )
 }

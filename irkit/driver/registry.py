@@ -67,3 +67,14 @@ def find_pass(name: str, passes: Mapping[str, PassFactory]) -> type[ModulePass]:
     if name not in passes:
         raise UserError(f"unknown pass '{name}'{did_you_mean(name, passes)}")
     return passes[name]()
+
+
+def makers_of(level: str) -> list[str]:
+    """irkit's passes that lead to `level` from another one."""
+    passes = {name: factory() for name, factory in irkit_passes().items()}
+    return [
+        name
+        for name, found in passes.items()
+        if getattr(found, "produces", None) == level
+        and level not in getattr(found, "requires", ())[:1]
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
@@ -107,6 +108,8 @@ class ConvertGraphToTensor(ModulePass):
     """
 
     name = "convert-graph-to-tensor"
+    requires: ClassVar[tuple[str, ...]] = ("graph", "tensor")
+    produces: ClassVar[str] = "tensor"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -130,15 +131,11 @@ class Grouping:
 
     def _why_no_chain(self, op: Operation, producer: Operation | Block) -> str | None:
         """Why an op begins a group of its own; None if it belongs to that of `producer`."""
-        if not isinstance(op, linalg.GenericOp):
-            return f"'{op.name}' is no contraction"
-        if not isinstance(producer, linalg.GenericOp) or producer not in self.group:
+        if not isinstance(op, linalg.GenericOp) or not isinstance(producer, linalg.GenericOp):
             return "it does not start from a contraction's result"
-        if only_user(producer) is not op:
+        if producer not in self.group or only_user(producer) is not op:
             return "something else reads what it starts from"
-        if not continues(producer, op):
-            return "it does not accumulate over the same elements"
-        return None
+        return None if continues(producer, op) else "it does not accumulate over the same elements"
 
     def _absorb_epilogue(self, op: Operation) -> None:
         """The elementwise op that alone uses a root's result joins it, and so on down."""
@@ -379,11 +376,15 @@ class FormROperators(ModulePass):
     """
 
     name = "form-roperators"
+    requires: ClassVar[tuple[str, ...]] = ("tensor", "task")
+    produces: ClassVar[str] = "task"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = _main(op)
         if main is None:
             return
+        if len(functions := [f for f in op.ops if isinstance(f, func.FuncOp)]) > 1:
+            raise PassFailedException(f"expected one function, got {len(functions)}")
         check_types(main)
         for inner in list(main.body.block.ops):
             sink_constants(inner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -247,6 +248,8 @@ class PartitionRTasks(ModulePass):
     """
 
     name = "partition-rtasks"
+    requires: ClassVar[tuple[str, ...]] = ("task",)
+    produces: ClassVar[str] = "partitioned"
     device: str = "cpu"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -31,6 +32,8 @@ class PlanMemory(ModulePass):
     """
 
     name = "plan-memory"
+    requires: ClassVar[tuple[str, ...]] = ("scheduled",)
+    produces: ClassVar[str] = "planned"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         program = program_of(op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -36,6 +37,8 @@ class ScheduleWavefront(ModulePass):
     """
 
     name = "schedule-wavefront"
+    requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
+    produces: ClassVar[str] = "scheduled"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for main in [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +34,8 @@ class VerifySchedule(ModulePass):
     """
 
     name = "verify-schedule"
+    requires: ClassVar[tuple[str, ...]] = ("planned",)
+    produces: ClassVar[str] = "verified"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         program = program_of(op)

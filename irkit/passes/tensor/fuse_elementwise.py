@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
@@ -309,6 +310,8 @@ class FuseElementwise(ModulePass):
     """
 
     name = "fuse-elementwise"
+    requires: ClassVar[tuple[str, ...]] = ("tensor",)
+    produces: ClassVar[str] = "tensor"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():

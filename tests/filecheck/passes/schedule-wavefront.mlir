@@ -12,7 +12,7 @@
 // CHECK-NEXT:   [[t1:%.*]] = task.append @exp to [0:3] wave 1 reads([[a]]) writes([[b]])
 // CHECK-NEXT:   {{.*}} = task.append @exp to [0:3] wave 2 reads([[b]]) writes([[y]])
 // CHECK-NOT:  func.func
-// EARLY:      error: pass 'schedule-wavefront' failed: the module has no task.vdevice: run partition-rtasks first
+// EARLY:      error: pass 'schedule-wavefront' requires the partitioned level, but 'task.roperator' has no 'rkernel'
 task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
   %e = tensor.empty() : tensor<8xf32>

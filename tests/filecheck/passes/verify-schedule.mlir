@@ -8,8 +8,8 @@
 // CHECK: [[t0:%.*]] = task.append @exp to [0:3] wave 0 reads(%x) writes(%a)
 // CHECK: [[t1:%.*]] = task.append @exp to [0:1] wave 1 wait([[t0]]) reads(%a) writes(%b)
 // CHECK: {{.*}} = task.append @exp to [2:3] wave 2 wait([[t1]]) reads(%b) writes(%y)
-// EARLY: error: pass 'verify-schedule' failed: the module has no task.program: run schedule-wavefront first
-// UNPLANNED: error: pass 'verify-schedule' failed: schedule violates rule 'arena'
+// EARLY: error: pass 'verify-schedule' requires the planned level, but 'task.launch' does not belong in 'func.func'
+// UNPLANNED: error: pass 'verify-schedule' requires the planned level, but 'task.program' has no 'arena_bytes'
 task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
   %e = tensor.empty() : tensor<8xf32>

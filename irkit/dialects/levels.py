@@ -1,0 +1,203 @@
+"""What may stand in a module at each level, as data, and the check of it.
+
+The levels of docs/architecture.md, the schedule's in steps: each pass from the task level on adds something
+that the next one needs. A lowering names the levels that it `requires` and `produces`, and the driver holds it
+to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects.builtin import FunctionType, IndexType, ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation
+
+from irkit.dialects.types import is_float, is_integer, numpy_dtype
+
+# Ops by their names; `dialect.*` is every op of a dialect.
+_FUNCTION = frozenset({"arith.constant", "func.return"})
+_TENSOR_OPS = frozenset(
+    {
+        "arith.constant",
+        "linalg.fill",
+        "linalg.generic",
+        "te.*",
+        "tensor.collapse_shape",
+        "tensor.concat",
+        "tensor.dim",
+        "tensor.empty",
+        "tensor.expand_shape",
+        "tensor.extract_slice",
+        "tensor.pad",
+    }
+)
+_SCALARS = frozenset({"arith.*", "math.*", "linalg.index", "linalg.yield"})
+# Bodies of tensor ops.
+_BODIES = {
+    "linalg.generic": _SCALARS,
+    "linalg.fill": _SCALARS,
+    "tensor.pad": frozenset({"arith.constant", "tensor.yield"}),
+}
+# What names bytes between launches, and moves none.
+_VIEWS = frozenset(
+    {
+        "tensor.collapse_shape",
+        "tensor.concat",
+        "tensor.dim",
+        "tensor.empty",
+        "tensor.expand_shape",
+        "tensor.extract_slice",
+    }
+)
+_ROPERATOR = {"task.roperator": _TENSOR_OPS | {"task.yield"}, **_BODIES}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Every `op` has the property `name`, unless its property `unless[0]` is the string `unless[1]`."""
+
+    op: str
+    name: str
+    unless: tuple[str, str] | None = None
+
+    def lacks(self, op: Operation) -> bool:
+        """Whether `op` is of this kind and has not what it needs."""
+        if op.name != self.op or self.name in op.properties:
+            return False
+        if self.unless is None:
+            return True
+        found = op.properties.get(self.unless[0])
+        return getattr(found, "data", None) != self.unless[1]
+
+
+@dataclass(frozen=True)
+class Level:
+    """`inside`: op → the ops that may stand directly in it. `types`: kinds of values. `needs`: properties."""
+
+    name: str
+    inside: Mapping[str, frozenset[str]]
+    types: frozenset[str]
+    needs: tuple[Needs, ...] = ()
+    _legal: dict[tuple[str, str], bool] = field(
+        default_factory=dict[tuple[str, str], bool], compare=False, repr=False
+    )
+
+    def allows(self, parent: str, name: str) -> bool:
+        """Whether op `name` may stand directly in op `parent`."""
+        legal = self._legal.get((parent, name))
+        if legal is None:
+            allowed = self.inside.get(parent, frozenset[str]())
+            legal = name in allowed or f"{name.partition('.')[0]}.*" in allowed
+            self._legal[parent, name] = legal
+        return legal
+
+
+_TASK_NEEDS = tuple(Needs("task.roperator", name) for name in ("rkernel", "grid"))
+_MODULE = frozenset({"func.func"})
+_TASK_MODULE = frozenset({"func.func", "task.roperator", "task.vdevice"})
+_SCHEDULED = {
+    # A declaration has no body.
+    "builtin.module": _TASK_MODULE | {"task.program"},
+    "task.program": frozenset({"task.append", "task.buffer", "task.view"}),
+    **_ROPERATOR,
+}
+_TASK = {
+    "builtin.module": _TASK_MODULE,
+    "func.func": _FUNCTION | _VIEWS | {"task.launch"},
+    **_ROPERATOR,
+}
+_VALUES = frozenset({"tensor", "scalar"})
+_PLANNED = (
+    *_TASK_NEEDS,
+    Needs("task.program", "arena_bytes"),
+    Needs("task.program", "row_bytes"),
+    Needs("task.buffer", "offset", unless=("space", "constant")),
+)
+
+LEVELS: dict[str, Level] = {
+    level.name: level
+    for level in (
+        Level(
+            "graph",
+            {"builtin.module": _MODULE, "func.func": _FUNCTION | {"graph.*"}},
+            frozenset({"tensor"}),
+        ),
+        Level(
+            "tensor",
+            {"builtin.module": _MODULE, "func.func": _FUNCTION | _TENSOR_OPS, **_BODIES},
+            _VALUES,
+        ),
+        Level("task", _TASK, _VALUES),
+        Level("partitioned", _TASK, _VALUES, _TASK_NEEDS),
+        Level("scheduled", _SCHEDULED, _VALUES | {"token"}, _TASK_NEEDS),
+        Level("planned", _SCHEDULED, _VALUES | {"token"}, _PLANNED),
+        Level(
+            "verified",
+            _SCHEDULED,
+            _VALUES | {"token"},
+            (*_PLANNED, Needs("task.program", "verified")),
+        ),
+    )
+}
+"""In the order of the standard pipeline."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What keeps a module from being at a level: the op, and why, in words that follow its name."""
+
+    op: Operation
+    text: str
+
+
+def fault(module: ModuleOp, level: Level) -> Fault | None:
+    """The first op of `module`, in the order of the text, that is not of `level`; None if all are."""
+    return next(_faults(module, level), None)
+
+
+def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
+    kinds: dict[Attribute, str] = {}
+    for op in module.walk():
+        parent = op.parent_op()
+        if parent is not None and not level.allows(parent.name, op.name):
+            yield Fault(op, f"does not belong in '{parent.name}'")
+        for needs in level.needs:
+            if needs.lacks(op):
+                yield Fault(op, f"has no '{needs.name}'")
+        for t in _types(op):
+            kind = kinds.get(t)
+            if kind is None:
+                kind = kinds[t] = kind_of(t)
+            if kind not in level.types:
+                yield Fault(op, f"has a value of type {t}")
+
+
+def _types(op: Operation) -> Iterator[Attribute]:
+    yield from (result.type for result in op.results)
+    for region in op.regions:
+        for block in region.blocks:
+            yield from (argument.type for argument in block.args)
+
+
+def kind_of(t: Attribute) -> str:
+    """`tensor` (ranked, of numbers that have a NumPy dtype), `scalar`, `token`, or `other`."""
+    if isinstance(t, TensorType):
+        element = cast("TensorType[Attribute]", t).element_type
+        return "tensor" if _is_number(element) else "other"
+    if t.name == "task.token":
+        return "token"
+    if isinstance(t, IndexType) or _is_number(t):
+        return "scalar"
+    return "function" if isinstance(t, FunctionType) else "other"
+
+
+def _is_number(t: Attribute) -> bool:
+    if is_float(t) or is_integer(t):
+        return True
+    try:
+        numpy_dtype(t)
+    except KeyError:
+        return False
+    return not isinstance(t, IndexType)
