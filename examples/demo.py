@@ -1,11 +1,12 @@
-"""Three small models through irkit: compiled, compared answer by answer, timed, reported.
+"""Small models and a whole SqueezeNet through irkit: compiled, compared answer by answer, timed, reported.
 
     python examples/demo.py          (or: make demo)
 
 Trains a random-forest pipeline on scikit-learn's digits; makes a two-layer LSTM and a small CNN as
-ONNX files. Each is compiled for the CPU, and for a GPU if there is one, and every answer is compared
-with scikit-learn's (equal to the last bit) or ONNX Runtime's (up to rounding, which the order of a sum
-decides). The exit code is 1 if anything differs.
+ONNX files; takes SqueezeNet from the onnx package. Each is compiled for the CPU, and for a GPU if there
+is one, and every answer is compared with scikit-learn's (equal to the last bit), ONNX Runtime's (up to
+rounding, which the order of a sum decides), or the output that comes with the model. A picture of
+SqueezeNet's schedule and a trace of one run are left in demo-output/. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import irkit
 from benchmarks.models import lstm_stack, small_cnn
 from irkit.driver.compile import resolve_target
 
+OUTPUT = Path("demo-output")
 # Networks have answers of magnitude 1 in float32; sums run in another order than ONNX Runtime's.
 ROUNDING = 1e-5
 
@@ -138,6 +140,38 @@ def network(name: str, path: Path, target: str) -> bool:
     return off < ROUNDING
 
 
+def squeezenet(target: str) -> bool:
+    """SqueezeNet as the onnx package has it, against the output that is kept beside it."""
+    import onnx
+
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    path = folder / "light_squeezenet.onnx"
+    expected = onnx.TensorProto.FromString((folder / "light_squeezenet_output_0.pb").read_bytes())
+    # The input that the onnx package's own tests make.
+    shape = (1, 3, 224, 224)
+    x = (np.arange(np.prod(shape)) / np.prod(shape)).reshape(shape).astype(np.float32)
+    right = network("SqueezeNet", path, target)
+    program = irkit.compile(path, target=target)
+    off = difference(program(x), onnx.numpy_helper.to_array(expected))
+    print(f"  the model's own output differs by at most {off:.1e}")
+    if target == "cpu":
+        show_schedule(program, x)
+    return right and off < ROUNDING
+
+
+def show_schedule(program: irkit.CompiledProgram, x: Any) -> None:
+    """Leave a picture of the schedule and a trace behind."""
+    from irkit.driver.seeing import write_schedule_view, write_trace
+
+    OUTPUT.mkdir(exist_ok=True)
+    timelines = program.timelines([x])
+    for name in ("schedule.svg", "schedule.html"):
+        write_schedule_view(str(OUTPUT / name), timelines, "SqueezeNet: planned and measured")
+    write_trace(str(OUTPUT / "trace.json"), timelines[1:], program.report()["seconds"])
+    print(f"  picture                {OUTPUT / 'schedule.html'} and {OUTPUT / 'schedule.svg'}")
+    print(f"  trace                  {OUTPUT / 'trace.json'}, for ui.perfetto.dev")
+
+
 def main() -> int:
     """Every model on every target here; 1 if an answer differs."""
     import onnx
@@ -154,6 +188,7 @@ def main() -> int:
         for target in targets:
             right.append(digits(target))
             right += [network(name, path, target) for name, (path, _) in files.items()]
+            right.append(squeezenet(target))
     print(f"\n{sum(right)} of {len(right)} comparisons agree")
     return 0 if all(right) else 1
 
