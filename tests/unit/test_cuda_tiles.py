@@ -21,7 +21,7 @@ from irkit.rkernels import registry
 
 LEVELS = ("graph", "tensor", "task", "schedule")
 # 32 threads: the two groups of them share the terms.
-TILE = {"BM": 16, "BN": 16, "BK": 8, "TM": 4, "TN": 4, "KG": 2, "THREADS": 32}
+TILE = {"BM": 16, "BN": 16, "BK": 8, "TM": 4, "TN": 4, "KG": 2, "TERMS": 4, "THREADS": 32}
 
 
 def conv(x: tuple[int, ...], w: tuple[int, ...], relu: str = "behind", **attributes: Any) -> Any:
@@ -59,6 +59,8 @@ CASES = {
     "strided": conv((1, 2, 11, 10), (17, 2, 5, 3), strides=[3, 2], pads=[2, 1, 0, 1]),
     "one by one": conv((2, 9, 4, 6), (18, 9, 1, 1)),
     "grouped": conv((1, 8, 5, 6), (16, 4, 3, 3), "none", group=2),
+    "depthwise": conv((1, 6, 5, 7), (6, 1, 3, 3), "none", group=6, pads=[1, 1, 1, 1]),
+    "grouped and padded": conv((1, 8, 4, 4), (16, 4, 3, 3), "none", group=2, pads=[1, 0, 1, 2]),
     "dilated": conv((1, 2, 9, 9), (4, 2, 3, 3), dilations=[2, 2], pads=[2, 2, 2, 2]),
     "after relu": conv((1, 3, 6, 6), (8, 3, 3, 3), relu="before", pads=[1, 1, 1, 1]),
     "matrices": product(),
@@ -87,16 +89,19 @@ def operands(op: ROperatorOp, onnx_model: Any, x: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_tiles_compute_what_onnx_says(name: str) -> None:
-    onnx_model = CASES[name]
+    check(CASES[name], "tiles.direct" if name == "depthwise" else "tiles.32x32", TILE)
+
+
+def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
     op = scheduled(onnx_model)
     root = find_root(op.body.block)
-    rkernel = registry.find("cuda", "tiles.32x32")
+    rkernel = registry.find("cuda", variant)
     assert rkernel.legal(root)
     assert rkernel.grid is not None
     for tasks in (1, 7, 132):
         op.grid = int_array(rkernel.grid(root, tasks))
         binding = Binder(op).bind("tiles")
-        names = {**binding.names, **{k: str(v) for k, v in TILE.items()}}
+        names = {**binding.names, **{k: str(v) for k, v in parameters.items()}}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
         text = "\n".join(binding.functions) + "\n" + body
         shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]

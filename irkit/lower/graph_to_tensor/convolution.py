@@ -33,32 +33,40 @@ def padded(
     """`x` with its spatial dimensions padded by `fill`."""
     if DYNAMIC in tensor_type(x).get_shape()[1:]:
         raise UnsupportedError(f"'{op.name}' with a dynamic dimension that does not lead")
-    return b.pad(x, [0, 0, *before], [0, 0, *after], fill)
+    lead = [0] * (tensor_type(x).get_num_dims() - len(before))
+    return b.pad(x, [*lead, *before], [*lead, *after], fill)
 
 
 def _conv(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ConvOp)
     pads = ints(op.pads)
     rank = len(pads) // 2
-    x = padded(b, op, op.x, pads[:rank], pads[rank:], 0)
+    x = padded(b, op, _in_groups(b, op, op.x), pads[:rank], pads[rank:], 0)
     return [_slide(b, op, x, op.w, ints(op.strides))]
+
+
+def _in_groups(b: TensorBuilder, op: graph.ConvOp | graph.ConvTransposeOp, x: SSAValue) -> SSAValue:
+    """`x` as n×group×channels/group×image. Before it is padded, so that the padding is part of the
+    convolution, as it is of one without groups."""
+    group = op.group.value.data
+    batch, channels, *image = tensor_type(x).get_shape()
+    return x if group == 1 else b.reshape(x, (batch, group, channels // group, *image))
 
 
 def _slide(
     b: TensorBuilder, op: graph.ConvOp | graph.ConvTransposeOp, x: SSAValue, w: SSAValue,
     strides: Sequence[int],
 ) -> SSAValue:  # fmt: skip
-    """Windows of `x`, which is padded already, times the filters `w` (O×C/group×kernel).
+    """Windows of `x`, which is padded and in groups already, times the filters `w` (O×C/group×kernel).
 
     In groups, as a convolution with one more parallel loop.
     """
     t, dilations, group = tensor_type(op.y), ints(op.dilations), op.group.value.data
-    batch, channels, *image = tensor_type(x).get_shape()
+    batch = tensor_type(x).get_shape()[0]
     outputs, inputs, *kernel = tensor_type(w).get_shape()
     rank, bias, lead = len(kernel), op.b, [outputs]
     if group > 1:
         lead = [group, outputs // group]
-        x = b.reshape(x, (batch, group, channels // group, *image))
         w = b.reshape(w, (*lead, inputs, *kernel))
         bias = None if bias is None else b.reshape(bias, lead)
     # Loops: n, (g,) oc, out..., ic, tap...
@@ -104,7 +112,7 @@ def _conv_transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
         after.append(sizes[d] + reach - size - before[d])
     x = _cropped(b, x, before, after)
     x = padded(b, op, x, [max(n, 0) for n in before], [max(n, 0) for n in after], 0)
-    return [_slide(b, op, x, _mirrored(b, op), [1] * rank)]
+    return [_slide(b, op, _in_groups(b, op, x), _mirrored(b, op), [1] * rank)]
 
 
 def _spread(b: TensorBuilder, x: SSAValue, strides: Sequence[int]) -> SSAValue:

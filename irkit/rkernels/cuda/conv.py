@@ -4,7 +4,11 @@
 filter's). `conv_split` shares one output among LANES threads, for few outputs and many channels.
 """
 
+import math
+from collections.abc import Sequence
+
 from irkit.dialects.roots import Root
+from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.registry import RKernel
 
 
@@ -15,6 +19,22 @@ def _one_contraction(root: Root) -> bool:
 def _many_channels(root: Root) -> bool:
     """Enough channels for LANES threads to share."""
     return len(root.chain) == 1 and len(root.reduction) == 3 and root.reduction[0] >= 32
+
+
+# Nanoseconds of one term of an output: two loads, whose wait little else fills.
+_TERM_NS = 100.0
+
+
+def part_ns(at_once: int, lanes: int, overhead_ns: float):
+    """Estimated time of a part: `at_once` outputs together, `lanes` terms of each."""
+
+    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
+        sizes = [1024 if s == DYNAMIC else s for s in root.parallel]
+        outputs = math.prod(sizes) / math.prod(grid)
+        terms = math.ceil(math.prod(root.reduction) / lanes)
+        return overhead_ns + math.ceil(outputs / at_once) * terms * _TERM_NS
+
+    return nanoseconds
 
 
 def conv_tile(task, tasks, rows, scratch, OPERANDS):
@@ -82,6 +102,7 @@ RKERNELS = [
         overhead_ns=600.0,
         threads=256,
         parameters={"TILE": 4},
+        part_ns=part_ns(1024, 1, 600.0),
     ),
     RKernel(
         "conv",
@@ -94,5 +115,6 @@ RKERNELS = [
         overhead_ns=500.0,
         threads=256,
         parameters={"LANES": 8},
+        part_ns=part_ns(32, 8, 500.0),
     ),
 ]

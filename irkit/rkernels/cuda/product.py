@@ -5,13 +5,16 @@ fetched, so no window is ever written out. A block computes BM x BN sums, BK ter
 two buffers: while one is multiplied, the next terms are on their way. Each thread keeps TM x TN sums.
 With KG > 1 that many groups of threads share each BK terms, for small tiles: more threads in flight
 at the same reuse of what was fetched. The sums meet in shared memory and leave it row by row.
+
+`product_direct` gives a thread one sum after another, for the few terms and rows of A that a
+depthwise convolution has: nothing is worth staging.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
@@ -88,6 +91,30 @@ def product_tiles(task, tasks, rows, scratch, OPERANDS):
                     cuda.syncthreads()
 
 
+def product_direct(task, tasks, rows, scratch, OPERANDS):
+    b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
+    terms = cuda.local.array(TERMS, FLOAT)
+    count = (b1 - b0) * (m1 - m0) * (l1 - l0) * (c1 - c0)
+    element = thread_index()
+    while element < count:
+        rest, c = divide(element, c1 - c0)
+        rest, lead = divide(rest, l1 - l0)
+        b, m = divide(rest, m1 - m0)
+        b, m, lead, c = b0 + b, m0 + m, l0 + lead, c0 + c
+        column = COLUMN(b, lead, c)
+        acc = INIT(OPERANDS, b, m, lead, c)
+        for k in range(0, K, TERMS):
+            # All loads first, so that they are on their way together.
+            for i in range(TERMS):
+                terms[i] = FETCH(OPERANDS, column, STEP(min(k + i, K - 1)))
+            for i in range(TERMS):
+                inside = k + i < K and INSIDE(column, STEP(min(k + i, K - 1)))
+                value = terms[i] if inside else FLOAT(0)
+                acc += A[(b * M + m) * K + min(k + i, K - 1)] * value
+        STORE(OPERANDS, b, m, lead, c, acc)
+        element += THREADS
+
+
 _TILES: dict[str, Mapping[str, int]] = {
     "64x128": {"BM": 64, "BN": 128, "BK": 16, "TM": 8, "TN": 4, "KG": 1},
     "64x64": {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "KG": 1},
@@ -98,7 +125,11 @@ _TILES: dict[str, Mapping[str, int]] = {
 }
 # Nanoseconds: multiply-adds in a step of BK terms at the rate that a block reaches, the wait between
 # two steps, and what a tile costs before and after.
-_FMA_PER_NS, _STEP_NS, _TILE_NS = 110.0, 450.0, 1500.0
+_FMA_PER_NS, _STEP_NS, _TILE_NS = 110.0, 500.0, 1500.0
+# The same of `product_direct`: a term, the wait for the loads of a pass, and what comes before and after.
+_DIRECT_TERM_NS, _PASS_NS, _DIRECT_NS = 15.0, 300.0, 700.0
+# It has this many loads on their way at once, at most.
+_MOST_TERMS = 32
 
 
 def _legal(root: Root) -> bool:
@@ -108,12 +139,15 @@ def _legal(root: Root) -> bool:
     product = as_product(root)
     if product is None:
         return False
+    columns = product.extent((*product.lead, *product.columns))
+    return _fits(product) and product.extent(product.m) >= 4 and columns >= 4
+
+
+def _fits(product: Product) -> bool:
+    """Floats, and positions that fit 32 bits."""
     element = tensor_type(product.op.results[0]).element_type
-    if not isinstance(element, Float32Type | Float64Type):
-        return False
-    if any(math.prod(tensor_type(v).get_shape()) >= 1 << 31 for v in product.op.inputs):
-        return False
-    return product.extent(product.m) >= 4 and product.extent((*product.lead, *product.columns)) >= 4
+    sizes = [math.prod(tensor_type(v).get_shape()) for v in product.op.inputs]
+    return isinstance(element, Float32Type | Float64Type) and max(sizes) < 1 << 31
 
 
 def _product(root: Root) -> Product:
@@ -155,9 +189,31 @@ def _part_ns(tile: Mapping[str, int]):
     return nanoseconds
 
 
-def _grid(tile: Mapping[str, int]):
+def _few_terms(root: Root) -> bool:
+    """A convolution of one channel or few, as a depthwise one is."""
+    product = as_product(root)
+    if product is None or DYNAMIC in root.parallel or not _fits(product):
+        return False
+    return product.extent(product.k) <= 128 and product.extent(product.m) <= 4
+
+
+def _direct_ns(root: Root, grid: Sequence[int]) -> float:
+    product = _product(root)
+    loops = zip(root.parallel, grid, strict=True)
+    elements = math.prod(math.ceil(size / parts) for size, parts in loops)
+    terms = product.extent(product.k)
+    wait = math.ceil(terms / _MOST_TERMS) * _PASS_NS + terms * _DIRECT_TERM_NS
+    return _DIRECT_NS + math.ceil(elements / THREADS_PER_BLOCK) * wait
+
+
+def _terms(root: Root) -> Mapping[str, int]:
+    """All terms in as many equal passes as it takes."""
+    terms = _product(root).extent(_product(root).k)
+    return {"TERMS": math.ceil(terms / math.ceil(terms / _MOST_TERMS))}
+
+
+def _grid(cost: Callable[[Root, Sequence[int]], float]):
     """At most `tasks` parts: of each group of loops the first that is longer than one is cut."""
-    cost = _part_ns(tile)
 
     def grid(root: Root, tasks: int) -> list[int]:
         product = _product(root)
@@ -187,19 +243,33 @@ def _counts(size: int, tasks: int) -> list[int]:
 
 
 RKERNELS = [
+    *(
+        RKernel(
+            "tiles",
+            name,
+            "cuda",
+            __name__,
+            "product_tiles",
+            legal=_legal,
+            efficiency=0.4,
+            scratch_bytes=_scratch(tile),
+            threads=THREADS_PER_BLOCK,
+            parameters=tile,
+            grid=_grid(_part_ns(tile)),
+            part_ns=_part_ns(tile),
+        )
+        for name, tile in _TILES.items()
+    ),
     RKernel(
         "tiles",
-        name,
+        "direct",
         "cuda",
         __name__,
-        "product_tiles",
-        legal=_legal,
-        efficiency=0.4,
-        scratch_bytes=_scratch(tile),
+        "product_direct",
+        legal=_few_terms,
         threads=THREADS_PER_BLOCK,
-        parameters=tile,
-        grid=_grid(tile),
-        part_ns=_part_ns(tile),
-    )
-    for name, tile in _TILES.items()
+        parameters=_terms,
+        grid=_grid(_direct_ns),
+        part_ns=_direct_ns,
+    ),
 ]

@@ -5,8 +5,10 @@ so COMBINE must be associative and commutative, up to rounding.
 """
 
 import math
+from collections.abc import Sequence
 
 from irkit.dialects.roots import Root
+from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.registry import RKernel
 
 THREADS_PER_BLOCK = 256
@@ -25,6 +27,18 @@ def _long(root: Root) -> bool:
 def _very_long(root: Root) -> bool:
     """Enough terms for a block to share."""
     return len(root.chain) <= 1 and _terms(root) >= 1024
+
+
+def _part_ns(at_once: int, lanes: int, overhead_ns: float, joining_ns: float):
+    """Estimated time of a part: `at_once` outputs together, `lanes` terms of each, then joined."""
+
+    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
+        sizes = [1024 if s == DYNAMIC else s for s in root.parallel]
+        outputs = math.prod(sizes) / math.prod(grid)
+        wait = math.ceil(_terms(root) / lanes) * 35.0 + joining_ns
+        return overhead_ns + math.ceil(outputs / at_once) * wait
+
+    return nanoseconds
 
 
 def reduce_thread(task, tasks, rows, scratch, OPERANDS):
@@ -116,11 +130,12 @@ RKERNELS = [
         overhead_ns=overhead_ns,
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
         threads=THREADS_PER_BLOCK,
+        part_ns=_part_ns(at_once, lanes, overhead_ns, joining_ns),
     )
     for family in ("reduce", "pool")
-    for variant, legal, efficiency, overhead_ns in (
-        ("thread", lambda root: True, 0.02, 300.0),
-        ("warp", _long, 0.05, 500.0),
-        ("block", _very_long, 0.05, 1500.0),
+    for variant, legal, efficiency, overhead_ns, at_once, lanes, joining_ns in (
+        ("thread", lambda root: True, 0.02, 300.0, 256, 1, 0.0),
+        ("warp", _long, 0.05, 500.0, 8, 32, 60.0),
+        ("block", _very_long, 0.05, 700.0, 1, 256, 500.0),
     )
 ]
