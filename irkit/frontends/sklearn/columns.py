@@ -28,7 +28,7 @@ def _missing(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _imputer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    statistics = np.asarray(step.statistics_, np.float64)
+    statistics = _statistics(step).astype(np.float64)
     missing = _missing(importer, step, x)
     kept = np.arange(len(statistics)) if step.keep_empty_features else _observed(statistics)
     fill = statistics[kept].astype(step._fill_dtype)
@@ -41,15 +41,20 @@ def _imputer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return importer.concat([y, importer.columns(missing, marks)]) if len(marks) else y
 
 
+def _statistics(step: Any) -> Array:
+    """What fills each column; a constant is kept as an object."""
+    return np.array(np.asarray(step.statistics_).tolist())
+
+
 def _observed(statistics: Array) -> Array:
     return np.flatnonzero(~np.isnan(statistics))
 
 
 def _why_no_imputer(step: Any) -> list[str]:
     reasons = _why_not_missing(step)
-    if np.dtype(step._fit_dtype).kind not in "fiub" or step.statistics_.dtype.kind not in "fiub":
+    if np.dtype(step._fit_dtype).kind not in "fiub" or _statistics(step).dtype.kind not in "fiub":
         reasons.append("strings or objects")
-    elif not step.keep_empty_features and not len(_observed(step.statistics_)):
+    elif not step.keep_empty_features and not len(_observed(_statistics(step))):
         reasons.append("no output columns")
     return reasons
 

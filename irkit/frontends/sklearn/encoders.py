@@ -140,7 +140,9 @@ def ordinal_codes(importer: Importer, step: Any, x: SSAValue, dtype: Any) -> SSA
     sizes = [len(c) for c in step.categories_]
     codes, owner = np.zeros((sum(sizes), len(sizes))), np.repeat(np.arange(len(sizes)), sizes)
     for column in range(len(sizes)):
-        codes[owner == column, column] = _mapping(step, column)
+        mapping = _mapping(step, column)
+        # The mapping of infrequent ones leaves out NaN, which has a code of its own.
+        codes[np.flatnonzero(owner == column)[: len(mapping)], column] = mapping
     known = importer.matmul(members, _groups(step), "groups")
     y = importer.cast(importer.matmul(members, codes, "codes"), dtype)
     if step.handle_unknown == "error":

@@ -27,6 +27,7 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
+from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder
 from irkit.weights import Array
@@ -128,6 +129,11 @@ class Importer:
     def div(self, x: SSAValue, array: Any, hint: str = "w") -> SSAValue:
         """x / array"""
         return self.builder(DivOp, x, self.constant(x, array, hint))
+
+    def update(self, op: type[GraphOp], x: SSAValue, array: Any, hint: str) -> SSAValue:
+        """x with `array` applied in place: computed in the wider dtype, kept in x's."""
+        wide = self.cast(x, np.result_type(self.dtype(x), np.asarray(array).dtype))
+        return self.cast(self.builder(op, wide, self.constant(wide, array, hint)), self.dtype(x))
 
     def matmul(self, x: SSAValue, matrix: Any, hint: str = "w") -> SSAValue:
         """x @ matrix"""

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
     AbsOp,
+    AddOp,
     CastOp,
     CeilOp,
     CosOp,
@@ -24,13 +25,14 @@ from irkit.dialects.graph import (
     RoundOp,
     SinOp,
     SqrtOp,
+    SubOp,
     TanhOp,
     TanOp,
 )
 from irkit.dialects.graph.base import GraphOp
 from irkit.frontends.sklearn.importer import Importer, Transformer, element
 
-# Scalers: all in x's dtype
+# Scalers. All give x's dtype; all but StandardScaler compute in that of their statistics.
 
 
 def _standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
@@ -40,7 +42,8 @@ def _standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _min_max(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    x = importer.add(importer.mul(x, step.scale_, "scale"), step.min_, "min")
+    x = importer.update(MulOp, x, step.scale_, "scale")
+    x = importer.update(AddOp, x, step.min_, "min")
     return _limited(importer, x, *step.feature_range) if step.clip else x
 
 
@@ -52,12 +55,12 @@ def _limited(importer: Importer, x: SSAValue, low: float, high: float) -> SSAVal
 
 def _robust(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     if step.with_centering:
-        x = importer.sub(x, step.center_, "center")
-    return importer.div(x, step.scale_, "scale") if step.with_scaling else x
+        x = importer.update(SubOp, x, step.center_, "center")
+    return importer.update(DivOp, x, step.scale_, "scale") if step.with_scaling else x
 
 
 def _max_abs(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    x = importer.div(x, step.scale_, "scale")
+    x = importer.update(DivOp, x, step.scale_, "scale")
     return _limited(importer, x, -1.0, 1.0) if getattr(step, "clip", False) else x
 
 
