@@ -130,6 +130,14 @@ def test_unary(op):
     check(model([node(op, "x")], {"x": [3, 4]}))
 
 
+@pytest.mark.parametrize("opset", [9, 17])
+def test_slopes(opset):
+    check(model([node("LeakyRelu", "x", alpha=0.3)], {"x": [3, 4]}, opset=opset))
+    check(
+        model([node("PRelu", "x w")], {"x": ["n", 3, 4]}, weights={"w": floats(3, 1)}, opset=opset)
+    )
+
+
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Max", "Min"])
 def test_binary_broadcasts(op):
     check(model([node(op, "x z")], {"x": [3, 4], "z": [2, 1, 4]}))

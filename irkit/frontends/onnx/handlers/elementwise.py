@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
@@ -44,6 +45,23 @@ def _identity(node: Node) -> Sequence[Value]:
     return [node.operand(0)]
 
 
+def _sloped(node: Node, slope: SSAValue) -> Sequence[Value]:
+    """x, times the slope where it is negative."""
+    x = node.operand(0)
+    zero = node.tensor(np.zeros((), numpy_dtype(node.type_of(0).element_type)))
+    negative = node.emit(graph.CompareOp, x, zero, predicate="lt")
+    return [node.emit(graph.WhereOp, negative, node.emit(graph.MulOp, x, slope), x)]
+
+
+def _leaky_relu(node: Node) -> Sequence[Value]:
+    dtype = numpy_dtype(node.type_of(0).element_type)
+    return _sloped(node, node.tensor(np.array(node.attribute("alpha", 0.01), dtype)))
+
+
+def _prelu(node: Node) -> Sequence[Value]:
+    return _sloped(node, node.operand(1))
+
+
 HANDLERS: dict[str, Handler] = {
     "Abs": _unary(graph.AbsOp),
     "Add": _binary(graph.AddOp),
@@ -58,6 +76,7 @@ HANDLERS: dict[str, Handler] = {
     "GreaterOrEqual": _binary(graph.CompareOp, predicate="ge"),
     "Identity": _identity,
     "IsNaN": _unary(graph.IsNanOp),
+    "LeakyRelu": _leaky_relu,
     "Less": _binary(graph.CompareOp, predicate="lt"),
     "LessOrEqual": _binary(graph.CompareOp, predicate="le"),
     "Log": _unary(graph.LogOp),
@@ -66,6 +85,7 @@ HANDLERS: dict[str, Handler] = {
     "Mul": _binary(graph.MulOp),
     "Neg": _unary(graph.NegOp),
     "Or": _binary(graph.OrOp),
+    "PRelu": _prelu,
     "Sigmoid": _unary(graph.SigmoidOp),
     "Sqrt": _unary(graph.SqrtOp),
     "Sub": _binary(graph.SubOp),
