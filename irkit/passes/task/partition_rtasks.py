@@ -194,7 +194,8 @@ class Partition:
 
     def choose(self, op: ROperatorOp, root: Root, share: float) -> tuple[RKernel, list[int], float]:
         """The rKernel and grid with the least estimated time within this share of the device."""
-        room = max(1, int(self.device.veus * share + 1e-9))
+        # On few vEUs, most of them are better taken whole than one left to the company.
+        room = max(1, round(self.device.veus * share))
         size, best = nbytes(op), None
         for rkernel in registry.candidates(self.target, root):
             if self.device.kind == "test" and rkernel.scratch(root) > self.device.shared_bytes:
