@@ -77,8 +77,6 @@ def varied(model: ModelProto) -> ModelProto:
 
 def test_squeezenet_compiled():
     (x,) = inputs_of(onnx.load(path_of("squeezenet"))).values()
-    program = irkit.compile(path_of("squeezenet"), target="cpu")
-    np.testing.assert_allclose(program(x), expected_of("squeezenet"), rtol=1e-3, atol=1e-7)
     model = varied(onnx.load(path_of("squeezenet")))
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"data_0": x})
     y = irkit.compile(model, target="cpu")(x)
@@ -96,7 +94,7 @@ def test_many_weights(name):
     np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", ["bvlc_alexnet", "resnet50"])
+@pytest.mark.parametrize("name", ["bvlc_alexnet", "resnet50", "squeezenet"])
 def test_equal_weights_are_kept_once(name):
     model = onnx.load(path_of(name))
     imported = import_onnx(model)
