@@ -6,12 +6,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import f32
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from benchmarks.models import lstm_stack, mlp, small_cnn
 from irkit.context import IrkitContext
+from irkit.dialects import graph
 from irkit.dialects.graph import Graph
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import DYNAMIC, tensor, tensor_type
+from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.graph import run_graph
 from irkit.passes import PASSES
@@ -71,6 +74,23 @@ def test_batch_norms_of_the_cnn_vanish():
     assert after["graph.batch_norm"] == 0
     assert after["graph.conv"] == convolutions
     assert after["graph.mul"] == 0
+
+
+def test_batch_norms_of_other_ranks_are_folded():
+    rng = np.random.default_rng(5)
+    for rank in (1, 3):
+        b = GraphBuilder([("x", tensor(f32, (2, 3, *(5,) * rank)))])
+        w = b.constant(rng.standard_normal((4, 3, *(2,) * rank)).astype(np.float32))
+        sizes = {"strides": [1] * rank, "pads": [0] * (2 * rank), "dilations": [1] * rank}
+        y = b(graph.ConvOp, b.inputs[0], w, group=1, **sizes)
+        four = [b.constant(rng.uniform(0.5, 2, 4).astype(np.float32)) for _ in range(4)]
+        y = b(graph.BatchNormOp, y, *four, epsilon=1e-5)
+        imported = b.finish([("y", y)], ModelInfo("network", ("x",), ("y",)))
+        before = run(imported)
+        apply(imported, FoldBatchNorm)
+        assert counts(imported)["graph.batch_norm"] == 0
+        for got, want in zip(run(imported), before, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("batch_first", [False, True])
