@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import irkit
 from irkit.frontends.module import ImportedModel
@@ -49,3 +50,10 @@ def compiled(
         return irkit.compile(model, target="cpu", **options)
 
     return build
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """scikit-learn's threads wait for each other longer than these small models take."""
+    with threadpool_limits(1):
+        yield

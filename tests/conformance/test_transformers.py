@@ -353,7 +353,9 @@ def test_infinity_between_steps_is_an_error() -> None:
         wrong[6, 2] = bad
         with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
             model.predict(wrong)
-        with pytest.raises(InvalidInputError, match="row 6: a step before LinearRegression made"):
+        with pytest.raises(
+            InvalidInputError, match="row 6: NaN or infinity reaches LinearRegression"
+        ):
             program.predict(wrong)
 
 

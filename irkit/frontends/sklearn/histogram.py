@@ -41,9 +41,9 @@ def _ordered(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     if step._preprocessor is None:
         return x
     mask = np.asarray(step.is_categorical_)
-    codes = ordinal_codes(
-        importer, _encoder(step), importer.columns(x, np.flatnonzero(mask)), importer.dtype(x)
-    )
+    cells = importer.columns(x, np.flatnonzero(mask))
+    importer.require_finite(cells, "OrdinalEncoder", nan=True, infinite=False)
+    codes = ordinal_codes(importer, _encoder(step), cells, importer.dtype(x))
     if mask.all():
         return codes
     return importer.concat([codes, importer.columns(x, np.flatnonzero(~mask))])

@@ -202,10 +202,10 @@ class Importer:
             if nan:
                 finite = self.builder(OrOp, finite, self.builder(IsNanOp, x))
             what = "infinity" if nan else "NaN or infinity"
-            self.require(finite, f"a step before {name} made {what}, which it does not accept")
+            self.require(finite, f"{what} reaches {name}, which does not accept it")
         elif known.nan and not nan:
             number = self.builder(CompareOp, x, x, predicate="eq")
-            self.require(number, f"{name} does not accept NaN")
+            self.require(number, f"NaN reaches {name}, which does not accept it")
 
     def check_outputs(self) -> list[tuple[str, SSAValue, str]]:
         """Name, value (rows, 1 or 0) and message of each check."""
