@@ -67,6 +67,7 @@ def page(facts: dict[str, Any]) -> str:
             f"Command: `{facts['command']}`. Date {facts['date']}, commit {facts['commit']}.",
             f"Device: {f'{device}, ' if device else ''}{machine['cpu']}, {machine['cores']} cores. "
             f"Python {machine['python']}, {versions}.",
+            *([f"Conditions: {facts['conditions']}."] if "conditions" in facts else []),
             "",
             "| what | median µs | p10 – p90 | rows/s | error or value |",
             "|---|--:|--:|--:|--:|",

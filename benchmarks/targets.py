@@ -42,6 +42,45 @@ _IRKIT_FOREST = (f"{_LIGHTGBM}/irkit on LightGBM's forest",)
 _SKLEARN = "cpu/forest/scikit-learn"
 _XGBOOST = "cpu/forest/XGBoost"
 
+_CUDA_MODES = ("irkit persistent", "irkit per-wave", "irkit per-op", "irkit auto")
+_WORKLOADS = {
+    "W1": "W1: ResNeXt 16×64d for CIFAR, 27 blocks (892 convolutions)",
+    "W1-29": "the same with 9 blocks (ResNeXt-29, 298 convolutions)",
+    "W3": "W3: NASNet-A for CIFAR",
+    "W4": "W4: AlexNet",
+    "W5": "W5: DeepSpeech2",
+    "W7": "W7: Seq2Seq",
+}
+
+
+def _forms(name: str, peer: str) -> tuple[str, ...]:
+    """A peer's entries: W1 is also written with grouped convolutions."""
+    return (f"workloads/{name}/{peer}", f"workloads/{name}/{peer}, grouped")
+
+
+def _workload_targets() -> list[Target]:
+    """Correctness, and each mode's time beside PyTorch's fastest form."""
+    found: list[Target] = []
+    for name, work in _WORKLOADS.items():
+        ours = modes(f"workloads/{name}", _CUDA_MODES)
+        found.append(Target("GPU", work, "correct in all 4 modes", "correct", 4, ours))
+        eager = _forms(name, "torch eager")
+        found += [
+            Target("GPU", f"{name}, {mode}", "≤ 1 × eager", "share", 1, (path,), eager)
+            for mode, path in zip(_CUDA_MODES, ours, strict=True)
+        ]
+        for peer, said in (
+            (("torch CUDA graph",), "a CUDA graph"),
+            (("torch.compile", "torch.compile reduce-overhead"), "torch.compile"),
+        ):
+            theirs = tuple(path for p in peer for path in _forms(name, p))
+            beside = f"(beside {said})"
+            found.append(
+                Target("GPU", f"{name}, fastest mode", beside, "share", None, ours, theirs)
+            )
+    return found
+
+
 TARGETS = (
     Target(
         "GPU",
@@ -78,6 +117,7 @@ TARGETS = (
         6,
         modes("gpu/networks/cnn") + modes("gpu/networks/mlp"),
     ),
+    *_workload_targets(),
     Target(
         "2 cores",
         "LightGBM, 500 trees of depth 8, 10 000 rows",

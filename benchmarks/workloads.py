@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ALL)}; all by default")
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--small", action="store_true", help="the sizes that tests use")
-    parser.add_argument("--prepare", type=float, default=360.0, help="seconds given to compiling")
+    parser.add_argument("--prepare", type=float, default=400.0, help="seconds given to compiling")
     parser.add_argument("--contenders", nargs="*", default=list(CONTENDERS), help="all by default")
     options = parser.parse_args()
     multiprocessing.set_start_method("spawn")
@@ -273,7 +273,7 @@ def main() -> int:
     import torch
 
     device = torch.cuda.get_device_name()
-    conditions = "batch 1, float32, PyTorch with TF32 off and cuDNN benchmark mode on"
+    conditions = "batch 1, float32; a process each, measured alone; PyTorch without TF32, cuDNN benchmark mode on"
     facts = {"device": device, "conditions": conditions, "suites": results}
     path = harness.write("workloads", facts, options.out)
     assert json.loads(path.read_text())

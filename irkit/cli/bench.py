@@ -11,6 +11,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench gpu [w6] [forest] [networks] [--out FOLDER]
        irkit-bench light [light_resnet50] [light_squeezenet] [light_bvlc_alexnet] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
+       irkit-bench workloads [W1] [W1-29] [W3] [W4] [W5] [W7] [--out FOLDER]
        irkit-bench render
 
 Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json;
@@ -22,6 +23,7 @@ COMMANDS = {
     "light": "light",
     "nvforest": "gpu_nvforest",
     "render": "render",
+    "workloads": "workloads",
 }
 
 

@@ -32,7 +32,7 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     ("arguments", "message"),
     [
         ((), "usage: irkit-bench"),
-        (("fast",), "unknown suite 'fast': expected cpu, gpu, nvforest, render"),
+        (("fast",), "unknown suite 'fast': expected cpu, gpu, light, nvforest, render, workloads"),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],
 )
