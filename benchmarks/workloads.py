@@ -273,7 +273,10 @@ def main() -> int:
     import torch
 
     device = torch.cuda.get_device_name()
-    conditions = "batch 1, float32; a process each, measured alone; PyTorch without TF32, cuDNN benchmark mode on"
+    conditions = (
+        "batch 1, float32; a process each, measured alone; PyTorch without TF32, cuDNN benchmark "
+        "mode on"
+    )
     facts = {"device": device, "conditions": conditions, "suites": results}
     path = harness.write("workloads", facts, options.out)
     assert json.loads(path.read_text())

@@ -15,6 +15,8 @@ from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array, tensor_type
 from irkit.driver.compile import read_model, register_dialects, run_level
+from irkit.frontends.module import ImportedModel
+from irkit.lower.task_to_numba.emit import emit_module
 from irkit.lower.task_to_numba.fused import Binder
 from irkit.lower.task_to_numba.templates import specialise, template_source
 from irkit.rkernels import registry
@@ -67,14 +69,19 @@ CASES = {
 }
 
 
-def scheduled(onnx_model: Any) -> ROperatorOp:
-    """The one rOperator that is a product, scheduled for a GPU."""
+def for_a_gpu(onnx_model: Any) -> ImportedModel:
+    """The model, scheduled for a GPU."""
     imported = read_model(onnx_model, "float32")
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     for level in LEVELS:
         run_level(ctx, imported.module, level, "h200")
-    ops = [op for op in imported.module.ops if isinstance(op, ROperatorOp)]
+    return imported
+
+
+def scheduled(onnx_model: Any) -> ROperatorOp:
+    """The one rOperator that is a product, scheduled for a GPU."""
+    ops = [op for op in for_a_gpu(onnx_model).module.ops if isinstance(op, ROperatorOp)]
     (op,) = (o for o in ops if find_root(o.body.block).family in ("conv", "gemm"))
     return op
 
@@ -111,3 +118,17 @@ def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
         arrays = [*operands(op, onnx_model, x), y]
         cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 32)
         np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("relu", ["before", "behind"])
+def test_a_convolution_becomes_a_cubin_of_tiles_without_spills(relu: str) -> None:
+    pytest.importorskip("numba_cuda")
+    from irkit.runtime.cuda import compiling, ptx
+
+    imported = for_a_gpu(conv((1, 64, 16, 16), (96, 64, 3, 3), relu, pads=[1, 1, 1, 1]))
+    source = emit_module(imported.module, imported.weights, "cuda")
+    compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256)
+    resources = compiled.resources()["op_0"]
+    assert "rKernel tiles." in source
+    assert resources["stack"] == resources["spill_stores"] == 0
+    assert ptx.warnings(compiled.ptx) == []
