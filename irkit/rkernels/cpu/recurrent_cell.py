@@ -15,13 +15,9 @@ def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
     for b in range(BATCH):
         for u in range(u0, u1):
             for g in range(G):
-                total = FLOAT(0)
-                row = (u * G + g) * K0
-                for k in range(K0):
-                    total += X0[b * K0 + k] * W0[row + k]
-                row = (u * G + g) * K1
-                for k in range(K1):
-                    total += X1[b * K1 + k] * W1[row + k]
+                row = u * G + g
+                total = dot_product(K0, X0, b * K0, W0, row * K0)
+                total += dot_product(K1, X1, b * K1, W1, row * K1)
                 acc[g] = INIT(OPERANDS, b, u, g) + total
             STORE(OPERANDS, b, u, acc)
 
@@ -32,10 +28,7 @@ def cell_one_term(task, tasks, rows, scratch, OPERANDS):
     for b in range(BATCH):
         for u in range(u0, u1):
             for g in range(G):
-                total = FLOAT(0)
-                row = (u * G + g) * K0
-                for k in range(K0):
-                    total += X0[b * K0 + k] * W0[row + k]
+                total = dot_product(K0, X0, b * K0, W0, (u * G + g) * K0)
                 acc[g] = INIT(OPERANDS, b, u, g) + total
             STORE(OPERANDS, b, u, acc)
 
@@ -53,7 +46,7 @@ RKERNELS = [
         __name__,
         function,
         legal=terms(count),
-        efficiency=0.036,
+        efficiency=0.09,
         overhead_ns=300.0,
     )
     for count, function in ((1, "cell_one_term"), (2, "cell_two_terms"))

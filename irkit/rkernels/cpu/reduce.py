@@ -17,5 +17,5 @@ def reduce_serial(task, tasks, rows, scratch, OPERANDS):
 
 RKERNELS = [
     RKernel(family, "serial", "cpu", __name__, "reduce_serial", efficiency=rate, overhead_ns=200.0)
-    for family, rate in (("reduce", 0.05), ("pool", 0.15))
+    for family, rate in (("reduce", 0.02), ("pool", 0.15))
 ]

@@ -1,0 +1,202 @@
+"""Numba intrinsics of products on a CPU: tiles of sums and dot products in vector registers.
+
+LLVM's own vectoriser unrolls short loops of known length before it looks at them, and leaves scalars;
+here the vectors are spelt out. 16 lanes become one register or two, as the processor has them.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
+# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
+# pyright: reportCallIssue=false
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_I64 = ir.IntType(64)
+LANES = 16
+
+
+@intrinsic(prefer_literal=True)
+def multiply_tile(
+    typingctx: Any, rows: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any, c: Any, at_c: Any,
+    width: Any,
+) -> Any:  # fmt: skip
+    """C[i, j] = sum over k of A[i, k] * B[k, j], for a literal number of rows i and 16 columns j.
+
+    A's rows are k elements long; those of B and C are `width` apart. Elements are counted from
+    pointers `a`, `b`, `c`. The sums stay in registers.
+    """
+    if not isinstance(rows, types.IntegerLiteral):
+        return None
+    count: int = rows.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, a, at_a, k, b, at_b, c, at_c, width = arguments
+        element = a.type.pointee
+        tile = _Tile(builder, element)
+        rows_of_a = [
+            builder.gep(a, [builder.add(at_a, builder.mul(k, _I64(i)))]) for i in range(count)
+        ]
+        sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), width)
+        for i, total in enumerate(sums):
+            where = builder.add(at_c, builder.mul(width, _I64(i)))
+            builder.store(total, tile.vector_at(builder.gep(c, [where])), align=4)
+        return context.get_dummy_value()
+
+    return types.void(rows, a, types.int64, types.int64, b, types.int64, c, types.int64,
+                      types.int64), codegen  # fmt: skip
+
+
+class _Tile:
+    """Prints the loop of `multiply_tile`: one vector of 16 sums per row of A."""
+
+    lanes = LANES
+
+    def __init__(self, builder: Any, element: Any) -> None:
+        self.builder = builder
+        self.vector = ir.VectorType(element, self.lanes)
+        letter = "f32" if isinstance(element, ir.FloatType) else "f64"
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        name = f"llvm.fma.v{self.lanes}{letter}"
+        self.fma = cgutils.get_or_insert_function(builder.module, kind, name)
+
+    def vector_at(self, pointer: Any) -> Any:
+        """A pointer to a vector's worth of elements."""
+        return self.builder.bitcast(pointer, self.vector.as_pointer())
+
+    def spread(self, scalar: Any) -> Any:
+        """A vector of one scalar."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(undefined, scalar, ir.IntType(32)(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(first, undefined, zeros)
+
+    def sums(self, rows: list[Any], k: Any, b: Any, width: Any) -> list[Any]:
+        """Runs over k at least once; returns the sums, the builder behind the loop."""
+        builder = self.builder
+        before = builder.block
+        loop, done = (builder.append_basic_block(n) for n in ("tile.loop", "tile.done"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        step = builder.phi(_I64)
+        step.add_incoming(_I64(0), before)
+        totals = [builder.phi(self.vector) for _ in rows]
+        column = builder.gep(b, [builder.mul(step, width)])
+        values = builder.load(self.vector_at(column), align=4)
+        following = builder.add(step, _I64(1))
+        step.add_incoming(following, loop)
+        added: list[Any] = []
+        for row, total in zip(rows, totals, strict=True):
+            scalar = self.spread(builder.load(builder.gep(row, [step])))
+            added.append(builder.call(self.fma, [scalar, values, total]))
+            total.add_incoming(ir.Constant(self.vector, [0.0] * self.lanes), before)
+            total.add_incoming(added[-1], loop)
+        builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
+        builder.position_at_end(done)
+        return added
+
+
+@intrinsic(prefer_literal=True)
+def dot_product(typingctx: Any, k: Any, a: Any, at_a: Any, b: Any, at_b: Any) -> Any:
+    """sum over i < k of a[at_a + i] * b[at_b + i], k being a literal."""
+    if not isinstance(k, types.IntegerLiteral):
+        return None
+    length: int = k.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, a, at_a, b, at_b = arguments
+        return _Dot(builder, builder.gep(a, [at_a]), builder.gep(b, [at_b])).sum(length)
+
+    return a.dtype(k, a, types.int64, b, types.int64), codegen
+
+
+class _Dot:
+    """Prints a dot product: blocks of four vectors in a loop, then what is left."""
+
+    block = 4 * LANES
+
+    def __init__(self, builder: Any, a: Any, b: Any) -> None:
+        self.builder, self.a, self.b = builder, a, b
+        self.element = a.type.pointee
+        self.letter = "f32" if isinstance(self.element, ir.FloatType) else "f64"
+
+    def sum(self, length: int) -> Any:
+        """The sum over `length` elements, the builder behind it."""
+        totals = [self.zero(LANES)] * 4
+        done = length // self.block * self.block
+        if done > self.block:
+            totals = self.loop(totals, done)
+        else:
+            done = 0
+        while length - done >= LANES:
+            number = done // LANES % 4
+            totals[number] = self.step(totals[number], LANES, _I64(done))
+            done += LANES
+        result = self.added(totals, min(max(length // LANES, 1), 4))
+        for lanes in (8, 4):
+            if length - done >= lanes:
+                part = self.step(self.zero(lanes), lanes, _I64(done))
+                result = self.builder.fadd(result, self.across(part, lanes))
+                done += lanes
+        for i in range(done, length):
+            x, y = (self.builder.load(self.builder.gep(p, [_I64(i)])) for p in (self.a, self.b))
+            result = self.builder.fadd(result, self.builder.fmul(x, y))
+        return result
+
+    def zero(self, lanes: int) -> Any:
+        return ir.Constant(ir.VectorType(self.element, lanes), [0.0] * lanes)
+
+    def step(self, total: Any, lanes: int, at: Any) -> Any:
+        """`total` plus the products of `lanes` elements from `at` on."""
+        vector = ir.VectorType(self.element, lanes)
+        kind = ir.FunctionType(vector, [vector] * 3)
+        name = f"llvm.fma.v{lanes}{self.letter}"
+        fma = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        loaded = [
+            self.builder.load(
+                self.builder.bitcast(self.builder.gep(p, [at]), vector.as_pointer()),
+                align=4 if self.letter == "f32" else 8,
+            )
+            for p in (self.a, self.b)
+        ]
+        return self.builder.call(fma, [*loaded, total])
+
+    def loop(self, totals: list[Any], length: int) -> list[Any]:
+        """Blocks of four vectors, `length` elements in all."""
+        builder, before = self.builder, self.builder.block
+        body, behind = (builder.append_basic_block(n) for n in ("dot.loop", "dot.done"))
+        builder.branch(body)
+        builder.position_at_end(body)
+        at = builder.phi(_I64)
+        at.add_incoming(_I64(0), before)
+        sums = [builder.phi(t.type) for t in totals]
+        added: list[Any] = []
+        for number, (phi, start) in enumerate(zip(sums, totals, strict=True)):
+            phi.add_incoming(start, before)
+            added.append(self.step(phi, LANES, builder.add(at, _I64(number * LANES))))
+            phi.add_incoming(added[-1], body)
+        following = builder.add(at, _I64(self.block))
+        at.add_incoming(following, body)
+        builder.cbranch(builder.icmp_signed("<", following, _I64(length)), body, behind)
+        builder.position_at_end(behind)
+        return added
+
+    def added(self, totals: list[Any], used: int) -> Any:
+        """The first `used` vectors of sums, all lanes."""
+        total = totals[0]
+        for other in totals[1:used]:
+            total = self.builder.fadd(total, other)
+        return self.across(total, LANES)
+
+    def across(self, vector: Any, lanes: int) -> Any:
+        """The sum of a vector's lanes, in any order."""
+        kind = ir.FunctionType(self.element, [self.element, vector.type])
+        name = f"llvm.vector.reduce.fadd.v{lanes}{self.letter}"
+        reduce = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        start = ir.Constant(self.element, -0.0)
+        return self.builder.call(reduce, [start, vector], fastmath=("reassoc",))
