@@ -23,6 +23,9 @@ lint: setup ## ruff and pyright
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+cross-check: setup ## verify all test modules with MLIR's own mlir-opt (Debian: mlir-22-tools)
+	IRKIT_NEEDS_MLIR_OPT=1 $(BIN)/python -m pytest tests/unit/test_cross_check.py
+
 demo: setup ## train, compile, compare and report three small models
 	$(BIN)/python examples/demo.py
 
@@ -30,4 +33,4 @@ format: setup ## apply ruff's formatting and import order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup test lint demo format
+.PHONY: help setup test lint cross-check demo format

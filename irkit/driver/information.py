@@ -43,6 +43,13 @@ def list_dialects() -> str:
     return "\n".join(lines) + "\n"
 
 
+def emit_irdl() -> str:
+    """irkit's dialects as an IRDL file."""
+    from irkit.driver.irdl import export_dialects
+
+    return export_dialects(factory() for factory in irkit_dialects().values()).text()
+
+
 def explain_pass(name: str, extra: Mapping[str, PassFactory]) -> str:
     """A pass's documentation and options. Raises UserError for an unknown name."""
     pass_type = find_pass(name, all_passes(extra))

@@ -45,7 +45,8 @@ class OptTool:
 
     def _inform(self, options: argparse.Namespace) -> bool:
         """Print what `--list-*` and `--explain-*` ask for; False if nothing is asked."""
-        if not (options.list_passes or options.list_dialects or options.explain_pass):
+        asked = (options.list_passes, options.list_dialects, options.explain_pass)
+        if not any((*asked, options.emit_irdl)):
             return False
         from irkit.driver import information
 
@@ -55,6 +56,8 @@ class OptTool:
             self.stdout.write(information.list_dialects())
         if options.explain_pass:
             self.stdout.write(information.explain_pass(options.explain_pass, self.extra_passes))
+        if options.emit_irdl:
+            self.stdout.write(information.emit_irdl())
         return True
 
     def _session(self, options: argparse.Namespace, boundary: Boundary) -> Session:

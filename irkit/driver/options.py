@@ -81,6 +81,11 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
         "--verify-roundtrip", action=flag, help="print and re-read the input, compare"
     )
     group.add_argument(
+        "--cross-check",
+        action=flag,
+        help="send the module, before and after each pass, through mlir-opt if it is installed",
+    )
+    group.add_argument(
         "--verify-diagnostics",
         action=flag,
         help="compare diagnostics with 'expected-error@+1 {{...}}' comments",
@@ -150,4 +155,7 @@ def _add_information(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("information")
     group.add_argument("--list-passes", action="store_true", help="print every pass and stop")
     group.add_argument("--list-dialects", action="store_true", help="print every dialect and stop")
+    group.add_argument(
+        "--emit-irdl", action="store_true", help="print irkit's dialects as IRDL and stop"
+    )
     group.add_argument("--explain-pass", metavar="NAME", help="print what a pass does and stop")

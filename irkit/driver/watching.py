@@ -58,6 +58,10 @@ class Watchers:
         with ExitStack() as stack:
             if self._explains:
                 instruments.append(stack.enter_context(self._explaining()))
+            if options.cross_check:
+                from irkit.driver.crosscheck import CrossChecker
+
+                instruments.append(CrossChecker(module, self.timer))
             if options.check_semantics:
                 from irkit.driver.semantics import SemanticsChecker
 
