@@ -246,6 +246,19 @@ def test_unknown_categories_are_an_error(make: Callable[[], Any]) -> None:
         program.transform(wrong)
 
 
+def test_unknown_categories_that_become_nan() -> None:
+    x = categories().astype(np.float64)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    model = fit(make_pipeline(encoder, LinearRegression()), x, x[:, 0])
+    check(model, x, exact=False)
+    program = interpreted(model)
+    x[2, 0] = 99.0
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(x)
+    with pytest.raises(InvalidInputError, match="row 2: NaN reaches LinearRegression"):
+        program.predict(x)
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "strings": (
         lambda: OneHotEncoder().fit([["a"], ["b"]]),
@@ -266,6 +279,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing selected": (
         lambda: fit(SelectFromModel(LinearRegression(), threshold=1e9), *data("diabetes")),
         "no output columns",
+    ),
+    "nothing to fill with": (
+        lambda: SimpleImputer(
+            missing_values=0, strategy="constant", fill_value=np.nan, keep_empty_features=True
+        ).fit([[0.0], [1.0]]),
+        "parameter fill_value=nan",
     ),
     "string statistics": (
         lambda: SimpleImputer(strategy="most_frequent").fit(np.array([["a"], ["b"]], object)),

@@ -132,6 +132,9 @@ def test_isolation_forest_on_the_boundary() -> None:
         model.offset_ = score
         assert (model.decision_function(x) == 0).any()
         check(model, x)
+        model.offset_ = np.nextafter(score, 0)
+        assert (model.score_samples(x)[model.predict(x) == -1] == score).any()
+        check(model, x)
 
 
 def test_compiled_isolation_forest(compiled: Any) -> None:

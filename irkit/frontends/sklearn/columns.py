@@ -56,6 +56,8 @@ def _why_no_imputer(step: Any) -> list[str]:
         reasons.append("strings or objects")
     elif not step.keep_empty_features and not len(_observed(_statistics(step))):
         reasons.append("no output columns")
+    elif step.keep_empty_features and np.isnan(_statistics(step).astype(np.float64)).any():
+        reasons.append("parameter fill_value=nan")
     return reasons
 
 

@@ -167,5 +167,6 @@ TRANSFORMERS: dict[str, Transformer] = {
     "OneHotEncoder": Transformer(
         _one_hot, why_not_fitted=_why_no_one_hot, nan="clears", bounded=True
     ),
-    "OrdinalEncoder": Transformer(_ordinal, why_not_fitted=encodable, bounded=True),
+    # An unknown category may become NaN.
+    "OrdinalEncoder": Transformer(_ordinal, why_not_fitted=encodable, nan="makes", bounded=True),
 }
