@@ -12,12 +12,24 @@ from filecheck_runner import FileCheckError, FileCheckTest, time_limit
 FILECHECK = Path(__file__).parent / "filecheck"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-checks",
+        action="store_true",
+        help="rewrite the check lines of FileCheck tests that do not match",
+    )
+
+
 class FileCheckItem(pytest.Item):
     """One `.mlir` test."""
 
     def runtest(self) -> None:
         with tempfile.TemporaryDirectory() as scratch, time_limit(20):
-            FileCheckTest(self.path, Path(scratch)).run()
+            test = FileCheckTest(self.path, Path(scratch))
+            if self.config.getoption("--update-checks"):
+                test.update()
+            else:
+                test.run()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
         if isinstance(excinfo.value, FileCheckError):

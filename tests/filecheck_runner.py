@@ -21,6 +21,7 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser, pattern_for_opts
+from filecheck_update import difference, update
 from passes_for_tests import TEST_PASSES
 
 from irkit.driver.dominance import dominance_violation
@@ -33,16 +34,39 @@ CHECK = re.compile(
 
 
 class FileCheckError(Exception):
-    """A RUN line failed; the text says which, and what it printed."""
+    """A RUN line failed; the text says which, and what it printed. `updated` is the test with check lines
+    that would have matched, if that was what failed."""
+
+    def __init__(self, message: str, updated: str | None = None) -> None:
+        super().__init__(message)
+        self.updated = updated
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A filecheck that failed: its arguments, and what it was given."""
+
+    argv: list[str]
+    output: str
+
+    @property
+    def prefixes(self) -> list[str]:
+        """The prefixes of the check lines that did not match."""
+        return list(parse_argv_options(["filecheck", *self.argv]).check_prefixes)
+
+    def holds(self, checks: str, output: str) -> bool:
+        """Whether some check lines match an output."""
+        return matches(self.argv, checks, Streams(output)) == 0
 
 
 @dataclass
 class Streams:
-    """What one command reads and writes."""
+    """What one command reads and writes; `mismatch` if it was a filecheck that failed."""
 
     stdin: str = ""
     stdout: io.StringIO = field(default_factory=io.StringIO)
     stderr: io.StringIO = field(default_factory=io.StringIO)
+    mismatch: Mismatch | None = None
 
 
 Command = Callable[[list[str], Streams], int]
@@ -60,16 +84,24 @@ def run_irkit_opt(argv: list[str], streams: Streams) -> int:
     return status
 
 
-def run_filecheck(argv: list[str], streams: Streams) -> int:
-    """filecheck on what is piped in."""
+def matches(argv: list[str], text: str, streams: Streams) -> int:
+    """filecheck of `streams.stdin` against the check lines in `text`; returns its exit code."""
     options = parse_argv_options(["filecheck", *argv])
     options.reject_empty_vars = True
     content = FInput.canonicalize_line_ends(streams.stdin)
-    text = Path(options.match_filename).read_text(encoding="utf-8")
     checks = Parser(options, io.StringIO(text), *pattern_for_opts(options))
     # The matcher prints to sys.stderr, and some progress to sys.stdout.
     with redirect_stderr(streams.stderr), redirect_stdout(io.StringIO()):
         return Matcher(options, FInput("<stdin>", content), checks).run()
+
+
+def run_filecheck(argv: list[str], streams: Streams) -> int:
+    """filecheck on what is piped in."""
+    path = Path(parse_argv_options(["filecheck", *argv]).match_filename)
+    status = matches(argv, path.read_text(encoding="utf-8"), streams)
+    if status != 0:
+        streams.mismatch = Mismatch(argv, streams.stdin)
+    return status
 
 
 def run_not(argv: list[str], streams: Streams) -> int:
@@ -208,7 +240,33 @@ class FileCheckTest:
                 Path(target).write_text(data, encoding="utf-8")
                 data = ""
             if status != 0:
-                raise FileCheckError(_failure(self.path, line, words, status, streams))
+                updated = self._updated(streams.mismatch)
+                message = _failure(self.path, line, words, status, streams)
+                if updated is not None:
+                    before = self.path.read_text(encoding="utf-8")
+                    command = f"python -m pytest {self.path} --update-checks"
+                    message += f"\n--- `{command}` would write"
+                    message += f"\n{difference(self.path, before, updated)}"
+                raise FileCheckError(message, updated)
+
+    def _updated(self, mismatch: Mismatch | None) -> str | None:
+        """The test with check lines that match; None if they were not what failed."""
+        if mismatch is None or len(mismatch.prefixes) != 1:
+            return None
+        text = self.path.read_text(encoding="utf-8")
+        return update(self.path, text, mismatch.prefixes[0], mismatch.output, mismatch.holds)
+
+    def update(self) -> None:
+        """Run, and rewrite check lines that do not match, prefix by prefix. Raises FileCheckError if that is
+        not what fails, or does not help."""
+        while True:
+            try:
+                return self.run()
+            except FileCheckError as error:
+                before = self.path.read_text(encoding="utf-8")
+                if error.updated is None or error.updated == before:
+                    raise
+                self.path.write_text(error.updated, encoding="utf-8")
 
     def _substitute(self, word: str) -> str:
         values = {"%s": str(self.path), "%S": str(self.path.parent), "%t": str(self.scratch / "t")}
