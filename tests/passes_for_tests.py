@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.context import resource_name, weights_of
 from irkit.dialects.graph import AddOp, MulOp, NegOp, ReluOp, SubOp
 from irkit.rewriting import Rule, rewrite
 
@@ -24,6 +25,17 @@ class CrashPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         raise ZeroDivisionError("test-crash always does this")
+
+
+class CrashOnWeightsPass(ModulePass):
+    """Raise at the first weight that is there, naming its sum."""
+
+    name = "test-crash-on-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in op.walk():
+            if (name := resource_name(inner)) is not None:
+                raise ValueError(f"sum of {name} is {weights_of(ctx)[name].sum()}")
 
 
 class FailPass(ModulePass):
@@ -150,6 +162,7 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     p.name: lambda p=p: p
     for p in (
         CrashPass,
+        CrashOnWeightsPass,
         FailPass,
         BreakDominancePass,
         BreakTypesPass,

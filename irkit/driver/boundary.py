@@ -6,21 +6,39 @@ traceback and the path of a reproducer.
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
-import tempfile
+import shutil
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from irkit.driver.arguments import Finished
 from irkit.driver.diagnostics import BrokenPassError, Diagnostic, Sources, UserError, report
 from irkit.errors import IrkitError
 
+if TYPE_CHECKING:
+    from irkit.driver.reproducing import Reproducer
+
+# Flags whose values are files to write.
+_WRITES = (
+    "-o",
+    "--html",
+    "--outputs",
+    "--mlir-print-ir-tree-dir",
+    "--print-ir-tree-dir",
+    "--report",
+    "--schedule-view",
+    "--trace",
+)
+
 
 class Boundary:
-    """`with boundary: ...` sets `boundary.status`. `input_text` is what a reproducer will contain."""
+    """`with boundary: ...` sets `boundary.status`. `input_text` is what a reproducer will contain, or what
+    `reproducer` makes of it."""
 
     def __init__(self, tool: str, argv: Sequence[str], sources: Sources, stderr: IO[str]) -> None:
         self.tool = tool
@@ -30,6 +48,7 @@ class Boundary:
         self.status = 0
         self.input_name: str | None = None
         self.input_text = ""
+        self.reproducer: Reproducer | None = None
 
     def __enter__(self) -> Boundary:
         return self
@@ -47,7 +66,7 @@ class Boundary:
                 self.status = 0
             case BrokenPassError():
                 self._user_error(error.diagnostic, 2)
-                self._reproduce()
+                self._reproduce(error.diagnostic.message)
             case UserError():
                 self._user_error(error.diagnostic, 1)
             case IrkitError():
@@ -81,22 +100,50 @@ class Boundary:
         self.stderr.write("".join(traceback.format_exception(error)))
         message = f"internal error: {type(error).__name__}: {error}".rstrip(": ")
         self.show(Diagnostic(message, self.input_name))
-        self._reproduce()
+        self._reproduce(message)
 
-    def _reproduce(self) -> None:
-        """Write a file that repeats the run when it is given to the FileCheck harness."""
-        arguments = ["%s" if a == self.input_name else a for a in self.argv]
-        if self.input_name and "%s" not in arguments:
-            arguments.append("%s")
+    def _reproduce(self, message: str) -> None:
+        """Write a file that repeats the run when it is given to the FileCheck harness, and say where."""
         if not self.input_text:
-            self.show(
-                Diagnostic(f"the command was: {shlex.join([self.tool, *self.argv])}", None, "note")
-            )
+            command = shlex.join([self.tool, *self.argv])
+            self.show(Diagnostic(f"the command was: {command}", None, "note"))
             return
-        run = " ".join(a if a == "%s" else shlex.quote(a) for a in [self.tool, *arguments])
-        text = f"// RUN: {run} | filecheck %s\n\n// CHECK: module\n\n{self.input_text}"
-        with tempfile.NamedTemporaryFile(
-            "w", prefix=f"{self.tool}-", suffix=".mlir", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        self.show(Diagnostic(f"wrote a reproducer to '{file.name}'", None, "note"))
+        path = self._from_failing_pass(message) or self._from_input(message)
+        self.show(Diagnostic(f"wrote a reproducer to '{path}'", None, "note"))
+
+    def _from_failing_pass(self, message: str) -> str | None:
+        """A reproducer that begins at the pass that failed; None if that cannot be brought about again."""
+        # Other tools do something else after the passes, which irkit-opt cannot repeat.
+        if self.reproducer is None or not (self.reproducer.in_pass or self.tool == "irkit-opt"):
+            return None
+        written: list[str] = []
+        with Boundary(self.tool, [], self.sources, io.StringIO()):
+            written.append(self.reproducer.write(message))
+        return next(iter(written), None)
+
+    def _from_input(self, message: str) -> str:
+        """A reproducer of the whole run, without what it writes."""
+        from irkit.driver.reproducing import write_test
+
+        arguments = ["%s" if a == self.input_name else a for a in without_outputs(self.argv)]
+        if "%s" not in arguments:
+            arguments.append("%s")
+        path = write_test([self.tool, *arguments], message, self.input_text)
+        weights = Path(self.input_name or "-").with_suffix(".safetensors")
+        if weights.is_file():
+            shutil.copyfile(weights, Path(path).with_suffix(".safetensors"))
+        return path
+
+
+def without_outputs(argv: Sequence[str]) -> list[str]:
+    """Arguments without those that name a file to write, and without a lone `-`."""
+    kept: list[str] = []
+    skip = False
+    for argument in argv:
+        if skip or argument == "-":
+            skip = False
+        elif argument in _WRITES:
+            skip = True
+        elif argument.partition("=")[0] not in _WRITES:
+            kept.append(argument)
+    return kept

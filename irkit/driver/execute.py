@@ -12,9 +12,6 @@ from irkit.driver.boundary import Boundary
 from irkit.driver.diagnostics import Sources, UserError
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
-    from irkit.context import IrkitContext
     from irkit.runtime.program import CompiledProgram
     from irkit.weights import Array
 
@@ -92,7 +89,8 @@ class RunTool:
     def _run(self, options: argparse.Namespace, boundary: Boundary) -> None:
         from irkit.driver.arrays import pick_inputs, random_inputs, read_arrays, write_arrays
         from irkit.driver.entry import entry_of
-        from irkit.driver.loading import load_module
+        from irkit.driver.loading import bring_to_level, load_module
+        from irkit.interp import run_module
 
         self._check_options(options)
         ctx, module = load_module(options.input, self.stdin, boundary)
@@ -104,7 +102,8 @@ class RunTool:
         if options.level == "numba":
             results = self._run_compiled(options, inputs)
         else:
-            results = self._interpret(options, ctx, module, inputs)
+            bring_to_level(ctx, module, options.level, options.device, boundary.reproducer)
+            results = run_module(module, ctx.weights, inputs)
         outputs = dict(zip(entry.output_names, results, strict=True))
         if options.outputs is not None:
             write_arrays(options.outputs, outputs)
@@ -122,19 +121,6 @@ class RunTool:
             raise UserError(
                 f"--trace and --schedule-view need --level=numba, got {options.level}", "irkit-run"
             )
-
-    def _interpret(
-        self,
-        options: argparse.Namespace,
-        ctx: IrkitContext,
-        module: ModuleOp,
-        inputs: list[Array],
-    ) -> list[Array]:
-        from irkit.driver.loading import bring_to_level
-        from irkit.interp import run_module
-
-        bring_to_level(ctx, module, options.level, options.device)
-        return run_module(module, ctx.weights, inputs)
 
     def _run_compiled(self, options: argparse.Namespace, inputs: list[Array]) -> list[Array]:
         if options.input == "-":

@@ -15,6 +15,7 @@ from irkit.driver.instruments import Timer
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes, register_dialects
+from irkit.driver.reproducing import Reproducer
 from irkit.driver.running import PipelineRunner
 from irkit.errors import InvalidModelError
 from irkit.interp import level_of
@@ -49,6 +50,7 @@ def load_module(path: str, stdin: IO[str], boundary: Boundary) -> tuple[IrkitCon
     text, name = read_text(path, stdin)
     boundary.input_name, boundary.input_text = path, text
     boundary.sources.add(name, text)
+    boundary.reproducer = Reproducer(text, name, lambda: make_context(path))
     ctx = make_context(path)
     module = parse_module(ctx, text, name)
     check_module(module)
@@ -56,9 +58,15 @@ def load_module(path: str, stdin: IO[str], boundary: Boundary) -> tuple[IrkitCon
 
 
 def bring_to_level(
-    ctx: IrkitContext, module: ModuleOp, level: str, device: str | None = None
+    ctx: IrkitContext,
+    module: ModuleOp,
+    level: str,
+    device: str | None = None,
+    reproducer: Reproducer | None = None,
 ) -> None:
     """Run the standard pipeline on `module`, in place, up to `level`; none if it is there already.
+
+    `reproducer` follows it.
 
     Raises UserError if a pass fails or `level` is behind.
     """
@@ -66,4 +74,7 @@ def bring_to_level(
     if start == level:
         return
     passes = build_pipeline(standard_pipeline(start, level, device), all_passes())
-    PipelineRunner(ctx, Timer()).run(module, passes)
+    if reproducer is None:
+        return PipelineRunner(ctx, Timer()).run(module, passes)
+    reproducer.start(passes)
+    PipelineRunner(ctx, Timer(), [reproducer]).run(module, passes)

@@ -27,6 +27,7 @@ from irkit.driver.loading import make_context
 from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
+from irkit.driver.reproducing import Reproducer, kept_flags
 from irkit.driver.roundtrip import check_roundtrip
 from irkit.driver.running import PipelineRunner
 from irkit.driver.watching import Watchers
@@ -105,6 +106,8 @@ class Session:
     def _run_part(self, text: str, name: str) -> str:
         """Everything for one part: returns what it prints."""
         options = self.options
+        reproducer = Reproducer(text, name, self._context, kept_flags(options))
+        self.boundary.reproducer = None
         with self.timer("read weights"):
             ctx = self._context()
         with self.timer("parse"):
@@ -114,7 +117,7 @@ class Session:
                 check_module(module)
         if options.verify_roundtrip:
             check_roundtrip(module, self._context)
-        self._run_passes(ctx, module)
+        self._run_passes(ctx, module, reproducer)
         self.tool.result.append(module)
         if options.schedule_view is not None:
             self._draw(ctx, module)
@@ -136,15 +139,17 @@ class Session:
     def _context(self) -> IrkitContext:
         return make_context(self.options.input, self.options.allow_unregistered_dialect)
 
-    def _run_passes(self, ctx: IrkitContext, module: ModuleOp) -> None:
+    def _run_passes(self, ctx: IrkitContext, module: ModuleOp, reproducer: Reproducer) -> None:
         pipeline = self._pipeline(module)
         self.boundary.sources.add(PIPELINE, pipeline)
         passes = build_pipeline(pipeline, all_passes(self.tool.extra_passes))
+        reproducer.start(passes)
+        self.boundary.reproducer = reproducer
         options = self.options
         with self.watchers.watching(ctx, module, passes) as instruments:
             PipelineRunner(
                 ctx=ctx,
-                instruments=instruments,
+                instruments=[*instruments, reproducer],
                 timer=self.timer,
                 verify_each=options.verify_each and not options.disable_verify,
                 place=self.boundary.input_name,
