@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import resource_name, weights_of
 from irkit.dialects.graph import AddOp, MulOp, NegOp, ReluOp, SubOp
+from irkit.dialects.task import AppendOp
 from irkit.rewriting import Rule, rewrite
 
 
@@ -87,6 +88,17 @@ class ChangeMeaningPass(ModulePass):
                 add.y.replace_all_uses_with(mul.y)
                 add.detach()
                 add.erase()
+
+
+class LoseAttributePass(ModulePass):
+    """Put an attribute on appends, which their custom form has no place for."""
+
+    name = "test-lose-attribute"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for append in op.walk():
+            if isinstance(append, AppendOp):
+                append.attributes["lost"] = UnitAttr()
 
 
 @dataclass(frozen=True)
@@ -167,6 +179,7 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
         BreakDominancePass,
         BreakTypesPass,
         ChangeMeaningPass,
+        LoseAttributePass,
         MarkPass,
         UndoEachOtherPass,
         ForEverPass,

@@ -78,7 +78,9 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=int, default=0, help="seed of those inputs (0)")
     group.add_argument(
-        "--verify-roundtrip", action=flag, help="print and re-read the input, compare"
+        "--verify-roundtrip",
+        action=flag,
+        help="print and re-read the input, and what each pass leaves, in both forms; compare",
     )
     group.add_argument(
         "--cross-check",

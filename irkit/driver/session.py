@@ -28,7 +28,6 @@ from irkit.driver.parsing import parse_module
 from irkit.driver.pipelines import PIPELINE, build_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
 from irkit.driver.reproducing import Reproducer, kept_flags
-from irkit.driver.roundtrip import check_roundtrip
 from irkit.driver.running import PipelineRunner
 from irkit.driver.watching import Watchers
 from irkit.interp import level_of
@@ -115,8 +114,6 @@ class Session:
         if not options.disable_verify:
             with self.timer("verify"):
                 check_module(module)
-        if options.verify_roundtrip:
-            check_roundtrip(module, self._context)
         self._run_passes(ctx, module, reproducer)
         self.tool.result.append(module)
         if options.schedule_view is not None:
@@ -146,7 +143,7 @@ class Session:
         reproducer.start(passes)
         self.boundary.reproducer = reproducer
         options = self.options
-        with self.watchers.watching(ctx, module, passes) as instruments:
+        with self.watchers.watching(ctx, module, passes, self._context) as instruments:
             PipelineRunner(
                 ctx=ctx,
                 instruments=[*instruments, reproducer],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +47,11 @@ class Watchers:
 
     @contextmanager
     def watching(
-        self, ctx: IrkitContext, module: ModuleOp, passes: Sequence[ModulePass]
+        self,
+        ctx: IrkitContext,
+        module: ModuleOp,
+        passes: Sequence[ModulePass],
+        fresh_context: Callable[[], IrkitContext],
     ) -> Generator[list[Instrument]]:
         """The instruments for a run of `passes` on `module`, the next part of the input.
 
@@ -58,21 +62,30 @@ class Watchers:
         with ExitStack() as stack:
             if self._explains:
                 instruments.append(stack.enter_context(self._explaining()))
-            if options.cross_check:
-                from irkit.driver.crosscheck import CrossChecker
-
-                instruments.append(CrossChecker(module, self.timer))
-            if options.check_semantics:
-                from irkit.driver.semantics import SemanticsChecker
-
-                checker = SemanticsChecker(module, ctx.weights, options.seed, self.timer)
-                instruments.append(checker)
+            instruments += self._checkers(ctx, module, fresh_context)
             if wants_dumps(options):
                 folder = self._folder()
                 instruments.append(Dumper(options, self.stderr, module, passes, folder))
             if options.html is not None:
                 instruments.append(stack.enter_context(self._page(module)))
             yield instruments
+
+    def _checkers(
+        self, ctx: IrkitContext, module: ModuleOp, fresh_context: Callable[[], IrkitContext]
+    ) -> Iterator[Instrument]:
+        options = self.options
+        if options.verify_roundtrip:
+            from irkit.driver.roundtrip import RoundtripChecker
+
+            yield RoundtripChecker(module, fresh_context, self.timer)
+        if options.cross_check:
+            from irkit.driver.crosscheck import CrossChecker
+
+            yield CrossChecker(module, self.timer)
+        if options.check_semantics:
+            from irkit.driver.semantics import SemanticsChecker
+
+            yield SemanticsChecker(module, ctx.weights, options.seed, self.timer)
 
     def finish(self) -> None:
         """Print and write what is about the whole run. Raises UserError."""

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
+from irkit import remarks
+from irkit.context import IrkitContext
+from irkit.driver import dumps, reproducing, session
 from irkit.driver.execute import RunTool
+from irkit.driver.instruments import Timer
 from irkit.driver.opt import OptTool
+from irkit.driver.options import opt_parser
 from irkit.driver.translate import TranslateTool
+from irkit.driver.watching import Watchers
 from irkit.weights import WeightStore
 
 MODEL = """\
@@ -184,3 +191,19 @@ def test_help_imports_nothing_heavy(tool: str):
     )
     assert done.stdout.startswith(f"usage: irkit-{tool}")
     assert done.stderr.strip() == "[]"
+
+
+def test_no_flag_no_instrument(model: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without flags nothing watches a pipeline, and a module is printed once, for the result."""
+    texts: list[object] = []
+    made = session.module_text
+    monkeypatch.setattr(session, "module_text", lambda *a: texts.append(a) or made(*a))
+    for module in (dumps, reproducing):
+        monkeypatch.setattr(module, "module_text", lambda *a: pytest.fail("printed for nobody"))
+    assert run(OptTool, model, "-p", "canonicalize,cse,dce")[0] == 0
+    assert len(texts) == 1
+    options = opt_parser(io.StringIO()).parse_all([])
+    watchers = Watchers(options, io.StringIO(), Timer(), lambda _: None)
+    with watchers.watching(IrkitContext(), ModuleOp([]), [], IrkitContext) as instruments:
+        assert instruments == []
+        assert remarks.current() is None
