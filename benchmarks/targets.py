@@ -181,6 +181,18 @@ TARGETS = (
         ("cpu/compile_time/warm/model to first answer, s",),
         unit="s",
     ),
+    *(
+        Target(
+            "2 cores",
+            f"irkit-opt on 40 000 {what}: parse, verify, `canonicalize,cse,dce`, print",
+            "≤ 1.3 × xDSL's own time",
+            "share",
+            1.3,
+            (f"opt/{suite}/irkit-opt",),
+            (f"opt/{suite}/xdsl-opt",),
+        )
+        for suite, what in (("arith", "scalar ops"), ("graph", "graph ops"))
+    ),
 )
 
 

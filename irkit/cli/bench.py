@@ -10,6 +10,7 @@ USAGE = """\
 usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDER]
        irkit-bench gpu [w6] [forest] [networks] [--out FOLDER]
        irkit-bench light [light_resnet50] [light_squeezenet] [light_bvlc_alexnet] [--out FOLDER]
+       irkit-bench opt [arith] [graph] [--ops N] [--runs N] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
        irkit-bench workloads [W1] [W1-29] [W3] [W4] [W5] [W7] [--out FOLDER]
        irkit-bench render
@@ -21,6 +22,7 @@ COMMANDS = {
     "cpu": "cpu",
     "gpu": "gpu",
     "light": "light",
+    "opt": "opt",
     "nvforest": "gpu_nvforest",
     "render": "render",
     "workloads": "workloads",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import cpu, harness
+from benchmarks import cpu, harness, opt
 from benchmarks.render import render
 from benchmarks.targets import TARGETS, Target, lookup, measured, reached
 from irkit.cli import bench
@@ -32,7 +32,10 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     ("arguments", "message"),
     [
         ((), "usage: irkit-bench"),
-        (("fast",), "unknown suite 'fast': expected cpu, gpu, light, nvforest, render, workloads"),
+        (
+            ("fast",),
+            "unknown suite 'fast': expected cpu, gpu, light, opt, nvforest, render, workloads",
+        ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],
 )
@@ -45,6 +48,13 @@ def test_wrong_arguments_are_a_users_error(
     monkeypatch.chdir(ROOT)
     assert run_tool(monkeypatch, *arguments) == 1
     assert message in capsys.readouterr().err
+
+
+def test_both_opt_tools_print_the_same():
+    found = opt.compare("graph", 500, 1)
+    assert found["lines left"] > 400
+    assert found["ratio"] == found["irkit-opt"]["median_us"] / found["xdsl-opt"]["median_us"]
+    assert opt.module("arith", 40_000).count(" = arith.") == 80 * 498
 
 
 def test_outside_of_the_repository(
