@@ -33,3 +33,32 @@ def perfect_trees(
         np.concatenate([level[part] for level in columns], axis=1) for part in range(3)
     )
     return features, thresholds, nans, value[node]
+
+
+def forest_fault(
+    feature: Array, left: Array, right: Array, root: Array, output: Array, *,
+    columns: int, features: int, depth: int,
+) -> str | None:  # fmt: skip
+    """Why the arrays of a forest are no trees of at most `depth` levels, if so.
+
+    Over `features` columns of x, adding to `columns` columns of the result. A walk follows what is not
+    checked here without looking.
+    """
+    nodes = np.arange(len(left))
+    leaf = (left == nodes) & (right == nodes)
+    for what, numbers, end in (
+        ("child", np.concatenate([left, right]), len(nodes)),
+        ("root", root, len(nodes)),
+        ("feature", feature[~leaf], features),
+        ("output", output, columns),
+    ):
+        wrong = numbers[(numbers < 0) | (numbers >= end)]
+        if len(wrong):
+            return f"expected {what} 0 to {end - 1}, got {wrong[0]}"
+    level = np.unique(root)
+    for _ in range(depth):
+        inner = level[~leaf[level]]
+        level = np.unique([left[inner], right[inner]])
+    if not leaf[level].all():
+        return f"expected leaves after {depth} comparisons (depth), got inner nodes"
+    return None

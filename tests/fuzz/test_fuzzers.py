@@ -11,19 +11,20 @@ import pytest
 from tools.fuzz.__main__ import fuzz
 
 SECONDS = float(os.environ.get("IRKIT_FUZZ_SECONDS", "60"))
-LEAST = {"mlir": 300, "onnx": 50, "graphs": 20}
+# Inputs to try, the same on every machine that is fast enough.
+MOST = {"mlir": 6000, "onnx": 900, "graphs": 250}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="time limits need POSIX signals")
-@pytest.mark.parametrize("kind", LEAST)
+@pytest.mark.parametrize("kind", MOST)
 def test_nothing_is_found(kind):
     if kind == "onnx":
         pytest.importorskip("onnxruntime")
     with warnings.catch_warnings():
         # Broken numbers overflow wherever they go: what counts is what comes of it.
         warnings.simplefilter("ignore")
-        tried, findings = fuzz(kind, SECONDS, seed=1)
+        tried, findings = fuzz(kind, SECONDS, 1, MOST[kind])
     assert not findings, "\n\n".join(
         f"{f.what}\n{f.data.decode(errors='replace')[:2000]}" for f in findings
     )
-    assert SECONDS < 60 or tried >= LEAST[kind]
+    assert tried > 0

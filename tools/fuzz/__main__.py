@@ -1,6 +1,6 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|graphs [--seconds 60] [--seed 0] [--keep FOLDER]
+    python -m tools.fuzz mlir|onnx|graphs [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
 against ONNX Runtime. graphs: random programs through every pipeline against the interpreter. Each
@@ -39,11 +39,13 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
     return graphs.attempt
 
 
-def fuzz(kind: str, seconds: float, seed: int) -> tuple[int, list[Finding]]:
-    """How many inputs were tried in `seconds`, and the findings, one of each kind."""
+def fuzz(
+    kind: str, seconds: float, seed: int, most: int = sys.maxsize
+) -> tuple[int, list[Finding]]:
+    """How many inputs were tried in `seconds`, `most` at most, and the findings, one of each kind."""
     attempt, until, found = attempts(kind), time.monotonic() + seconds, dict[str, Finding]()
     tried = 0
-    while time.monotonic() < until:
+    while tried < most and time.monotonic() < until:
         finding = attempt(random.Random(f"{seed}/{tried}"))
         tried += 1
         if finding is not None:
@@ -56,10 +58,11 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tools.fuzz", description="Fuzz irkit.")
     parser.add_argument("kind", choices=("mlir", "onnx", "graphs"))
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--most", type=int, default=sys.maxsize, help="inputs to try")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="folder for findings")
     options = parser.parse_args()
-    tried, findings = fuzz(options.kind, options.seconds, options.seed)
+    tried, findings = fuzz(options.kind, options.seconds, options.seed, options.most)
     for number, finding in enumerate(findings):
         print(f"-- finding {number}: {finding.what}", file=sys.stderr)
         if options.keep is not None:

@@ -18,6 +18,7 @@ from onnx.version_converter import ConvertError, convert_version
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 
+MAX_RANK = 32
 MIN_OPSET = 7
 CONVERTED_OPSET = 9
 """What models older than MIN_OPSET are converted to."""
@@ -39,7 +40,7 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     _run_check(lambda: checker.check_model(model))
     _check_opset(model)
     model = _modernised(model)
-    _check_parts(model)
+    _check_numbers(model)
     if model.functions:
         model = inline_local_functions(model)
     _fix_shapes(model, shapes)
@@ -145,14 +146,20 @@ def _modernised(model: ModelProto) -> ModelProto:
         ) from None
 
 
-def _check_parts(model: ModelProto) -> None:
-    """ONNX's shape inference makes as many parts as a Split says, be they billions."""
+def _check_numbers(model: ModelProto) -> None:
+    """What ONNX's shape inference takes as given: it makes as many parts as a Split says, be they
+    billions, and follows an axis of a LayerNormalization out of the shape."""
     for node in model.graph.node:
-        parts = next((a.i for a in node.attribute if a.name == "num_outputs"), None)
-        if node.op_type == "Split" and parts not in (None, len(node.output)):
-            raise InvalidModelError(
-                f"node '{node.name}' (Split): num_outputs = {parts}, but it has {len(node.output)}"
-            )
+        where = f"node '{node.name}' ({node.op_type})"
+        for attribute in node.attribute:
+            if attribute.name == "num_outputs" and node.op_type == "Split":
+                parts, have = attribute.i, len(node.output)
+                if parts != have:
+                    raise InvalidModelError(f"{where}: num_outputs = {parts}, but it has {have}")
+            if "ax" in attribute.name and abs(attribute.i) > MAX_RANK:
+                raise InvalidModelError(
+                    f"{where}: {attribute.name} = {attribute.i}, and no tensor has so many dimensions"
+                )
 
 
 def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:

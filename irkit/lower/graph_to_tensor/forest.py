@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph, te
-from irkit.dialects.forests import perfect_trees
+from irkit.dialects.forests import forest_fault, perfect_trees
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import tensor_type
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.weights import Array
@@ -30,6 +30,7 @@ def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
         )
     # A tree that is one leaf is walked too: the leaf goes to itself.
     depth = max(op.depth.value.data, 1)
+    _check_trees(b, op, depth)
     trees = tensor_type(op.root).get_shape()[0]
     arrays = [b.array(v) for v in op.operands[1:8]]
     known = [a for a in arrays if a is not None]
@@ -40,6 +41,21 @@ def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     operands = list(op.operands)
     operands[1] = _clean_features(b, op)
     return [b.insert(te.ForestOp.make(operands, properties))]
+
+
+def _check_trees(b: TensorBuilder, op: graph.ForestOp, depth: int) -> None:
+    """Arrays that are known must be trees: a walk looks at nothing."""
+    feature, left, right, root, output = (
+        b.array(v) for v in (op.feature, op.left, op.right, op.root, op.output)
+    )
+    if feature is None or left is None or right is None or root is None or output is None:
+        return
+    columns, features = (tensor_type(v).get_shape()[-1] for v in (op.base, op.x))
+    fault = forest_fault(
+        feature, left, right, root, output, columns=columns, features=features, depth=depth
+    )
+    if fault:
+        raise InvalidModelError(f"graph.forest whose arrays are no trees: {fault}")
 
 
 def _clean_features(b: TensorBuilder, op: graph.ForestOp) -> SSAValue:

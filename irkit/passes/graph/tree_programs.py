@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.forests import forest_fault
 from irkit.dialects.graph import (
     AddOp,
     AndOp,
@@ -63,24 +64,8 @@ class ForestArrays:
 
     def fault(self, features: int) -> str | None:
         """Why the arrays are no trees of at most `depth` levels over `features` columns, if so."""
-        nodes = np.arange(len(self.left))
-        leaf = (self.left == nodes) & (self.right == nodes)
-        for what, numbers, end in (
-            ("child", np.concatenate([self.left, self.right]), len(nodes)),
-            ("root", self.root, len(nodes)),
-            ("feature", self.feature[~leaf], features),
-            ("output", self.output, len(self.base)),
-        ):
-            wrong = numbers[(numbers < 0) | (numbers >= end)]
-            if len(wrong):
-                return f"expected {what} 0 to {end - 1}, got {wrong[0]}"
-        level = np.unique(self.root)
-        for _ in range(self.depth):
-            inner = level[~leaf[level]]
-            level = np.unique([self.left[inner], self.right[inner]])
-        if not leaf[level].all():
-            return f"expected leaves after {self.depth} comparisons (depth), got inner nodes"
-        return None
+        arrays = (self.feature, self.left, self.right, self.root, self.output)
+        return forest_fault(*arrays, columns=len(self.base), features=features, depth=self.depth)
 
 
 def forest_arrays(op: ForestOp, weights: WeightStore) -> ForestArrays | None:
