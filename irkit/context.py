@@ -20,14 +20,28 @@ class IrkitContext(Context):
     weights: WeightStore = field(default_factory=WeightStore)
 
 
+class NoWeightsError(PassFailedException, SystemExit):
+    """A pass that reads weights runs under a context that has none.
+
+    xdsl-opt shows a failed pass as a traceback; as a SystemExit too, this one is shown as its message,
+    with exit code 1.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.code = message
+
+
 def weights_of(ctx: Context) -> WeightStore:
     """The weights of `ctx`; passes that read or make weights call this.
 
-    Raises PassFailedException under a plain xDSL context, which has no weights.
+    Raises NoWeightsError under a plain xDSL context.
     """
     if isinstance(ctx, IrkitContext):
         return ctx.weights
-    raise PassFailedException("this pass reads weights: run it with irkit-opt, not xdsl-opt")
+    raise NoWeightsError(
+        "error: this pass reads weights, which xdsl-opt has none of: run it with irkit-opt"
+    )
 
 
 def resource_name(value: SSAValue | Operation) -> str | None:

@@ -90,6 +90,19 @@ class ChangeMeaningPass(ModulePass):
                 add.erase()
 
 
+class SwapReadsPass(ModulePass):
+    """Have each append read its operands in the opposite order."""
+
+    name = "test-swap-reads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for append in op.walk():
+            if isinstance(append, AppendOp):
+                first = len(append.waits)
+                for number, value in enumerate(reversed(list(append.reads))):
+                    append.operands[first + number] = value
+
+
 class LoseAttributePass(ModulePass):
     """Put an attribute on appends, which their custom form has no place for."""
 
@@ -180,6 +193,7 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
         BreakTypesPass,
         ChangeMeaningPass,
         LoseAttributePass,
+        SwapReadsPass,
         MarkPass,
         UndoEachOtherPass,
         ForEverPass,
