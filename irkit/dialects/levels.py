@@ -158,7 +158,6 @@ def fault(module: ModuleOp, level: Level) -> Fault | None:
 
 
 def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
-    kinds: dict[Attribute, str] = {}
     for op in module.walk():
         parent = op.parent_op()
         if parent is not None and not level.allows(parent.name, op.name):
@@ -167,10 +166,7 @@ def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
             if needs.lacks(op):
                 yield Fault(op, f"has no '{needs.name}'")
         for t in _types(op):
-            kind = kinds.get(t)
-            if kind is None:
-                kind = kinds[t] = kind_of(t)
-            if kind not in level.types:
+            if kind_of(t) not in level.types:
                 yield Fault(op, f"has a value of type {t}")
 
 

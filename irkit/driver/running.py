@@ -12,12 +12,11 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from irkit.context import IrkitContext
-from irkit.dialects.levels import LEVELS, fault
 from irkit.driver.checking import check_module, message_of
 from irkit.driver.diagnostics import BrokenPassError, UserError, note
 from irkit.driver.instruments import Timer
-from irkit.driver.locations import adopt_locations, file_place, locations_kept, place_of
-from irkit.driver.registry import makers_of
+from irkit.driver.locations import adopt_locations, file_place, locations_kept
+from irkit.driver.specs import check_produced, check_required
 from irkit.errors import IrkitError
 from irkit.rewriting import FixpointError
 
@@ -61,7 +60,7 @@ class PipelineRunner:
         for instrument in self.instruments:
             instrument.before(module, module_pass)
         if self.verify_each:
-            self._check_required(module, module_pass)
+            check_required(module, module_pass, self.place)
         succeeded, start = False, time.perf_counter()
         try:
             with self.timer(name), locations_kept():
@@ -71,7 +70,7 @@ class PipelineRunner:
             if self.verify_each:
                 with self.timer("verify"):
                     self._verify(module, name)
-                    self._check_produced(module, module_pass)
+                    check_produced(module, module_pass, self.place)
             for instrument in self.instruments:
                 instrument.after(module, module_pass, seconds)
             succeeded = True
@@ -79,29 +78,6 @@ class PipelineRunner:
             if not succeeded:
                 for instrument in self.instruments:
                     instrument.failed(module, module_pass, time.perf_counter() - start)
-
-    def _check_required(self, module: ModuleOp, module_pass: ModulePass) -> None:
-        """A pass that states what levels it takes gets no other. Raises UserError."""
-        levels: tuple[str, ...] = getattr(module_pass, "requires", ())
-        if not levels:
-            return
-        faults = [fault(module, LEVELS[level]) for level in levels]
-        if None in faults or (found := faults[0]) is None:
-            return
-        maker = next(iter(makers_of(levels[0])), None)
-        hint = [] if maker is None else [note(f"'{maker}' makes a module of that level")]
-        what = f"'{found.op.name}' {found.text}"
-        message = f"pass '{module_pass.name}' requires the {levels[0]} level, but {what}"
-        raise UserError(message, place_of(found.op) or self.place, hint)
-
-    def _check_produced(self, module: ModuleOp, module_pass: ModulePass) -> None:
-        """A pass must leave the level that it states. Raises BrokenPassError."""
-        level: str | None = getattr(module_pass, "produces", None)
-        if level is None or (found := fault(module, LEVELS[level])) is None:
-            return
-        what = f"'{found.op.name}' {found.text}"
-        message = f"pass '{module_pass.name}' must produce the {level} level, but {what}"
-        raise BrokenPassError(message, place_of(found.op) or self.place)
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name
