@@ -12,7 +12,7 @@ from tools.fuzz.__main__ import fuzz
 
 SECONDS = float(os.environ.get("IRKIT_FUZZ_SECONDS", "60"))
 # Inputs to try, the same on every machine that is fast enough.
-MOST = {"mlir": 6000, "onnx": 900, "graphs": 250}
+MOST = {"mlir": 6000, "onnx": 2000, "graphs": 250}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="time limits need POSIX signals")

@@ -66,6 +66,17 @@ MODELS = {
         net([3], constant("s", [1 << 45, 3]), helper.make_node("Expand", ["x", "s"], ["y"]), out=2),
         "more elements than",
     ),
+    "an element type of the future": (net([3], element=120), "120"),
+    "a flag that is none": (
+        net([2, 2], helper.make_node("ArgMax", ["x"], ["z"], keepdims=7),
+            helper.make_node("Cast", ["z"], ["y"], to=TensorProto.FLOAT), out=1),
+        "keepdims = 7: expected 0 or 1",
+    ),
+    "bounds of several lengths": (
+        net([3], constant("a", [0]), constant("b", [1, 2]),
+            helper.make_node("Slice", ["x", "a", "b"], ["y"])),
+        "",
+    ),
     "more parts than there are": (
         net([7], helper.make_node("Split", ["x"], ["y"], num_outputs=2**31 - 1),
             opsets=(("", 18),)),

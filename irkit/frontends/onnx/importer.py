@@ -27,6 +27,9 @@ from irkit.frontends.onnx.provenance import provenance
 from irkit.weights import Array
 
 STANDARD = ("", "ai.onnx")
+# What NumPy, protobuf and the handlers raise on numbers and text that no valid model has: ONNX's checker
+# looks at little of them.
+MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Importer:
@@ -103,7 +106,8 @@ class Importer:
             element = f16
         # No level below this one computes with half floats.
         if element == f16:
-            kind = TensorProto.DataType.Name(declared.elem_type)
+            names = {number: name for name, number in TensorProto.DataType.items()}
+            kind = names.get(declared.elem_type, str(declared.elem_type))
             self._miss(f"input '{value.name}': element type {kind} is not supported")
             return None
         return tensor(element, sizes)
@@ -118,11 +122,13 @@ class Importer:
         if not _is_known(proto.op_type, self.opset):
             self._miss(f"{where}: this operator is not supported")
             return
-        node = self._node(proto, self.opset)
-        if node is None:
-            return  # it reads what could not be imported, which is reported already
         try:
+            node = self._node(proto, self.opset)
+            if node is None:
+                return  # it reads what could not be imported, which is reported already
             self._define(node, self._outputs(node))
+        except MALFORMED as error:
+            self._miss(f"{where}: its inputs and attributes make no sense together ({error})")
         except NeedsConstant as need:
             self.missing.append(f"{where}: {need}")
             self._want(need.value)

@@ -18,6 +18,15 @@ from irkit.frontends.module import GraphBuilder, attribute
 from irkit.frontends.onnx.provenance import known_array
 from irkit.weights import Array
 
+# Attributes that ONNX declares as numbers and means as truth values.
+FLAGS = frozenset(
+    {
+        "ceil_mode", "count_include_pad", "exclusive", "keepdims", "largest", "linear_before_reset",
+        "noop_with_empty_axes", "reverse", "select_last_index", "sorted", "training_mode",
+        "transA", "transB",
+    }
+)  # fmt: skip
+
 Value = SSAValue | Array
 """What an ONNX name stands for: a tensor of the program, or an array known at import."""
 
@@ -85,6 +94,9 @@ class Node:
         """Refuse attributes that the handler has not looked at."""
         for name in sorted(self._attributes.keys() - self._read):
             self.refuse(name, "this attribute is not supported")
+        for name in sorted(FLAGS & self._attributes.keys()):
+            if (value := self._attributes[name]) not in (0, 1):
+                self.refuse(f"{name} = {value}", "expected 0 or 1")
 
     # Inputs
 

@@ -139,9 +139,15 @@ def _constant(node: Node, x: SSAValue, value: float) -> SSAValue:
     return node.tensor(np.array(value, numpy_dtype(tensor_type(x).element_type)))
 
 
+# The new order is a constant of the program.
+LONGEST_REVERSED = 1 << 24
+
+
 def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
     """`x` with the order of one axis turned round."""
     size = tensor_type(x).get_shape()[axis]
+    if size > LONGEST_REVERSED:
+        node.refuse(f"axis = {axis}", f"{size} elements are too many to turn round")
     return node.emit(graph.GatherOp, x, node.tensor(np.arange(size)[::-1].copy()), axis=axis)
 
 
