@@ -21,7 +21,7 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser, pattern_for_opts
-from filecheck_update import difference, update
+from filecheck_update import difference, update, update_expectations
 from passes_for_tests import TEST_PASSES
 
 from irkit.driver.dominance import dominance_violation
@@ -240,7 +240,7 @@ class FileCheckTest:
                 Path(target).write_text(data, encoding="utf-8")
                 data = ""
             if status != 0:
-                updated = self._updated(streams.mismatch)
+                updated = self._updated(words, streams)
                 message = _failure(self.path, line, words, status, streams)
                 if updated is not None:
                     before = self.path.read_text(encoding="utf-8")
@@ -249,11 +249,15 @@ class FileCheckTest:
                     message += f"\n{difference(self.path, before, updated)}"
                 raise FileCheckError(message, updated)
 
-    def _updated(self, mismatch: Mismatch | None) -> str | None:
-        """The test with check lines that match; None if they were not what failed."""
+    def _updated(self, words: list[str], streams: Streams) -> str | None:
+        """The test with expectations that hold; None if they were not what failed."""
+        text = self.path.read_text(encoding="utf-8")
+        if words[0] == "irkit-opt" and "--verify-diagnostics" in words:
+            changed = update_expectations(text, streams.stderr.getvalue())
+            return None if changed == text else changed
+        mismatch = streams.mismatch
         if mismatch is None or len(mismatch.prefixes) != 1:
             return None
-        text = self.path.read_text(encoding="utf-8")
         return update(self.path, text, mismatch.prefixes[0], mismatch.output, mismatch.holds)
 
     def update(self) -> None:

@@ -198,3 +198,46 @@ def difference(path: Path, before: str, after: str) -> str:
         lineterm="",
     )
     return "\n".join(lines)
+
+
+# Expected diagnostics
+
+_UNEXPECTED = re.compile(
+    r"^(?P<file>.*?):(?P<line>\d+):\d+: error: unexpected (?P<kind>\w+): (?P<text>.*)$", re.M
+)
+_MISSING = re.compile(
+    r'^(?P<file>.*?):(?P<line>\d+):\d+: error: expected (?P<kind>\w+) "(?P<text>.*)" was not produced$',
+    re.M,
+)
+
+
+def update_expectations(text: str, errors: str) -> str:
+    """`text` with the `expected-...` comments that `errors`, of `--verify-diagnostics`, asks for.
+
+    A message that changed takes the place of the nearest one of its kind that did not come; one that is new
+    gets a comment of its own, and one that is gone loses its comment.
+    """
+    lines = text.split("\n")
+    missing = [(int(m["line"]), m["kind"], m["text"]) for m in _MISSING.finditer(errors)]
+    before: dict[int, list[str]] = {}
+
+    def part(line: int) -> int:
+        return sum(text.startswith("// -----") for text in lines[:line])
+
+    for found in _UNEXPECTED.finditer(errors):
+        line, kind = int(found["line"]), found["kind"]
+        same = [m for m in missing if m[1] == kind and part(m[0]) == part(line)]
+        if not same:
+            indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())]
+            comment = f"{indent}// expected-{kind}@below {{{{{found['text']}}}}}"
+            before.setdefault(line - 1, []).append(comment)
+            continue
+        nearest = min(same, key=lambda m: abs(m[0] - line))
+        missing.remove(nearest)
+        old = f"{{{{{nearest[2]}}}}}"
+        lines[nearest[0] - 1] = lines[nearest[0] - 1].replace(old, f"{{{{{found['text']}}}}}", 1)
+    gone = {
+        line - 1 for line, _, _ in missing if lines[line - 1].lstrip().startswith("// expected-")
+    }
+    kept = [[*before.get(i, []), *([] if i in gone else [line])] for i, line in enumerate(lines)]
+    return "\n".join(line for part in kept for line in part)

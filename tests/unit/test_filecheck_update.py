@@ -104,3 +104,29 @@ def test_what_is_no_mismatch_is_not_updated(make):
     with pytest.raises(FileCheckError, match="unknown pass"):
         test.update()
     assert test.path.read_text() == text
+
+
+def test_expected_diagnostics_are_updated(make):
+    test = make(
+        "// RUN: irkit-opt %s --verify-diagnostics --split-input-file -p test-mark\n"
+        "// expected-error@+1 {{unknown op 'graph.gone'}}\n"
+        '"graph.rleu"() : () -> ()\n'
+        "// -----\n"
+        "  // expected-error@below {{nothing wrong here}}\n"
+        "func.func @f() { func.return }\n"
+        "// -----\n"
+        '  "graph.rleu"() : () -> ()\n'
+    )
+    test.update()
+    message = "{{unknown op 'graph.rleu'; did you mean 'graph.relu'?}}"
+    assert test.path.read_text().split("\n")[1:] == [
+        f"// expected-error@+1 {message}",
+        '"graph.rleu"() : () -> ()',
+        "// -----",
+        "func.func @f() { func.return }",
+        "// -----",
+        f"  // expected-error@below {message}",
+        '  "graph.rleu"() : () -> ()',
+        "",
+    ]
+    test.run()
