@@ -59,10 +59,10 @@ class PipelineRunner:
         name = module_pass.name
         for instrument in self.instruments:
             instrument.before(module, module_pass)
-        if self.verify_each:
-            check_required(module, module_pass, self.place)
         succeeded, start = False, time.perf_counter()
         try:
+            if self.verify_each:
+                check_required(module, module_pass, self.place)
             with self.timer(name), locations_kept():
                 self._apply(module, module_pass)
             seconds = time.perf_counter() - start

@@ -70,12 +70,12 @@ class Session:
         self.boundary.input_name, self.boundary.input_text = self.options.input, text
         self.boundary.sources.add(name, text)
         parts = list(split(text)) if self.options.split_input_file else [text]
-        if self.options.verify_diagnostics:
-            outputs, status = self._run_expecting(parts, name)
-        else:
-            outputs, status = [self._run_part(part, name) for part in parts], 0
-        self._write("// -----\n".join(outputs))
-        self.watchers.finish()
+        with self.watchers.finishing():
+            if self.options.verify_diagnostics:
+                outputs, status = self._run_expecting(parts, name)
+            else:
+                outputs, status = [self._run_part(part, name) for part in parts], 0
+            self._write("// -----\n".join(outputs))
         return status
 
     def _show_remark(self, remark: Diagnostic) -> None:

@@ -87,8 +87,15 @@ class Watchers:
 
             yield SemanticsChecker(module, ctx.weights, options.seed, self.timer)
 
-    def finish(self) -> None:
-        """Print and write what is about the whole run. Raises UserError."""
+    @contextmanager
+    def finishing(self) -> Generator[None]:
+        """At the end, also of a run that fails, print and write what is about the whole. Raises UserError."""
+        try:
+            yield
+        finally:
+            self._finish()
+
+    def _finish(self) -> None:
         if self.options.timing:
             self.stderr.write(self.timer.table())
         if self.options.statistics:

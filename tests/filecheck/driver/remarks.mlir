@@ -3,11 +3,13 @@
 // RUN: irkit-opt %s -p canonicalize --remarks=missed --remarks-filter=canonicalize/ReshapeOf 2>&1 | filecheck %s --check-prefix=FILTER
 // RUN: irkit-opt %s -p canonicalize --statistics 2>&1 | filecheck %s --check-prefix=COUNTS
 // RUN: irkit-opt %s -p canonicalize --statistics --remarks=missed --report=%t.json && cat %t.json | filecheck %s --check-prefix=JSON
+// RUN: not irkit-opt %s -p canonicalize,test-fail --report=%t.failed.json --timing 2>&1 | filecheck %s --check-prefix=FAILED
+// RUN: test -e %t.failed.json
 // RUN: irkit-opt %s -p canonicalize 2>&1 | filecheck %s --check-prefix=OFF
 // RUN: not irkit-opt %s -p canonicalize --remarks=mised 2>&1 | filecheck %s --check-prefix=KIND
 // RUN: not irkit-opt %s -p canonicalize --remarks=missed --remarks-filter=( 2>&1 | filecheck %s --check-prefix=REGEX
 
-// APPLIED:     remarks.mlir:[[# @LINE + 25]]:8: remark: [applied] canonicalize/ReshapeOfReshape: 'graph.reshape'
+// APPLIED:     remarks.mlir:[[# @LINE + 28]]:8: remark: [applied] canonicalize/ReshapeOfReshape: 'graph.reshape'
 // APPLIED-NOT: [missed]
 
 // FILTER:      remark: [missed] canonicalize/ReshapeOfReshape: 'graph.reshape': the operand is no reshape
@@ -21,6 +23,9 @@
 // JSON-NEXT: "matched": 4,
 // JSON-NEXT: "applied": 1,
 // JSON-NEXT: "missed": 3
+
+// FAILED:     %  test-fail
+// FAILED:     error: pass 'test-fail' failed
 
 // OFF-NOT: remark
 
