@@ -40,6 +40,7 @@ def with_random_weights(model: Any) -> Any:
     numpy_helper = harness.peer("onnx.numpy_helper")
     made, rng = onnx.ModelProto(), np.random.default_rng(0)
     made.CopyFrom(model)
+    made.ir_version = 8  # before 4, initializers had to be inputs too
     shapes = {t.name: numpy_helper.to_array(t) for t in made.graph.initializer}
     for node in list(made.graph.node):
         if node.op_type != "ConstantOfShape":

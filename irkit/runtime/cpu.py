@@ -98,18 +98,27 @@ class Workspace:
 
 
 class Auto:
-    """Measures the modes on real calls, per power of two of the batch, and remembers the fastest."""
+    """Measures the modes on real calls, per power of two of the batch, and keeps the fastest.
+
+    A choice is looked at again after eight times as many calls: the machine may have been busy.
+    """
 
     def __init__(self, modes: Sequence[str]) -> None:
         self.modes = tuple(modes)
         self.times: dict[int, dict[str, list[float]]] = {}
         self.chosen: dict[int, str] = {}
+        self._calls: dict[int, int] = {}
+        self._review: dict[int, int] = {}
 
     def pick(self, rows: int) -> tuple[str, bool]:
         """(mode for this call, whether to report its time)"""
         size = rows.bit_length()
-        if size in self.chosen:
-            return self.chosen[size], False
+        calls = self._calls[size] = self._calls.get(size, 0) + 1
+        chosen = self.chosen.get(size)
+        if chosen is not None and (len(self.modes) == 1 or calls < self._review[size]):
+            return chosen, False
+        if chosen is not None and self.chosen.pop(size, None) is not None:
+            self.times[size] = {m: [] for m in self.modes}
         tried = self.times.setdefault(size, {m: [] for m in self.modes})
         return min(self.modes, key=lambda m: len(tried[m])), True
 
@@ -119,6 +128,7 @@ class Auto:
         tried = self.times[size]
         tried[mode].append(seconds)
         if all(len(t) > _TRIALS for t in tried.values()):
+            self._review[size] = 8 * self._calls[size]
             # The first call of a mode pays for cold caches.
             self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
 
