@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -79,6 +79,32 @@ def _workload_targets() -> list[Target]:
                 Target("GPU", f"{name}, fastest mode", beside, "share", None, ours, theirs)
             )
     return found
+
+
+def _light_targets() -> Iterator[Target]:
+    """The networks inside the onnx package, with their own weights and with random ones."""
+    for model in ("light_resnet50", "light_squeezenet", "light_bvlc_alexnet"):
+        asked = model != "light_bvlc_alexnet"
+        for weights in ("as it is", "random weights"):
+            yield Target(
+                "2 cores",
+                f"{model}, {weights}",
+                "≤ 3 × ONNX Runtime" if asked else "(beside ONNX Runtime)",
+                "share",
+                3.0 if asked else None,
+                (f"light/{model}/{weights}/irkit",),
+                (f"light/{model}/{weights}/ONNX Runtime",),
+            )
+    for cache, seconds in (("cold", 60), ("warm", 3)):
+        yield Target(
+            "2 cores",
+            f"light_resnet50 from file to runnable program, {cache}",
+            f"≤ {seconds} s",
+            "time",
+            seconds,
+            (f"light/light_resnet50/compile/{cache}/file to program, s",),
+            unit="s",
+        )
 
 
 TARGETS = (
@@ -181,6 +207,7 @@ TARGETS = (
         ("cpu/compile_time/warm/model to first answer, s",),
         unit="s",
     ),
+    *_light_targets(),
     *(
         Target(
             "2 cores",
