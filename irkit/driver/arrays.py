@@ -12,6 +12,7 @@ import numpy as np
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype
 from irkit.driver.diagnostics import UserError, did_you_mean
 from irkit.driver.entry import Entry
+from irkit.driver.inputs import is_special
 from irkit.weights import Array
 
 BATCH = 3
@@ -35,6 +36,8 @@ def read_arrays(path: str) -> dict[str, Array]:
 def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
     """Write an `.npz` file at once. Raises UserError."""
     target = Path(path)
+    if is_special(target):
+        raise UserError(f"cannot write '{path}': it is no regular file")
     partial = target.with_name(target.name + ".partial.npz")
     try:
         np.savez(partial, allow_pickle=False, **dict(arrays))

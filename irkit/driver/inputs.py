@@ -74,11 +74,20 @@ def used_weights(module: ModuleOp) -> set[str]:
     return {name for name in names if name is not None}
 
 
+def is_special(path: Path) -> bool:
+    """Whether a path is a device or a pipe: it is written into, never replaced, and nothing lies
+    beside it."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write_text(path: str, text: str) -> None:
     """Write a file at once: a reader sees the old content or the new. Raises UserError."""
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     try:
+        if is_special(target):
+            target.write_text(text, encoding="utf-8")
+            return
         partial.write_text(text, encoding="utf-8")
         partial.replace(target)
     except OSError as error:
@@ -89,7 +98,7 @@ def write_text(path: str, text: str) -> None:
 def write_weights(path: str, weights: WeightStore, names: set[str]) -> None:
     """Write those of `names` that `weights` has beside `path`; no file if there are none."""
     kept = weights.restricted_to(names)
-    if not kept:
+    if not kept or is_special(Path(path)):
         return
     try:
         kept.save(weights_path(path))

@@ -174,6 +174,8 @@ def _manifest(path: str, members: dict[str, bytes]) -> dict[str, Any]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file beside its place and move it there. Raises ArtifactError if that fails."""
+    if path.exists() and not path.is_file():
+        raise ArtifactError(f"cannot write '{path}': it is no regular file")
     try:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
         try:

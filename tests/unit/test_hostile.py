@@ -237,3 +237,29 @@ def test_onnx_files_cut_anywhere(tmp_path):
         except (irkit.InvalidModelError, irkit.UnsupportedError):
             continue
         assert onnx.load(cut) == small_cnn(), f"a file of {length} bytes was taken"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_pipes_and_devices_are_never_replaced(tmp_path):
+    """`-o /dev/null`, tried by root, must not make a file of it."""
+    from irkit.driver.arrays import write_arrays
+    from irkit.driver.diagnostics import UserError
+    from irkit.driver.inputs import write_text, write_weights
+    from irkit.weights import WeightStore
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    read: list[str] = []
+    reader.start()
+    write_text(str(pipe), "text")
+    reader.join()
+    assert read == ["text"]
+    store = WeightStore()
+    write_weights(str(pipe), store, {store.add(IMAGE)})
+    with pytest.raises(UserError, match="no regular file"):
+        write_arrays(str(pipe), {"x": IMAGE})
+    with pytest.raises(irkit.ArtifactError, match="no regular file"):
+        irkit.compile(mlp(), target="cpu").save(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
