@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from irkit.errors import IrkitError
@@ -128,7 +129,7 @@ def judge(data: bytes) -> str | None:
     """What is wrong with how irkit takes a model; None if nothing."""
     try:
         model = ModelProto.FromString(data)
-    except Exception:  # no model at all: protobuf's own affair
+    except DecodeError:  # no model at all
         return None
     try:
         with limit(SECONDS), warnings.catch_warnings():
