@@ -136,7 +136,7 @@ import lightgbm, numpy as np
 model = lightgbm.Booster(model_file=sys.argv[1])
 read = time.perf_counter()
 import irkit
-from irkit.driver import compile as driver
+import irkit.driver.compiler.compile
 imported = time.perf_counter()
 program = irkit.compile(model, target="cpu", dtype="float32")
 compiled = time.perf_counter()

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import irkit
 from benchmarks.models import lstm_stack, small_cnn
-from irkit.driver.compile import resolve_target
+from irkit.driver.compiler.targets import resolve_target
 
 OUTPUT = Path("demo-output")
 # Networks have answers of magnitude 1 in float32; sums run in another order than ONNX Runtime's.
@@ -161,7 +161,7 @@ def squeezenet(target: str) -> bool:
 
 def show_schedule(program: irkit.CompiledProgram, x: Any) -> None:
     """Leave a picture of the schedule and a trace behind."""
-    from irkit.driver.seeing import write_schedule_view, write_trace
+    from irkit.driver.tools.schedule_views import write_schedule_view, write_trace
 
     OUTPUT.mkdir(exist_ok=True)
     timelines = program.timelines([x])

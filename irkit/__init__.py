@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from irkit.driver.compile import compile_model as compile
-    from irkit.driver.compile import resolve_target
-    from irkit.driver.loading import parse
+    from irkit.driver.compiler.compile import compile_model as compile
+    from irkit.driver.compiler.models import parse
+    from irkit.driver.compiler.targets import resolve_target
     from irkit.errors import (
         ArtifactError,
         ConstantInputError,
@@ -29,10 +29,10 @@ __version__ = "0.1.0"
 
 # Resolved on first use, so that `import irkit` and the tools start fast.
 _LAZY = {
-    "compile": ("irkit.driver.compile", "compile_model"),
-    "resolve_target": ("irkit.driver.compile", "resolve_target"),
+    "compile": ("irkit.driver.compiler.compile", "compile_model"),
+    "resolve_target": ("irkit.driver.compiler.targets", "resolve_target"),
     "load": ("irkit.runtime.program", "load"),
-    "parse": ("irkit.driver.loading", "parse"),
+    "parse": ("irkit.driver.compiler.models", "parse"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),
     "ConstantInputError": ("irkit.errors", "ConstantInputError"),

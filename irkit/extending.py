@@ -60,7 +60,7 @@ def add_pass(made: type[ModulePass], *, level: str | None = None) -> None:
 
     Raises UnsupportedError for a name that is taken, or an unknown level.
     """
-    from irkit.driver.pipelines import STANDARD
+    from irkit.driver.pipelines.standard import STANDARD
     from irkit.driver.registry import all_passes
     from irkit.passes import PASSES
 

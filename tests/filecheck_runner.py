@@ -24,8 +24,8 @@ from filecheck.parser import Parser, pattern_for_opts
 from filecheck_update import difference, update, update_expectations
 from passes_for_tests import TEST_PASSES
 
-from irkit.driver.dominance import dominance_violation
-from irkit.driver.opt import OptTool
+from irkit.driver.tools.opt import OptTool
+from irkit.driver.verification.dominance import dominance_violation
 
 RUN = re.compile(r"//\s*RUN:\s*(.*)$")
 CHECK = re.compile(
@@ -127,14 +127,14 @@ def run_test(argv: list[str], _: Streams) -> int:
 
 def run_translate(argv: list[str], streams: Streams) -> int:
     """irkit-translate."""
-    from irkit.driver.translate import TranslateTool
+    from irkit.driver.tools.translate import TranslateTool
 
     return TranslateTool(streams.stdout, streams.stderr).main(argv)
 
 
 def run_irkit_run(argv: list[str], streams: Streams) -> int:
     """irkit-run."""
-    from irkit.driver.execute import RunTool
+    from irkit.driver.tools.run import RunTool
 
     return RunTool(io.StringIO(streams.stdin), streams.stdout, streams.stderr).main(argv)
 

@@ -25,7 +25,7 @@ from xdsl.irdl import (
 )
 from xdsl.passes import ModulePass, get_pass_option_infos
 
-from irkit.driver.pipelines import LEVELS, STANDARD
+from irkit.driver.pipelines.standard import LEVELS, STANDARD
 from irkit.driver.registry import IRKIT_DIALECTS, irkit_dialects
 from irkit.passes import PASSES
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from irkit.driver.opt import OptTool
+from irkit.driver.tools.opt import OptTool
 
 
 def main() -> None:

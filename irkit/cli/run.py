@@ -2,7 +2,7 @@
 
 import sys
 
-from irkit.driver.execute import RunTool
+from irkit.driver.tools.run import RunTool
 
 
 def main() -> None:

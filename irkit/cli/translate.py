@@ -2,7 +2,7 @@
 
 import sys
 
-from irkit.driver.translate import TranslateTool
+from irkit.driver.tools.translate import TranslateTool
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""What irkit's tools share: diagnostics, registries, pipelines, instruments, and the main programs."""
+"""Where everything meets: `irkit.compile`, the tools, and what they share, a package for each concern."""

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from irkit.driver.diagnostics import UserError, did_you_mean
+from irkit.driver.diagnostics.diagnostic import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from xdsl.context import Context

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import irkit
-from irkit.driver.compile import read_model
+from irkit.driver.compiler.models import read_model
 
 RNG = np.random.default_rng(5)
 NET = """\

@@ -15,17 +15,18 @@ from random_graphs import RandomGraph
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.context import IrkitContext
-from irkit.driver.checking import check_module
-from irkit.driver.crosscheck import find_mlir_opt, refusal
-from irkit.driver.diagnostics import UserError
-from irkit.driver.instruments import Timer
-from irkit.driver.irdl import export_dialects, foreign_text, widest_group
-from irkit.driver.loading import make_context
-from irkit.driver.opt import OptTool
-from irkit.driver.parsing import parse_module
-from irkit.driver.pipelines import build_pipeline, standard_pipeline
+from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.files.context import make_context
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.instruments.cross_check import find_mlir_opt, refusal
+from irkit.driver.instruments.timer import Timer
+from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.pipelines.standard import standard_pipeline
 from irkit.driver.registry import all_passes, irkit_dialects, register_dialects
-from irkit.driver.running import PipelineRunner
+from irkit.driver.tools.opt import OptTool
+from irkit.driver.verification.irdl_export import export_dialects, foreign_text, widest_group
+from irkit.driver.verification.verifier import check_module
 
 FILECHECK = Path(__file__).parents[1] / "filecheck"
 MLIR_OPT = find_mlir_opt()

@@ -14,7 +14,9 @@ from irkit.context import IrkitContext
 from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array, tensor_type
-from irkit.driver.compile import read_model, register_dialects, run_level
+from irkit.driver.compiler.models import read_model
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
 from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.lower.task_to_numba.fused import Binder

@@ -8,10 +8,10 @@ import pytest
 from xdsl.ir import Operation
 
 from irkit.context import IrkitContext
-from irkit.driver.checking import check_module
-from irkit.driver.instruments import module_text
-from irkit.driver.parsing import parse_module
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.files.printing import module_text
 from irkit.driver.registry import irkit_dialects, register_dialects
+from irkit.driver.verification.verifier import check_module
 
 EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 WHOLE = re.compile(r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice))\b")

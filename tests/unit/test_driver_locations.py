@@ -15,10 +15,10 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from irkit.driver.checking import check_module
-from irkit.driver.diagnostics import UserError
-from irkit.driver.dominance import dominance_violation
-from irkit.driver.locations import adopt_locations, locations_kept
+from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.diagnostics.locations import adopt_locations, locations_kept
+from irkit.driver.verification.dominance import dominance_violation
+from irkit.driver.verification.verifier import check_module
 
 HERE = FileLineColLoc(StringAttr("a.mlir"), IntAttr(3), IntAttr(5))
 

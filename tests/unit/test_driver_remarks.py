@@ -12,8 +12,8 @@ from xdsl.dialects import test as dialect
 from xdsl.dialects.builtin import ModuleOp
 
 import irkit
-from irkit.driver.loading import make_context
-from irkit.driver.parsing import parse_module
+from irkit.driver.files.context import make_context
+from irkit.driver.files.parsing import parse_module
 from irkit.passes import PASSES
 from irkit.remarks import Record, Remark, applied, current, missed, recording
 from irkit.rewriting import FixpointError, Step, cycle_of

@@ -13,13 +13,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irkit import remarks
 from irkit.context import IrkitContext
-from irkit.driver import dumps, reproducing, session
-from irkit.driver.execute import RunTool
-from irkit.driver.instruments import Timer
-from irkit.driver.opt import OptTool
-from irkit.driver.options import opt_parser
-from irkit.driver.translate import TranslateTool
-from irkit.driver.watching import Watchers
+from irkit.driver.instruments import ir_dumps, reproducer
+from irkit.driver.instruments.requested import RequestedInstruments
+from irkit.driver.instruments.timer import Timer
+from irkit.driver.tools import opt_session
+from irkit.driver.tools.opt import OptTool
+from irkit.driver.tools.opt_options import opt_parser
+from irkit.driver.tools.run import RunTool
+from irkit.driver.tools.translate import TranslateTool
 from irkit.weights import WeightStore
 
 MODEL = """\
@@ -196,14 +197,14 @@ def test_help_imports_nothing_heavy(tool: str):
 def test_no_flag_no_instrument(model: Path, monkeypatch: pytest.MonkeyPatch):
     """Without flags nothing watches a pipeline, and a module is printed once, for the result."""
     texts: list[object] = []
-    made = session.module_text
-    monkeypatch.setattr(session, "module_text", lambda *a: texts.append(a) or made(*a))
-    for module in (dumps, reproducing):
+    made = opt_session.module_text
+    monkeypatch.setattr(opt_session, "module_text", lambda *a: texts.append(a) or made(*a))
+    for module in (ir_dumps, reproducer):
         monkeypatch.setattr(module, "module_text", lambda *a: pytest.fail("printed for nobody"))
     assert run(OptTool, model, "-p", "canonicalize,cse,dce")[0] == 0
     assert len(texts) == 1
     options = opt_parser(io.StringIO()).parse_all([])
-    watchers = Watchers(options, io.StringIO(), Timer(), lambda _: None)
-    with watchers.watching(IrkitContext(), ModuleOp([]), [], IrkitContext) as instruments:
+    requested = RequestedInstruments(options, io.StringIO(), Timer(), lambda _: None)
+    with requested.for_part(IrkitContext(), ModuleOp([]), [], IrkitContext) as instruments:
         assert instruments == []
         assert remarks.current() is None

@@ -9,7 +9,7 @@ import pytest
 
 import irkit
 from irkit import extending
-from irkit.driver.compile import _own_digest
+from irkit.driver.compiler.cache import own_digest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -31,7 +31,7 @@ def test_additions_are_part_of_the_cache_key(monkeypatch):
     before = extending.digest()
     monkeypatch.setitem(extending._sources, "mine", "text")
     assert extending.digest() != before
-    assert _own_digest() == _own_digest()
+    assert own_digest() == own_digest()
 
 
 def test_names_that_are_taken():

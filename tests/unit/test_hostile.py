@@ -242,9 +242,9 @@ def test_onnx_files_cut_anywhere(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
 def test_pipes_and_devices_are_never_replaced(tmp_path):
     """`-o /dev/null`, tried by root, must not make a file of it."""
-    from irkit.driver.arrays import write_arrays
-    from irkit.driver.diagnostics import UserError
-    from irkit.driver.inputs import write_text, write_weights
+    from irkit.driver.diagnostics.diagnostic import UserError
+    from irkit.driver.execution.arrays import write_arrays
+    from irkit.driver.files.model_files import write_text, write_weights
     from irkit.weights import WeightStore
 
     pipe = tmp_path / "pipe"

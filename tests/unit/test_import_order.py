@@ -98,6 +98,31 @@ def test_the_check_finds_wrong_imports(path: str, text: str, wrong: list[str]) -
     assert wrong_imports(path, text) == wrong
 
 
+# Rooms of the driver, from the last to the first; `execution` and `verification` stand side by side.
+ROOMS = [
+    "tools",
+    "compiler",
+    "pipelines",
+    "instruments",
+    "execution",
+    "verification",
+    "files",
+    "registry",
+    "diagnostics",
+]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "driver").rglob("*.py")), ids=lambda p: p.relative_to(ROOT).as_posix()
+)
+def test_rooms_of_the_driver(path: Path) -> None:
+    room = path.relative_to(ROOT / "driver").parts[0].removesuffix(".py")
+    below = ROOMS[ROOMS.index(room) :] if room != "__init__" else []
+    imported = modules_of(ast.parse(path.read_text(encoding="utf-8")), path.name)
+    rooms = [name.split(".")[2] for name in imported if name.startswith("irkit.driver.")]
+    assert [name for name in rooms if name not in below] == []
+
+
 def test_saved_programs_run_without_xdsl() -> None:
     """What an emitted module and `load` import at their top does not reach xDSL."""
     needed = [

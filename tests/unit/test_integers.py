@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp, i1, i8, i64
 from irkit.context import IrkitContext
 from irkit.dialects import graph
 from irkit.dialects.types import element_type, signless, tensor_of, ui8
-from irkit.driver.compile import build_artifact
+from irkit.driver.compiler.artifacts import build_artifact
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp.graph import run_graph
 from irkit.interp.tensor import run_tensor

@@ -7,12 +7,13 @@ from random_graphs import RandomGraph
 
 from irkit.context import IrkitContext
 from irkit.dialects.levels import LEVELS, fault
-from irkit.driver.instruments import Timer
-from irkit.driver.loading import make_context
-from irkit.driver.parsing import parse_module
-from irkit.driver.pipelines import STANDARD, build_pipeline, standard_pipeline
+from irkit.driver.files.context import make_context
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.instruments.timer import Timer
+from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.pipelines.standard import STANDARD, standard_pipeline
 from irkit.driver.registry import all_passes, makers_of, register_dialects
-from irkit.driver.running import PipelineRunner
 from irkit.passes import PASSES
 
 FAULTS = [

@@ -15,7 +15,9 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
-from irkit.driver.compile import DEVICES, build_artifact, run_level
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.errors import InvalidModelError, ScheduleError
 from irkit.interp import level_of, run_module

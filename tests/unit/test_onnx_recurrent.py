@@ -13,7 +13,7 @@ from onnx import helper
 from onnx_nodes import floats, judged, lowered, model, node, run
 
 import irkit
-from irkit.driver.compile import build_artifact
+from irkit.driver.compiler.artifacts import build_artifact
 from irkit.errors import UnsupportedError
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.graph import run_graph

@@ -13,7 +13,8 @@ from irkit.dialects.products import as_product, columns_run_on, windows
 from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, element_type, tensor
-from irkit.driver.compile import build_artifact, run_level
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp import run_module

@@ -6,8 +6,8 @@ import pytest
 
 import irkit
 from benchmarks.models import lstm_stack, mlp
-from irkit.driver import progress
-from irkit.driver.progress import ProgressBar
+from irkit.driver.compiler import progress
+from irkit.driver.compiler.progress import ProgressBar
 
 
 @pytest.fixture

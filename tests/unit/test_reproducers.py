@@ -11,9 +11,9 @@ import passes_for_tests
 import pytest
 from filecheck_runner import FileCheckError, FileCheckTest
 
-from irkit.driver.boundary import without_outputs
-from irkit.driver.execute import RunTool
-from irkit.driver.opt import OptTool
+from irkit.driver.tools.error_handler import without_outputs
+from irkit.driver.tools.opt import OptTool
+from irkit.driver.tools.run import RunTool
 from irkit.weights import WeightStore
 
 MODEL = """\
@@ -94,7 +94,7 @@ def test_an_error_outside_of_passes_repeats_the_whole_run(model: Path, monkeypat
     def broken(*_: object) -> None:
         raise ZeroDivisionError("while reading")
 
-    monkeypatch.setattr("irkit.driver.session.check_module", broken)
+    monkeypatch.setattr("irkit.driver.tools.opt_session.check_module", broken)
     _, path = crash(model, "-p", "cse", "-o", model.with_name("out.mlir"))
     assert path.read_text().startswith("// RUN: irkit-opt %s -p cse | filecheck %s\n")
     assert MODEL in path.read_text()

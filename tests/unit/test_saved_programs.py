@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import irkit
-from irkit.driver.compile import DEVICES, build_artifact, read_model
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.models import read_model
+from irkit.driver.compiler.targets import DEVICES
 from irkit.runtime import artifact as artifacts
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.program import CompiledProgram, Variant

@@ -12,8 +12,8 @@ import pytest
 
 import irkit
 from benchmarks.models import lstm_stack, small_cnn
-from irkit.driver.execute import RunTool
-from irkit.driver.opt import OptTool
+from irkit.driver.tools.opt import OptTool
+from irkit.driver.tools.run import RunTool
 from irkit.viewing.chrome import chrome_trace
 from irkit.viewing.page import schedule_page
 from irkit.viewing.passes import COMPARED, PassesPage, differences, op_changes
@@ -164,7 +164,7 @@ def test_page_of_a_pipeline(monkeypatch):
 def module(tmp_path):
     import onnx
 
-    from irkit.driver.translate import TranslateTool
+    from irkit.driver.tools.translate import TranslateTool
 
     onnx.save(lstm_stack(2, 8, 8, 3), tmp_path / "m.onnx")
     path = tmp_path / "m.mlir"

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks import workloads as suite
 from benchmarks.models.workloads import WORKLOADS, seeded, to_onnx
-from irkit.driver.compile import read_model
+from irkit.driver.compiler.models import read_model
 from irkit.interp import run_module
 
 

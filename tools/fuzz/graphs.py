@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from irkit.context import IrkitContext
-from irkit.driver.compile import build_artifact, run_level
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.errors import UnsupportedError
 from irkit.frontends.module import ImportedModel

@@ -7,7 +7,7 @@ import random
 import re
 from pathlib import Path
 
-from irkit.driver.opt import OptTool
+from irkit.driver.tools.opt import OptTool
 from tools.fuzz.finding import Finding, TookTooLong, limit, smaller
 
 SECONDS = 20.0

@@ -1,0 +1,74 @@
+"""Run the standard pipeline, emit, and keep the result on disk."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from irkit.context import IrkitContext
+from irkit.driver.compiler.cache import cache_key, cached
+from irkit.driver.compiler.progress import SILENT, ProgressBar
+from irkit.driver.compiler.report import figures
+from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
+from irkit.errors import ArtifactError
+from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+
+def build_artifact(
+    imported: ImportedModel, target: str, cache: bool = True, bar: ProgressBar = SILENT
+) -> Artifact:
+    """Run the standard pipeline and emit; from the disk cache if the same model was compiled before."""
+    from irkit.schedule.devices import device
+
+    text = str(imported.module)
+    key = cache_key(text, imported.weights, repr(device(DEVICES[target])))
+    folder = cache_folder() if cache else None
+    path = folder / "programs" / f"{key}.irkit" if folder is not None else None
+    known = cached(path)
+    if known is not None:
+        return known
+    artifact = _compile(imported, target, bar)
+    if path is not None:
+        # A cache that cannot be written is none: the program is there all the same.
+        with suppress(OSError, ArtifactError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            artifact.save(path)
+    return artifact
+
+
+def _compile(imported: ImportedModel, target: str, bar: ProgressBar) -> Artifact:
+    from irkit.lower.task_to_numba.emit import emit_module
+
+    module, texts, seconds = imported.module, dict[str, str](), dict[str, float]()
+    ctx = IrkitContext(weights=imported.weights)
+    register_dialects(ctx)
+    for level in LEVELS:
+        bar.stage(f"{level} level")
+        start = time.perf_counter()
+        run_level(ctx, module, level, DEVICES[target])
+        seconds[level] = round(time.perf_counter() - start, 3)
+        texts[level] = str(module)
+    bar.stage("emission")
+    start = time.perf_counter()
+    source = emit_module(module, ctx.weights, "cuda" if target == "cuda" else "cpu")
+    seconds["emit"] = round(time.perf_counter() - start, 3)
+    names = {name for name in ctx.weights if f'"{name}"' in texts["schedule"]}
+    weights = {name: ctx.weights[name] for name in sorted(names)}
+    report = {"target": target, "seconds": seconds, **figures(module)}
+    cubin = b""
+    if target == "cuda":
+        from irkit.runtime.cuda.compiling import compile_module
+        from irkit.runtime.cuda.facts import read_facts
+
+        bar.stage("machine code for the GPU")
+        start = time.perf_counter()
+        _, facts = read_facts(source)
+        cubin = compile_module(source, facts.entries, facts.threads)
+        seconds["cubin"] = round(time.perf_counter() - start, 3)
+    return Artifact(target, source, weights, imported.info.to_json(), texts, report, cubin)

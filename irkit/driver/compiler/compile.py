@@ -1,0 +1,88 @@
+"""`irkit.compile`: from a model to a program that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.models import read_model
+from irkit.driver.compiler.progress import ProgressBar
+from irkit.driver.compiler.targets import resolve_target
+from irkit.errors import UnsupportedError
+from irkit.runtime.artifact import ready
+from irkit.runtime.program import CompiledProgram, Variant, check_mode
+
+DTYPES = ("float64", "float32")
+
+
+def compile_model(
+    model: Any,
+    target: str = "auto",
+    *,
+    mode: str = "auto",
+    dtype: str | None = None,
+    cache: bool = True,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
+) -> CompiledProgram:
+    """Compile a trained model into a program with a proved static schedule.
+
+    `model`: a fitted scikit-learn, LightGBM or XGBoost estimator or Pipeline, an `onnx.ModelProto`, a
+    path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
+    "auto" (a GPU if there is one). `mode`: "auto" measures; "per-op", "per-wave", "persistent" (and
+    "serial" on a CPU) fix it. `dtype`: "float32" or "float64" if only arrays of that dtype will come.
+    `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic
+    dimensions and `constants` (input → array) makes inputs part of the program. `progress`: whether a bar is
+    shown on stderr while it takes more than a second; by default on a terminal.
+
+    Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
+    """
+    chosen = resolve_target(target)
+    check_mode(chosen, mode)
+    if dtype not in (None, *DTYPES):
+        raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
+    fixed = {"shapes": shapes, "constants": constants}
+    build = _builder(model, chosen, mode, cache, fixed, progress)
+    names = [dtype] if dtype is not None else _dtypes(model)
+    first = build(names[0])
+    if len(names) > 1 and _same_for_all(first):
+        names = names[:1]
+    pending = {n: (lambda n=n: build(n)) for n in names[1:]}
+    return CompiledProgram({names[0]: first}, pending)
+
+
+def _dtypes(model: Any) -> list[str]:
+    """Which input dtypes a model can be compiled for."""
+    if isinstance(model, ModuleOp | str | Path) or type(model).__name__ == "ModelProto":
+        return ["float32"]
+    return list(DTYPES)
+
+
+def _same_for_all(variant: Variant) -> bool:
+    """Whether the model itself casts every other dtype, so that one variant serves all."""
+    return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
+
+
+def _builder(
+    model: Any,
+    target: str,
+    mode: str,
+    cache: bool,
+    fixed: Mapping[str, Any],
+    progress: bool | None,
+) -> Callable[[str], Variant]:
+    def build(dtype: str) -> Variant:
+        with ProgressBar(progress) as bar:
+            bar.stage("reading the model")
+            imported = read_model(model, dtype, **fixed)
+            artifact = build_artifact(imported, target, cache, bar)
+            symbols = list(artifact.report["roperators"])
+            bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
+            return Variant(artifact, mode)
+
+    return build

@@ -1,0 +1,112 @@
+"""The graph-level module of any model that `irkit.compile` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from irkit.context import IrkitContext
+from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.files.context import make_context
+from irkit.driver.files.model_files import used_weights
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.registry import register_dialects
+from irkit.driver.verification.verifier import check_module
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.interp import level_of
+from irkit.model_info import ModelInfo
+from irkit.weights import WeightStore
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+
+def parse(text: str, name: str = "<module>") -> ModuleOp:
+    """A module from MLIR text; `name` stands in its locations and in errors.
+
+    Raises InvalidModelError, with the place, for text that does not parse or verify.
+    """
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    try:
+        module = parse_module(ctx, text, name)
+        check_module(module)
+    except UserError as error:
+        place = error.diagnostic.place
+        raise InvalidModelError(f"{place}: {error}" if place is not None else str(error)) from None
+    return module
+
+
+def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
+    """The graph-level module of any model that `compile_model` takes, `fixed` being its `shapes` and
+    `constants`."""
+    from irkit.frontends import import_model
+    from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
+
+    weights = WeightStore()
+    if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
+        model, weights = _read_mlir(str(model))
+    if not isinstance(model, ModuleOp):
+        return import_model(model, dtype, **fixed)
+    if any(fixed.values()):
+        raise UnsupportedError("shapes and constants are for ONNX models only")
+    # Passes rewrite in place, and the module is its owner's.
+    model = model.clone()
+    _check_own_module(model, weights)
+    facts = model.attributes.get(MODEL_ATTRIBUTE)
+    info = ModelInfo.from_json(facts.data) if isinstance(facts, StringAttr) else _plain_info(model)
+    return ImportedModel(model, weights, info)
+
+
+def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
+    try:
+        ctx = make_context(path)
+        module = parse_module(ctx, Path(path).read_text(encoding="utf-8"), path)
+        check_module(module)
+    except UserError as error:
+        raise _invalid(error) from None
+    except OSError as error:
+        raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidModelError(f"'{path}' is no text file") from None
+    return module, ctx.weights
+
+
+def _invalid(error: UserError) -> InvalidModelError:
+    place = error.diagnostic.place
+    return InvalidModelError(f"{place}: {error}" if place is not None else str(error))
+
+
+def _check_own_module(module: ModuleOp, weights: WeightStore) -> None:
+    """Raises InvalidModelError for a module that does not verify, is at no level to start from, or
+    whose weights are not there."""
+    try:
+        check_module(module)
+    except UserError as error:
+        raise _invalid(error) from None
+    level = level_of(module)
+    if level not in ("graph", "tensor"):
+        raise InvalidModelError(
+            f"expected a module at the graph or tensor level, got the {level} level"
+        )
+    missing = sorted(used_weights(module) - set(weights))
+    if missing:
+        raise InvalidModelError(
+            f"the module names weights that are not there: {', '.join(missing)}"
+        )
+
+
+def _plain_info(module: ModuleOp) -> ModelInfo:
+    """Facts about a module that no front end made."""
+    from xdsl.dialects.func import FuncOp
+
+    main = next(
+        (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"), None
+    )
+    if main is None:
+        raise InvalidModelError("the module has no func.func @main")
+    inputs = tuple(f"input{i}" for i in range(len(main.function_type.inputs)))
+    outputs = tuple(f"output{i}" for i in range(len(main.function_type.outputs)))
+    return ModelInfo("network", inputs, outputs, source="mlir")

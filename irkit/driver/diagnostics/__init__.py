@@ -1,0 +1,1 @@
+"""What users are told: diagnostics, the places that they point to, and those that a test expects."""

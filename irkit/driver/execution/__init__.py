@@ -1,0 +1,1 @@
+"""Arrays for a module: what its entry point takes and gives, read from files or drawn at random."""

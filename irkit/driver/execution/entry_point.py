@@ -1,0 +1,71 @@
+"""What a run of a module takes and gives: the entry point's input types and names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from irkit.dialects.task import BufferOp, ProgramOp
+from irkit.dialects.types import Tensor
+from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.diagnostics.locations import place_of
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """Input types and names, output names, of `func.func @main` or `task.program`."""
+
+    inputs: tuple[Tensor, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+
+def entry_point_of(module: ModuleOp) -> EntryPoint:
+    """The entry point of `module`. Raises UserError if there is none, or more than one."""
+    program = next((op for op in module.walk() if isinstance(op, ProgramOp)), None)
+    if program is not None:
+        return _entry(program, _buffers(program, "input"), len(_buffers(program, "output")))
+    main = _main_function(module)
+    types = main.function_type
+    return _entry(main, list(types.inputs.data), len(types.outputs.data))
+
+
+def _main_function(module: ModuleOp) -> FuncOp:
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    named = [f for f in functions if f.sym_name.data == "main"]
+    if len(named or functions) != 1:
+        raise UserError(
+            f"expected a function @main, got {len(functions)} functions", place_of(module)
+        )
+    return (named or functions)[0]
+
+
+def _buffers(program: ProgramOp, space: str) -> list[Attribute]:
+    """Types of the program's buffers in `space`, by their number."""
+    buffers = [op for op in program.walk() if isinstance(op, BufferOp) and op.space.data == space]
+    numbered = sorted(buffers, key=lambda b: -1 if b.offset is None else b.offset.value.data)
+    return [b.result.type for b in numbered]
+
+
+def _entry(op: Operation, inputs: Sequence[Attribute], outputs: int) -> EntryPoint:
+    return EntryPoint(
+        tuple(cast(Tensor, t) for t in inputs),
+        _names(op, "irkit.inputs", len(inputs), "input"),
+        _names(op, "irkit.outputs", outputs, "output"),
+    )
+
+
+def _names(op: Operation, attribute: str, count: int, prefix: str) -> tuple[str, ...]:
+    """The names in a string array attribute of `op`, or made-up ones."""
+    found = op.attributes.get(attribute)
+    if isinstance(found, ArrayAttr):
+        items = cast(ArrayAttr[Attribute], found).data
+        names = [item.data for item in items if isinstance(item, StringAttr)]
+        if len(names) == count:
+            return tuple(names)
+    return tuple(f"{prefix}{i}" for i in range(count))

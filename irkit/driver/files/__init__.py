@@ -1,0 +1,1 @@
+"""Modules, weights and text on disk: reading, parsing, printing, writing."""

@@ -1,0 +1,113 @@
+"""`--check-semantics`: run a module before and after each pass and compare what it computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.passes import ModulePass
+
+from irkit.dialects.task import BufferOp, ProgramOp
+from irkit.dialects.types import numpy_dtype, tensor_type
+from irkit.driver.diagnostics.diagnostic import UserError, note
+from irkit.driver.execution.arrays import random_inputs
+from irkit.driver.execution.entry_point import entry_point_of
+from irkit.driver.instruments.timer import Timer
+from irkit.interp import run_module
+from irkit.weights import Array
+
+# Of buffers that are given bytes for a run only; any element type's will do.
+ALIGNMENT = 256
+
+
+def difference(before: Sequence[Array], after: Sequence[Array]) -> str | None:
+    """Where `after` is not `before`, in words; None if they agree.
+
+    Integers must be equal. Floats may differ by rounding, since passes reorder arithmetic: by the
+    square root of a type's epsilon, relative to the largest finite magnitude of the array.
+    """
+    if len(before) != len(after):
+        return f"{len(before)} outputs became {len(after)}"
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        if (text := _array_difference(old, new)) is not None:
+            return f"output {index}: {text}"
+    return None
+
+
+def _array_difference(old: Array, new: Array) -> str | None:
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return f"{old.dtype}{list(old.shape)} became {new.dtype}{list(new.shape)}"
+    wrong = np.argwhere(~_close(old, new))
+    if not len(wrong):
+        return None
+    at = tuple(int(i) for i in wrong[0])
+    return f"element {list(at)} was {old[at]}, is {new[at]} ({len(wrong)} of {old.size} differ)"
+
+
+def _close(old: Array, new: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if old.dtype.kind != "f":
+        return np.asarray(old == new)
+    tolerance = float(np.sqrt(np.finfo(old.dtype).eps))
+    scale = float(np.abs(old[np.isfinite(old)]).max(initial=0.0))
+    return np.isclose(new, old, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def runnable(module: ModuleOp) -> ModuleOp:
+    """`module` itself, or, if its schedule has no memory yet, a copy in which every buffer has bytes of its
+    own: what it computes does not hang on a plan."""
+    if all(p.arena_bytes is not None for p in module.walk() if isinstance(p, ProgramOp)):
+        return module
+    copy = module.clone()
+    for program in copy.walk():
+        if isinstance(program, ProgramOp):
+            _give_memory(program)
+    return copy
+
+
+def _give_memory(program: ProgramOp) -> None:
+    used = {"arena": 0, "rows": 0}
+    for op in program.body.block.ops:
+        if not isinstance(op, BufferOp) or op.space.data not in used:
+            continue
+        t = tensor_type(op.result)
+        per_row = op.space.data == "rows"
+        shape = t.get_shape()[1:] if per_row else t.get_shape()
+        op.offset = IntegerAttr(used[op.space.data], i64)
+        nbytes = math.prod(shape) * numpy_dtype(t.element_type).itemsize
+        used[op.space.data] += -(-nbytes // ALIGNMENT) * ALIGNMENT
+    program.arena_bytes = IntegerAttr(used["arena"], i64)
+    program.row_bytes = IntegerAttr(used["rows"], i64)
+
+
+class SemanticsChecker:
+    """Keeps the outputs of the module as it was read."""
+
+    def __init__(
+        self, module: ModuleOp, weights: Mapping[str, Array], seed: int, timer: Timer
+    ) -> None:
+        self._timer = timer
+        self._weights = weights
+        self._seed = seed
+        self._inputs = random_inputs(entry_point_of(module), seed)
+        self._expected = run_module(runnable(module), weights, self._inputs)
+
+    def before(self, module: ModuleOp, module_pass: ModulePass) -> None:
+        """What the module computed before is known."""
+
+    def after(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """Raise UserError if `module` no longer computes what it did."""
+        with self._timer("check semantics"):
+            self._compare(module, module_pass.name)
+
+    def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
+        """There is nothing to run."""
+
+    def _compare(self, module: ModuleOp, name: str) -> None:
+        found = run_module(runnable(module), self._weights, self._inputs)
+        if (text := difference(self._expected, found)) is not None:
+            repeat = note(f"inputs were drawn with --seed={self._seed}")
+            message = f"pass '{name}' changed the meaning of the module: {text}"
+            raise UserError(message, notes=[repeat])

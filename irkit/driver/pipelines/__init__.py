@@ -1,0 +1,1 @@
+"""The standard pipeline, pipelines as text, and the one runner of passes."""

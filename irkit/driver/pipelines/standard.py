@@ -1,0 +1,52 @@
+"""The standard pipeline, as one readable table."""
+
+from __future__ import annotations
+
+from irkit.driver.diagnostics.diagnostic import UserError
+
+LEVELS = ("graph", "tensor", "task", "schedule")
+
+STANDARD: dict[str, list[str]] = {
+    "graph": [
+        "canonicalize",
+        "fold-constants",
+        "fold-batch-norm",
+        "unroll-recurrence",
+        "canonicalize",
+        "cse",
+        "dce",
+        "select-tree-strategy",
+        "tree-to-gemm",
+        "tree-to-traversal",
+        "tree-to-perfect-traversal",
+        "canonicalize",
+        "cse",
+        "dce",
+    ],
+    "tensor": [
+        "convert-graph-to-tensor",
+        "canonicalize",
+        "cse",
+        "dce",
+        "fuse-elementwise",
+        "canonicalize",
+    ],
+    "task": ["form-roperators", "partition-rtasks"],
+    "schedule": ["schedule-wavefront", "pin-residents", "plan-memory", "verify-schedule"],
+}
+"""What brings a module from the level before to each level; `graph` also cleans up a graph module."""
+
+
+def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
+    """The pipeline that takes a module at level `start` to level `end`.
+
+    `device` is the vDevice that `partition-rtasks` plans for. Raises UserError if `end` is behind.
+    """
+    first, last = LEVELS.index(start), LEVELS.index(end)
+    if last < first:
+        raise UserError(f"the module is at the {start} level: it cannot go back to the {end} level")
+    levels = LEVELS[first if start == "graph" else first + 1 : last + 1]
+    names = [name for level in levels for name in STANDARD[level]]
+    if device is not None:
+        names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
+    return ",".join(names)

@@ -1,0 +1,154 @@
+"""irkit-run: run a module on arrays, by the interpreter of a level or as a compiled program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+from irkit.driver.diagnostics.diagnostic import Sources, UserError
+from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.error_handler import ErrorHandler
+
+if TYPE_CHECKING:
+    from irkit.runtime.program import CompiledProgram
+    from irkit.weights import Array
+
+DESCRIPTION = """\
+Run a module on arrays.
+
+  irkit-run model.mlir --inputs in.npz --outputs out.npz --level=graph
+  irkit-run model.mlir --seed=1 --level=schedule --device=test4
+
+--level brings the module to a level and runs it there: by that level's NumPy interpreter, or, for
+numba (the default), as a compiled program. Without --inputs, inputs are drawn at random. Without
+--outputs, the outputs are printed."""
+
+
+def run_parser(stdout: IO[str]) -> ArgumentParser:
+    """The argument parser of irkit-run; help goes to `stdout`."""
+    parser = ArgumentParser("irkit-run", DESCRIPTION, stdout)
+    parser.add_argument("input", nargs="?", default="-", metavar="FILE", help="input; - is stdin")
+    parser.add_argument(
+        "--inputs", metavar="FILE", help=".npz with one array per input, by name or in order"
+    )
+    parser.add_argument("--outputs", metavar="FILE", help="write the outputs to this .npz")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (0)")
+    parser.add_argument("--batch", type=int, default=3, help="rows of random inputs (3)")
+    parser.add_argument(
+        "--target", choices=("cpu", "cuda"), default="cpu", help="for --level=numba"
+    )
+    parser.add_argument("--device", metavar="NAME", help="the vDevice to plan for")
+    parser.add_argument(
+        "--level",
+        choices=("graph", "tensor", "task", "schedule", "numba"),
+        default="numba",
+        help="where to run (numba)",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write when each rTask ran, for Perfetto (Chrome trace JSON)",
+    )
+    parser.add_argument(
+        "--schedule-view",
+        metavar="FILE",
+        help="draw the schedule, planned and measured, as .svg or .html",
+    )
+    parser.add_argument(
+        "--trace-mode",
+        choices=("serial", "per-wave", "persistent"),
+        default="persistent",
+        help="how the program runs while it is traced (persistent)",
+    )
+    return parser
+
+
+class RunTool:
+    """One run of irkit-run."""
+
+    def __init__(
+        self,
+        stdin: IO[str] | None = None,
+        stdout: IO[str] | None = None,
+        stderr: IO[str] | None = None,
+    ) -> None:
+        self.stdin = stdin or sys.stdin
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Run with these arguments (without the tool's name); returns the exit code."""
+        handler = ErrorHandler("irkit-run", argv, Sources(), self.stderr)
+        with handler:
+            options = run_parser(self.stdout).parse_all(argv)
+            self._run(options, handler)
+        return handler.status
+
+    def _run(self, options: argparse.Namespace, handler: ErrorHandler) -> None:
+        from irkit.driver.execution.arrays import (
+            pick_inputs,
+            random_inputs,
+            read_arrays,
+            write_arrays,
+        )
+        from irkit.driver.execution.entry_point import entry_point_of
+        from irkit.driver.pipelines.lowering import bring_to_level
+        from irkit.driver.tools.loading import load_module
+        from irkit.interp import run_module
+
+        self._check_options(options)
+        ctx, module = load_module(options.input, self.stdin, handler)
+        entry = entry_point_of(module)
+        if options.inputs is None:
+            inputs = random_inputs(entry, options.seed, options.batch)
+        else:
+            inputs = pick_inputs(read_arrays(options.inputs), entry, options.inputs)
+        if options.level == "numba":
+            results = self._run_compiled(options, inputs)
+        else:
+            bring_to_level(ctx, module, options.level, options.device, handler.reproducer)
+            results = run_module(module, ctx.weights, inputs)
+        outputs = dict(zip(entry.output_names, results, strict=True))
+        if options.outputs is not None:
+            write_arrays(options.outputs, outputs)
+        else:
+            self._show(outputs)
+
+    def _check_options(self, options: argparse.Namespace) -> None:
+        """What cannot work is said before anything runs."""
+        if options.schedule_view is not None:
+            from irkit.driver.tools.schedule_views import check_picture
+
+            check_picture(options.schedule_view)
+        asked = options.trace is not None or options.schedule_view is not None
+        if asked and options.level != "numba":
+            raise UserError(
+                f"--trace and --schedule-view need --level=numba, got {options.level}", "irkit-run"
+            )
+
+    def _run_compiled(self, options: argparse.Namespace, inputs: list[Array]) -> list[Array]:
+        if options.input == "-":
+            raise UserError("--level=numba needs a file, not stdin", "irkit-run")
+        import irkit
+
+        program = irkit.compile(options.input, target=options.target)
+        if options.trace is not None or options.schedule_view is not None:
+            self._see(options, program, inputs)
+        return list(program.run(inputs))
+
+    def _see(
+        self, options: argparse.Namespace, program: CompiledProgram, inputs: list[Array]
+    ) -> None:
+        from irkit.driver.tools.schedule_views import write_schedule_view, write_trace
+
+        timelines = program.timelines(inputs, options.trace_mode)
+        if options.trace is not None:
+            write_trace(options.trace, timelines[1:], program.report()["seconds"])
+        if options.schedule_view is not None:
+            write_schedule_view(options.schedule_view, timelines, f"Schedule of {options.input}")
+
+    def _show(self, outputs: dict[str, Array]) -> None:
+        for name, array in outputs.items():
+            self.stdout.write(f"{name}: {array.dtype}{list(array.shape)}\n{array}\n")

@@ -1,0 +1,157 @@
+"""irkit-translate: a model file in, a graph-level `.mlir` and its `.safetensors` out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from irkit.driver.diagnostics.diagnostic import Sources, UserError
+from irkit.driver.files.model_files import read_bytes, write_text, write_weights
+from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.error_handler import ErrorHandler
+
+DESCRIPTION = """\
+Import a trained model as a graph-level module.
+
+  irkit-translate model.onnx -o model.mlir
+  irkit-translate model.txt --from=lightgbm -o model.mlir
+
+The weights are written beside the output (model.safetensors for model.mlir)."""
+
+SUFFIXES = {".onnx": "onnx", ".txt": "lightgbm", ".json": "xgboost", ".ubj": "xgboost"}
+FORMATS = ("onnx", "lightgbm", "xgboost", "sklearn")
+
+
+def translate_parser(stdout: IO[str]) -> ArgumentParser:
+    """The argument parser of irkit-translate; help goes to `stdout`."""
+    parser = ArgumentParser("irkit-translate", DESCRIPTION, stdout)
+    parser.add_argument("input", metavar="FILE", help="the model's file")
+    parser.add_argument(
+        "-o", dest="output", default="-", metavar="FILE", help="output; - is stdout"
+    )
+    parser.add_argument(
+        "--from", dest="format", choices=FORMATS, help="the file's format (default: by its suffix)"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float64",
+        help="element type of the program's input, where the model leaves the choice (float64)",
+    )
+    return parser
+
+
+def _needs(package: str, extra: str) -> UserError:
+    return UserError(f"reading this file needs {package}: pip install '{extra}'", "irkit-translate")
+
+
+def load_onnx(path: str) -> Any:
+    """An onnx.ModelProto. Raises UserError for a damaged file."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise _needs("onnx", "irkit[onnx]") from None
+    data = read_bytes(path)
+    try:
+        model = onnx.load_model_from_string(data)
+    except DecodeError:
+        raise UserError("not a valid ONNX file (damaged or truncated)", path) from None
+    if not model.HasField("graph"):
+        raise UserError("not a valid ONNX file (it has no graph)", path)
+    return model
+
+
+def load_lightgbm(path: str) -> Any:
+    """A lightgbm.Booster from a text model file. Raises UserError for a damaged file."""
+    try:
+        import lightgbm
+    except ImportError:
+        raise _needs("lightgbm", "lightgbm") from None
+    # LightGBM's own parser reads past the end of a truncated file: look before it does.
+    lines = read_bytes(path).decode("utf-8", "replace").splitlines()
+    if lines[:1] != ["tree"] or "end of trees" not in lines:
+        raise UserError("not a complete LightGBM text model", path)
+    try:
+        return lightgbm.Booster(model_file=path)
+    except lightgbm.basic.LightGBMError as error:
+        raise UserError(f"LightGBM cannot read it: {error}", path) from None
+
+
+def load_xgboost(path: str) -> Any:
+    """An xgboost.Booster from a `.json` or `.ubj` file. Raises UserError for a damaged file."""
+    try:
+        import xgboost
+    except ImportError:
+        raise _needs("xgboost", "xgboost-cpu") from None
+    read_bytes(path)
+    booster: Any = xgboost.Booster()
+    try:
+        booster.load_model(path)
+    except UnicodeDecodeError:
+        # XGBoost's own message about a truncated file may hold bytes from behind its end.
+        raise UserError("XGBoost cannot read it: damaged or truncated", path) from None
+    except xgboost.core.XGBoostError as error:
+        reason = str(error).strip().split("\n", 1)[0]
+        raise UserError(f"XGBoost cannot read it: {reason}", path) from None
+    return booster
+
+
+LOADERS: dict[str, Callable[[str], Any]] = {
+    "onnx": load_onnx,
+    "lightgbm": load_lightgbm,
+    "xgboost": load_xgboost,
+}
+
+
+def format_of(path: str, wanted: str | None) -> str:
+    """The format of a model file. Raises UserError if it cannot be told or is not safe to read."""
+    suffix = Path(path).suffix
+    if wanted == "sklearn" or suffix in (".pkl", ".pickle", ".joblib"):
+        raise UserError(
+            "a scikit-learn model has no safe file format, and a pickle may run any code: "
+            "call irkit.compile(model) or irkit.frontends.import_model(model, dtype) in Python",
+            path,
+        )
+    found = wanted or SUFFIXES.get(suffix)
+    if found is None:
+        raise UserError(
+            f"cannot tell the format from the suffix '{suffix}': give --from=onnx|lightgbm|xgboost",
+            path,
+        )
+    return found
+
+
+class TranslateTool:
+    """One run of irkit-translate."""
+
+    def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Run with these arguments (without the tool's name); returns the exit code."""
+        handler = ErrorHandler("irkit-translate", argv, Sources(), self.stderr)
+        with handler:
+            options = translate_parser(self.stdout).parse_all(argv)
+            handler.input_name = options.input
+            self._translate(options)
+        return handler.status
+
+    def _translate(self, options: argparse.Namespace) -> None:
+        model = LOADERS[format_of(options.input, options.format)](options.input)
+        from irkit.driver.files.model_files import used_weights
+        from irkit.driver.files.printing import module_text
+        from irkit.frontends import import_model
+
+        imported = import_model(model, options.dtype)
+        text = module_text(imported.module)
+        if options.output == "-":
+            self.stdout.write(text)
+            return
+        # Weights first: a module never names weights that are not there yet.
+        write_weights(options.output, imported.weights, used_weights(imported.module))
+        write_text(options.output, text)
