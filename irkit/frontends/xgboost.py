@@ -6,8 +6,6 @@ one after another from the base margin.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from irkit.dialects.graph import (
     CompareOp,
     ConcatOp,
     ExpOp,
+    MaxOp,
     ReshapeOp,
     SigmoidOp,
     SoftmaxOp,
@@ -31,12 +30,14 @@ from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.trees import Trees, join
+from irkit.frontends.xgboost_json import JsonModel, base_margin, read, with_empty_tree
 from irkit.model_info import ModelInfo
 
-# What is done to the margins. Not binary:logitraw: releases differ in what its base_score means.
+# What is done to the margins.
 _OBJECTIVES = {
     "binary:hinge": "hinge",
     "binary:logistic": "sigmoid",
+    "binary:logitraw": "",
     "count:poisson": "exp",
     "multi:softmax": "softmax",
     "multi:softprob": "softmax",
@@ -56,21 +57,8 @@ _OBJECTIVES = {
 }
 _CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
 _WRAPPERS = (*_CLASSIFIERS, "XGBRFRegressor", "XGBRanker", "XGBRegressor")
-
-
-@dataclass
-class JsonModel:
-    """The parts of a model's JSON that its meaning needs."""
-
-    objective: str
-    booster: str
-    features: int
-    columns: int
-    base_score: Any
-    trees: list[dict[str, Any]]
-    output: list[int]
-    weights: list[float] | None
-    recoded: bool
+# XGBoost's Sigmoid keeps exp(-x) finite.
+_LOWEST_LOGIT = np.float32(-88.7)
 
 
 def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
@@ -85,13 +73,14 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     if kind not in ("Booster", *_WRAPPERS):
         raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(_WRAPPERS)}")
     booster = model if kind == "Booster" else _fitted_booster(model)
-    found = _read(booster, _last_iteration(booster) if kind in _WRAPPERS else None)
+    found = read(booster, _last_iteration(booster) if kind in _WRAPPERS else None)
     wrapper = model if kind in _WRAPPERS else None
     missing = _why_not(found, wrapper)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
-    base = base_margin(found)
+    base = base_margin(booster, found)
+    found = found if found.trees else with_empty_tree(found)
     sets = CategorySets(found.features, unknown_left=True, named_right=True)
     weights = found.weights or [1.0] * len(found.trees)
     parts = [
@@ -138,33 +127,6 @@ def _last_iteration(booster: Any) -> int | None:
     return None if best is None else int(best) + 1
 
 
-def _read(booster: Any, iterations: int | None) -> JsonModel:
-    try:
-        learner = json.loads(bytes(booster.save_raw("json")))["learner"]
-        parameters, gradient = learner["learner_model_param"], learner["gradient_booster"]
-        gradient_model = gradient.get("gbtree", gradient).get("model", {})
-    except (KeyError, ValueError) as error:
-        raise InvalidModelError(f"the XGBoost model's JSON is not readable: {error}") from None
-    columns = max(int(parameters.get("num_class", "0")), int(parameters.get("num_target", "1")), 1)
-    trees, output = gradient_model.get("trees", []), gradient_model.get("tree_info", [])
-    weights = gradient.get("weight_drop")
-    if iterations is not None and "iteration_indptr" in gradient_model:
-        end = gradient_model["iteration_indptr"][iterations]
-        trees, output = trees[:end], output[:end]
-        weights = weights[:end] if weights is not None else None
-    return JsonModel(
-        learner["objective"]["name"],
-        gradient["name"],
-        int(parameters["num_feature"]),
-        columns,
-        np.array(json.loads(f"[{parameters['base_score'].strip('[]')}]"), np.float32),
-        trees,
-        output,
-        weights,
-        bool(gradient_model.get("cats", {}).get("enc")),
-    )
-
-
 def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
     reasons: list[str] = []
@@ -174,8 +136,6 @@ def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
         reasons.append(f"objective '{found.objective}' (supported: {', '.join(_OBJECTIVES)})")
     if found.recoded:
         reasons.append("categories of a data frame (train on their codes)")
-    if found.booster in ("gbtree", "dart") and not found.trees:
-        reasons.append("a model without trees")
     if wrapper is not None and not _is_missing(wrapper.missing):
         reasons.append(f"parameter missing={wrapper.missing} (supported: finite numbers, nan)")
     if type(wrapper).__name__ in _CLASSIFIERS:
@@ -201,20 +161,9 @@ def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
         return []
     if transform != "sigmoid":
         return [f"a classifier with objective '{found.objective}'"]
-    if found.columns == 1 and model.n_classes_ != 2:
-        return [f"a classifier of {model.n_classes_} class"]
+    if found.columns > 1 and model.n_classes_ != 2:
+        return [f"a classifier of {model.n_classes_} class and {found.columns} labels"]
     return []
-
-
-def base_margin(found: JsonModel) -> Any:
-    """Where the sums start, one float32 a column. base_score is stored behind the inverse link."""
-    score = found.base_score
-    if _OBJECTIVES[found.objective] == "sigmoid":
-        one = np.float32(1)
-        score = -np.log(one / score - one)
-    elif _OBJECTIVES[found.objective] == "exp":
-        score = np.log(score)
-    return np.ascontiguousarray(np.broadcast_to(score, (found.columns,)), np.float32)
 
 
 def _tree(
@@ -261,6 +210,11 @@ def _use_sets(
         condition[node], nan_left[node] = 0.5, False
 
 
+def _sigmoid(builder: GraphBuilder, margins: SSAValue) -> SSAValue:
+    lowest = builder.constant(np.array([_LOWEST_LOGIT]), "lowest")
+    return builder(SigmoidOp, builder(MaxOp, margins, lowest))
+
+
 def _flat(builder: GraphBuilder, y: SSAValue) -> SSAValue:
     return builder(ReshapeOp, y, shape=[DYNAMIC])
 
@@ -274,10 +228,11 @@ def _classifier(
 ) -> ImportedModel:
     if _marks_columns(found):
         return _marked(builder, margins, found, facts)
-    classes = tuple(np.asarray(model.classes_).tolist())
+    # One label that never changed in training still has two columns, and may be predicted as 1.
+    classes = tuple(range(max(int(model.n_classes_), 2)))
     labels = "int32" if found.objective == "multi:softmax" else "int64"
     if found.columns == 1:
-        second = builder(SigmoidOp, margins)
+        second = _sigmoid(builder, margins)
         half = builder.constant(np.array([0.5], np.float32), "half")
         above = builder(CompareOp, second, half, predicate="gt")
         label = _flat(builder, builder(CastOp, above, to=i64))
@@ -313,7 +268,7 @@ def _marked(
     if _OBJECTIVES[found.objective] == "softmax":
         values = builder(SoftmaxOp, margins, axis=1)
     else:
-        values = builder(SigmoidOp, margins)
+        values = _sigmoid(builder, margins)
     half = builder.constant(np.array([0.5], np.float32), "half")
     label = builder(CastOp, builder(CompareOp, values, half, predicate="gt"), to=f64)
     methods: dict[str, str | tuple[str, ...]] = {
@@ -330,7 +285,7 @@ def _predictor(
     values = margins
     match _OBJECTIVES[found.objective]:
         case "sigmoid":
-            values = builder(SigmoidOp, margins)
+            values = _sigmoid(builder, margins)
         case "exp":
             values = builder(ExpOp, margins)
         case "hinge":

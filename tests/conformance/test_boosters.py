@@ -92,11 +92,10 @@ REFUSED_XGBOOST: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "linear": (lambda: xgb_regressor(booster="gblinear"), ["booster 'gblinear'"]),
     "objective": (
         lambda: xgb_classifier(objective="binary:logitraw"),
-        ["objective 'binary:logitraw'"],
+        ["a classifier with objective 'binary:logitraw'"],
     ),
     "infinity is missing": (lambda: xgb_regressor(missing=np.inf), ["parameter missing=inf "]),
     "None is missing": (lambda: xgb_regressor(missing=None), ["parameter missing=None "]),
-    "no trees": (lambda: xgb_regressor(n_estimators=0), ["a model without trees"]),
     "all at once": (
         lambda: xgb_regressor(booster="gblinear", missing=None),
         ["booster 'gblinear'", "parameter missing=None "],

@@ -32,8 +32,8 @@ def classifier(y: Any = LABELS, **parameters: Any) -> Any:
     [
         (lambda: regressor(booster="gblinear", max_depth=None), "booster 'gblinear'"),
         (lambda: regressor(missing=float("inf")), "parameter missing=inf"),
-        (lambda: regressor(n_estimators=0), "a model without trees"),
-        (lambda: classifier(objective="binary:logitraw"), "objective 'binary:logitraw'"),
+        (lambda: classifier(objective="binary:logitraw"), "a classifier with objective"),
+        (lambda: classifier(y=np.zeros((200, 2), int)), "a classifier of 1 class and 2 labels"),
         (lambda: classifier(objective="binary:hinge"), "a classifier with objective"),
         (lambda: classifier(objective="reg:squarederror"), "a classifier with objective"),
     ],
@@ -74,6 +74,13 @@ class Damaged:
 
     def save_raw(self, kind: str) -> bytes:
         return self._raw
+
+
+def test_a_best_iteration_that_is_none() -> None:
+    model = regressor()
+    model.get_booster().set_attr(best_iteration="7")
+    with pytest.raises(InvalidModelError, match="best_iteration is 7; the model has 3 iterations"):
+        import_xgboost(model, "float32")
 
 
 @pytest.mark.parametrize("raw", [b'{"learner": {', b'{"learner": {"objective": {}}}'])
