@@ -1,0 +1,152 @@
+"""A random graph-level program: what it is made of, its inputs, and how wrong each output may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import DYNAMIC, tensor, tensor_type
+from irkit.frontends.module import GraphBuilder, ImportedModel, attribute
+from irkit.model_info import ModelInfo
+from tools.fuzz.programs.arrays import MOST_ELEMENTS, Draw
+from tools.fuzz.programs.facts import Facts, of_array, settled
+
+# Rows for which programs with a batch are run; facts hold for all of them.
+ROWS = (1, 2, 5)
+TRIES = 6
+
+Step = Callable[["RandomProgram", SSAValue], None]
+
+
+class RandomProgram:
+    """About `size` ops on one to three inputs, all of one batch if `batch`; `steps` are what it does."""
+
+    def __init__(self, seed: int, size: int, batch: bool, steps: Sequence[Step]) -> None:
+        self.draw = Draw(seed)
+        self.batch = batch
+        shapes = [self._input_shape() for _ in range(self.draw.random.randint(1, 3))]
+        types = [tensor(self.draw.element(), s) for s in shapes]
+        self.b = GraphBuilder([(f"x{i}", t) for i, t in enumerate(types)])
+        self.values: list[SSAValue] = []
+        self.facts: dict[SSAValue, Facts] = {}
+        self._runs = [self._input_arrays(rows) for rows in (ROWS if batch else (1,))]
+        for number, value in enumerate(self.b.inputs):
+            flat = np.concatenate([run[number].ravel() for run in self._runs])
+            self.keep(value, of_array(flat))
+        for _ in range(TRIES * size):
+            # Steps do nothing where they have no meaning.
+            if len(self.values) >= len(self.b.inputs) + size:
+                break
+            self.draw.random.choice(steps)(self, self.pick())
+
+    def _input_shape(self) -> list[int]:
+        shape = self.draw.shape()
+        return [DYNAMIC, *shape[:4]] if self.batch and self.draw.chance(0.9) else shape
+
+    def _input_arrays(self, rows: int) -> list[np.ndarray]:
+        shaped = [(t := tensor_type(v), t.get_shape()) for v in self.b.inputs]
+        return [
+            self.draw.specials(
+                self.draw.array(t.element_type, [rows if s == DYNAMIC else s for s in shape])
+            )
+            for t, shape in shaped
+        ]
+
+    # What steps build with
+
+    def keep(self, value: SSAValue, facts: Facts) -> None:
+        """`value` is one of the program's from now on."""
+        self.values.append(value)
+        self.facts[value] = facts
+
+    def pick(self, *, like: Attribute | None = None) -> SSAValue:
+        """A value, of this type if it is given; mostly one of the last, so that chains grow."""
+        fits = [v for v in self.values if like is None or v.type == like]
+        back = int(self.draw.random.expovariate(0.6))
+        return fits[max(0, len(fits) - 1 - back)]
+
+    def constant(self, array: np.ndarray) -> SSAValue:
+        """A constant; it is known, but not picked but by who made it."""
+        value = self.b.constant(array)
+        self.facts[value] = of_array(array)
+        return value
+
+    def random_constant(self, element: Attribute, shape: Sequence[int]) -> SSAValue:
+        """A constant of random elements, now and then all the same."""
+        array = self.draw.array(element, shape)
+        if array.size and self.draw.chance(0.15):
+            array = np.full_like(array, array.ravel()[0])
+        return self.constant(array)
+
+    def put(
+        self,
+        op: type[GraphOp],
+        operands: Sequence[SSAValue],
+        *facts: Facts | None,
+        terms: int = 1,
+        **props: Any,
+    ) -> SSAValue | None:
+        """Append an op whose results have these `facts` (one for all, or one each); None, and nothing, if
+        its verifier refuses it, it is large, or too little would be known of a result."""
+        try:
+            types = op.infer([tensor_type(v) for v in operands], _attributes(props))
+        except VerifyException:
+            return None
+        sizes = [[s for s in t.get_shape() if s != DYNAMIC] for t in types]
+        if any(len(s) > 5 or int(np.prod(s)) > MOST_ELEMENTS for s in sizes):
+            return None
+        known = list(facts) * (len(types) if len(facts) == 1 else 1)
+        kept = [
+            None if f is None else settled(f, t.element_type, terms)
+            for f, t in zip(known, types, strict=True)
+        ]
+        if any(f is None for f in kept):
+            return None
+        results = self.b.ops(op, *operands, **props)
+        for value, f in zip(results, kept, strict=True):
+            self.keep(value, f)
+        return results[0]
+
+    # The whole
+
+    def model(self) -> ImportedModel:
+        """The program. Outputs are most of what nothing uses; now and then others, one twice, an input."""
+        unused = [v for v in self.values if not v.uses]
+        self.outputs = [v for v in unused if self.draw.chance(0.85)] or unused[-1:]
+        while self.draw.chance(0.3):
+            self.outputs.append(self.draw.random.choice(self.values))
+        if self.draw.chance(0.05):
+            array = self.draw.array(self.draw.element(), self.draw.shape(2))
+            self.outputs.append(self.constant(array))
+        self.draw.random.shuffle(self.outputs)
+        names = tuple(f"y{i}" for i in range(len(self.outputs)))
+        info = ModelInfo("network", self.b.names, names)
+        return self.b.finish(list(zip(names, self.outputs, strict=True)), info)
+
+    @property
+    def runs(self) -> list[list[np.ndarray]]:
+        """Inputs of each run."""
+        return [list(arrays) for arrays in self._runs]
+
+    def tolerances(self) -> list[float]:
+        """How far each output's elements may be from the interpreter's; `model` comes first."""
+        return [4 * self.facts[v].error for v in self.outputs]
+
+
+def _attributes(props: dict[str, Any]) -> dict[str, Attribute]:
+    return {name: attribute(value) for name, value in props.items()}
+
+
+def shape_of(value: SSAValue) -> list[int]:
+    """A value's shape; DYNAMIC is its batch."""
+    return list(tensor_type(value).get_shape())
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """A value's element type."""
+    return tensor_type(value).element_type

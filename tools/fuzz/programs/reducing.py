@@ -1,0 +1,162 @@
+"""Steps that reduce, search and sort, and matrix products."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.types import DYNAMIC, is_float
+from tools.fuzz.programs.facts import Facts, added, hull, multiplied, summed
+from tools.fuzz.programs.moving import static_axes
+from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
+
+
+def reduce(p: RandomProgram, x: SSAValue) -> None:
+    """Along one axis or more; along the batch now and then, which is refused below."""
+    shape = shape_of(x)
+    axes = static_axes(shape)
+    if p.draw.chance(0.01):
+        axes = list(range(len(shape)))
+    if not axes:
+        return
+    axes = [axes[d] for d in p.draw.axes(len(axes))]
+    kind = p.draw.random.choice(("sum", "mean", "max", "min", "prod"))
+    terms = math.prod(abs(shape[d]) if shape[d] != DYNAMIC else 5 for d in axes)
+    known = _reduced(kind, p.facts[x], terms)
+    if known is None or (kind == "mean" and element_of(x) == i1):
+        return
+    keep = p.draw.chance(0.5)
+    p.put(graph.ReduceOp, [x], known, terms=max(terms, 1), kind=kind, axes=axes, keepdims=keep)
+
+
+def _reduced(kind: str, known: Facts, terms: int) -> Facts | None:
+    if kind in ("max", "min"):
+        return known if terms else replace(known, finite=False)
+    if kind == "sum":
+        return hull(summed(known, terms), Facts(0.0, 0.0)) if terms else Facts(0.0, 0.0)
+    if kind == "mean":
+        return replace(known, whole=False, finite=known.finite and terms > 0)
+    size = max(known.size, 1.0)
+    if terms > 16 or size**terms > 1e15:
+        return None
+    error = terms * known.error * size ** max(terms - 1, 0)
+    return Facts(-(size**terms), size**terms, error, known.whole, known.finite)
+
+
+def argmax(p: RandomProgram, x: SSAValue) -> None:
+    """Of exact values."""
+    shape = shape_of(x)
+    axes = [d for d in static_axes(shape) if shape[d] > 0]
+    if not axes or not p.facts[x].exact:
+        return
+    axis, keep = p.draw.random.choice(axes), p.draw.chance(0.5)
+    p.put(graph.ArgmaxOp, [x], Facts(0.0, shape[axis] - 1), axis=axis, keepdims=keep)
+
+
+def cumsum(p: RandomProgram, x: SSAValue) -> None:
+    """From either end."""
+    shape = shape_of(x)
+    axes = static_axes(shape)
+    if not axes:
+        return
+    axis = p.draw.random.choice(axes)
+    known = hull(summed(p.facts[x], max(shape[axis], 1)), Facts(0.0, 0.0), p.facts[x])
+    flags = {"exclusive": p.draw.chance(0.5), "reverse": p.draw.chance(0.5)}
+    p.put(graph.CumSumOp, [x], known, terms=max(shape[axis], 1), axis=axis, **flags)
+
+
+def top_k(p: RandomProgram, x: SSAValue) -> None:
+    """Of exact values."""
+    shape = shape_of(x)
+    axes = [d for d in static_axes(shape) if shape[d] > 0]
+    if not axes or not p.facts[x].exact:
+        return
+    axis = p.draw.random.choice(axes)
+    where = Facts(0.0, shape[axis] - 1)
+    k, largest = p.draw.random.randint(1, shape[axis]), p.draw.chance(0.5)
+    p.put(graph.TopKOp, [x], p.facts[x], where, k=k, axis=axis, largest=largest)
+
+
+def softmax(p: RandomProgram, x: SSAValue) -> None:
+    """Along any axis."""
+    shape, known = shape_of(x), p.facts[x]
+    axes = static_axes(shape)
+    if not axes or known.error > 0.01:
+        return
+    axis = p.draw.random.choice(axes)
+    facts = Facts(0.0, 1.0, 4 * known.error, False, known.finite)
+    p.put(graph.SoftmaxOp, [x], facts, terms=8, axis=axis)
+
+
+def matmul(p: RandomProgram, x: SSAValue) -> None:
+    """By a constant, or by another value; batches of matrices broadcast."""
+    shape = shape_of(x)
+    if len(shape) < 2:
+        return
+    fits = [
+        v
+        for v in p.values
+        if element_of(v) == element_of(x)
+        and len(shape_of(v)) >= 2
+        and shape_of(v)[-2] == shape[-1] != DYNAMIC
+    ]
+    if fits and p.draw.chance(0.5):
+        operands = [x, p.draw.random.choice(fits)]
+    else:
+        lead = [s for s in shape[:-2] if s != DYNAMIC and p.draw.chance(0.4)][-1:]
+        columns = p.draw.random.choice((1, 2, 3, 5))
+        if shape[-1] == DYNAMIC:
+            return
+        operands = [x, p.random_constant(element_of(x), [*lead, shape[-1], columns])]
+        if DYNAMIC not in shape and p.draw.chance(0.3):
+            operands = [p.random_constant(element_of(x), [columns, shape[-2]]), x]
+    terms = max(shape_of(operands[0])[-1], 1)
+    known = hull(summed(multiplied(*(p.facts[v] for v in operands)), terms), Facts(0.0, 0.0))
+    p.put(graph.MatmulOp, operands, known, terms=terms)
+
+
+def gemm(p: RandomProgram, x: SSAValue) -> None:
+    """With all that ONNX's has."""
+    shape, element = shape_of(x), element_of(x)
+    if len(shape) != 2:
+        return
+    trans_a, trans_b = DYNAMIC not in shape and p.draw.chance(0.3), p.draw.chance(0.5)
+    rows, terms = (shape[1], shape[0]) if trans_a else shape
+    columns = p.draw.random.choice((1, 2, 3, 5))
+    w = p.random_constant(element, [columns, terms] if trans_b else [terms, columns])
+    operands = [x, w]
+    if p.draw.chance(0.7):
+        c = p.draw.random.choice(([], [1], [columns], [1, columns]))
+        if rows != DYNAMIC and p.draw.chance(0.3):
+            c = p.draw.random.choice(([rows, 1], [rows, columns]))
+        operands.append(p.random_constant(element, c))
+    alpha, beta = (float(p.draw.random.choice((1, 1, 1, 2, -1))) for _ in "ab")
+    if is_float(element) and p.draw.chance(0.2):
+        alpha = 0.5
+    known = hull(summed(multiplied(p.facts[x], p.facts[w]), max(terms, 1)), Facts(0.0, 0.0))
+    known = multiplied(known, Facts(alpha, alpha, whole=alpha != 0.5))
+    if len(operands) == 3:
+        known = added(known, multiplied(p.facts[operands[2]], Facts(beta, beta)))
+    flags = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
+    p.put(graph.GemmOp, operands, known, terms=max(terms, 1), **flags)
+
+
+def positions(p: RandomProgram, x: SSAValue) -> None:
+    """A constant range as large as a dimension of x, compared with x or added to it."""
+    shape, element = shape_of(x), element_of(x)
+    if not shape or shape[-1] in (DYNAMIC, 0) or element == i1:
+        return
+    from irkit.dialects.types import numpy_dtype
+
+    steps = p.constant(np.arange(shape[-1]).astype(numpy_dtype(element)))
+    p.put(graph.AddOp, [x, steps], added(p.facts[x], p.facts[steps]))
+
+
+STEPS = [
+    reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions,
+]  # fmt: skip
