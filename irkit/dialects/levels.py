@@ -33,12 +33,14 @@ _TENSOR_OPS = frozenset(
         "tensor.pad",
     }
 )
-_SCALARS = frozenset({"arith.*", "math.*", "linalg.index", "linalg.yield"})
+# The bits of an unsigned integer, which is a signless one inside of bodies.
+_AS_SIGNLESS = "builtin.unrealized_conversion_cast"
+_SCALARS = frozenset({"arith.*", "math.*", "linalg.index", "linalg.yield", _AS_SIGNLESS})
 # Bodies of tensor ops.
 _BODIES = {
     "linalg.generic": _SCALARS,
     "linalg.fill": _SCALARS,
-    "tensor.pad": frozenset({"arith.constant", "tensor.yield"}),
+    "tensor.pad": frozenset({"arith.constant", "tensor.yield", _AS_SIGNLESS}),
 }
 # What names bytes between launches, and moves none.
 _VIEWS = frozenset(

@@ -185,7 +185,9 @@ class _Regions:
         return any(self._after_root(v) for v in op.inputs)
 
     def demand(self, value: SSAValue, box: Box) -> None:
-        """`box` of `value` is needed too."""
+        """`box` of `value` is needed too; an empty one is nothing, wherever it lies."""
+        if any(a >= b for a, b in box):
+            return
         known = self.demanded.get(value)
         if known is not None:
             box = tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(known, box, strict=True))
@@ -251,6 +253,12 @@ def _pad(regions: _Regions, op: Operation, box: Box) -> None:
     )
 
 
+def _strided(interval: Interval, offset: int, step: int) -> Interval:
+    """What `interval` of a slice is of its source."""
+    first, last = offset + interval[0] * step, offset + (interval[1] - 1) * step
+    return min(first, last), max(first, last) + 1
+
+
 def _extract_slice(regions: _Regions, op: Operation, box: Box) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
     offsets, steps = ints(op.static_offsets), ints(op.static_strides)
@@ -259,10 +267,7 @@ def _extract_slice(regions: _Regions, op: Operation, box: Box) -> None:
         return
     regions.demand(
         op.source,
-        tuple(
-            (o + a * s, o + (b - 1) * s + 1)
-            for (a, b), o, s in zip(box, offsets, steps, strict=True)
-        ),
+        tuple(_strided(interval, o, s) for interval, o, s in zip(box, offsets, steps, strict=True)),
     )
 
 

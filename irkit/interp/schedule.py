@@ -83,7 +83,9 @@ class _Memory:
         number = op.offset.value.data if op.offset is not None else 0
         match op.space.data:
             case "input":
-                array = np.ascontiguousarray(self.inputs[number], dtype=numpy_dtype(t.element_type))
+                # Not `ascontiguousarray`: it makes one dimension of none.
+                dtype = numpy_dtype(t.element_type)
+                array = np.asarray(self.inputs[number], dtype=dtype, order="C")
                 if array.shape != self.shape(t):
                     raise InvalidInputError(
                         f"input {number}: expected {t}, got shape {array.shape}"

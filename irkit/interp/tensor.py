@@ -22,7 +22,7 @@ from irkit.dialects.graph.semantics import SEMANTICS, evaluate
 from irkit.dialects.types import DYNAMIC, ints, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.interp.generic import evaluate_generic
-from irkit.interp.scalars import evaluate_scalar
+from irkit.interp.scalars import evaluate_scalar, scalar_constant
 from irkit.interp.te import RULES as TE_RULES
 from irkit.interp.te import evaluate_te
 from irkit.weights import Array, WeightStore
@@ -152,8 +152,18 @@ def _pad(op: tensor.PadOp, operands: list[Array]) -> Array:
     block = op.region.block
     if any(a.uses for a in block.args):
         raise UnsupportedError(f"'{op.name}' with padding that depends on the position")
-    (value,) = evaluate_block(block, {}, WeightStore())
+    (value,) = evaluate_block(block, _shared_constants(block), WeightStore())
     return np.pad(source, list(widths), constant_values=value)
+
+
+def _shared_constants(block: Block) -> dict[SSAValue, Array]:
+    """Scalar constants of the function around that a region's ops use (`cse` shares those)."""
+    owners = {v: v.owner for op in block.ops for v in op.operands}
+    return {
+        value: scalar_constant(owner)
+        for value, owner in owners.items()
+        if isinstance(owner, arith.ConstantOp) and owner.parent is not block
+    }
 
 
 def _points(

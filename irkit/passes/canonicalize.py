@@ -9,11 +9,33 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
+from xdsl.transforms.canonicalization_patterns.arith import (
+    FoldConstConstOp,
+    FoldConstsByReassociation,
+)
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from irkit.remarks import missed
 from irkit.rewriting import rewrite
+
+
+class _Foldable(RewritePattern):
+    """A folding of floats of xDSL's, but a value that its type cannot hold is left to be computed: xDSL
+    raises OverflowError for what IEEE rounds to infinity."""
+
+    def __init__(self, pattern: RewritePattern) -> None:
+        self._pattern = pattern
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        try:
+            self._pattern.match_and_rewrite(op, rewriter)
+        except OverflowError:
+            missed(op, type(self._pattern).__name__, "its type cannot hold the value")
+
+
+_OVERFLOWING = (FoldConstConstOp, FoldConstsByReassociation)
 
 
 class _Patterns:
@@ -26,7 +48,8 @@ class _Patterns:
         patterns = self._known.get(op_type)
         if patterns is None:
             traits = op_type.get_traits_of_type(HasCanonicalizationPatternsTrait)
-            patterns = tuple(p for trait in traits for p in trait.get_patterns(op_type))
+            found = [p for trait in traits for p in trait.get_patterns(op_type)]
+            patterns = [_Foldable(p) if isinstance(p, _OVERFLOWING) else p for p in found]
             self._known[op_type] = patterns
         return patterns
 

@@ -46,10 +46,12 @@ def random_passes(rng: random.Random, name: str) -> list[tuple[str, str]]:
 
 def standard_passes(name: str) -> list[tuple[str, str]]:
     """(level, pipeline) of each step of the standard pipeline."""
-    from irkit.driver.pipelines import STANDARD
+    from irkit.driver.pipelines.standard import STANDARD
 
     with_device = {"partition-rtasks": f'partition-rtasks{{device="{name}"}}'}
-    return [(level, ",".join(with_device.get(n, n) for n in names)) for level, names in STANDARD.items()]
+    return [
+        (level, ",".join(with_device.get(n, n) for n in names)) for level, names in STANDARD.items()
+    ]
 
 
 def random_grids(rng: random.Random, module: ModuleOp, name: str) -> None:

@@ -185,7 +185,7 @@ class PadOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
         low, high = ints(props["low"]), ints(props["high"])
-        if not len(low) == len(high) == x.get_num_dims() or min(*low, *high, 0) < 0:
+        if not len(low) == len(high) == x.get_num_dims() or min([*low, *high, 0]) < 0:
             raise fail(cls, f"{x.get_num_dims()} sizes of 0 or more", f"{low} and {high}")
         shape: list[int] = []
         for size, before, after in zip(x.get_shape(), low, high, strict=True):

@@ -291,6 +291,8 @@ class TensorBuilder:
         known = self.packed(value, ("reshape", *shape), lambda array: array.reshape(shape))
         if known is not None:
             return known
+        if 0 in have:
+            return self.empty(shape, tensor_type(value).element_type, [value])
         if not have:
             # xDSL's tensor.expand_shape takes no operand without dimensions.
             return self.broadcast(value, (), shape, [])

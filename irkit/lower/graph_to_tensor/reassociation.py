@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects.types import DYNAMIC
+from irkit.errors import UnsupportedError
 
 Groups = list[list[int]]
 
@@ -12,9 +13,9 @@ Groups = list[list[int]]
 def reassociate(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Smallest runs of dimensions of `have` and `want` with equally many elements, in order.
 
-    `have` and `want` have the same number of elements, none of them zero; dynamic dimensions of the
-    two lead together. Neither side of a run is empty, unless that shape has no dimensions: then
-    there is no run, or just one if the other has some.
+    `have` and `want` have the same number of elements, more than none; dynamic dimensions of the two
+    lead together. Neither side of a run is empty, unless that shape has no dimensions: then there is no
+    run, or just one if the other has some. Raises UnsupportedError where a dynamic dimension does not lead.
 
     reassociate([4, 6], [2, 2, 6]) == [([0], [0, 1]), ([1], [2])]
     """
@@ -25,7 +26,10 @@ def reassociate(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int
         size_i, size_j = have[i], want[j]
         i, j = i + 1, j + 1
         while size_i != size_j:
-            assert DYNAMIC not in (size_i, size_j)
+            if DYNAMIC in (size_i, size_j):
+                raise UnsupportedError(
+                    f"reshape of {_shown(have)} to {_shown(want)}: a dynamic dimension that does not lead"
+                )
             if size_i < size_j:
                 size_i *= have[i]
                 run[0].append(i)
@@ -41,3 +45,7 @@ def reassociate(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int
         runs[-1][0].extend(rest[0])
         runs[-1][1].extend(rest[1])
     return runs
+
+
+def _shown(shape: Sequence[int]) -> str:
+    return "x".join("?" if s == DYNAMIC else str(s) for s in shape)

@@ -197,6 +197,8 @@ class ReplaceForest(Rule):
             return self.no_match(
                 op, "it is {} deep, the limit is {}", op.depth.value.data, self.deepest
             )
+        if 0 in tensor_type(op.x).get_shape():
+            return self.no_match(op, "x has no elements, and no slices")
         found = forest_arrays(op, self.weights)
         if found is None:
             return self.no_match(op, "its arrays are no constants")

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     ModuleOp,
+    UnrealizedConversionCastOp,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
@@ -22,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irkit.dialects.roots import is_elementwise, maps
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
@@ -126,7 +127,7 @@ def _splat(value: SSAValue) -> FloatAttr | IntegerAttr | None:
     number, element = op.value.get_values()[0], tensor_type(value).element_type
     if isinstance(number, float):
         return FloatAttr(number, element)  # pyright: ignore
-    return IntegerAttr(number, element)  # pyright: ignore
+    return IntegerAttr(int(number), signless(element))  # pyright: ignore
 
 
 def _why_apart(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> str | None:
@@ -196,7 +197,8 @@ class _Builder:
         """Copy a body's ops; returns what it yields."""
         for op in block.ops:
             if isinstance(op, linalg.YieldOp):
-                return [scope[v] for v in op.operands]
+                # `cse` shares constants of bodies in the function around them.
+                return [scope.get(v, v) for v in op.operands]
             copy = op.clone(scope)
             copy.location = op.location
             self.block.add_op(copy)
@@ -236,11 +238,17 @@ def _with_constant(
 ) -> linalg.GenericOp:
     """`consumer` with a scalar constant in its body for an input."""
     builder = _Builder(consumer)
-    constant = arith.ConstantOp(value)
-    constant.location = consumer.location
-    builder.block.add_op(constant)
+    made: list[Operation] = [arith.ConstantOp(value)]
+    element = tensor_type(operand).element_type
+    if is_unsigned(element):
+        # Scalar constants are signless, as in all of `arith`.
+        made.append(UnrealizedConversionCastOp.get(made[0].results, [element]))
+    for op in made:
+        op.location = consumer.location
+    builder.block.add_ops(made)
     arguments = zip(consumer.body.block.args, consumer.inputs, strict=False)
-    return builder.finish({a: constant.result for a, v in arguments if v is operand})
+    constant = made[-1].results[0]
+    return builder.finish({a: constant for a, v in arguments if v is operand})
 
 
 def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> linalg.GenericOp:

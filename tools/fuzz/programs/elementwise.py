@@ -122,7 +122,11 @@ def cast(p: RandomProgram, x: SSAValue) -> None:
 def companion(p: RandomProgram, x: SSAValue) -> SSAValue:
     """A value of x's element type that broadcasts with it: x, another, a part of one, or a constant."""
     element, shape = element_of(x), shape_of(x)
-    fits = [v for v in p.values if element_of(v) == element and broadcast(shape_of(v), shape) is not None]
+    fits = [
+        v
+        for v in p.values
+        if element_of(v) == element and broadcast(shape_of(v), shape) is not None
+    ]
     kind = p.draw.random.random()
     if kind < 0.5:
         return p.draw.random.choice(fits)
@@ -130,7 +134,9 @@ def companion(p: RandomProgram, x: SSAValue) -> SSAValue:
         return part
     kept = [1 if s == DYNAMIC or p.draw.chance(0.35) else s for s in shape]
     if p.draw.chance(0.1):
-        kept = [p.draw.random.choice((2, 3)) if s == 1 and n == 1 else s for s, n in zip(kept, shape)]
+        kept = [
+            p.draw.random.choice((2, 3)) if s == 1 and n == 1 else s for s, n in zip(kept, shape, strict=True)
+        ]
     if p.draw.chance(0.1) and len(kept) < 4:
         kept = [p.draw.random.choice((1, 2)), *kept] if DYNAMIC not in shape else kept
     else:
@@ -152,7 +158,7 @@ def _first_of(p: RandomProgram, x: SSAValue) -> SSAValue | None:
     sizes = [s if s == DYNAMIC or p.draw.chance(0.5) else 1 for s in shape]
     if not shape or 0 in shape:
         return None
-    offsets = [0 if s in (DYNAMIC, n) else p.draw.random.randrange(n) for s, n in zip(sizes, shape)]
+    offsets = [0 if s in (DYNAMIC, n) else p.draw.random.randrange(n) for s, n in zip(sizes, shape, strict=True)]
     return p.put(
         graph.SliceOp, [x], p.facts[x], offsets=offsets, sizes=sizes, strides=[1] * len(shape)
     )
@@ -239,7 +245,9 @@ def integral(p: RandomProgram, x: SSAValue) -> None:
 def where(p: RandomProgram, x: SSAValue) -> None:
     """By a condition of the program's, or one made of x."""
     shape = shape_of(x)
-    conditions = [v for v in p.values if element_of(v) == i1 and broadcast(shape_of(v), shape) is not None]
+    conditions = [
+        v for v in p.values if element_of(v) == i1 and broadcast(shape_of(v), shape) is not None
+    ]
     if not conditions:
         return compare(p, x)
     operands = pair(p, x)

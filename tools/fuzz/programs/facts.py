@@ -86,7 +86,11 @@ def hull(*all_facts: Facts) -> Facts:
 def added(x: Facts, y: Facts) -> Facts:
     """x + y"""
     return Facts(
-        x.low + y.low, x.high + y.high, x.error + y.error, x.whole and y.whole, x.finite and y.finite
+        x.low + y.low,
+        x.high + y.high,
+        x.error + y.error,
+        x.whole and y.whole,
+        x.finite and y.finite,
     )
 
 

@@ -100,12 +100,14 @@ def concat(p: RandomProgram, x: SSAValue) -> None:
         for v in p.values
         if element_of(v) == element
         and len(shape_of(v)) == len(shape)
-        and all(a == b or d == axis for d, (a, b) in enumerate(zip(shape_of(v), shape)))
+        and all(a == b or d == axis for d, (a, b) in enumerate(zip(shape_of(v), shape, strict=True)))
     ]
     parts = [x, *p.draw.random.choices(fits, k=p.draw.random.randint(0, 2))]
     if DYNAMIC not in shape and p.draw.chance(0.3):
         size = p.draw.random.choice((1, 2))
-        parts.append(p.random_constant(element, [size if d == axis else s for d, s in enumerate(shape)]))
+        parts.append(
+            p.random_constant(element, [size if d == axis else s for d, s in enumerate(shape)])
+        )
     p.draw.random.shuffle(parts)
     p.put(graph.ConcatOp, parts, hull(*(p.facts[v] for v in parts)), axis=axis)
 
@@ -131,7 +133,7 @@ def _indices(p: RandomProgram, extent: int, shape: list[int]) -> SSAValue:
         v
         for v in p.values
         if is_integer(element_of(v))
-        and 0 <= p.facts[v].low
+        and p.facts[v].low >= 0
         and p.facts[v].high < extent
         and DYNAMIC not in shape_of(v)
         and len(shape_of(v)) <= 2
@@ -164,7 +166,7 @@ def gather_elements(p: RandomProgram, x: SSAValue) -> None:
     known = [
         v
         for v in p.values
-        if is_integer(element_of(v)) and 0 <= p.facts[v].low and p.facts[v].high < shape[axis]
+        if is_integer(element_of(v)) and p.facts[v].low >= 0 and p.facts[v].high < shape[axis]
     ]
     if known and p.draw.chance(0.7):
         p.put(graph.GatherElementsOp, [x, p.draw.random.choice(known)], p.facts[x], axis=axis)

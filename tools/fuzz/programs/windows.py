@@ -16,7 +16,7 @@ from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
 def image(p: RandomProgram, x: SSAValue) -> SSAValue | None:
     """x, or x reshaped, with a batch, channels and one to three spatial dimensions."""
     shape = shape_of(x)
-    if 3 <= len(shape) and p.draw.chance(0.8):
+    if len(shape) >= 3 and p.draw.chance(0.8):
         return x
     lead = shape[:1] if shape[:1] == [DYNAMIC] else [1]
     count = math.prod(shape[shape[:1] == [DYNAMIC] :])

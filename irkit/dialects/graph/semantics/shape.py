@@ -47,6 +47,8 @@ def _gather_elements(op: graph.GatherElementsOp, data: Array, indices: Array) ->
 
 
 def _pad(op: graph.PadOp, x: Array) -> Array:
+    if not x.ndim:
+        return x
     widths = list(zip(ints(op.low), ints(op.high), strict=True))
     return np.pad(x, widths, constant_values=x.dtype.type(op.value.value.data))
 
