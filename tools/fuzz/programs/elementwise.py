@@ -135,7 +135,8 @@ def companion(p: RandomProgram, x: SSAValue) -> SSAValue:
     kept = [1 if s == DYNAMIC or p.draw.chance(0.35) else s for s in shape]
     if p.draw.chance(0.1):
         kept = [
-            p.draw.random.choice((2, 3)) if s == 1 and n == 1 else s for s, n in zip(kept, shape, strict=True)
+            p.draw.random.choice((2, 3)) if s == 1 and n == 1 else s
+            for s, n in zip(kept, shape, strict=True)
         ]
     if p.draw.chance(0.1) and len(kept) < 4:
         kept = [p.draw.random.choice((1, 2)), *kept] if DYNAMIC not in shape else kept
@@ -158,7 +159,10 @@ def _first_of(p: RandomProgram, x: SSAValue) -> SSAValue | None:
     sizes = [s if s == DYNAMIC or p.draw.chance(0.5) else 1 for s in shape]
     if not shape or 0 in shape:
         return None
-    offsets = [0 if s in (DYNAMIC, n) else p.draw.random.randrange(n) for s, n in zip(sizes, shape, strict=True)]
+    offsets = [
+        0 if s in (DYNAMIC, n) else p.draw.random.randrange(n)
+        for s, n in zip(sizes, shape, strict=True)
+    ]
     return p.put(
         graph.SliceOp, [x], p.facts[x], offsets=offsets, sizes=sizes, strides=[1] * len(shape)
     )

@@ -100,7 +100,9 @@ def concat(p: RandomProgram, x: SSAValue) -> None:
         for v in p.values
         if element_of(v) == element
         and len(shape_of(v)) == len(shape)
-        and all(a == b or d == axis for d, (a, b) in enumerate(zip(shape_of(v), shape, strict=True)))
+        and all(
+            a == b or d == axis for d, (a, b) in enumerate(zip(shape_of(v), shape, strict=True))
+        )
     ]
     parts = [x, *p.draw.random.choices(fits, k=p.draw.random.randint(0, 2))]
     if DYNAMIC not in shape and p.draw.chance(0.3):
