@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from irkit.schedule.block_memory import aligned
+from irkit.schedule.modes import Mode
 from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
@@ -26,6 +28,8 @@ from irkit.schedule.tables import (
 from irkit.weights import Array
 
 VEUS = 132
+# Cases are right in every mode: each is one launch, or has waves behind its waits.
+MODES = tuple(mode.value for mode in Mode)
 LAYERS, STEPS, UNITS, TASKS = 10, 100, 256, 13
 
 
@@ -89,15 +93,18 @@ class Case:
             "h200",
             VEUS,
             self.threads,
-            self.scratch_bytes,
+            aligned(self.scratch_bytes),
             (Port("x", str(first.dtype), (*lead, *first.shape[len(lead) :])),),
             (Port("y", self.output, (*lead, *shape[len(lead) :])),),
             0,
             0,
+            at,
             tuple(constants),
             (self.name,),
             (Appended(0, self.tasks, 0, min(self.tasks, VEUS), 0, (), tuple(operands)),),
-        )
+            MODES,
+            "not from IR",
+        ).sealed()
 
 
 def normal(*shape: int, kind: str = "float32") -> Callable[[np.random.Generator], Array]:
@@ -369,14 +376,17 @@ class Recurrence:
             "h200",
             VEUS,
             self.threads,
-            self.scratch_bytes,
+            (2 * room if self.pinned else 0) + aligned(self.scratch_bytes),
             *ports,
             2 * LAYERS * STEPS * state,
             0,
+            LAYERS * layer_bytes + state,
             constants,
             ("lstm",),
             tuple(appends),
-        )
+            MODES,
+            "not from IR",
+        ).sealed()
 
     @staticmethod
     def data() -> tuple[Array, dict[str, Array]]:

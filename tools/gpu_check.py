@@ -63,9 +63,9 @@ def build(folder: Path, only: str = "") -> None:
         kernel = replace(
             samples.kernel_of(0, sample), scratch_bytes=case.scratch_bytes, batch=batch
         )
-        layout = walkers_cuda.layout_of(program, [kernel])
+        layout = walkers_cuda.layout_of(program)
         parts = [
-            walkers_cuda.HEADER,
+            walkers_cuda.IMPORTS,
             samples.kernel_text(0, sample, layout.threads),
             walkers_cuda.run_task([kernel]),
             walkers_cuda.walkers(layout),

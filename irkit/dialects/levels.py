@@ -58,20 +58,20 @@ _ROPERATOR = {"task.roperator": _TENSOR_OPS | {"task.yield"}, **_BODIES}
 
 @dataclass(frozen=True)
 class Needs:
-    """Every `op` has the property `name`, unless its property `unless[0]` is the string `unless[1]`."""
+    """Every `op` has the property `name`, unless its property `unless[0]` is one of the other strings."""
 
     op: str
     name: str
-    unless: tuple[str, str] | None = None
+    unless: tuple[str, ...] = ()
 
     def lacks(self, op: Operation) -> bool:
         """Whether `op` is of this kind and has not what it needs."""
         if op.name != self.op or self.name in op.properties:
             return False
-        if self.unless is None:
+        if not self.unless:
             return True
         found = op.properties.get(self.unless[0])
-        return getattr(found, "data", None) != self.unless[1]
+        return getattr(found, "data", None) not in self.unless[1:]
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,17 @@ class Level:
 _TASK_NEEDS = tuple(Needs("task.roperator", name) for name in ("rkernel", "grid"))
 _MODULE = frozenset({"func.func"})
 _TASK_MODULE = frozenset({"func.func", "task.roperator", "task.vdevice"})
+_LAUNCHES = _FUNCTION | _VIEWS | {"task.launch"}
 _SCHEDULED = {
-    # A declaration has no body.
     "builtin.module": _TASK_MODULE | {"task.program"},
+    # What a schedule is proved against.
+    "func.func": _LAUNCHES,
     "task.program": frozenset({"task.append", "task.buffer", "task.view"}),
     **_ROPERATOR,
 }
 _TASK = {
     "builtin.module": _TASK_MODULE,
-    "func.func": _FUNCTION | _VIEWS | {"task.launch"},
+    "func.func": _LAUNCHES,
     **_ROPERATOR,
 }
 _VALUES = frozenset({"tensor", "scalar"})
@@ -115,7 +117,7 @@ _PLANNED = (
     *_TASK_NEEDS,
     Needs("task.program", "arena_bytes"),
     Needs("task.program", "row_bytes"),
-    Needs("task.buffer", "offset", unless=("space", "constant")),
+    Needs("task.buffer", "offset", unless=("space", "input", "output")),
 )
 
 LEVELS: dict[str, Level] = {

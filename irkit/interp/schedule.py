@@ -64,10 +64,10 @@ class _Memory:
 
     def _batch(self, program: ProgramOp, inputs: Sequence[Array]) -> int:
         for op in program.body.block.ops:
-            if not isinstance(op, BufferOp) or op.space.data != "input" or op.offset is None:
+            if not isinstance(op, BufferOp) or op.space.data != "input" or op.port is None:
                 continue
             if tensor_type(op.result).get_shape()[:1] == (DYNAMIC,):
-                return len(inputs[op.offset.value.data])
+                return len(inputs[op.port.value.data])
         return 1
 
     def shape(self, t: Tensor) -> tuple[int, ...]:
@@ -80,7 +80,8 @@ class _Memory:
 
     def _buffer(self, op: BufferOp) -> NDArray[np.uint8]:
         t = tensor_type(op.result)
-        number = op.offset.value.data if op.offset is not None else 0
+        number = op.port.value.data if op.port is not None else 0
+        offset = op.offset.value.data if op.offset is not None else 0
         match op.space.data:
             case "input":
                 # Not `ascontiguousarray`: it makes one dimension of none.
@@ -99,7 +100,7 @@ class _Memory:
                 assert op.source is not None
                 return np.array(self.weights[op.source.data]).reshape(-1).view(np.uint8)
             case space:
-                start = number * (self.padded if space == "rows" else 1)
+                start = offset * (self.padded if space == "rows" else 1)
                 return self.spaces[space][start : start + self.size(t)]
 
     def _view(self, op: ViewOp) -> NDArray[np.uint8]:

@@ -83,7 +83,7 @@ class Workspace:
         self.addresses = [
             np.zeros(tables.max_operands + 1, dtype=np.int64) for _ in range(program.veus)
         ]
-        self.scratch = [aligned(program.scratch_bytes) for _ in range(program.veus)]
+        self.scratch = [aligned(program.shared_bytes) for _ in range(program.veus)]
         for address, scratch in zip(self.addresses, self.scratch, strict=True):
             address[-1] = scratch.ctypes.data
         self.epoch = 0

@@ -18,6 +18,7 @@ from irkit.runtime.cpu import MODES as CPU_MODES
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.frames import frame_array, is_frame
 from irkit.runtime.host_arrays import as_array, logarithm, to_host
+from irkit.runtime.proof import check_proof
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
@@ -35,6 +36,7 @@ class Variant:
         self.artifact = artifact
         self.info = ModelInfo.from_json(artifact.info)
         self.executor: Any = _executor(artifact, mode)
+        check_proof(artifact, self.executor.program)
         self.inputs: tuple[Port, ...] = self.executor.program.inputs
         self.outputs: tuple[Port, ...] = self.executor.program.outputs
         self._dtypes = [np.dtype(p.dtype) for p in self.inputs]

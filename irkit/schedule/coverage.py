@@ -1,4 +1,4 @@
-"""Rule 'unwritten': nothing is read that no earlier launch has written.
+"""Rule 'unwritten': nothing is read that no earlier launch has written, and results are whole.
 
 Once races are excluded, an earlier launch's write of an element happens before the read of it, so
 program order is all that has to be looked at.
@@ -11,10 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.footprint import Footprints, Touch, batched
+from irkit.schedule.footprint import Footprints, Touch, batched, share_count
 from irkit.schedule.model import Boxes, Schedule
 from irkit.schedule.overlap import Mask
-from irkit.schedule.wellformed import reject
+from irkit.schedule.wellformed import describe, reject
 
 MAX_CELLS = 1 << 28
 """The largest mask tried, in cells."""
@@ -23,8 +23,10 @@ MAX_CELLS = 1 << 28
 def check_covered(schedule: Schedule, feet: Footprints) -> None:
     """Every box read from arena, rows or output memory lies in what earlier launches wrote.
 
-    An output that is written at all is written everywhere.
+    The rTasks of a launch write all of each of its results, and an output that is written at all is
+    written everywhere.
     """
+    _check_whole(schedule)
     for root, touches in feet.touches.items():
         if schedule.buffers[root].space in ("input", "constant"):
             continue
@@ -35,6 +37,33 @@ def check_covered(schedule: Schedule, feet: Footprints) -> None:
         output = schedule.buffers[root].space == "output"
         if output and any(touch.writes for touch in touches) and not written.all():
             reject("unwritten", f"output '{schedule.buffers[root].name}' is written only in part")
+
+
+def _check_whole(schedule: Schedule) -> None:
+    known: set[tuple[int, tuple[int, ...]]] = set()
+    for number, append in enumerate(schedule.appends):
+        for access in schedule.launches[append.launch].writes:
+            buffer = schedule.buffers[access.buffer]
+            shape = buffer.shape
+            if batched(buffer):
+                shape = (share_count(access), *shape[1:])
+            # Launches of one rOperator share their boxes.
+            if (id(access.boxes), shape) not in known and not _is_whole(access.boxes, shape):
+                reject(
+                    "unwritten",
+                    f"{describe(schedule, number)} writes only a part of '{buffer.name}'",
+                )
+            known.add((id(access.boxes), shape))
+
+
+def _is_whole(boxes: Boxes, shape: tuple[int, ...]) -> bool:
+    """Whether boxes cover an array of this shape."""
+    bounds = [
+        np.unique(np.concatenate([[0, size], boxes[:, d].ravel()])) for d, size in enumerate(shape)
+    ]
+    written = np.zeros([len(bound) - 1 for bound in bounds], bool)
+    _fill(written, _in_cells(boxes, bounds))
+    return bool(written.all())
 
 
 def _follow_boxes(schedule: Schedule, feet: Footprints, root: int, touches: list[Touch]) -> Mask:

@@ -8,6 +8,7 @@ happens before rTask y exactly when y's start clock has more than q at u.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +30,15 @@ class HappensBefore:
     kept per lane, since the rTasks of one lane differ only in their own vEU's entry.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(
+        self, schedule: Schedule, groups: Sequence[int] | None = None, by_lane: bool = True
+    ) -> None:
+        """`groups` has a number per append: then no vEU begins a group before all have ended the
+        one before it, and waits are not looked at. `by_lane` says that the rTasks of a lane run in
+        order; else those of one append may run side by side.
+        """
         check_appends(schedule)
-        self.schedule = schedule
+        self.schedule, self.by_lane = schedule, by_lane
         self.veus = schedule.device.veus
         tasks = [schedule.launches[append.launch].tasks for append in schedule.appends]
         widths = [min(n, a.veus) for n, a in zip(tasks, schedule.appends, strict=True)]
@@ -39,7 +46,9 @@ class HappensBefore:
         self._lanes: list[Clocks] = [np.zeros((w, self.veus), np.int32) for w in widths]
         self._ends: list[Clocks] = [np.zeros(self.veus, np.int32) for _ in widths]
         self._clock: Clocks = np.zeros((self.veus, self.veus), np.int32)
-        if all(w < a for a, append in enumerate(schedule.appends) for w in append.waits):
+        if groups is not None:
+            self._run_in_groups(groups)
+        elif all(w < a for a, append in enumerate(schedule.appends) for w in append.waits):
             self._run_in_order()
         else:
             self._run_abstractly()
@@ -67,7 +76,8 @@ class HappensBefore:
         task = np.arange(self._tasks[append])
         lane = task % entry.veus
         clocks = self._lanes[append][lane]
-        clocks[task, entry.first_veu + lane] += (task // entry.veus).astype(np.int32)
+        if self.by_lane:
+            clocks[task, entry.first_veu + lane] += (task // entry.veus).astype(np.int32)
         return clocks
 
     def first_start(self, append: int, active: NDArray[np.bool_] | None = None) -> Clocks:
@@ -107,7 +117,7 @@ class HappensBefore:
         veu = a.veu_of(task_i)
         position = self._lanes[append_a][task_i % a.veus, veu] + task_i // a.veus
         clock = self._lanes[append_b][task_j % b.veus, veu]
-        if b.veu_of(task_j) == veu:
+        if b.veu_of(task_j) == veu and self.by_lane:
             clock = clock + task_j // b.veus
         return bool(clock > position)
 
@@ -138,13 +148,28 @@ class HappensBefore:
 
     def _run_in_order(self) -> None:
         """All waits name earlier appends, so list order is a legal execution."""
-        for number, entry in enumerate(self.schedule.appends):
-            lane = np.arange(len(self._lanes[number]))
-            block = self._clock[entry.first_veu : entry.first_veu + len(lane)]
-            np.maximum(block, self._awaited(number), out=block)
-            self._lanes[number][:] = block
-            block[lane, entry.first_veu + lane] += self._counts(number)
-            self._ends[number] = block.max(axis=0)
+        for number in range(len(self.schedule.appends)):
+            self._run_append(number, self._awaited(number))
+
+    def _run_append(self, number: int, awaited: Clocks) -> None:
+        first = self.schedule.appends[number].first_veu
+        lane = np.arange(len(self._lanes[number]))
+        block = self._clock[first : first + len(lane)]
+        np.maximum(block, awaited, out=block)
+        self._lanes[number][:] = block
+        block[lane, first + lane] += self._counts(number)
+        self._ends[number] = block.max(axis=0)
+
+    def _run_in_groups(self, groups: Sequence[int]) -> None:
+        """Group by group, with a barrier behind each."""
+        members: dict[int, list[int]] = {}
+        for number, group in enumerate(groups):
+            members.setdefault(group, []).append(number)
+        barrier = np.zeros(self.veus, np.int32)
+        for group in sorted(members):
+            for number in members[group]:
+                self._run_append(number, barrier)
+            barrier = self._clock.max(axis=0)
 
     def _run_abstractly(self) -> None:
         """Each vEU takes its next lane when what it waits for has signalled, until none can."""

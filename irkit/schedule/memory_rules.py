@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.schedule.block_memory import ALIGNMENT, aligned, walker_bytes
 from irkit.schedule.footprint import Footprints, batched
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.lifetimes import lifetimes
@@ -25,30 +26,50 @@ _CHUNK = 1 << 14
 
 
 def check_arena(schedule: Schedule, feet: Footprints, order: HappensBefore) -> None:
-    """Offsets are aligned and inside; buffers that share bytes are never in use together."""
+    """Buffers that share bytes are never in use together."""
     lives = lifetimes(schedule, feet, order)
-    for space, alignment, total in (
-        ("arena", ARENA_ALIGNMENT, schedule.arena_bytes),
-        ("rows", ROW_ALIGNMENT, schedule.row_bytes),
-    ):
+    for space in ("arena", "rows"):
         roots = [
             index
             for index, buffer in enumerate(schedule.buffers)
             if buffer.space == space and buffer.parent is None
         ]
-        for index in roots:
-            _check_offset(schedule, index, alignment, total)
         for a, b in _sharing(schedule, roots):
             free = lives.wholly_before(a, b) | lives.wholly_before(b, a)
             if not free.all():
                 at = int(np.argmin(free))
                 _report_sharing(schedule, feet, int(a[at]), int(b[at]))
+
+
+def check_places(schedule: Schedule, feet: Footprints) -> None:
+    """Every planned buffer has an aligned offset inside its space; views are where their parents are;
+    constants share bytes only with themselves."""
+    for index, buffer in enumerate(schedule.buffers):
+        if buffer.parent is None and buffer.space in _SPACES:
+            alignment, size = _SPACES[buffer.space]
+            _check_offset(schedule, index, alignment, getattr(schedule, size))
     _check_views(schedule, feet)
+    constants = [
+        i for i, b in enumerate(schedule.buffers) if b.space == "constant" and b.parent is None
+    ]
+    for first, second in _sharing(schedule, constants):
+        for a, b in zip(first, second, strict=True):
+            one, other = schedule.buffers[int(a)], schedule.buffers[int(b)]
+            if (one.source, one.offset, one.nbytes) != (other.source, other.offset, other.nbytes):
+                reject("arena", f"constants '{one.name}' and '{other.name}' share bytes")
+
+
+# Of each planned space, the alignment of its buffers and the name of its size.
+_SPACES = {
+    "arena": (ARENA_ALIGNMENT, "arena_bytes"),
+    "rows": (ROW_ALIGNMENT, "row_bytes"),
+    "constant": (ARENA_ALIGNMENT, "constant_bytes"),
+}
 
 
 def _check_offset(schedule: Schedule, index: int, alignment: int, total: int) -> None:
     buffer = schedule.buffers[index]
-    if batched(buffer) != (buffer.space == "rows"):
+    if buffer.space != "constant" and batched(buffer) != (buffer.space == "rows"):
         reject("arena", f"'{buffer.name}' of shape {buffer.shape} cannot live in '{buffer.space}'")
     if buffer.offset is None:
         reject("arena", f"'{buffer.name}' has no offset; run plan_memory first")
@@ -108,11 +129,22 @@ def _report_sharing(schedule: Schedule, feet: Footprints, a: int, b: int) -> Non
 
 
 def check_shared(schedule: Schedule, feet: Footprints) -> None:
-    """Residents are constants in one piece; on each vEU they and the scratch fit side by side."""
+    """Residents are constants in one piece; on each vEU they, the scratch and the walker's tables fit
+    side by side into what is planned, and that into what the device has."""
     scratch = scratch_bytes(schedule)
     for veu, used in enumerate(scratch):
-        if used > schedule.device.shared_bytes and schedule.device.kind != "cpu":
-            reject("shared", f"vEU {veu} needs {used} bytes of scratch, has {_have(schedule)}")
+        if used > schedule.shared_bytes:
+            reject("shared", f"vEU {veu} needs {used} bytes of scratch, {_planned(schedule)}")
+    walker = walker_bytes(schedule)
+    if schedule.shared_bytes % ALIGNMENT:
+        reject("shared", f"{_planned(schedule)}, not a multiple of {ALIGNMENT}")
+    if schedule.device.kind != "cpu" and (
+        schedule.shared_bytes + walker > schedule.device.shared_bytes
+    ):
+        reject(
+            "shared",
+            f"{_planned(schedule)} and the walker needs {walker}, a vEU has {_have(schedule)}",
+        )
     kept: dict[tuple[int, int, bytes, int], Pinned] = {}
     for number, append in enumerate(schedule.appends):
         for resident in append.residents:
@@ -123,6 +155,10 @@ def check_shared(schedule: Schedule, feet: Footprints) -> None:
     for i, (offset, pinned) in enumerate(blocks):
         for other_offset, other in blocks[:i]:
             _check_apart(schedule, (offset, pinned), (other_offset, other))
+
+
+def _planned(schedule: Schedule) -> str:
+    return f"{schedule.shared_bytes} bytes of shared memory are planned"
 
 
 def _have(schedule: Schedule) -> str:
@@ -149,9 +185,9 @@ def _check_fits(
     if resident.offset < 0 or resident.offset % RESIDENT_ALIGNMENT:
         reject("shared", f"{where} is not aligned to {RESIDENT_ALIGNMENT} bytes")
     for veu in pinned.veus:
-        needed = resident.offset + pinned.nbytes + scratch[veu]
-        if needed > schedule.device.shared_bytes:
-            reject("shared", f"{where}: vEU {veu} needs {needed} bytes, has {_have(schedule)}")
+        needed = aligned(resident.offset + pinned.nbytes) + scratch[veu]
+        if needed > schedule.shared_bytes:
+            reject("shared", f"{where}: vEU {veu} needs {needed} bytes, {_planned(schedule)}")
 
 
 def _check_apart(schedule: Schedule, a: tuple[int, Pinned], b: tuple[int, Pinned]) -> None:

@@ -22,7 +22,7 @@ class VDevice:
 
     `veus` execution units that are all resident at once; `threads` per vEU; `shared_bytes` of
     scratchpad per vEU (0 on a CPU); `flops_per_ns`, `bytes_per_ns` per vEU; `wait_ns` is what a wait
-    between two vEUs costs.
+    between two vEUs costs; `multiprocessors` of a GPU.
     """
 
     name: str
@@ -33,17 +33,21 @@ class VDevice:
     flops_per_ns: float
     bytes_per_ns: float
     wait_ns: float
+    multiprocessors: int = 0
 
 
 @dataclass(frozen=True)
 class Buffer:
     """Where a tensor lives.
 
-    `space` "arena" and "rows" are planned: `offset` is in bytes, or in bytes per row of the batch for
-    "rows" (its leading dimension is the batch, and every such offset and size scales with it alike).
-    A view shares the bytes of `parent` starting `parent_offset` bytes (or bytes per row) into it.
+    `space` "arena", "rows" and "constant" are planned: `offset` is in bytes, or in bytes per row of the
+    batch for "rows" (its leading dimension is the batch, and every such offset and size scales with it
+    alike). A view shares the bytes of `parent` starting `parent_offset` bytes (or bytes per row) into it.
     `shape` has -1 for the batch dimension. For accesses, a "rows" buffer's leading dimension is
     counted in shares: share i of N is rows [i*n/N, (i+1)*n/N).
+
+    `element` is the NumPy name of its elements' type; `port` the number of an input or output, `source`
+    the name of a constant.
     """
 
     name: str
@@ -53,6 +57,9 @@ class Buffer:
     parent: int | None = None
     parent_offset: int = 0
     offset: int | None = None
+    element: str = ""
+    port: int | None = None
+    source: str | None = None
 
     @property
     def nbytes(self) -> int:
@@ -114,7 +121,12 @@ class Append:
 
 @dataclass
 class Schedule:
-    """A program: appends in order over a device. `notes` carries figures for the report."""
+    """A program: appends in order over a device. `notes` carries figures for the report.
+
+    `arena_bytes`, `row_bytes` per row of the batch, `constant_bytes`: the sizes of the spaces.
+    `shared_bytes`: what residents and scratch take of a vEU's shared memory; the walker's tables lie
+    above (`block_memory.py`).
+    """
 
     device: VDevice
     buffers: list[Buffer]
@@ -122,4 +134,6 @@ class Schedule:
     appends: list[Append] = field(default_factory=list[Append])
     arena_bytes: int = 0
     row_bytes: int = 0
+    constant_bytes: int = 0
+    shared_bytes: int = 0
     notes: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -14,6 +14,7 @@ from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.lifetimes import Lifetimes, lifetimes
 from irkit.schedule.model import Schedule
 from irkit.schedule.overlap import Indices, Mask
+from irkit.schedule.residents import planned_bytes
 
 ARENA_ALIGNMENT = 256
 """Bytes; what a CUDA allocation guarantees, and the largest vector access."""
@@ -93,7 +94,8 @@ class Pool:
 
 
 def plan_memory(schedule: Schedule) -> Schedule:
-    """The schedule with `offset` of every "arena" and "rows" buffer, `arena_bytes` and `row_bytes`.
+    """The schedule with `offset` of every "arena", "rows" and "constant" buffer, and the sizes of all
+    spaces, `shared_bytes` among them.
 
     Two buffers share bytes only if every rTask that touches the one happens before every rTask that
     touches the other. Views take no space; their `offset` is filled in for convenience.
@@ -122,6 +124,8 @@ def plan_memory(schedule: Schedule) -> Schedule:
         totals[space] = -(-pool.height(chosen) // alignment) * alignment
         notes[f"{name}_bytes"], notes[f"{name}_lower_bound"] = pool.height(chosen), bound
         notes[f"{name}_ratio"] = pool.height(chosen) / bound if bound else 1.0
+    constants, constant_bytes = constant_offsets(schedule)
+    offsets |= constants
     buffers = [
         replace(
             buffer, offset=offsets[place.root] + place.offset if place.root in offsets else None
@@ -133,8 +137,25 @@ def plan_memory(schedule: Schedule) -> Schedule:
         buffers=buffers,
         arena_bytes=totals["arena"],
         row_bytes=totals["rows"],
+        constant_bytes=constant_bytes,
+        shared_bytes=planned_bytes(schedule),
         notes=notes,
     )
+
+
+def constant_offsets(schedule: Schedule) -> tuple[dict[int, int], int]:
+    """Offsets of the constants, one behind another, those of one source in one place; and the end."""
+    offsets: dict[int, int] = {}
+    places: dict[str | None, int] = {}
+    end = 0
+    for index, buffer in enumerate(schedule.buffers):
+        if buffer.space != "constant" or buffer.parent is not None:
+            continue
+        if buffer.source not in places:
+            places[buffer.source] = end
+            end += -(-buffer.nbytes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        offsets[index] = places[buffer.source]
+    return offsets, end
 
 
 def _pool(schedule: Schedule, lives: Lifetimes, space: str, alignment: int) -> Pool:

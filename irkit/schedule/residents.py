@@ -1,7 +1,7 @@
 """Constants that a vEU reads again and again stay in its shared memory for the whole run.
 
-On a vEU, residents lie in [0, shared_bytes - s), where s is the largest scratch of any rTask there;
-scratch is at the top end.
+On a vEU, residents lie in [0, t - s), where t is what the schedule plans of shared memory and s the
+largest scratch of any rTask there; scratch is at the top end, the walker's tables above it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from irkit.schedule.block_memory import ALIGNMENT, aligned, walker_bytes
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.model import Append, Boxes, Buffer, Resident, Schedule
 from irkit.schedule.wellformed import check_appends
 
-RESIDENT_ALIGNMENT = 16
+RESIDENT_ALIGNMENT = ALIGNMENT
 """Bytes; one 128-bit load."""
 
 
@@ -74,13 +75,27 @@ def pinned_bytes(lanes: Boxes, itemsize: int) -> int:
 
 
 def scratch_bytes(schedule: Schedule) -> list[int]:
-    """The largest scratch of any rTask on each vEU."""
+    """The largest scratch of any rTask on each vEU, in whole units of the alignment."""
     scratch = [0] * schedule.device.veus
     for append in schedule.appends:
         launch = schedule.launches[append.launch]
         for veu in range(append.first_veu, append.first_veu + min(launch.tasks, append.veus)):
-            scratch[veu] = max(scratch[veu], launch.scratch_bytes)
+            scratch[veu] = max(scratch[veu], aligned(launch.scratch_bytes))
     return scratch
+
+
+def planned_bytes(schedule: Schedule) -> int:
+    """What residents and scratch take of shared memory on the vEU that needs most, side by side."""
+    kept = [0] * schedule.device.veus
+    for append in schedule.appends:
+        launch = schedule.launches[append.launch]
+        for resident in append.residents:
+            access = launch.reads[resident.operand]
+            size = pinned_bytes(access.boxes, schedule.buffers[access.buffer].itemsize)
+            for veu in range(append.first_veu, append.first_veu + min(launch.tasks, append.veus)):
+                kept[veu] = max(kept[veu], resident.offset + size)
+    needed = zip(kept, scratch_bytes(schedule), strict=True)
+    return max((aligned(k) + s for k, s in needed), default=0)
 
 
 def pin_residents(schedule: Schedule) -> Schedule:
@@ -95,7 +110,8 @@ def pin_residents(schedule: Schedule) -> Schedule:
     """
     check_appends(schedule)
     feet = Footprints(schedule.buffers, schedule.launches)
-    limits = [schedule.device.shared_bytes - used for used in scratch_bytes(schedule)]
+    room = schedule.device.shared_bytes - walker_bytes(schedule)
+    limits = [room - used for used in scratch_bytes(schedule)]
     residents: list[list[Resident]] = [[] for _ in schedule.appends]
     taken: list[tuple[Pinned, int]] = []
     for pinned in sorted(_candidates(schedule, feet), key=Pinned.saved_bytes, reverse=True):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from irkit.errors import ArtifactError
 
 Table = NDArray[np.int64]
 HEADER = 6
@@ -55,24 +58,38 @@ class Port(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What an emitted module says of itself: everything but code."""
+    """What an emitted module says of itself: everything but code.
+
+    `shared_bytes` is what residents and scratch take of each vEU's own memory. `modes` are those that
+    the proof covers, `verified` is the digest of the IR that was proved, and `tables` the digest of
+    all the rest here, so that tables that are not those of the proof are known.
+    """
 
     device: str
     veus: int
     threads: int
-    scratch_bytes: int
+    shared_bytes: int
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     arena_bytes: int
     row_bytes: int
+    constant_bytes: int
     constants: tuple[tuple[str, int, int], ...]
     kernels: tuple[str, ...]
     appends: tuple[Appended, ...]
+    modes: tuple[str, ...]
+    verified: str
+    tables: str = ""
 
-    @property
-    def constant_bytes(self) -> int:
-        """Size of the blob of constants."""
-        return max((at + size for _, at, size in self.constants), default=0)
+    def sealed(self) -> Program:
+        """The same with its digest in `tables`."""
+        return replace(self, tables=self.digest())
+
+    def digest(self) -> str:
+        """Digest of everything but `tables`."""
+        given = (getattr(self, f.name) for f in fields(self) if f.name != "tables")
+        # Plain tuples of numbers and names: a named one prints its fields' names, which say nothing new.
+        return hashlib.sha256(repr([_as_plain(value) for value in given]).encode()).hexdigest()
 
     @property
     def dynamic(self) -> bool:
@@ -111,8 +128,18 @@ class ProgramTables:
         return len(self.wave_begin) - 1
 
 
+def _as_plain(value: Any) -> Any:
+    return (
+        tuple(map(_as_plain, cast("tuple[Any, ...]", value))) if isinstance(value, tuple) else value
+    )
+
+
 def build_tables(program: Program) -> ProgramTables:
-    """All tables of a program."""
+    """All tables of a program. Raises ArtifactError if it is not what was emitted from the proof."""
+    if program.tables != program.digest():
+        raise ArtifactError(
+            "the program's schedule is not the one that was proved: its table was changed after emission"
+        )
     max_waits = max((len(a.waits) for a in program.appends), default=0)
     max_operands = max((len(a.operands) for a in program.appends), default=0)
     words = HEADER + 2 * max_waits + 3 * max_operands

@@ -6,43 +6,92 @@ It accepts only if all of these hold; each failure is a ScheduleError that names
 |---|---|
 | launch, placement, wait, view, access | numbers name things that exist, boxes lie in their buffers |
 | once | every launch is appended exactly once |
+| device | all vEUs are resident at once, in blocks that a walker can run in |
 | deadlock | abstract execution reaches the end |
 | constant | nothing writes to inputs and constants |
 | race | conflicting rTasks are ordered, in the order in which the program lists their launches |
-| unwritten | what is read from arena, rows, outputs was written before; outputs are whole |
+| unwritten | what is read from arena, rows, outputs was written before; results are whole |
 | arena | offsets are planned, aligned, inside; buffers in use together share no bytes |
-| shared | scratch and residents fit the vEU's shared memory and do not overlap |
+| shared | scratch, residents and the walker's tables fit the vEU's shared memory and do not overlap |
+| wave | in mode per-wave, every vEU's appends are listed wave by wave |
+| meaning | the schedule computes its function (`translation.py`) |
 
-`coverage.py` and `memory_rules.py` hold the last three.
+'race' and 'arena' depend on the mode: `orders.py` has the order that each mode keeps. A schedule that is
+wrong in mode persistent is wrong; any other mode may be refused alone. `coverage.py` and
+`memory_rules.py` hold 'unwritten', 'arena' and 'shared'.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
 
+from irkit.errors import ScheduleError
 from irkit.schedule.coverage import check_covered
 from irkit.schedule.dependences import one_lane
 from irkit.schedule.footprint import Footprints, Touch, overlap
 from irkit.schedule.happens_before import HappensBefore
-from irkit.schedule.memory_rules import check_arena, check_shared
+from irkit.schedule.meaning import Function
+from irkit.schedule.memory_rules import check_arena, check_places, check_shared
 from irkit.schedule.model import Schedule
+from irkit.schedule.modes import Mode
+from irkit.schedule.orders import is_implied, order_of
 from irkit.schedule.overlap import Indices, Mask
-from irkit.schedule.wellformed import check_appends, check_once, describe, reject
+from irkit.schedule.translation import check_translation
+from irkit.schedule.wellformed import check_appends, check_device, check_once, describe, reject
 
 
-def verify_schedule(schedule: Schedule) -> None:
-    """Prove `schedule`, or raise ScheduleError naming rule, appends, rTasks, vEUs and buffer."""
+@dataclass
+class Proof:
+    """`modes` are those that the proof covers; `refused` says of each other one why it is not."""
+
+    modes: list[Mode] = field(default_factory=list[Mode])
+    refused: dict[Mode, str] = field(default_factory=dict[Mode, str])
+
+
+def prove(schedule: Schedule, function: Function) -> Proof:
+    """Prove that `schedule` computes `function`, or raise ScheduleError."""
+    proof = verify_schedule(schedule)
+    check_translation(schedule, function)
+    return proof
+
+
+def verify_schedule(schedule: Schedule) -> Proof:
+    """Prove that every run of `schedule` is as its launches one after another, or raise ScheduleError
+    naming rule, appends, rTasks, vEUs and buffer."""
     check_appends(schedule)
     check_once(schedule)
+    check_device(schedule)
     feet = Footprints(schedule.buffers, schedule.launches)
-    order = HappensBefore(schedule)
     check_read_only(schedule, feet)
-    check_races(schedule, feet, order)
+    check_places(schedule, feet)
+    _check_mode(schedule, feet, Mode.PERSISTENT)
     check_covered(schedule, feet)
-    check_arena(schedule, feet, order)
     check_shared(schedule, feet)
+    return _modes(schedule, feet)
+
+
+def _modes(schedule: Schedule, feet: Footprints) -> Proof:
+    """Which modes are safe beside persistent, which is proved."""
+    proof = Proof([Mode.PERSISTENT])
+    for mode in (Mode.SERIAL, Mode.PER_OP, Mode.PER_WAVE):
+        try:
+            if not is_implied(schedule, mode, proof.modes):
+                _check_mode(schedule, feet, mode)
+            proof.modes.append(mode)
+        except ScheduleError as error:
+            proof.refused[mode] = str(error)
+    proof.modes.sort(key=list(Mode).index)
+    return proof
+
+
+def _check_mode(schedule: Schedule, feet: Footprints, mode: Mode) -> None:
+    """The rules that depend on who runs before whom."""
+    order = order_of(schedule, mode)
+    check_races(schedule, feet, order)
+    check_arena(schedule, feet, order)
 
 
 def check_read_only(schedule: Schedule, feet: Footprints) -> None:
@@ -92,6 +141,8 @@ def _ordered(
         alone = np.minimum(a.groups.first[i], b.groups.first[j]) == np.maximum(
             a.groups.last[i], b.groups.last[j]
         )
+        if not order.by_lane:
+            return alone
         return alone | one_lane(a, b, order.schedule.appends[appends[0]].veus)
     ends = order.group_ends(appends[0], a.groups)
     starts = order.group_starts(appends[1], b.groups)

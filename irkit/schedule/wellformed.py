@@ -51,6 +51,24 @@ def check_appends(schedule: Schedule) -> None:
             reject("wait", f"{describe(schedule, number)} waits for append {strange[0]}, not there")
 
 
+def check_device(schedule: Schedule) -> None:
+    """On a GPU, a vEU is a block of whole warps, two or more, and a multiprocessor of its own."""
+    device = schedule.device
+    if device.kind != "cuda":
+        return
+    if device.threads % 32 or not 64 <= device.threads <= 1024:
+        reject(
+            "device",
+            f"blocks of {device.threads} threads on '{device.name}': the walkers need whole warps, 2 to 32",
+        )
+    if device.veus > device.multiprocessors:
+        reject(
+            "device",
+            f"{device.veus} vEUs on '{device.name}', whose {device.multiprocessors} multiprocessors "
+            "hold one block each",
+        )
+
+
 def check_once(schedule: Schedule) -> None:
     """Every launch is appended exactly once."""
     seen: dict[int, int] = {}

@@ -82,7 +82,7 @@ def module_text(
 ) -> tuple[str, list[str]]:
     """(module, entries): every sample under `op_K`, and the walkers over all of them."""
     kernels = [kernel_of(i, s) for i, s in enumerate(samples)]
-    parts = [walkers_cuda.HEADER]
+    parts = [walkers_cuda.IMPORTS]
     parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
     parts += [walkers_cuda.run_task(kernels), walkers_cuda.walkers(layout)]
     parts += [walkers_cuda.op_kernel(i, kernel) for i, kernel in enumerate(kernels)]

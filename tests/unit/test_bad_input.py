@@ -256,12 +256,13 @@ def test_no_cuda_device():
             ["weights that are not there: w"],
         ),
         (
-            'task.vdevice @a {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 1 : i64}',
+            'task.vdevice @a {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 1 : i64, '
+            "flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}",
             ["bad.mlir:1:1", "1 or more veus"],
         ),
         (
-            "task.program @main attributes {device = @test4} {\n"
-            '  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>\n}',
+            "task.program @main_schedule of @main attributes {device = @test4} {\n"
+            '  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>\n}',
             ["graph or tensor level, got the schedule level"],
         ),
     ],

@@ -65,8 +65,8 @@ APPEND = """\
 task.roperator @same(%a : tensor<4xf32>) -> tensor<4xf32> attributes {grid = array<i64: 1>} {
   task.yield %a : tensor<4xf32>
 }
-task.program @main attributes {device = @test4} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
   %y = task.buffer {space = "arena"} : tensor<4xf32>
   %t0 = task.append @same to [0:0] wave 0 reads(%x) writes(%y)
   %t1 = task.append @same to [0:0] wave 1 wait(%t0) reads(%y) writes(%x)
@@ -79,7 +79,7 @@ def test_groups_and_optional_attributes_in_the_exported_form():
     # waits; reads_0, reads_1; writes_0, writes_1
     assert "operandSegmentSizes = array<i32: 0, 1, 0, 1, 0>" in text
     assert "operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>" in text
-    assert '"task.buffer"() {offset, source, space = "arena"}' in text
+    assert '"task.buffer"() {port, offset, source, space = "arena"}' in text
     assert text.count('"irkit.end"() : () -> ()') == 2
     assert 'loc("m.mlir":8:9)' in text
 

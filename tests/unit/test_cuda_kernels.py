@@ -10,8 +10,9 @@ import cuda_samples as cs
 
 from irkit.lower.task_to_numba.walkers_cuda import Layout
 from irkit.runtime.cuda import compiling, ptx
+from irkit.schedule.block_memory import BlockMemory
 
-LAYOUT = Layout(threads=256, bases=8, max_waits=4, max_operands=10)
+LAYOUT = Layout(256, BlockMemory(bases=8, max_waits=4, max_operands=10))
 
 
 @pytest.mark.parametrize("name", sorted(cs.SAMPLES))
@@ -69,8 +70,8 @@ def test_forbidden_forms_are_found(body: str, message: str) -> None:
 
 
 def test_records_are_laid_out_as_documented() -> None:
-    layout = Layout(threads=256, bases=5, max_waits=3, max_operands=4, planned=100)
-    assert layout.operands_at == 12
-    assert layout.record_words == 24
-    assert layout.tables == 112
-    assert layout.shared_bytes == 112 + 8 * (10 + 48)
+    memory = BlockMemory(bases=5, max_waits=3, max_operands=4, planned=100)
+    assert memory.operands_at == 12
+    assert memory.record_words == 24
+    assert memory.tables == 112
+    assert memory.nbytes == 112 + 8 * (10 + 48)

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irkit.errors import ArtifactError, DeviceError, InvalidInputError, UnsupportedError
+from irkit.errors import ArtifactError, DeviceError, InvalidInputError
 from irkit.lower.task_to_numba.walkers_cuda import (
     Kernel,
-    Layout,
     entries,
     launch_facts,
-    planned_bytes,
 )
 from irkit.runtime.cuda import arrays, driver, memory
 from irkit.runtime.cuda.availability import why_not
@@ -29,18 +27,21 @@ PROGRAM = Program(
     device="test4",
     veus=4,
     threads=128,
-    scratch_bytes=100,
+    shared_bytes=96 + 112,
     inputs=(Port("x", "float32", (8,)),),
     outputs=(Port("y", "float32", (8,)),),
     arena_bytes=128,
     row_bytes=0,
+    constant_bytes=256,
     constants=(("w", 0, 256),),
     kernels=("a", "b"),
     appends=(
         Appended(0, 4, 0, 2, 0, (), OPERANDS, (Pinned(1, 32, (0, 64) * 2, (64, 48) * 2),)),
         Appended(1, 2, 1, 2, 1, (0,), (Operand(0, 64), Operand(4, 0))),
     ),
-)
+    modes=("per-op", "per-wave", "persistent"),
+    verified="sha256:0",
+).sealed()
 KERNELS = [Kernel("a", ["float32"] * 3, 100), Kernel("b", ["float32"] * 2, 40, batch=True)]
 
 
@@ -54,16 +55,6 @@ def test_launch_facts_are_read_back_without_running_the_module() -> None:
     assert facts.entries == entries(KERNELS) == ["persistent", "wave", "op_0", "op_1"]
     with pytest.raises(ArtifactError, match="LAUNCH"):
         read_facts(text)
-
-
-def test_residents_and_scratch_lie_side_by_side() -> None:
-    # vEU 0: residents to 96, scratch 112; vEU 1 also runs b; vEU 2 only b.
-    assert planned_bytes(PROGRAM, KERNELS) == 96 + 112
-
-
-def test_walkers_refuse_a_block_of_one_warp() -> None:
-    with pytest.raises(UnsupportedError, match="32 threads"):
-        Layout(threads=32, bases=4, max_waits=0, max_operands=1)
 
 
 def test_records_without_shared_memory_keep_the_order_of_the_vEUs() -> None:

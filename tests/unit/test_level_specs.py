@@ -50,7 +50,7 @@ FAULTS = [
     ),
     (
         "planned",
-        "task.program @main attributes {device = @d, arena_bytes = 1 : i64, row_bytes = 0 : i64} {"
+        "task.program @s of @main attributes {device = @d, arena_bytes = 1 : i64, row_bytes = 0 : i64} {"
         '  %w = task.buffer {space = "constant", source = "w"} : tensor<4xf32>'
         '  %h = task.buffer {space = "arena"} : tensor<4xf32> }',
         "task.buffer",
@@ -58,8 +58,8 @@ FAULTS = [
     ),
     (
         "scheduled",
-        "func.func @f() { func.return }",
-        "func.return",
+        "func.func @f() { %e = arith.constant 1.0 : f32 %n = math.exp %e : f32 func.return }",
+        "math.exp",
         "does not belong in 'func.func'",
     ),
 ]

@@ -139,7 +139,7 @@ def test_residents_share_one_offset() -> None:
     schedule = pin_residents(constant_readers((2, 100), split((2, 100), 2, axis=0)))
     assert [a.residents for a in schedule.appends] == [(Resident(0, 0),)] * 3
     assert schedule.notes["resident_bytes"] == 400
-    verify_schedule(schedule)
+    verify_schedule(plan_memory(schedule))
 
 
 def test_what_is_not_worth_it_or_not_possible_is_not_resident() -> None:

@@ -9,8 +9,10 @@ import pytest
 from schedule_toys import boxes, split, whole
 
 from irkit.errors import ScheduleError
+from irkit.schedule.block_memory import walker_bytes
 from irkit.schedule.devices import device
 from irkit.schedule.model import Access, Append, Buffer, Launch, Resident, Schedule
+from irkit.schedule.modes import Mode
 from irkit.schedule.planner import plan_memory
 from irkit.schedule.residents import pin_residents
 from irkit.schedule.verifier import verify_schedule
@@ -124,19 +126,56 @@ def test_rtasks_of_one_launch_race_with_each_other() -> None:
 def test_rtasks_of_one_launch_on_one_veu_are_ordered() -> None:
     schedule = with_launch(proved(), 2, writes=(Access(4, whole((4,), 2)),))
     assert "rule 'race'" in rejected(schedule)
-    verify_schedule(with_append(schedule, 2, veus=1))
+    proof = verify_schedule(with_append(schedule, 2, veus=1))
+    # Alone in a kernel, they are not.
+    assert Mode.PER_OP not in proof.modes
+    assert "write after write on 'c'" in proof.refused[Mode.PER_OP]
+
+
+def test_every_mode_of_a_schedule_in_waves_is_proved() -> None:
+    assert verify_schedule(proved()).modes == list(Mode)
+
+
+def test_waves_are_proved() -> None:
+    """Two dependent appends of one wave, ordered by a wait: right only where waits are looked at."""
+    proof = verify_schedule(with_append(proved(), 2, wave=1))
+    assert proof.modes == [Mode.SERIAL, Mode.PERSISTENT]
+    for mode in (Mode.PER_WAVE, Mode.PER_OP):
+        assert "rule 'race': read after write on 'b'" in proof.refused[mode]
+
+
+def test_waves_follow_each_veus_list() -> None:
+    proof = verify_schedule(with_append(proved(), 0, wave=5))
+    assert Mode.PER_WAVE not in proof.modes
+    assert "rule 'wave'" in proof.refused[Mode.PER_WAVE]
+
+
+def test_bytes_are_reused_only_where_each_mode_allows_it() -> None:
+    """c takes the bytes of a, which n1 reads: safe behind a wait, not within one wave."""
+    proof = verify_schedule(with_append(proved(), 2, wave=1, waits=(0, 1)))
+    assert Mode.PER_WAVE not in proof.modes
+    buffers = [replace(b, offset=None) for b in proved().buffers]
+    own = plan_memory(replace(proved(), buffers=buffers))
+    assert verify_schedule(own).modes == list(Mode)
 
 
 def test_unwritten() -> None:
-    half = with_launch(proved(), 1, writes=(Access(3, boxes([(0, 1)], [(2, 4)])),))
-    text = rejected(half)
+    elsewhere = with_buffer(proved(), 3, name="d")
+    elsewhere = replace(
+        elsewhere, buffers=[*elsewhere.buffers, Buffer("e", "arena", (4,), 8, offset=512)]
+    )
+    elsewhere = replace(elsewhere, arena_bytes=1024)
+    lost = with_launch(elsewhere, 1, writes=(Access(6, split((4,), 2)),))
+    text = rejected(lost)
     assert "rule 'unwritten'" in text
-    assert "append 2 ('n2') rTask 0 on vEU 1 reads elements of 'b'" in text
+    assert "append 2 ('n2') rTask 0 on vEU 1 reads elements of 'd'" in text
 
 
-def test_outputs_are_written_everywhere() -> None:
+def test_results_are_written_everywhere() -> None:
+    half = with_launch(proved(), 1, writes=(Access(3, boxes([(0, 1)], [(2, 4)])),))
+    assert "rule 'unwritten': append 1 ('n1') writes only a part of 'b'" in rejected(half)
     part = with_launch(proved(), 3, writes=(Access(5, boxes([(0, 3)])),))
-    assert "output 'o' is written only in part" in rejected(part)
+    assert "append 3 ('n3') writes only a part of 'o'" in rejected(part)
 
 
 def test_unwritten_through_views() -> None:
@@ -145,11 +184,11 @@ def test_unwritten_through_views() -> None:
     schedule = replace(schedule, buffers=[*schedule.buffers, view])
     good = with_launch(schedule, 2, reads=(Access(6, whole((2,), 2)),))
     verify_schedule(good)
-    only_first = boxes([(0, 1)], [(1, 2)])
-    bad = with_launch(good, 1, writes=(Access(3, only_first),))
+    first = replace(view, name="u", parent_offset=0)
+    good = replace(good, buffers=[*good.buffers, first])
+    bad = with_launch(good, 1, writes=(Access(7, split((2,), 2)),))
     assert "reads elements of 'v'" in rejected(bad)
-    only_second = boxes([(2, 3)], [(3, 4)])
-    verify_schedule(with_launch(good, 1, writes=(Access(3, only_second),)))
+    verify_schedule(with_launch(good, 1, writes=(Access(6, split((2,), 2)),)))
 
 
 def test_a_view_races_with_its_parent() -> None:
@@ -220,7 +259,34 @@ def test_a_view_is_where_its_parent_is() -> None:
 
 def test_scratch_fits() -> None:
     large = with_launch(proved(), 2, scratch_bytes=64 * 1024 + 1)
-    assert "needs 65537 bytes of scratch" in rejected(large)
+    assert "vEU 1 needs 65552 bytes of scratch, 832 bytes of shared memory are planned" in rejected(
+        large
+    )
+    planned = replace(large, shared_bytes=65552)
+    assert "65552 bytes of shared memory are planned" in rejected(planned)
+    assert "a vEU has 65536 bytes on 'test4'" in rejected(planned)
+
+
+def test_the_walkers_tables_fit() -> None:
+    """A plan that fills a block leaves no room for records of many waits."""
+    h200 = device("h200")
+    schedule = replace(proved(), device=h200)
+    assert walker_bytes(schedule) == 8 * (3 + 2 + 1 + 3 + 1 + 2 * (6 + 2 * 1 + 3 * 3 + 1))
+    full = replace(schedule, shared_bytes=h200.shared_bytes - walker_bytes(schedule))
+    verify_schedule(full)
+    more = replace(full, shared_bytes=full.shared_bytes + 16)
+    assert "rule 'shared'" in rejected(more)
+    assert "the walker needs 368" in rejected(more)
+    odd = replace(full, shared_bytes=full.shared_bytes - 8)
+    assert "not a multiple of 16" in rejected(odd)
+
+
+def test_blocks_are_resident_and_whole() -> None:
+    h200 = device("h200")
+    wide = replace(h200, veus=133)
+    assert "rule 'device': 133 vEUs on 'h200'" in rejected(replace(proved(), device=wide))
+    thin = replace(h200, threads=32)
+    assert "blocks of 32 threads" in rejected(replace(proved(), device=thin))
 
 
 def test_residents() -> None:
@@ -230,7 +296,9 @@ def test_residents() -> None:
     assert "not a constant" in rejected(with_append(schedule, 0, residents=(Resident(7, 0),)))
     top = 64 * 1024 - 320
     # vEU 0 has no scratch, vEU 1 has 512 bytes of it.
-    assert "vEU 1 needs" in rejected(with_append(schedule, 0, residents=(Resident(1, top),)))
+    high = with_append(schedule, 0, residents=(Resident(1, top),))
+    assert "vEU 0 needs" in rejected(high)
+    assert "vEU 1 needs" in rejected(replace(high, shared_bytes=64 * 1024))
     columns = np.array(split((2, 40), 2, axis=1))
     reads = (schedule.launches[0].reads[0], Access(1, columns))
     assert "not one contiguous box" in rejected(with_launch(schedule, 0, reads=reads))
@@ -239,6 +307,7 @@ def test_residents() -> None:
 def test_residents_do_not_overlap() -> None:
     """The same constant at two places that overlap, then one rTask's part where another's is."""
     schedule = proved()
-    assert "overlap on vEU 0" in rejected(with_append(schedule, 0, residents=(Resident(1, 16),)))
-    shifted = with_append(schedule, 0, first_veu=1)
+    roomy = replace(schedule, shared_bytes=64 * 1024)
+    assert "overlap on vEU 0" in rejected(with_append(roomy, 0, residents=(Resident(1, 16),)))
+    shifted = with_append(roomy, 0, first_veu=1)
     assert "overlap on vEU 1" in rejected(with_append(shifted, 1, waits=(0,)))

@@ -6,16 +6,10 @@ Unscheduled, a program is a function of `task.launch`es of `task.roperator`s. Sc
 
 from xdsl.ir import Dialect
 
-from irkit.dialects.task.program import (
-    SPACES,
-    AppendOp,
-    BufferOp,
-    ProgramOp,
-    TokenType,
-    VDeviceOp,
-    ViewOp,
-)
+from irkit.dialects.task.buffers import SPACES, BufferOp, ViewOp
+from irkit.dialects.task.program import AppendOp, ProgramOp, TokenType
 from irkit.dialects.task.roperator import LaunchOp, ROperatorOp, YieldOp, lookup, verify_call
+from irkit.dialects.task.vdevice import VDeviceOp
 
 Task = Dialect(
     "task",

@@ -1,10 +1,11 @@
-"""Who computes it, when and where: devices, buffers, appends, scheduled programs."""
+"""Who computes it and when: appends, scheduled programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
     Float64Type,
@@ -27,10 +28,8 @@ from xdsl.ir import (
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    ParsePropInAttrDict,
     irdl_attr_definition,
     irdl_op_definition,
-    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -51,116 +50,11 @@ from irkit.dialects.task.roperator import verify_call
 from irkit.dialects.types import int_array, ints
 
 
-@irdl_op_definition
-class VDeviceOp(IRDLOperation):
-    """A machine as the scheduler sees it: `veus` execution units, all resident at once.
-
-    ```mlir
-    task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
-    ```
-    """
-
-    name = "task.vdevice"
-    sym_name = prop_def(SymbolNameConstraint())
-    kind = prop_def(StringAttr)
-    veus = prop_def(IntegerAttr[IntegerType])
-    threads = prop_def(IntegerAttr[IntegerType])
-    shared_bytes = prop_def(IntegerAttr[IntegerType])
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(SymbolOpInterface())
-    assembly_format = "$sym_name attr-dict"
-
-    def verify_(self) -> None:
-        if self.veus.value.data < 1:
-            raise VerifyException(
-                f"'task.vdevice' expects 1 or more veus, got {self.veus.value.data}"
-            )
-
-
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
     """What an append yields: it stands for all its rTasks having signalled."""
 
     name = "task.token"
-
-
-SPACES = ("arena", "rows", "input", "output", "constant")
-
-
-@irdl_op_definition
-class BufferOp(IRDLOperation):
-    """Bytes that hold a tensor during a run.
-
-    `space` is `arena` or `rows` (planned by `plan-memory`; `offset` in bytes, or in bytes per row of
-    the batch), `input` or `output` (number `offset` of the program), or `constant` (`source` names
-    the weight).
-
-    ```mlir
-    task.program @main attributes {device = @test4} {
-      %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
-      %w = task.buffer {space = "constant", source = "w"} : tensor<4xf32>
-      %h = task.buffer {space = "arena"} : tensor<4xf32>
-    }
-    ```
-    """
-
-    name = "task.buffer"
-    space = prop_def(StringAttr)
-    offset = opt_prop_def(IntegerAttr[IntegerType])
-    source = opt_prop_def(StringAttr)
-    result = result_def(TensorType)
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(
-        self, space: str, type: Attribute, offset: int | None = None, source: str | None = None
-    ) -> None:
-        super().__init__(
-            result_types=[type],
-            properties={
-                "space": StringAttr(space),
-                "offset": None if offset is None else IntegerAttr(offset, i64),
-                "source": None if source is None else StringAttr(source),
-            },
-        )
-
-    def verify_(self) -> None:
-        if self.space.data not in SPACES:
-            raise VerifyException(
-                f"'task.buffer' expects a space among {', '.join(SPACES)}, got '{self.space.data}'"
-            )
-        if self.space.data == "constant" and self.source is None:
-            raise VerifyException("'task.buffer' in space 'constant' expects a source, got none")
-        if self.space.data in ("input", "output") and self.offset is None:
-            raise VerifyException(
-                f"'task.buffer' in space '{self.space.data}' expects a number as offset"
-            )
-
-
-@irdl_op_definition
-class ViewOp(IRDLOperation):
-    """Some bytes of another buffer under a type of their own, `offset` bytes into it (bytes per row
-    of the batch for buffers whose leading dimension is the batch).
-
-    ```mlir
-    task.program @main attributes {device = @test4} {
-      %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4x2xf32>
-      %r = task.view %x {offset = 8 : i64} : tensor<4x2xf32> -> tensor<2xf32>
-    }
-    ```
-    """
-
-    name = "task.view"
-    source = operand_def(TensorType)
-    offset = prop_def(IntegerAttr[IntegerType])
-    result = result_def(TensorType)
-    irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, source: SSAValue, offset: int, type: Attribute) -> None:
-        super().__init__(
-            operands=[source], result_types=[type], properties={"offset": IntegerAttr(offset, i64)}
-        )
 
 
 @irdl_op_definition
@@ -174,10 +68,10 @@ class AppendOp(IRDLOperation):
     task.roperator @same(%a : tensor<4xf32>) -> tensor<4xf32> attributes {grid = array<i64: 2>} {
       task.yield %a : tensor<4xf32>
     }
-    task.program @main attributes {device = @test4} {
-      %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
+    task.program @main_schedule of @main attributes {device = @test4} {
+      %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
       %y = task.buffer {space = "arena", offset = 0 : i64} : tensor<4xf32>
-      %z = task.buffer {space = "output", offset = 0 : i64} : tensor<4xf32>
+      %z = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
       %t0 = task.append @same to [0:1] wave 0 reads(%x) writes(%y)
       %t1 = task.append @same to [2:3] wave 1 wait(%t0) reads(%y) writes(%z)
     }
@@ -233,6 +127,10 @@ class AppendOp(IRDLOperation):
         first, last = self.range
         if not 0 <= first <= last:
             raise VerifyException(f"'task.append' expects vEUs first <= last, got [{first}:{last}]")
+        if self.wave.value.data < 0:
+            raise VerifyException(
+                f"'task.append' expects a wave of 0 or more, got {self.wave.value.data}"
+            )
         verify_call(self, self.callee, list(self.reads.types), list(self.writes.types))
 
     @classmethod
@@ -313,59 +211,82 @@ def _parse_resident(parser: Parser) -> tuple[int, int]:
 
 @irdl_op_definition
 class ProgramOp(IRDLOperation):
-    """A scheduled program: buffers, views, and appends in the order that each vEU follows.
+    """A schedule of a function of launches: buffers, views, and appends in the order that each vEU
+    follows.
 
-    `arena_bytes` and `row_bytes` (per row of the batch) are what `plan-memory` asks for;
-    `arena_ratio` is their sum over the lower bound.
+    `arena_bytes`, `row_bytes` (per row of the batch), `constant_bytes` and `shared_bytes` (of a vEU's
+    shared memory, for residents and scratch) are what `plan-memory` asks for; `arena_ratio` is arena
+    and rows over the lower bound. `verified` is the digest of all that was proved, and `modes` the
+    ways of running it that the proof covers; only `verify-schedule` adds them.
 
     ```mlir
-    task.program @main attributes {device = @test4, arena_bytes = 16 : i64, row_bytes = 0 : i64} {
-      %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
+    task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 16 : i64} {
+      %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
     }
     ```
     """
 
     name = "task.program"
     sym_name = prop_def(SymbolNameConstraint())
+    function = prop_def(FlatSymbolRefAttrConstr)
     device = prop_def(FlatSymbolRefAttrConstr)
     arena_bytes = opt_prop_def(IntegerAttr[IntegerType])
     row_bytes = opt_prop_def(IntegerAttr[IntegerType])
+    constant_bytes = opt_prop_def(IntegerAttr[IntegerType])
+    shared_bytes = opt_prop_def(IntegerAttr[IntegerType])
     arena_ratio = opt_prop_def(FloatAttr[Float64Type])
     verified = opt_prop_def(StringAttr)
+    modes = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
-    def __init__(self, name: str, device: str, body: Region) -> None:
+    def __init__(self, name: str, function: str, device: str, body: Region) -> None:
         super().__init__(
-            properties={"sym_name": StringAttr(name), "device": SymbolRefAttr(device)},
+            properties={
+                "sym_name": StringAttr(name),
+                "function": SymbolRefAttr(function),
+                "device": SymbolRefAttr(device),
+            },
             regions=[body],
         )
+
+    def retract(self) -> None:
+        """Take back the proof: something that it covers is about to change."""
+        self.verified = self.modes = None
 
     @classmethod
     def parse(cls, parser: Parser) -> ProgramOp:
         name = parser.parse_symbol_name()
+        parser.parse_keyword("of")
+        function = SymbolRefAttr(parser.parse_symbol_name())
         attributes = parser.parse_optional_attr_dict_with_keyword()
         region = parser.parse_region()
-        properties = {"sym_name": name, **(attributes.data if attributes else {})}
-        own = {k: v for k, v in properties.items() if k in _PROGRAM_PROPERTIES}
-        rest = {k: v for k, v in properties.items() if k not in _PROGRAM_PROPERTIES}
-        return cls.create(regions=[region], properties=own, attributes=rest)
+        properties: dict[str, Attribute] = {"sym_name": name, "function": function}
+        rest: dict[str, Attribute] = {}
+        given: Mapping[str, Attribute] = attributes.data if attributes else {}
+        for key, value in given.items():
+            (properties if key in _PROGRAM_PROPERTIES else rest)[key] = value
+        return cls.create(regions=[region], properties=properties, attributes=rest)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
-        shown = {k: v for k, v in self.properties.items() if k != "sym_name"} | self.attributes
+        printer.print_string(" of ")
+        printer.print_symbol_name(self.function.string_value())
+        shown = {k: v for k, v in self.properties.items() if k in _PROGRAM_PROPERTIES}
         printer.print_string(" attributes")
-        printer.print_op_attributes(shown)
+        printer.print_op_attributes(shown | self.attributes)
         printer.print_string(" ")
         printer.print_region(self.body)
 
 
 _PROGRAM_PROPERTIES = (
-    "sym_name",
     "device",
     "arena_bytes",
     "row_bytes",
+    "constant_bytes",
+    "shared_bytes",
     "arena_ratio",
     "verified",
+    "modes",
 )

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
-from irkit.passes.task.plain import device_of
+from irkit.passes.task.vdevices import device_of
 from irkit.runtime.artifact import LEVELS
 
 
@@ -40,4 +40,5 @@ def figures(module: ModuleOp) -> dict[str, Any]:
         "row_bytes": program.row_bytes.value.data if program.row_bytes is not None else 0,
         "arena_ratio": program.arena_ratio.value.data if program.arena_ratio is not None else 1.0,
         "proved": program.verified.data if program.verified is not None else "",
+        "modes": [mode.data for mode in program.modes or ()],
     }

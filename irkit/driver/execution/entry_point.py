@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from irkit.dialects.task import BufferOp, ProgramOp
 from irkit.dialects.types import Tensor
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.diagnostics.locations import place_of
@@ -18,7 +17,7 @@ from irkit.driver.diagnostics.locations import place_of
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """Input types and names, output names, of `func.func @main` or `task.program`."""
+    """Input types and names, output names, of `func.func @main`, which a scheduled module has too."""
 
     inputs: tuple[Tensor, ...]
     input_names: tuple[str, ...]
@@ -27,9 +26,6 @@ class EntryPoint:
 
 def entry_point_of(module: ModuleOp) -> EntryPoint:
     """The entry point of `module`. Raises UserError if there is none, or more than one."""
-    program = next((op for op in module.walk() if isinstance(op, ProgramOp)), None)
-    if program is not None:
-        return _entry(program, _buffers(program, "input"), len(_buffers(program, "output")))
     main = _main_function(module)
     types = main.function_type
     return _entry(main, list(types.inputs.data), len(types.outputs.data))
@@ -43,13 +39,6 @@ def _main_function(module: ModuleOp) -> FuncOp:
             f"expected a function @main, got {len(functions)} functions", place_of(module)
         )
     return (named or functions)[0]
-
-
-def _buffers(program: ProgramOp, space: str) -> list[Attribute]:
-    """Types of the program's buffers in `space`, by their number."""
-    buffers = [op for op in program.walk() if isinstance(op, BufferOp) and op.space.data == space]
-    numbered = sorted(buffers, key=lambda b: -1 if b.offset is None else b.offset.value.data)
-    return [b.result.type for b in numbered]
 
 
 def _entry(op: Operation, inputs: Sequence[Attribute], outputs: int) -> EntryPoint:

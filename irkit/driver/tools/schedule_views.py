@@ -43,7 +43,7 @@ def planned_timeline(module: ModuleOp, weights: WeightStore) -> Timeline:
     from irkit.dialects.task import ROperatorOp
     from irkit.driver.compiler.report import roperator_facts
     from irkit.lower.task_to_numba.program import describe
-    from irkit.passes.task.plain import device_of
+    from irkit.passes.task.vdevices import device_of
 
     program = describe(module, weights)
     facts = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))

@@ -14,7 +14,7 @@ from irkit.lower.task_to_numba.fused import Binder, Binding
 from irkit.lower.task_to_numba.program import describe
 from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.lower.task_to_numba.templates import specialise, template_source
-from irkit.passes.task.plain import device_of
+from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
 from irkit.rkernels.registry import RKernel, Target
 from irkit.schedule.tables import Appended, Program
@@ -96,7 +96,7 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 def print_program(program: Program) -> str:
     """The schedule table as text that builds a `Program`."""
     lines = ["PROGRAM = Program("]
-    for name in ("device", "veus", "threads", "scratch_bytes", "arena_bytes", "row_bytes"):
+    for name in _FACTS:
         lines.append(f"    {name}={getattr(program, name)!r},")
     for name in ("inputs", "outputs"):
         lines += [
@@ -106,8 +106,13 @@ def print_program(program: Program) -> str:
         ]
     lines += ["    constants=(", *(f"        {c!r}," for c in program.constants), "    ),"]
     lines.append(f"    kernels={program.kernels!r},")
-    lines += ["    appends=(", *_append_lines(program.appends, program.kernels), "    ),", ")"]
+    lines += ["    appends=(", *_append_lines(program.appends, program.kernels), "    ),"]
+    lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
+    lines.append(")")
     return "\n".join(lines)
+
+
+_FACTS = ("device", "veus", "threads", "shared_bytes", "arena_bytes", "row_bytes", "constant_bytes")
 
 
 def _append_lines(appends: Sequence[Appended], kernels: Sequence[str]) -> list[str]:

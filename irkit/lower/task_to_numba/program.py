@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from irkit.dialects.task import BufferOp, ProgramOp, ROperatorOp
-from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
-from irkit.errors import ScheduleError
-from irkit.passes.task.plain import program_of, read_program
-from irkit.schedule.model import Access, Buffer, Schedule
+from irkit.dialects.task import ProgramOp, ROperatorOp
+from irkit.errors import InvalidModelError
+from irkit.passes.task.program_text import function_of, program_of, read_program
+from irkit.passes.task.proof import require_proof
+from irkit.schedule.model import Access, Buffer
 from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
@@ -26,91 +24,73 @@ from irkit.schedule.tables import (
 )
 from irkit.weights import WeightStore
 
-_ALIGN = 256
-
 
 def describe(module: ModuleOp, weights: WeightStore) -> Program:
-    """Everything of a scheduled program but its code. Raises ScheduleError if it was not verified."""
+    """Everything of a scheduled program but its code.
+
+    Raises ScheduleError if it was not proved, or is not what was proved; InvalidModelError if a weight
+    is not of the size that its buffer has.
+    """
     op = program_of(module)
-    if op.verified is None:
-        raise ScheduleError(f"task.program @{op.sym_name.data} was not proved: run verify-schedule")
-    schedule = read_program(module, op)
-    buffers = [o for o in op.body.block.ops if isinstance(o, BufferOp)]
-    constants, at = list[tuple[str, int, int]](), 0
-    for buffer in buffers:
-        if buffer.space.data == "constant" and buffer.source is not None:
-            size = weights[buffer.source.data].nbytes
-            constants.append((buffer.source.data, at, size))
-            at += -(-size // _ALIGN) * _ALIGN
-    return _Describer(op, schedule, buffers, constants).program(module)
+    require_proof(module, op)
+    return _Describer(module, op, weights).program(module)
 
 
 class _Describer:
-    def __init__(
-        self,
-        op: ProgramOp,
-        schedule: Schedule,
-        buffers: Sequence[BufferOp],
-        constants: list[tuple[str, int, int]],
-    ) -> None:
-        self.op, self.schedule = op, schedule
-        self.constants = constants
-        self.inputs = self._ports(buffers, "input", "irkit.inputs")
-        self.outputs = self._ports(buffers, "output", "irkit.outputs")
-        self.roots = self._roots(buffers)
+    def __init__(self, module: ModuleOp, op: ProgramOp, weights: WeightStore) -> None:
+        self.op, self.schedule = op, read_program(module, op)
+        self.attributes = function_of(module, op).attributes
+        self.constants = self._constants(weights)
+        self.inputs = self._ports("input", "irkit.inputs")
+        self.outputs = self._ports("output", "irkit.outputs")
 
-    def _ports(self, buffers: Sequence[BufferOp], space: str, attribute: str) -> tuple[Port, ...]:
+    def _constants(self, weights: WeightStore) -> list[tuple[str, int, int]]:
+        """(name, offset, bytes) of each constant; equal ones are one buffer's bytes."""
+        found: dict[tuple[str, int, int], None] = {}
+        for buffer in self.schedule.buffers:
+            if buffer.parent is not None or buffer.source is None or buffer.offset is None:
+                continue
+            array = weights[buffer.source]
+            if (array.shape, array.dtype.name) != (buffer.shape, buffer.element):
+                raise InvalidModelError(
+                    f"weight '{buffer.source}' is {array.dtype}{list(array.shape)}, the program's "
+                    f"'{buffer.name}' is {buffer.element}{list(buffer.shape)}"
+                )
+            found[buffer.source, buffer.offset, buffer.nbytes] = None
+        return list(found)
+
+    def _ports(self, space: str, attribute: str) -> tuple[Port, ...]:
         found = {
-            b.offset.value.data: tensor_type(b.result)
-            for b in buffers
-            if b.space.data == space and b.offset is not None
+            b.port: b
+            for b in self.schedule.buffers
+            if b.space == space and b.parent is None and b.port is not None
         }
-        names = self.op.attributes.get(attribute)
+        names = self.attributes.get(attribute)
         given = (
             [n.data for n in names.data]
             if isa(names, ArrayAttr[StringAttr])
             else [f"{space}{i}" for i in sorted(found)]
         )
-        return tuple(
-            Port(
-                given[i],
-                str(numpy_dtype(found[i].element_type)),
-                tuple(-1 if s == DYNAMIC else s for s in found[i].get_shape()),
-            )
-            for i in sorted(found)
-        )
-
-    def _roots(self, buffers: Sequence[BufferOp]) -> dict[int, Operand]:
-        """Address of each buffer that is no view, by its number in the schedule."""
-        roots: dict[int, Operand] = {}
-        offsets = {name: at for name, at, _ in self.constants}
-        own = [i for i, b in enumerate(self.schedule.buffers) if b.parent is None]
-        for number, op in zip(own, buffers, strict=True):
-            at = op.offset.value.data if op.offset is not None else 0
-            match op.space.data:
-                case "arena":
-                    roots[number] = Operand(ARENA, at)
-                case "rows":
-                    roots[number] = Operand(ROWS, 0, at)
-                case "constant":
-                    assert op.source is not None
-                    roots[number] = Operand(CONSTANTS, offsets[op.source.data])
-                case "input":
-                    roots[number] = Operand(FIRST_INPUT + at, 0)
-                case _:
-                    roots[number] = Operand(FIRST_INPUT + len(self.inputs) + at, 0)
-        return roots
+        return tuple(Port(given[i], found[i].element, found[i].shape) for i in sorted(found))
 
     def operand(self, number: int) -> Operand:
         """Address of a buffer or view."""
         buffer, shift = self.schedule.buffers[number], 0
         while buffer.parent is not None:
             shift += buffer.parent_offset
-            number, buffer = buffer.parent, self.schedule.buffers[buffer.parent]
-        base, offset, per_row = self.roots[number]
-        if buffer.space == "rows":
-            return Operand(base, offset, per_row + shift)
-        return Operand(base, offset + shift, per_row)
+            buffer = self.schedule.buffers[buffer.parent]
+        at = buffer.offset or 0
+        match buffer.space:
+            case "arena":
+                return Operand(ARENA, at + shift)
+            case "rows":
+                return Operand(ROWS, 0, at + shift)
+            case "constant":
+                return Operand(CONSTANTS, at + shift)
+            case "input":
+                return Operand(FIRST_INPUT + (buffer.port or 0), shift)
+            case "output":
+                return Operand(FIRST_INPUT + len(self.inputs) + (buffer.port or 0), shift)
 
     def program(self, module: ModuleOp) -> Program:
         """Everything together."""
@@ -120,15 +100,18 @@ class _Describer:
             device.name,
             device.veus,
             device.threads,
-            max((launch.scratch_bytes for launch in self.schedule.launches), default=0),
+            self.schedule.shared_bytes,
             self.inputs,
             self.outputs,
             self.schedule.arena_bytes,
             self.schedule.row_bytes,
+            self.schedule.constant_bytes,
             tuple(self.constants),
             tuple(kernels),
             tuple(self._append(n, kernels) for n in range(len(self.schedule.appends))),
-        )
+            tuple(m.data for m in self.op.modes or ()),
+            self.op.verified.data if self.op.verified is not None else "",
+        ).sealed()
 
     def _append(self, number: int, kernels: list[str]) -> Appended:
         append = self.schedule.appends[number]

@@ -29,7 +29,7 @@ class CudaPrinter:
         what = f"{len(program.kernels)} rOperators, {len(program.appends)} appends"
         return (
             f'"""irkit program for {program.device}: {what} on {program.veus} vEUs."""\n# ruff: noqa\n\n'
-            + walkers_cuda.HEADER
+            + walkers_cuda.IMPORTS
             + "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program\n"
         )
 
@@ -68,7 +68,7 @@ class CudaPrinter:
 
     def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
         kernels = _kernels(bindings)
-        text = walkers_cuda.walkers(walkers_cuda.layout_of(program, kernels))
+        text = walkers_cuda.walkers(walkers_cuda.layout_of(program))
         if any(b.resident for b in bindings):
             # Only the persistent kernel, which comes first, keeps operands in shared memory.
             head, tail = text.split("def wave(", 1)

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irkit.errors import UnsupportedError
-from irkit.schedule.tables import FIRST_INPUT, Program
+from irkit.schedule.block_memory import WORD, BlockMemory
+from irkit.schedule.tables import FIRST_INPUT, HEADER, Program
 
-HEADER = """\
+IMPORTS = """\
 import math
 from math import floor
 
@@ -109,66 +109,28 @@ POINTERS = {
 COUNTER_BYTES = 32
 """Distance of two counters: one sector each, so that they do not contend."""
 
-# Words of a record before the waits (docs/emission.md).
-WAITS_AT = 6
-
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes that the walkers are printed for.
-
-    `bases` counts the entries of the base table (3 + inputs + outputs); `planned` is how many bytes of
-    shared memory the schedule uses, residents and scratch side by side.
-    """
+    """What the walkers are printed for: threads of a block, and where things lie in its memory."""
 
     threads: int
-    bases: int
-    max_waits: int
-    max_operands: int
-    planned: int = 0
-
-    def __post_init__(self) -> None:
-        if self.threads < 64 or self.threads % 32:
-            raise UnsupportedError(
-                f"a block of {self.threads} threads: the walkers need whole warps, two or more"
-            )
-
-    @property
-    def operands_at(self) -> int:
-        """Word of a record where the operands start."""
-        return WAITS_AT + 2 * self.max_waits
-
-    @property
-    def record_words(self) -> int:
-        """Words of a record: even, so that it is copied 16 bytes at a time."""
-        words = self.operands_at + 3 * self.max_operands
-        return words + words % 2
-
-    @property
-    def tables(self) -> int:
-        """Byte offset of the walker's tables in dynamic shared memory."""
-        return -(-self.planned // 16) * 16
-
-    @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory of a block of `persistent` or `wave`."""
-        words = self.bases + 1 + self.max_operands
-        return self.tables + 8 * (words + words % 2 + 2 * self.record_words)
+    memory: BlockMemory
 
     def names(self) -> dict[str, str]:
         """What the placeholders of the walkers become."""
-        words = self.bases + 1 + self.max_operands
+        memory, tables = self.memory, self.memory.tables
         values = {
             "THREADS": self.threads,
-            "BASES": self.bases,
-            "MAX_OPERANDS": self.max_operands,
-            "WAITS_AT": WAITS_AT,
-            "OPERANDS_AT": self.operands_at,
-            "RECORD": self.record_words,
-            "TOP": self.tables,
-            "BASE_TABLE": self.tables,
-            "ADDRESS_TABLE": self.tables + 8 * (self.bases + 1),
-            "RECORD_TABLE": self.tables + 8 * (words + words % 2),
+            "BASES": memory.bases,
+            "MAX_OPERANDS": memory.max_operands,
+            "WAITS_AT": HEADER,
+            "OPERANDS_AT": memory.operands_at,
+            "RECORD": memory.record_words,
+            "TOP": tables,
+            "BASE_TABLE": tables,
+            "ADDRESS_TABLE": tables + WORD * (memory.bases + 1),
+            "RECORD_TABLE": tables + WORD * memory.address_words,
             "COUNTER_BYTES": COUNTER_BYTES,
         }
         return {name: str(value) for name, value in values.items()}
@@ -350,35 +312,24 @@ def op_kernel(number: int, kernel: Kernel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def planned_bytes(program: Program, kernels: Sequence[Kernel]) -> int:
-    """Shared memory that the schedule uses: on each vEU its residents and its largest scratch."""
-    kept, scratch = [0] * program.veus, [0] * program.veus
-    for append in program.appends:
-        end = max((p.offset + max(p.sizes) for p in append.pinned), default=0)
-        for veu in range(append.first_veu, append.first_veu + append.veus):
-            kept[veu] = max(kept[veu], end)
-            scratch[veu] = max(scratch[veu], kernels[append.kernel].scratch)
-    return max((-(-k // 16) * 16 + s for k, s in zip(kept, scratch, strict=True)), default=0)
-
-
-def layout_of(program: Program, kernels: Sequence[Kernel]) -> Layout:
-    """The sizes that a program's walkers are printed for."""
-    return Layout(
-        program.threads,
+def layout_of(program: Program) -> Layout:
+    """What a program's walkers are printed for."""
+    memory = BlockMemory(
         FIRST_INPUT + len(program.inputs) + len(program.outputs),
         max((len(a.waits) for a in program.appends), default=0),
         max((len(a.operands) for a in program.appends), default=0),
-        planned_bytes(program, kernels),
+        program.shared_bytes,
     )
+    return Layout(program.threads, memory)
 
 
 def launch_facts(program: Program, kernels: Sequence[Kernel]) -> str:
     """`LAUNCH = ...`: what the launcher must know of the entries beside PROGRAM, as text."""
-    layout = layout_of(program, kernels)
+    memory = layout_of(program).memory
     facts = {
-        "threads": layout.threads,
-        "shared_bytes": layout.shared_bytes,
-        "record_words": layout.record_words,
+        "threads": program.threads,
+        "shared_bytes": memory.nbytes,
+        "record_words": memory.record_words,
         "scratch": tuple(k.scratch for k in kernels),
         "batch": tuple(k.batch for k in kernels),
     }

@@ -26,6 +26,7 @@ from irkit.dialects.roots import Root, find_root
 from irkit.dialects.task import LaunchOp, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.errors import UnsupportedError
+from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import registry
 from irkit.rkernels.registry import RKernel, Target
@@ -261,14 +262,5 @@ class PartitionRTasks(ModulePass):
             raise PassFailedException(str(error)) from None
         if not any(isinstance(o, VDeviceOp) for o in op.ops):
             first = op.body.block.first_op
-            described = VDeviceOp.create(
-                properties={
-                    "sym_name": StringAttr(device.name),
-                    "kind": StringAttr(device.kind),
-                    "veus": IntegerAttr(device.veus, i64),
-                    "threads": IntegerAttr(device.threads, i64),
-                    "shared_bytes": IntegerAttr(device.shared_bytes, i64),
-                }
-            )
             if first is not None:
-                op.body.block.insert_op_before(described, first)
+                op.body.block.insert_op_before(vdevice_op(device), first)

@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from irkit.passes.task.plain import program_of, read_program, set_residents
+from irkit.passes.task.program_text import programs_of, read_program, set_residents
 from irkit.remarks import applied
 from irkit.schedule.residents import pin_residents
 
@@ -36,9 +36,9 @@ class PinResidents(ModulePass):
     produces: ClassVar[str] = "scheduled"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        program = program_of(op)
-        pinned = pin_residents(read_program(op, program))
-        text = "{} operands stay, {} bytes on one vEU"
-        notes = pinned.notes
-        applied(program, "PinResidents", text, notes["resident_operands"], notes["resident_bytes"])
-        set_residents(program, pinned)
+        for program in programs_of(op):
+            pinned = pin_residents(read_program(op, program))
+            text, notes = "{} operands stay, {} bytes on one vEU", pinned.notes
+            operands, nbytes = notes["resident_operands"], notes["resident_bytes"]
+            applied(program, "PinResidents", text, operands, nbytes)
+            set_residents(program, pinned)

@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from irkit.passes.task.plain import program_of, read_program, set_plan
+from irkit.passes.task.program_text import programs_of, read_program, set_plan
 from irkit.remarks import applied
 from irkit.schedule.planner import plan_memory
 
@@ -17,7 +17,7 @@ from irkit.schedule.planner import plan_memory
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
     """Give every planned buffer an offset; bytes are reused only where the schedule orders all accesses
-    of one buffer before every write of the next.
+    of one buffer before every write of the next. Constants lie one behind another.
 
     Buffers whose leading dimension is the batch are planned in bytes per row, so that one plan serves
     every batch. Reports the ratio of the arena to a lower bound. Needs `schedule-wavefront`.
@@ -36,10 +36,12 @@ class PlanMemory(ModulePass):
     produces: ClassVar[str] = "planned"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        program = program_of(op)
-        planned = plan_memory(read_program(op, program))
-        for pool in ("arena", "row"):
-            text = "{} bytes of {}, {:.2f} times the lower bound"
-            size, ratio = (planned.notes.get(f"{pool}_{what}", 0) for what in ("bytes", "ratio"))
-            applied(program, "PlanMemory", text, size, pool, ratio)
-        set_plan(program, planned)
+        for program in programs_of(op):
+            planned = plan_memory(read_program(op, program))
+            for pool in ("arena", "row"):
+                text = "{} bytes of {}, {:.2f} times the lower bound"
+                size, ratio = (
+                    planned.notes.get(f"{pool}_{what}", 0) for what in ("bytes", "ratio")
+                )
+                applied(program, "PlanMemory", text, size, pool, ratio)
+            set_plan(program, planned)

@@ -10,26 +10,32 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.task import ProgramOp
 from irkit.errors import ScheduleError
-from irkit.passes.task.plain import mark_verified, program_of, read_program
-from irkit.schedule.verifier import verify_schedule
+from irkit.passes.task.function_meaning import function_meaning
+from irkit.passes.task.program_text import function_of, programs_of, read_program
+from irkit.passes.task.proof import record_proof
+from irkit.remarks import applied, missed
+from irkit.schedule.modes import Mode
+from irkit.schedule.verifier import Proof, prove
 
 
 @dataclass(frozen=True)
 class VerifySchedule(ModulePass):
-    """Prove the schedule, or fail and name what is wrong.
+    """Prove every schedule of the module, or fail and name what is wrong.
 
-    Every rTask runs exactly once; every read-after-write, write-after-read and write-after-write is
-    ordered by program order and waits; abstract execution reaches the end; all vEUs are resident at
-    once; shared memory fits; offsets lie in the arena. Needs `plan-memory`. Adds `verified`, changes
-    nothing else.
+    The schedule computes its function: every launch once, with its operands and results. Every
+    read-after-write, write-after-read and write-after-write is ordered; abstract execution reaches the
+    end; all vEUs are resident at once; shared memory fits; offsets lie in their spaces. This holds in each
+    of `modes`: persistent always, another one if its own order suffices. Needs `plan-memory`. Adds
+    `modes` and `verified`, the digest of all that was proved; changes nothing else.
 
     ```mlir
-    task.program @main attributes {device = @test4} {...}
+    task.program @main_schedule of @main attributes {device = @test4} {...}
     ```
     becomes
     ```mlir
-    task.program @main attributes {device = @test4, verified = "2 appends, 8 rTasks"} {...}
+    task.program @main_schedule of @main attributes {..., verified = "sha256:...", modes = [...]} {...}
     ```
     """
 
@@ -38,10 +44,20 @@ class VerifySchedule(ModulePass):
     produces: ClassVar[str] = "verified"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        program = program_of(op)
-        schedule = read_program(op, program)
+        proved: dict[ProgramOp, list[Mode]] = {}
+        for program in programs_of(op):
+            program.retract()
+            proof = self._prove(ctx, op, program)
+            modes = ", ".join(proof.modes)
+            applied(program, "VerifySchedule", "safe in modes {}", modes)
+            for mode, reason in proof.refused.items():
+                missed(program, "VerifySchedule", "mode {}: {}", mode.value, reason)
+            proved[program] = proof.modes
+        record_proof(op, proved)
+
+    def _prove(self, ctx: Context, module: ModuleOp, program: ProgramOp) -> Proof:
+        function = function_meaning(ctx, function_of(module, program))
         try:
-            verify_schedule(schedule)
+            return prove(read_program(module, program), function)
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
-        mark_verified(program, schedule)

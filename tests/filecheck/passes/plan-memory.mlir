@@ -3,12 +3,11 @@
 // RUN: not irkit-opt %s -p plan-memory 2>&1 | filecheck %s --check-prefix=EARLY
 
 // Every buffer of the arena has an offset, and the plan says how near the bound it is.
-// CHECK:      task.program @main attributes {device = @test4, arena_bytes = 512 : i64, row_bytes = 0 : i64, arena_ratio = {{[0-9.e+]+}} : f64} {
+// CHECK:      task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 512 : i64, row_bytes = 0 : i64, constant_bytes = 0 : i64, shared_bytes = 0 : i64, arena_ratio = {{[0-9.e+]+}} : f64} {
 // CHECK:        task.buffer {space = "arena", offset = 0 : i64} : tensor<8xf32>
 // CHECK-NEXT:   task.buffer {space = "arena", offset = 256 : i64} : tensor<8xf32>
-// EARLY:      error: pass 'plan-memory' requires the scheduled level, but 'task.launch' does not belong in 'func.func'
-// EARLY:      note: 'schedule-wavefront' makes a module of that level
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+// EARLY:      error: pass 'plan-memory' failed: the module has no task.program: run schedule-wavefront first
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
   %e = tensor.empty() : tensor<8xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {

@@ -3,17 +3,19 @@
 // RUN: not irkit-opt %S/partition-rtasks.mlir -p schedule-wavefront 2>&1 | filecheck %s --check-prefix=EARLY
 
 // One wave after the other. Each vEU reads what it wrote itself, so that none has to wait.
-// CHECK:      task.program @main attributes {device = @test4} {
-// CHECK-NEXT:   %x = task.buffer {space = "input", offset = 0 : i64} : tensor<8xf32>
-// CHECK-NEXT:   [[y:%.*]] = task.buffer {space = "output", offset = 0 : i64} : tensor<8xf32>
+// The function stays: the schedule is proved against it.
+// CHECK:      func.func @main
+// CHECK:      task.program @main_schedule of @main attributes {device = @test4} {
+// CHECK-NEXT:   %x = task.buffer {space = "input", port = 0 : i64} : tensor<8xf32>
+// CHECK-NEXT:   [[y:%.*]] = task.buffer {space = "output", port = 0 : i64} : tensor<8xf32>
 // CHECK-NEXT:   [[a:%.*]] = task.buffer {space = "arena"} : tensor<8xf32>
 // CHECK-NEXT:   [[b:%.*]] = task.buffer {space = "arena"} : tensor<8xf32>
 // CHECK-NEXT:   [[t0:%.*]] = task.append @exp to [0:3] wave 0 reads(%x) writes([[a]])
 // CHECK-NEXT:   [[t1:%.*]] = task.append @exp to [0:3] wave 1 reads([[a]]) writes([[b]])
 // CHECK-NEXT:   {{.*}} = task.append @exp to [0:3] wave 2 reads([[b]]) writes([[y]])
-// CHECK-NOT:  func.func
+// CHECK-NOT:  task.program
 // EARLY:      error: pass 'schedule-wavefront' requires the partitioned level, but 'task.roperator' has no 'rkernel'
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
   %e = tensor.empty() : tensor<8xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {

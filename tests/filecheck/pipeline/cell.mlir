@@ -14,7 +14,7 @@
 // TASK:        task.launch @recurrent_cell_0(
 // TASK:        task.launch @recurrent_cell_0(
 
-// SCHEDULE:      task.program @main attributes {device = @test4, {{.*}}verified = "
+// SCHEDULE:      task.program @main_schedule of @main attributes {device = @test4, {{.*}}verified = "
 // SCHEDULE:      [[t0:%.*]] = task.append @recurrent_cell_0 to [{{.*}}] wave 1 {{.*}}reads(
 // SCHEDULE:      task.append @recurrent_cell_0 to [{{.*}}] wave 2 wait({{.*}}[[t0]]) reads(
 // SCHEDULE-NOT:  task.append @rec

@@ -3,7 +3,7 @@
 // RUN: irkit-opt %s -t 'numba{target=cpu}' --device=cpu4 | filecheck %s --check-prefix=CPU
 // RUN: irkit-opt %s -t 'numba{target=cuda}' | filecheck %s --check-prefix=CUDA
 
-// CHECK:     task.program @main attributes {device = @test4, arena_bytes = 0 : i64, row_bytes = {{[1-9].*}} : i64
+// CHECK:     task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 0 : i64, row_bytes = {{[1-9].*}} : i64
 // CHECK-NOT: wait
 // CHECK:     task.append @gemm_0 to [0:3] wave 0 reads(%x, %w)
 // CHECK-NOT: wait

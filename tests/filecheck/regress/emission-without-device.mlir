@@ -12,8 +12,8 @@ func.func @unscheduled(%x: tensor<8xf32>, %y: tensor<?x4xf32>, %i: tensor<4xi64>
   %0 = task.launch @same(%x) : (tensor<8xf32>) -> tensor<8xf32>
   func.return %0 : tensor<8xf32>
 }
-task.program @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.0 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<16xf32>
+task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.0 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
   %v = task.view %x {offset = 32 : i64} : tensor<16xf32> -> tensor<8xf32>
   %h = task.buffer {space = "arena", offset = 0 : i64} : tensor<8xf32>
 }

@@ -2,7 +2,7 @@
 // RUN: irkit-opt %s --split-input-file --verify-diagnostics
 
 // expected-error@+1 {{'task.vdevice' expects 1 or more veus, got 0}}
-task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64}
+task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
 
 // -----
 
@@ -39,23 +39,64 @@ func.func @launch(%x: tensor<5xf32>) {
 
 // -----
 
-task.program @main attributes {device = @test4} {
+task.program @main_schedule of @main attributes {device = @test4} {
   // expected-error@+1 {{'task.buffer' expects a space among arena, rows, input, output, constant, got 'heap'}}
   %x = task.buffer {space = "heap"} : tensor<4xf32>
 }
 
 // -----
 
-task.program @main attributes {device = @test4} {
+task.program @main_schedule of @main attributes {device = @test4} {
   // expected-error@+1 {{'task.buffer' in space 'constant' expects a source, got none}}
   %x = task.buffer {space = "constant"} : tensor<4xf32>
 }
 
 // -----
 
-task.program @main attributes {device = @test4} {
-  // expected-error@+1 {{'task.buffer' in space 'output' expects a number as offset}}
+task.program @main_schedule of @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'output' expects a port, got none}}
   %x = task.buffer {space = "output"} : tensor<4xf32>
+}
+
+// -----
+
+task.program @main_schedule of @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'input' has no offset}}
+  %x = task.buffer {space = "input", port = 0 : i64, offset = 4 : i64} : tensor<4xf32>
+}
+
+// -----
+
+task.program @main_schedule of @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'arena' has no port}}
+  %x = task.buffer {space = "arena", port = 0 : i64} : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects a kind among cpu, cuda, test, got 'tpu'}}
+task.vdevice @d {kind = "tpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects flops_per_ns above 0, got 0.0}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 0.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' of kind 'cuda', and no other, has multiprocessors}}
+task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.append' expects a wave of 0 or more, got -1}}
+  %t = task.append @f to [0:1] wave -1 reads(%x) writes(%y)
 }
 
 // -----
@@ -63,9 +104,9 @@ task.program @main attributes {device = @test4} {
 task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
   task.yield %a : tensor<4xf32>
 }
-task.program @main attributes {device = @test4} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf32>
-  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<4xf32>
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
   // expected-error@+1 {{'task.append' expects vEUs first <= last, got [3:1]}}
   %t = task.append @f to [3:1] wave 0 reads(%x) writes(%y)
 }
@@ -75,16 +116,16 @@ task.program @main attributes {device = @test4} {
 task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
   task.yield %a : tensor<4xf32>
 }
-task.program @main attributes {device = @test4} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<4xf64>
-  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<4xf32>
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf64>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
   // expected-error@+1 {{'task.append' @f expects (tensor<4xf32>) -> tensor<4xf32>, got (tensor<4xf64>) -> tensor<4xf32>}}
   %t = task.append @f to [0:0] wave 0 reads(%x) writes(%y)
 }
 
 // -----
 
-task.program @main attributes {device = @test4} {
+task.program @main_schedule of @main attributes {device = @test4} {
   // expected-error@+1 {{use of undefined value '%x'}}
   %t = task.append @f to [0:0] wave 0 reads(%x) writes(%x)
 }

@@ -3,9 +3,9 @@
 // RUN: irkit-opt %s --print-op-generic | irkit-opt - | filecheck %s
 // RUN: irkit-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
 
-// CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+// CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.000000e+00 : f64, bytes_per_ns = 1.000000e+00 : f64, wait_ns = 1.000000e+02 : f64}
 // GENERIC:    "task.vdevice"() <{sym_name = "test4", kind = "test", veus = 4 : i64
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.000000e+00 : f64, bytes_per_ns = 1.000000e+00 : f64, wait_ns = 1.000000e+02 : f64}
 
 // CHECK-NEXT: task.roperator @swap(%{{.*}}: tensor<?x4xf32>, %{{.*}}: tensor<4xi64>) -> (tensor<4xi64>, tensor<?x4xf32>) {
 // CHECK-NEXT:   task.yield %{{.*}}, %{{.*}} : tensor<4xi64>, tensor<?x4xf32>
@@ -31,22 +31,22 @@ func.func @unscheduled(%x: tensor<8xf32>, %y: tensor<?x4xf32>, %i: tensor<4xi64>
   func.return %0 : tensor<8xf32>
 }
 
-// CHECK:      task.program @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.000000e+00 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
-// CHECK-NEXT:   %x = task.buffer {space = "input", offset = 0 : i64} : tensor<16xf32>
+// CHECK:      task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.000000e+00 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
+// CHECK-NEXT:   %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
 // CHECK-NEXT:   %w = task.buffer {space = "constant", source = "w_1"} : tensor<8xf32>
 // CHECK-NEXT:   %v = task.view %x {offset = 32 : i64} : tensor<16xf32> -> tensor<8xf32>
 // CHECK-NEXT:   %h = task.buffer {space = "arena", offset = 0 : i64} : tensor<8xf32>
-// CHECK-NEXT:   %y = task.buffer {space = "output", offset = 0 : i64} : tensor<8xf32>
+// CHECK-NEXT:   %y = task.buffer {space = "output", port = 0 : i64} : tensor<8xf32>
 // CHECK-NEXT:   %[[t0:.*]] = task.append @same to [0:3] wave 0 reads(%v) writes(%h)
 // CHECK-NEXT:   %[[t1:.*]] = task.append @same to [0:1] wave 1 wait(%[[t0]]) reads(%h) writes(%y) resident [0 at 128]
 // CHECK-NEXT:   %{{.*}} = task.append @same to [3:3] wave 2 wait(%[[t0]], %[[t1]]) reads(%w) writes(%y)
 // GENERIC:    "task.append"(%{{.*}}, %h, %y) <{callee = @same, veus = array<i64: 0, 1>, wave = 1 : i64, residents = array<i64: 0, 128>, operandSegmentSizes = array<i32: 1, 1, 1>}>
-task.program @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.0 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<16xf32>
+task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 64 : i64, row_bytes = 0 : i64, arena_ratio = 1.0 : f64, verified = "2 appends, 8 rTasks", irkit.inputs = ["x"]} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
   %w = task.buffer {space = "constant", source = "w_1"} : tensor<8xf32>
   %v = task.view %x {offset = 32 : i64} : tensor<16xf32> -> tensor<8xf32>
   %h = task.buffer {space = "arena", offset = 0 : i64} : tensor<8xf32>
-  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<8xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<8xf32>
   %t0 = task.append @same to [0:3] wave 0 reads(%v) writes(%h)
   %t1 = task.append @same to [0:1] wave 1 wait(%t0) reads(%h) writes(%y) resident [0 at 128]
   %t2 = task.append @same to [3:3] wave 2 wait(%t0, %t1) reads(%w) writes(%y)

@@ -1,0 +1,75 @@
+"""Shared memory of a block: what the schedule plans, and above it the tables of the block's walker.
+
+The walker keeps the addresses of the bases, of the operands of the rTask at hand, and two records, of
+which one is fetched while the other runs (docs/emission.md). How large they are follows from the
+program, so the proof knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irkit.schedule.model import Schedule
+from irkit.schedule.tables import FIRST_INPUT, HEADER
+
+WORD = 8
+"""Bytes of a word of the walker's tables."""
+
+ALIGNMENT = 16
+"""Bytes: the walker's tables, residents and scratch are copied and read 16 bytes at a time."""
+
+
+def aligned(nbytes: int) -> int:
+    """Rounded up to the alignment of shared memory."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class BlockMemory:
+    """Where things lie in a block's shared memory.
+
+    `bases` counts the entries of the base table (those of the spaces, inputs, outputs); `planned` is how
+    many bytes the schedule uses, residents and scratch side by side.
+    """
+
+    bases: int
+    max_waits: int
+    max_operands: int
+    planned: int = 0
+
+    @property
+    def operands_at(self) -> int:
+        """Word of a record where the operands start."""
+        return HEADER + 2 * self.max_waits
+
+    @property
+    def record_words(self) -> int:
+        """Words of a record: even, so that it is copied 16 bytes at a time."""
+        words = self.operands_at + 3 * self.max_operands
+        return words + words % 2
+
+    @property
+    def address_words(self) -> int:
+        """Words of the base table, one entry before it, and of the operands' addresses; even."""
+        words = self.bases + 1 + self.max_operands
+        return words + words % 2
+
+    @property
+    def tables(self) -> int:
+        """Byte offset of the walker's tables."""
+        return aligned(self.planned)
+
+    @property
+    def nbytes(self) -> int:
+        """All of it."""
+        return self.tables + WORD * (self.address_words + 2 * self.record_words)
+
+
+def walker_bytes(schedule: Schedule) -> int:
+    """Bytes of shared memory that the walker of each vEU needs beside what is planned; 0 on a CPU."""
+    if schedule.device.kind != "cuda":
+        return 0
+    ports = sum(b.space in ("input", "output") and b.parent is None for b in schedule.buffers)
+    waits = (len(append.waits) for append in schedule.appends)
+    operands = (len(launch.reads) + len(launch.writes) for launch in schedule.launches)
+    return BlockMemory(FIRST_INPUT + ports, max(waits, default=0), max(operands, default=0)).nbytes
