@@ -139,10 +139,19 @@ def run_irkit_run(argv: list[str], streams: Streams) -> int:
     return RunTool(io.StringIO(streams.stdin), streams.stdout, streams.stderr).main(argv)
 
 
+def run_irkit_reduce(argv: list[str], streams: Streams) -> int:
+    """irkit-reduce, with the passes that exist for tests only."""
+    from irkit.driver.tools.reduce import ReduceTool
+
+    stdin = io.StringIO(streams.stdin)
+    return ReduceTool(stdin, streams.stdout, streams.stderr, TEST_PASSES).main(argv)
+
+
 COMMANDS: Mapping[str, Command] = {
     "cat": run_cat,
     "filecheck": run_filecheck,
     "irkit-opt": run_irkit_opt,
+    "irkit-reduce": run_irkit_reduce,
     "irkit-run": run_irkit_run,
     "irkit-translate": run_translate,
     "not": run_not,

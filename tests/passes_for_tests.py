@@ -28,6 +28,17 @@ class CrashPass(ModulePass):
         raise ZeroDivisionError("test-crash always does this")
 
 
+class CrashOnReluPass(ModulePass):
+    """Raise an exception that is no diagnostic if there is a relu."""
+
+    name = "test-crash-on-relu"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in op.walk():
+            if isinstance(inner, ReluOp):
+                raise ZeroDivisionError(f"here is {inner.y.type}")
+
+
 class CrashOnWeightsPass(ModulePass):
     """Raise at the first weight that is there, naming its sum."""
 
@@ -187,6 +198,7 @@ TEST_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     p.name: lambda p=p: p
     for p in (
         CrashPass,
+        CrashOnReluPass,
         CrashOnWeightsPass,
         FailPass,
         BreakDominancePass,

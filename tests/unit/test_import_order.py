@@ -101,6 +101,7 @@ def test_the_check_finds_wrong_imports(path: str, text: str, wrong: list[str]) -
 # Rooms of the driver, from the last to the first; `execution` and `verification` stand side by side.
 ROOMS = [
     "tools",
+    "reducing",
     "compiler",
     "pipelines",
     "instruments",

@@ -1,11 +1,17 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|graphs [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
+    python -m tools.fuzz mlir|onnx|graphs|programs [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
-against ONNX Runtime. graphs: random programs through every pipeline against the interpreter. Each
-finding is shown, and written to FOLDER; the exit code is 1 if there are any. A run is repeated by its
-seed. What was found becomes a test in tests/filecheck/regress or tests/unit/test_regressions.py.
+against ONNX Runtime. graphs: float programs through every level against the interpreter, some compiled.
+programs: random programs of all ops, element types and ranks, on the standard pipeline and on one in
+another order, with other grids, on several vDevices; some compiled. They are exact or refused by name: the
+reasons are counted at the end.
+
+Each finding is shown, a program as the small module that irkit-reduce makes of it, and written to FOLDER;
+the exit code is 1 if there are any. A run is repeated by its seed; for hours, give each process a seed of
+its own: `python -m tools.fuzz programs --seconds 36000 --seed 1 --keep findings`. What was found becomes a
+test in tests/filecheck/regress.
 """
 
 from __future__ import annotations
@@ -34,6 +40,10 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
         from tools.fuzz import onnx_models
 
         return onnx_models.attempt
+    if kind == "programs":
+        from tools.fuzz import random_programs
+
+        return random_programs.attempt
     from tools.fuzz import graphs
 
     return graphs.attempt
@@ -53,10 +63,21 @@ def fuzz(
     return tried, list(found.values())
 
 
+def _show_refusals() -> None:
+    from tools.fuzz.random_programs import REFUSED
+
+    for reason, count in REFUSED.most_common():
+        print(f"refused {count} times: {reason}")
+
+
 def main() -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser("python -m tools.fuzz", description="Fuzz irkit.")
-    parser.add_argument("kind", choices=("mlir", "onnx", "graphs"))
+    parser = argparse.ArgumentParser(
+        "python -m tools.fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kind", choices=("mlir", "onnx", "graphs", "programs"))
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=sys.maxsize, help="inputs to try")
     parser.add_argument("--seed", type=int, default=0)
@@ -70,6 +91,8 @@ def main() -> int:
             file = options.keep / f"{options.kind}-{options.seed}-{number}{finding.suffix}"
             file.write_bytes(finding.data)
             print(f"   {file}", file=sys.stderr)
+    if options.kind == "programs":
+        _show_refusals()
     print(f"{tried} inputs, {len(findings)} findings")
     return 1 if findings else 0
 

@@ -1,9 +1,9 @@
-"""What fuzzers share: a finding, a time limit, and making a finding smaller."""
+"""What fuzzers share: a finding, and a time limit."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -36,20 +36,3 @@ def limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def smaller(lines: Sequence[str], still_wrong: Callable[[list[str]], bool]) -> list[str]:
-    """`lines` without all that is not needed for `still_wrong` (A. Zeller's delta debugging, IEEE
-    TSE 28(2), 2002: ever smaller pieces are left out)."""
-    kept, piece = list(lines), max(len(lines) // 2, 1)
-    while True:
-        at = 0
-        while at < len(kept):
-            fewer = kept[:at] + kept[at + piece :]
-            if fewer and still_wrong(fewer):
-                kept = fewer
-            else:
-                at += piece
-        if piece == 1:
-            return kept
-        piece = max(piece // 2, 1)

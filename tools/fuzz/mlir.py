@@ -7,8 +7,9 @@ import random
 import re
 from pathlib import Path
 
+from irkit.driver.reducing.delta import minimal
 from irkit.driver.tools.opt import OptTool
-from tools.fuzz.finding import Finding, TookTooLong, limit, smaller
+from tools.fuzz.finding import Finding, TookTooLong, limit
 
 SECONDS = 20.0
 PIPELINES = (
@@ -121,6 +122,6 @@ def attempt(rng: random.Random, known: list[str]) -> Finding | None:
         return again is not None and again.split(":")[0] == kind
 
     lines = text.splitlines(keepends=True)
-    kept = smaller(lines, still) if "took" not in what else lines
+    kept = minimal(lines, still) if "took" not in what else lines
     shown = f"// RUN: not irkit-opt %s {' '.join(arguments)}\n// {what}\n" + "".join(kept)
     return Finding(what, shown.encode("utf-8", "surrogateescape"), ".mlir")

@@ -1,15 +1,17 @@
-"""Pipelines other than the standard one that must compute the same, and grids other than the cheapest."""
+"""The ways that a program may take to a schedule, and that must all compute the same: pipelines other than
+the standard one, grids other than the cheapest, several vDevices."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f64
 
 from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
-from irkit.errors import UnsupportedError
+from irkit.driver.pipelines.standard import LEVELS, STANDARD
 from irkit.passes.task.partition_rtasks import grid_for
 from irkit.rkernels import registry
 from irkit.schedule.devices import device
@@ -21,13 +23,52 @@ TENSOR = (*CLEANING, "fuse-elementwise", "fuse-elementwise")
 DEVICES = ("test4", "test4", "cpu1", "cpu2", "cpu3", "cpu7", "h200")
 
 
-def random_passes(rng: random.Random, name: str) -> list[tuple[str, str]]:
-    """(level, pipeline) of each step down to a verified schedule on the vDevice `name`, in any legal
-    order: what a level must have is there once at least, the rest as it comes."""
+@dataclass(frozen=True)
+class Route:
+    """From the graph level to a verified schedule on a vDevice, and on to a compiled program if `compiled`.
+
+    `steps` has a pipeline for each level; `seed` is that of interleavings, and of grids if there are
+    random ones.
+    """
+
+    device: str
+    steps: tuple[str, ...]
+    seed: int
+    grids: bool = False
+    compiled: bool = False
+
+    def __str__(self) -> str:
+        grids = f", grids of seed {self.seed}" if self.grids else ""
+        compiled = ", compiled" if self.compiled else ""
+        return f"{','.join(self.steps)}{grids}{compiled}"
+
+
+def routes(rng: random.Random, compiled: bool) -> list[Route]:
+    """The standard pipeline, and one of random order; with `compiled` a compiled program too."""
+    found = [standard(rng), shuffled(rng)]
+    if compiled:
+        found.append(Route("cpu", (), rng.randrange(1000), compiled=True))
+    return found
+
+
+def standard(rng: random.Random) -> Route:
+    """The standard pipeline on some vDevice."""
+    name = rng.choice(DEVICES)
+    partition = f'partition-rtasks{{device="{name}"}}'
+    steps = [
+        ",".join(partition if n == "partition-rtasks" else n for n in STANDARD[level])
+        for level in LEVELS
+    ]
+    return Route(name, tuple(steps), rng.randrange(1000))
+
+
+def shuffled(rng: random.Random) -> Route:
+    """Any legal order: what a level must have is there once at least, the rest as it comes."""
 
     def some(names: tuple[str, ...], most: int) -> list[str]:
         return rng.choices(names, k=rng.randint(0, most))
 
+    name = rng.choice(DEVICES)
     # Recurrences are unrolled before, and strategies chosen before what they choose.
     graph = [*some(GRAPH, 4), "unroll-recurrence", *some(GRAPH, 3), "select-tree-strategy"]
     for step in TREES:
@@ -36,36 +77,19 @@ def random_passes(rng: random.Random, name: str) -> list[tuple[str, str]]:
     task = ["form-roperators", f'partition-rtasks{{device="{name}"}}']
     residents = ["pin-residents"] * (rng.random() < 0.7)
     schedule = ["schedule-wavefront", *residents, "plan-memory", "verify-schedule"]
-    return [
-        (level, ",".join(names))
-        for level, names in zip(
-            ("graph", "tensor", "task", "schedule"), (graph, tensor, task, schedule), strict=True
-        )
-    ]
-
-
-def standard_passes(name: str) -> list[tuple[str, str]]:
-    """(level, pipeline) of each step of the standard pipeline."""
-    from irkit.driver.pipelines.standard import STANDARD
-
-    with_device = {"partition-rtasks": f'partition-rtasks{{device="{name}"}}'}
-    return [
-        (level, ",".join(with_device.get(n, n) for n in names)) for level, names in STANDARD.items()
-    ]
+    steps = tuple(",".join(names) for names in (graph, tensor, task, schedule))
+    return Route(name, steps, rng.randrange(1000), grids=rng.random() < 0.7)
 
 
 def random_grids(rng: random.Random, module: ModuleOp, name: str) -> None:
-    """Give some rOperators of a partitioned module another rKernel and grid that are legal too."""
+    """Give some rOperators of a partitioned module another rKernel of their root's family, and a grid for
+    another number of rTasks than the cheapest."""
     vdevice = device(name)
     target = "cuda" if vdevice.kind == "cuda" else "cpu"
     for op in module.ops:
         if not isinstance(op, ROperatorOp) or rng.random() < 0.4:
             continue
         root = find_root(op.body.block)
-        tasks = rng.choice((1, 2, 3, 4, 5, 7, 16))
-        known = registry.by_name(op.rkernel.data) if hasattr(registry, "by_name") else None
         fits = [k for k in registry.candidates(target, root) if k.name == op.rkernel.data]
-        if not fits and known is None:
-            raise UnsupportedError(f"no rKernel {op.rkernel}")
-        op.grid = int_array(grid_for(root, tasks, fits[0]))
+        op.grid = int_array(grid_for(root, rng.choice((1, 2, 3, 4, 5, 7, 16)), fits[0]))
         op.cost = FloatAttr(rng.uniform(10.0, 1e5), f64)

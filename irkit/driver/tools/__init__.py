@@ -1,1 +1,1 @@
-"""The main programs: irkit-opt, irkit-run, irkit-translate; their arguments and exit codes."""
+"""The main programs: irkit-opt, irkit-run, irkit-translate, irkit-reduce; their arguments and exit codes."""

@@ -1,0 +1,10 @@
+"""The program `irkit-reduce`."""
+
+import sys
+
+from irkit.driver.tools.reduce import ReduceTool
+
+
+def main() -> None:
+    """Run irkit-reduce on the command line's arguments and exit."""
+    sys.exit(ReduceTool().main(sys.argv[1:]))
