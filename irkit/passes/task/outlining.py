@@ -172,7 +172,8 @@ def sink_constants(op: Operation) -> None:
 
 
 def erase_dead(main: func.FuncOp) -> None:
-    """Erase ops whose results nothing uses, and then those that they alone used."""
-    for op in reversed(list(main.body.block.ops)):
+    """Erase ops whose results nothing uses, and then those that they alone used; in bodies too, where a
+    dead op would make a destination look as if it were read."""
+    for op in reversed(list(main.body.walk())):
         if op.results and not any(r.uses for r in op.results):
             Rewriter.erase_op(op)

@@ -22,6 +22,8 @@ def static_axes(shape: list[int]) -> list[int]:
 def reshape(p: RandomProgram, x: SSAValue) -> None:
     """Factors of the number of elements, ones put in and left out."""
     shape = shape_of(x)
+    if DYNAMIC in shape[1:]:
+        return
     lead = [DYNAMIC] if shape[:1] == [DYNAMIC] else []
     count = math.prod(shape[len(lead) :])
     want: list[int] = []

@@ -18,6 +18,8 @@ def image(p: RandomProgram, x: SSAValue) -> SSAValue | None:
     shape = shape_of(x)
     if len(shape) >= 3 and p.draw.chance(0.8):
         return x
+    if DYNAMIC in shape[1:]:
+        return None
     lead = shape[:1] if shape[:1] == [DYNAMIC] else [1]
     count = math.prod(shape[shape[:1] == [DYNAMIC] :])
     if count < 2:
