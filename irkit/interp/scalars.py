@@ -14,17 +14,12 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnrealizedConversionCastOp
 from xdsl.ir import Operation
 
+from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
 
 Function = Callable[..., Any]
-
-
-def _divide_integers(lhs: Array, rhs: Array) -> Array:
-    # NumPy's // rounds down; arith.divsi truncates.
-    quotient = np.abs(lhs) // np.abs(rhs)
-    return np.where((lhs < 0) != (rhs < 0), -quotient, quotient)
 
 
 def _erf(x: Array) -> Array:
@@ -36,9 +31,9 @@ def _identity(x: Array) -> Array:
     return x
 
 
-def _remainder(lhs: Array, rhs: Array) -> Array:
-    # NumPy's remainder of nothing is 0; arith.remsi has the dividend's sign.
-    return np.fmod(lhs, rhs)
+def _to_unsigned(x: Array) -> Array:
+    # What follows takes the low bits.
+    return x.astype(np.uint64)
 
 
 def _unsigned_of(function: Function) -> Function:
@@ -58,12 +53,12 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.AddfOp: np.add,
     arith.AddiOp: np.add,
     arith.AndIOp: np.bitwise_and,
-    arith.DivSIOp: _divide_integers,
+    arith.DivSIOp: divide,
     arith.DivUIOp: _unsigned_of(np.floor_divide),
-    arith.FPToUIOp: _identity,
+    arith.FPToUIOp: _to_unsigned,
     arith.MaxUIOp: _unsigned_of(np.maximum),
     arith.MinUIOp: _unsigned_of(np.minimum),
-    arith.RemSIOp: _remainder,
+    arith.RemSIOp: np.fmod,
     arith.RemUIOp: _unsigned_of(np.remainder),
     arith.ShLIOp: _unsigned_of(np.left_shift),
     arith.ShRSIOp: np.right_shift,
@@ -75,9 +70,9 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.FPToSIOp: _identity,
     arith.IndexCastOp: _identity,
     arith.MaxSIOp: np.maximum,
-    arith.MaximumfOp: np.maximum,
+    arith.MaximumfOp: maximum,
     arith.MinSIOp: np.minimum,
-    arith.MinimumfOp: np.minimum,
+    arith.MinimumfOp: minimum,
     arith.MulfOp: np.multiply,
     arith.MuliOp: np.multiply,
     arith.NegfOp: np.negative,

@@ -448,18 +448,6 @@ def test_forest_with_a_strategy_left():
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("op", "arrays", "props"),
-    [
-        (graph.SubOp, [flags(3), flags(3)], {}),
-        (graph.ReduceOp, [flags(3)], {"kind": "sum", "axes": (0,), "keepdims": False}),
-    ],
-)
-def test_refusals_name_the_op(op, arrays, props):
-    with pytest.raises(UnsupportedError, match=op.name):
-        lower(build(op, arrays, **props))
-
-
 def test_mean_over_the_batch_is_refused():
     model = build(graph.ReduceOp, [floats(3, 4)], batch=[0], kind="mean", axes=(0,), keepdims=False)
     with pytest.raises(UnsupportedError, match="mean over a dynamic dimension"):

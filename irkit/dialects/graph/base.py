@@ -7,13 +7,14 @@ An op states its typing rule once, as `infer`. The verifier compares the result 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.graph.elements import ALL, Elements
 from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
 
 if TYPE_CHECKING:
@@ -38,23 +39,38 @@ class GraphCanonicalization(HasCanonicalizationPatternsTrait):
 class GraphOp(IRDLOperation):
     """A pure op on tensors whose result types follow from its operands and properties."""
 
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL,)
+    """Element types that it takes, one entry per operand; the last one is also for all that follow."""
+
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), GraphCanonicalization())
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        """Result types. Raises VerifyException, naming expected and actual, on bad operands."""
+        """Result types of operands whose elements are among `ELEMENTS`.
+
+        Raises VerifyException, naming expected and actual, on bad operands.
+        """
         raise NotImplementedError(cls.name)
+
+    @classmethod
+    def inferred(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        """Result types. Raises VerifyException like `infer`, and on elements without a meaning."""
+        for number, t in enumerate(operands):
+            known = cls.ELEMENTS[min(number, len(cls.ELEMENTS) - 1)]
+            if t.element_type not in known:
+                raise fail(cls, f"elements of {known.text}", t)
+        return cls.infer(operands, props)
 
     @classmethod
     def make(cls, operands: Sequence[SSAValue], props: Props | None = None) -> Self:
         """Build the op with inferred result types. Raises VerifyException like `infer`."""
         props = dict(props or {})
-        types = cls.infer([tensor_type(v) for v in operands], props)
+        types = cls.inferred([tensor_type(v) for v in operands], props)
         return cls.create(operands=operands, result_types=types, properties=props)
 
     def verify_(self) -> None:
-        expected = self.infer([tensor_type(v) for v in self.operands], self.properties)
+        expected = self.inferred([tensor_type(v) for v in self.operands], self.properties)
         for i, (want, result) in enumerate(zip(expected, self.results, strict=True)):
             if want != result.type:
                 which = f"result {i}" if len(expected) > 1 else "result"

@@ -1,8 +1,13 @@
-"""Convolution over N×C×(1 to 3 spatial dimensions). `pads` is all that come before, then all after."""
+"""Convolution over N×C×(1 to 3 spatial dimensions). `pads` is all that come before, then all after.
+
+Integers wrap; sums of floats have no fixed order, nor has the sign of a sum that is zero. Whether padding,
+which is zero, meets a weight that is infinite or NaN is open: weights are finite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
@@ -15,6 +20,7 @@ from irkit.dialects.graph.base import (
     same_element,
     window_output,
 )
+from irkit.dialects.graph.elements import NUMBERS, Elements
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 
 SPATIAL = (1, 2, 3)
@@ -46,6 +52,8 @@ def check_output(op: type[GraphOp], sizes: Sequence[int]) -> None:
 
 class ConvBase(GraphOp):
     """What both convolutions share: x is N×C×spatial, w is filters, b is one value per output channel."""
+
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
     x = operand_def(TensorType)
     w = operand_def(TensorType)

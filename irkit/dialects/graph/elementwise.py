@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerType, StringAttr, TensorType, i1
+from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType, i1
 from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, broadcast_shapes, fail, same_element
-from irkit.dialects.types import Tensor, is_float, tensor
+from irkit.dialects.graph.elements import ALL, BOOLEANS, FLOATS, INTEGERS, NUMBERS, Elements
+from irkit.dialects.types import Tensor, tensor
 
 
 class UnaryOp(GraphOp):
@@ -19,14 +20,11 @@ class UnaryOp(GraphOp):
     x = operand_def(TensorType)
     y = result_def(TensorType)
     assembly_format = "$x attr-dict `:` functional-type(operands, results)"
-    FLOAT_ONLY: ClassVar[bool] = True
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = operands
-        if cls.FLOAT_ONLY and not is_float(x.element_type):
-            raise fail(cls, "a floating-point operand", x)
-        return [x]
+        return [operands[0]]
 
 
 class BinaryOp(GraphOp):
@@ -45,16 +43,12 @@ class BinaryOp(GraphOp):
 class BitwiseOp(BinaryOp):
     """Two operands of integers or i1."""
 
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        if not isinstance(same_element(cls, operands), IntegerType):
-            raise fail(cls, "operands of integers or i1", operands[0])
-        return super().infer(operands, props)
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (BOOLEANS | INTEGERS,)
 
 
 @irdl_op_definition
 class AbsOp(UnaryOp):
-    """Absolute value.
+    """Absolute value; of the least signed integer, that integer (it wraps), of -0.0, 0.0.
 
     ```mlir
     %y = graph.abs %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -62,12 +56,12 @@ class AbsOp(UnaryOp):
     """
 
     name = "graph.abs"
-    FLOAT_ONLY: ClassVar[bool] = False
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
 class AddOp(BinaryOp):
-    """lhs + rhs.
+    """lhs + rhs; integers wrap, of i1 logical or.
 
     ```mlir
     %y = graph.add %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -91,7 +85,12 @@ class AndOp(BitwiseOp):
 
 @irdl_op_definition
 class CastOp(GraphOp):
-    """Convert elements to type `to`: floats round to nearest even, floats to integers truncate.
+    """Convert elements to type `to`.
+
+    To a float: rounded to nearest even, too large is infinite; true is 1. To i1: whether it is not
+    0, so NaN is true. Between integers: the low bits, extended by the sign of a signed one. Float to
+    integer: truncated to a 64-bit integer, of which a narrower type keeps the low bits. There NaN
+    is 0, and what is out of range of i64 the nearest i64; ui64 has its own upper half too.
 
     ```mlir
     %y = graph.cast %x {to = f32} : (tensor<?x8xf64>) -> tensor<?x8xf32>
@@ -106,12 +105,17 @@ class CastOp(GraphOp):
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        return [tensor(props["to"], operands[0].get_shape())]
+        to = props["to"]
+        if to not in ALL:
+            raise fail(cls, f"to of {ALL.text}", to)
+        return [tensor(to, operands[0].get_shape())]
 
 
 @irdl_op_definition
 class ClipOp(UnaryOp):
-    """Limit elements to [min, max]; NaN stays NaN.
+    """`graph.max` with `min`, then `graph.min` with `max`; NaN stays NaN.
+
+    The limits are rounded to the element type. Where min is larger than max, all is max.
 
     ```mlir
     %y = graph.clip %x {min = 0.0 : f64, max = 6.0 : f64} : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -128,7 +132,7 @@ PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 @irdl_op_definition
 class CompareOp(BinaryOp):
-    """Compare elements; a comparison with NaN is false, except `ne`.
+    """Compare elements; a comparison with NaN is false, except `ne`. -0.0 equals 0.0, false < true.
 
     ```mlir
     %y = graph.compare %x, %b {predicate = "le"} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xi1>
@@ -150,7 +154,9 @@ class CompareOp(BinaryOp):
 
 @irdl_op_definition
 class DivOp(BinaryOp):
-    """lhs / rhs; integers truncate towards zero.
+    """lhs / rhs, of floats as IEEE 754 has it.
+
+    Integers truncate towards zero; x / 0 is 0, and the least integer / -1 is itself (it wraps).
 
     ```mlir
     %y = graph.div %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -158,11 +164,12 @@ class DivOp(BinaryOp):
     """
 
     name = "graph.div"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
 class ErfOp(UnaryOp):
-    """Gauss error function.
+    """Gauss error function, within a few units in the last place.
 
     ```mlir
     %y = graph.erf %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -174,7 +181,7 @@ class ErfOp(UnaryOp):
 
 @irdl_op_definition
 class ExpOp(UnaryOp):
-    """e to the power of each element.
+    """e to the power of each element, within a few units in the last place.
 
     ```mlir
     %y = graph.exp %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -186,7 +193,7 @@ class ExpOp(UnaryOp):
 
 @irdl_op_definition
 class FloorOp(UnaryOp):
-    """Largest integer not above each element.
+    """Largest integer not above each element; -0.0, infinities and NaN stay.
 
     ```mlir
     %y = graph.floor %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -215,7 +222,7 @@ class IsNanOp(UnaryOp):
 
 @irdl_op_definition
 class LogOp(UnaryOp):
-    """Natural logarithm.
+    """Natural logarithm: -inf of both zeros, NaN below.
 
     ```mlir
     %y = graph.log %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -227,7 +234,7 @@ class LogOp(UnaryOp):
 
 @irdl_op_definition
 class MaxOp(BinaryOp):
-    """The larger of two elements; NaN if either is.
+    """The larger of two elements; NaN if either is. Of two zeros the second, of i1 logical or.
 
     ```mlir
     %y = graph.max %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -239,7 +246,7 @@ class MaxOp(BinaryOp):
 
 @irdl_op_definition
 class MinOp(BinaryOp):
-    """The smaller of two elements; NaN if either is.
+    """The smaller of two elements; NaN if either is. Of two zeros the second, of i1 logical and.
 
     ```mlir
     %y = graph.min %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -251,7 +258,7 @@ class MinOp(BinaryOp):
 
 @irdl_op_definition
 class MulOp(BinaryOp):
-    """lhs * rhs.
+    """lhs * rhs; integers wrap, of i1 logical and.
 
     ```mlir
     %y = graph.mul %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -263,7 +270,7 @@ class MulOp(BinaryOp):
 
 @irdl_op_definition
 class NegOp(UnaryOp):
-    """Negation.
+    """Negation; integers wrap.
 
     ```mlir
     %y = graph.neg %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -271,7 +278,7 @@ class NegOp(UnaryOp):
     """
 
     name = "graph.neg"
-    FLOAT_ONLY: ClassVar[bool] = False
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
@@ -288,7 +295,10 @@ class OrOp(BitwiseOp):
 
 @irdl_op_definition
 class PowOp(BinaryOp):
-    """lhs to the power of rhs, floating point.
+    """lhs to the power of rhs.
+
+    Floats as C's `pow`: x^0 and 1^y are 1 even of NaN, a negative number to a power that is no
+    integer is NaN. Integers wrap; to a negative power 1 is 1, -1 is 1 or -1, and all others are 0.
 
     ```mlir
     %y = graph.pow %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -296,11 +306,12 @@ class PowOp(BinaryOp):
     """
 
     name = "graph.pow"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
 class ReluOp(UnaryOp):
-    """max(x, 0); NaN stays NaN.
+    """max(x, 0); NaN stays NaN, -0.0 becomes 0.0.
 
     ```mlir
     %y = graph.relu %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -324,7 +335,7 @@ class SigmoidOp(UnaryOp):
 
 @irdl_op_definition
 class SqrtOp(UnaryOp):
-    """Square root.
+    """Square root, correctly rounded: -0.0 of -0.0, NaN below.
 
     ```mlir
     %y = graph.sqrt %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -336,7 +347,7 @@ class SqrtOp(UnaryOp):
 
 @irdl_op_definition
 class SubOp(BinaryOp):
-    """lhs - rhs.
+    """lhs - rhs; integers wrap.
 
     ```mlir
     %y = graph.sub %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
@@ -344,6 +355,7 @@ class SubOp(BinaryOp):
     """
 
     name = "graph.sub"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
@@ -368,6 +380,7 @@ class WhereOp(GraphOp):
     """
 
     name = "graph.where"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (BOOLEANS, ALL)
     condition = operand_def(TensorType)
     x = operand_def(TensorType)
     y = operand_def(TensorType)
@@ -376,9 +389,7 @@ class WhereOp(GraphOp):
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        condition, x, y = operands
-        if condition.element_type != i1:
-            raise fail(cls, "a condition of i1", condition)
+        _, x, y = operands
         return [tensor(same_element(cls, (x, y)), broadcast_shapes(cls, operands))]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_rank, fail
+from irkit.dialects.graph.elements import BOOLEANS, FLOATS, NODES, Elements
 from irkit.dialects.types import Tensor, tensor
 
 COMPARISONS = ("le", "lt")
@@ -16,6 +18,11 @@ STRATEGIES = ("auto", "walk", "gemm", "traversal", "perfect_traversal")
 
 class ForestBase(GraphOp):
     """Operands, types and verifier of a tree ensemble."""
+
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (
+        *(FLOATS, NODES, FLOATS, NODES, NODES, BOOLEANS),
+        *(FLOATS, NODES, NODES, FLOATS),
+    )
 
     x = operand_def(TensorType)
     feature = operand_def(TensorType)

@@ -1,4 +1,9 @@
-"""Rounding, trigonometric and hyperbolic functions, elementwise."""
+"""Rounding, trigonometric and hyperbolic functions, elementwise.
+
+NaN stays NaN, and outside of a function's domain there is NaN. Roundings keep the sign of zero and are
+exact; the others are right within a few units in the last place, and may differ by that much from one
+processor to another.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from irkit.dialects.graph.elementwise import UnaryOp
 
 @irdl_op_definition
 class AcosOp(UnaryOp):
-    """Arc cosine, in radians.
+    """Arc cosine, in radians; NaN outside of [-1, 1].
 
     ```mlir
     %y = graph.acos %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -22,7 +27,7 @@ class AcosOp(UnaryOp):
 
 @irdl_op_definition
 class AcoshOp(UnaryOp):
-    """Inverse hyperbolic cosine.
+    """Inverse hyperbolic cosine; NaN below 1.
 
     ```mlir
     %y = graph.acosh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -34,7 +39,7 @@ class AcoshOp(UnaryOp):
 
 @irdl_op_definition
 class AsinOp(UnaryOp):
-    """Arc sine, in radians.
+    """Arc sine, in radians; NaN outside of [-1, 1].
 
     ```mlir
     %y = graph.asin %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -70,7 +75,7 @@ class AtanOp(UnaryOp):
 
 @irdl_op_definition
 class AtanhOp(UnaryOp):
-    """Inverse hyperbolic tangent.
+    """Inverse hyperbolic tangent; infinite at -1 and 1, NaN outside.
 
     ```mlir
     %y = graph.atanh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -82,7 +87,7 @@ class AtanhOp(UnaryOp):
 
 @irdl_op_definition
 class CeilOp(UnaryOp):
-    """Smallest integer not below each element.
+    """Smallest integer not below each element; -0.0 between -1 and 0.
 
     ```mlir
     %y = graph.ceil %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -94,7 +99,7 @@ class CeilOp(UnaryOp):
 
 @irdl_op_definition
 class CosOp(UnaryOp):
-    """Cosine of radians.
+    """Cosine of radians; NaN of infinities.
 
     ```mlir
     %y = graph.cos %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -118,7 +123,7 @@ class CoshOp(UnaryOp):
 
 @irdl_op_definition
 class Log1pOp(UnaryOp):
-    """log(1 + x), exact near 0.
+    """log(1 + x), exact near 0; -inf at -1, NaN below.
 
     ```mlir
     %y = graph.log1p %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -130,7 +135,7 @@ class Log1pOp(UnaryOp):
 
 @irdl_op_definition
 class RoundOp(UnaryOp):
-    """Nearest integer, the even one of two.
+    """Nearest integer, the even one of two; the sign of zero stays.
 
     ```mlir
     %y = graph.round %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -142,7 +147,7 @@ class RoundOp(UnaryOp):
 
 @irdl_op_definition
 class SinOp(UnaryOp):
-    """Sine of radians.
+    """Sine of radians; NaN of infinities.
 
     ```mlir
     %y = graph.sin %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -166,7 +171,7 @@ class SinhOp(UnaryOp):
 
 @irdl_op_definition
 class TanOp(UnaryOp):
-    """Tangent of radians.
+    """Tangent of radians; NaN of infinities.
 
     ```mlir
     %y = graph.tan %x : (tensor<?x8xf32>) -> tensor<?x8xf32>

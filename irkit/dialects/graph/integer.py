@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i1
 from xdsl.irdl import irdl_op_definition
 
-from irkit.dialects.graph.base import GraphOp, Props, fail
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.graph.elements import BOOLEANS, INTEGERS, Elements
 from irkit.dialects.graph.elementwise import BinaryOp, BitwiseOp, UnaryOp
-from irkit.dialects.types import Tensor, is_integer
 
 
-def integers(op: type[GraphOp], operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """`operands`, which must be of integers."""
-    for t in operands:
-        if not is_integer(t.element_type):
-            raise fail(op, "integers", t)
-    return operands
-
-
-class ShiftOp(BinaryOp):
+class IntegerOp(BinaryOp):
     """Two operands of one type of integer."""
 
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        return super().infer(integers(cls, operands), props)
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (INTEGERS,)
 
 
 @irdl_op_definition
-class ModOp(BinaryOp):
+class ModOp(IntegerOp):
     """Remainder of integers with the sign of the divisor; 0 where the divisor is 0.
 
     ```mlir
@@ -39,10 +27,6 @@ class ModOp(BinaryOp):
     """
 
     name = "graph.mod"
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        return super().infer(integers(cls, operands), props)
 
 
 @irdl_op_definition
@@ -55,18 +39,11 @@ class NotOp(UnaryOp):
     """
 
     name = "graph.not"
-    FLOAT_ONLY: ClassVar[bool] = False
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = operands
-        if not is_integer(x.element_type) and x.element_type != i1:
-            raise fail(cls, "an operand of integers or i1", x)
-        return [x]
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (BOOLEANS | INTEGERS,)
 
 
 @irdl_op_definition
-class RemOp(BinaryOp):
+class RemOp(IntegerOp):
     """Remainder of integers with the sign of the dividend; 0 where the divisor is 0.
 
     ```mlir
@@ -76,13 +53,9 @@ class RemOp(BinaryOp):
 
     name = "graph.rem"
 
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        return super().infer(integers(cls, operands), props)
-
 
 @irdl_op_definition
-class ShiftLeftOp(ShiftOp):
+class ShiftLeftOp(IntegerOp):
     """lhs shifted left by rhs bits; 0 where rhs is negative or all of them.
 
     ```mlir
@@ -94,7 +67,7 @@ class ShiftLeftOp(ShiftOp):
 
 
 @irdl_op_definition
-class ShiftRightOp(ShiftOp):
+class ShiftRightOp(IntegerOp):
     """lhs shifted right by rhs bits, filled with the sign of a signed one.
 
     Where rhs is negative or all bits, the fill is all that is left.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import BoolAttr, Float64Type, FloatAttr, TensorType
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_rank, fail, same_element
+from irkit.dialects.graph.elements import NUMBERS, Elements, holds
 from irkit.dialects.types import Tensor, tensor
 
 
@@ -15,7 +18,8 @@ from irkit.dialects.types import Tensor, tensor
 class GemmOp(GraphOp):
     """alpha * op(a) @ op(b) + beta * c, op being a transposition if asked (ONNX Gemm).
 
-    `c` broadcasts to the result; a missing `c` is zero.
+    `c` broadcasts to the result; a missing `c` is zero. Sums of floats have no fixed order, nor has
+    the sign of a sum that is zero. Integers wrap; alpha and beta are then numbers of their type.
 
     ```mlir
     %y = graph.gemm %x, %w, %b {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64}
@@ -24,6 +28,7 @@ class GemmOp(GraphOp):
     """
 
     name = "graph.gemm"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     c = opt_operand_def(TensorType)
@@ -48,7 +53,16 @@ class GemmOp(GraphOp):
             trailing = (1, 1, *t.get_shape())[-2:]
             if t.get_num_dims() > 2 or trailing[0] not in (1, m) or trailing[1] not in (1, n):
                 raise fail(cls, f"c that broadcasts to {m}x{n}", t)
+        for name in ("alpha", "beta"):
+            _check_factor(cls, name, element, props)
         return [tensor(element, (m, n))]
+
+
+def _check_factor(op: type[GraphOp], name: str, element: Attribute, props: Props) -> None:
+    """A factor of integers is one of them."""
+    value = cast(FloatAttr[Float64Type], props[name]).value.data
+    if not holds(element, value):
+        raise fail(op, f"{name} to be a number of {element}", value)
 
 
 def _transposed(t: Tensor, flag: object) -> tuple[int, int]:
@@ -60,12 +74,15 @@ def _transposed(t: Tensor, flag: object) -> tuple[int, int]:
 class MatmulOp(GraphOp):
     """NumPy's matmul on operands of rank two or more: leading dimensions broadcast.
 
+    Sums of floats have no fixed order, nor has the sign of a sum that is zero. Integers wrap.
+
     ```mlir
     %y = graph.matmul %x, %w : (tensor<?x8xf32>, tensor<8x16xf32>) -> tensor<?x16xf32>
     ```
     """
 
     name = "graph.matmul"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     y = result_def(TensorType)

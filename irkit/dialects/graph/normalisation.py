@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail, same_element
-from irkit.dialects.types import DYNAMIC, Tensor, is_float
+from irkit.dialects.graph.elements import FLOATS, Elements
+from irkit.dialects.types import DYNAMIC, Tensor
 
 
 @irdl_op_definition
 class BatchNormOp(GraphOp):
     """Inference-time batch normalisation over axis 1 (ONNX BatchNormalization).
 
-    (x - mean) / sqrt(variance + epsilon) * scale + bias; the four are one value per channel.
+    (x - mean) / sqrt(variance + epsilon) * scale + bias, in this order; the four are one value per
+    channel. Where variance + epsilon is negative, the result is NaN.
 
     ```mlir
     %y = graph.batch_norm %x, %scale, %bias, %mean, %variance {epsilon = 1.0e-5 : f64}
@@ -25,6 +28,7 @@ class BatchNormOp(GraphOp):
     """
 
     name = "graph.batch_norm"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     x = operand_def(TensorType)
     scale = operand_def(TensorType)
     bias = operand_def(TensorType)
@@ -62,6 +66,7 @@ class LrnOp(GraphOp):
     """
 
     name = "graph.lrn"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     x = operand_def(TensorType)
     size = prop_def(IntegerAttr[IntegerType])
     alpha = prop_def(FloatAttr[Float64Type])
@@ -79,8 +84,6 @@ class LrnOp(GraphOp):
             raise fail(cls, "a size of 1 or more", size.value.data)
         if x.get_num_dims() < 2 or x.get_shape()[1] == DYNAMIC:
             raise fail(cls, "x of rank 2 or more with static channels", x)
-        if not is_float(x.element_type):
-            raise fail(cls, "a floating-point operand", x)
         return [x]
 
 
@@ -88,12 +91,15 @@ class LrnOp(GraphOp):
 class SoftmaxOp(GraphOp):
     """exp(x - max) / sum(exp(x - max)) along one axis.
 
+    All NaN where the largest element is NaN or infinite of either sign, as the formula says.
+
     ```mlir
     %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xf32>) -> tensor<?x10xf32>
     ```
     """
 
     name = "graph.softmax"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     x = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     y = result_def(TensorType)
@@ -105,8 +111,6 @@ class SoftmaxOp(GraphOp):
         axis = props["axis"]
         assert isinstance(axis, IntegerAttr)
         check_axis(cls, axis.value.data, x)
-        if not is_float(x.element_type):
-            raise fail(cls, "a floating-point operand", x)
         return [x]
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import (
     BoolAttr,
     DenseArrayBase,
@@ -23,7 +25,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from irkit.dialects.graph.base import GraphOp, Props, fail, with_shape
 from irkit.dialects.graph.convolution import check_output, check_sizes, spatial_rank
-from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, tensor, tensor_type
+from irkit.dialects.graph.elements import FLOATS, NUMBERS, Elements
+from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor, tensor_type
+from irkit.weights import Array
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,18 @@ class Windows:
     outputs: tuple[int, ...]
     reach: tuple[int, ...]
     """Padding at the end that the last windows need; what is more than `after` is ceil mode's."""
+
+    def counts(self, sizes: Sequence[int], *, padding: bool) -> Array:
+        """How many elements of each window lie in the input, whose spatial extents are `sizes`, or in
+        it and its `padding`: one entry per position of the window."""
+        count: Array = np.ones((), np.int64)
+        for d, size in enumerate(sizes):
+            first = np.arange(self.outputs[d])[:, None] * self.strides[d] - self.before[d]
+            at = first + np.arange(self.kernel[d]) * self.dilations[d]
+            low, high = (-self.before[d], size + self.after[d]) if padding else (0, size)
+            inside = ((at >= low) & (at < high)).sum(axis=1)
+            count = count[..., None] * inside
+        return count
 
 
 def windows_of(shape: Sequence[int], props: Props) -> Windows:
@@ -107,7 +123,9 @@ class PoolOp(GraphOp):
 
 @irdl_op_definition
 class AveragePoolOp(PoolOp):
-    """Mean over each window; padding counts only with `count_include_pad`.
+    """Mean over each window, summed in index order; padding counts only with `count_include_pad`.
+
+    A mean is never -0.0 but for a sum that underflows. A window of nothing that counts gives NaN.
 
     ```mlir
     %y = graph.average_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
@@ -117,18 +135,13 @@ class AveragePoolOp(PoolOp):
     """
 
     name = "graph.average_pool"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     count_include_pad = prop_def(BoolAttr)
-
-    @classmethod
-    def element(cls, x: Tensor) -> Attribute:
-        if not is_float(x.element_type):
-            raise fail(cls, "a floating-point operand", x)
-        return x.element_type
 
 
 @irdl_op_definition
 class GlobalAveragePoolOp(GraphOp):
-    """Mean over all spatial dimensions, which stay as 1.
+    """Mean over all spatial dimensions, which stay as 1, summed in index order.
 
     ```mlir
     %y = graph.global_average_pool %x : (tensor<1x4x8x8xf32>) -> tensor<1x4x1x1xf32>
@@ -136,6 +149,7 @@ class GlobalAveragePoolOp(GraphOp):
     """
 
     name = "graph.global_average_pool"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     x = operand_def(TensorType)
     y = result_def(TensorType)
     assembly_format = "$x attr-dict `:` functional-type(operands, results)"
@@ -149,7 +163,7 @@ class GlobalAveragePoolOp(GraphOp):
 
 @irdl_op_definition
 class LpPoolOp(PoolOp):
-    """(sum of |x|^p)^(1/p) over each window.
+    """(sum of |x|^p)^(1/p) over each window, summed in index order; padding is 0.
 
     ```mlir
     %y = graph.lp_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
@@ -158,6 +172,7 @@ class LpPoolOp(PoolOp):
     """
 
     name = "graph.lp_pool"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     p = prop_def(IntegerAttr[IntegerType])
 
     @classmethod
@@ -168,16 +183,12 @@ class LpPoolOp(PoolOp):
             raise fail(cls, "p of 1 or more", p.value.data)
         return super().infer(operands, props)
 
-    @classmethod
-    def element(cls, x: Tensor) -> Attribute:
-        if not is_float(x.element_type):
-            raise fail(cls, "a floating-point operand", x)
-        return x.element_type
-
 
 @irdl_op_definition
 class MaxPoolOp(PoolOp):
-    """Maximum over each window; padding never wins.
+    """Maximum over each window; NaN if any element is, and of zeros the last. Padding never wins.
+
+    A window of padding alone gives the least number of the type, which is -inf for floats.
 
     ```mlir
     %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
@@ -186,14 +197,16 @@ class MaxPoolOp(PoolOp):
     """
 
     name = "graph.max_pool"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
 class MaxPoolIndicesOp(PoolOp):
     """Where `graph.max_pool` finds its maximum: the row-major position in x, as i64.
 
-    Of equal elements the first counts, and a NaN is larger than all else. `column_major` counts
-    positions within the spatial dimensions column by column.
+    Of equal elements the first in row-major order counts, and a NaN is larger than all else. With
+    `column_major`, the position of that element is counted column by column within the spatial
+    dimensions. No window may lie in padding alone.
 
     ```mlir
     %y = graph.max_pool_indices %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>,
@@ -203,7 +216,16 @@ class MaxPoolIndicesOp(PoolOp):
     """
 
     name = "graph.max_pool_indices"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     column_major = prop_def(BoolAttr)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        results = super().infer(operands, props)
+        shape = operands[0].get_shape()
+        if not windows_of(shape, props).counts(shape[2:], padding=False).all():
+            raise fail(cls, "windows with an element each", "one in padding alone")
+        return results
 
     @classmethod
     def element(cls, x: Tensor) -> Attribute:

@@ -29,7 +29,8 @@ from xdsl.irdl import (
 )
 
 from irkit.dialects.graph.base import GraphOp, Props, check_rank, fail, same_element, with_shape
-from irkit.dialects.types import Tensor, is_float, tensor_type
+from irkit.dialects.graph.elements import FLOATS, Elements
+from irkit.dialects.types import Tensor, tensor_type
 
 ACTIVATIONS = ("relu", "sigmoid", "softplus", "softsign", "tanh")
 """Functions that a gate may have."""
@@ -38,6 +39,7 @@ ACTIVATIONS = ("relu", "sigmoid", "softplus", "softsign", "tanh")
 class RecurrentOp(GraphOp):
     """What all cells and layers share."""
 
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
     USUAL: ClassVar[tuple[str, ...]]
     """The functions of its kinds of gates."""
     GATES: ClassVar[int]
@@ -60,8 +62,6 @@ class RecurrentOp(GraphOp):
         x, h, *others = operands[: 1 + cls.STATES]
         w, r, b = operands[1 + cls.STATES : 4 + cls.STATES]
         same_element(cls, operands)
-        if not is_float(x.element_type):
-            raise fail(cls, "floating-point operands", x)
         check_rank(cls, "x", x, rank)
         check_rank(cls, "h", h, 2)
         batch, inputs = x.get_shape()[-2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     BoolAttr,
@@ -16,7 +17,8 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail
-from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
+from irkit.dialects.graph.elements import NUMBERS, Elements
+from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, tensor
 
 KINDS = ("sum", "mean", "max", "min", "prod")
 
@@ -29,7 +31,7 @@ def _reduced(x: Tensor, axes: Sequence[int], keepdims: object) -> list[int]:
 
 @irdl_op_definition
 class ArgmaxOp(GraphOp):
-    """Index of the first largest element along one axis, as i64.
+    """Index of the first largest element along one axis, as i64; a NaN is larger than all else.
 
     ```mlir
     %y = graph.argmax %x {axis = 1 : i64, keepdims = false} : (tensor<?x10xf64>) -> tensor<?xi64>
@@ -49,12 +51,18 @@ class ArgmaxOp(GraphOp):
         axis = props["axis"]
         assert isinstance(axis, IntegerAttr)
         axes = [check_axis(cls, axis.value.data, x)]
+        if x.get_shape()[axes[0]] == 0:
+            raise fail(cls, "an axis of one element or more", x)
         return [tensor(i64, _reduced(x, axes, props["keepdims"]))]
 
 
 @irdl_op_definition
 class ReduceOp(GraphOp):
     """Sum, mean, max, min or product over `axes`, in index order.
+
+    Of no elements: 0, NaN, the least or the greatest of the type (infinite for floats), 1. A sum starts
+    at 0.0, so that it is never -0.0. Integers wrap, but the mean of integers has its sum in 64 bits and
+    truncates towards zero. Max and min are NaN if any element is, and of zeros the last.
 
     ```mlir
     %y = graph.reduce %x {kind = "sum", axes = array<i64: 1>, keepdims = false}
@@ -63,6 +71,7 @@ class ReduceOp(GraphOp):
     """
 
     name = "graph.reduce"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     x = operand_def(TensorType)
     kind = prop_def(StringAttr)
     axes = prop_def(DenseArrayBase)
@@ -78,13 +87,17 @@ class ReduceOp(GraphOp):
         if kind.data not in KINDS:
             raise fail(cls, f"a kind among {', '.join(KINDS)}", f"'{kind.data}'")
         axes = [check_axis(cls, a, x) for a in ints(props["axes"])]
+        empty = 0 in [x.get_shape()[a] for a in axes]
+        if empty and kind.data == "mean" and not is_float(x.element_type):
+            raise fail(cls, "one element or more for a mean of integers", x)
         return [tensor(x.element_type, _reduced(x, axes, props["keepdims"]))]
 
 
 @irdl_op_definition
 class CumSumOp(GraphOp):
     """Sum of all elements up to each one along an axis (ONNX CumSum); from the end with `reverse`,
-    the element itself left out with `exclusive`.
+    the element itself left out with `exclusive`. Integers wrap; sums of floats have no fixed order, and
+    none is -0.0.
 
     ```mlir
     %y = graph.cumsum %x {axis = 1 : i64, exclusive = false, reverse = false}
@@ -93,6 +106,7 @@ class CumSumOp(GraphOp):
     """
 
     name = "graph.cumsum"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     x = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     exclusive = prop_def(BoolAttr)
@@ -111,7 +125,8 @@ class CumSumOp(GraphOp):
 class TopKOp(GraphOp):
     """The k largest (or smallest) elements along an axis in order, and where they were, as i64.
 
-    Of equal elements the one with the lower index comes first; a NaN is larger than all else.
+    Of equal elements (-0.0 and 0.0 are, and any two NaNs) the one with the lower index comes first; a
+    NaN is larger than all else.
 
     ```mlir
     %y, %i = graph.top_k %x {k = 3 : i64, axis = 1 : i64, largest = true}
@@ -120,6 +135,7 @@ class TopKOp(GraphOp):
     """
 
     name = "graph.top_k"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
     x = operand_def(TensorType)
     k = prop_def(IntegerAttr[IntegerType])
     axis = prop_def(IntegerAttr[IntegerType])

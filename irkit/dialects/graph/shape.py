@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -23,6 +24,7 @@ from irkit.dialects.graph.base import (
     same_element,
     with_shape,
 )
+from irkit.dialects.graph.elements import ALL, INDICES, Elements, holds
 from irkit.dialects.types import DYNAMIC, Tensor, ints
 
 
@@ -88,6 +90,8 @@ class ExpandOp(GraphOp):
 class GatherBase(GraphOp):
     """Operands, types and verifier of gather."""
 
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL, INDICES)
+
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
@@ -100,8 +104,6 @@ class GatherBase(GraphOp):
         axis_attr = props["axis"]
         assert isinstance(axis_attr, IntegerAttr)
         axis = check_axis(cls, axis_attr.value.data, data)
-        if not isinstance(indices.element_type, IntegerType):
-            raise fail(cls, "integer indices", indices)
         shape = data.get_shape()
         return [with_shape(data, (*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]))]
 
@@ -124,6 +126,8 @@ class GatherOp(GatherBase):
 class GatherElementsBase(GraphOp):
     """Operands, types and verifier of gather elements."""
 
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL, INDICES)
+
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
@@ -136,8 +140,6 @@ class GatherElementsBase(GraphOp):
         axis_attr = props["axis"]
         assert isinstance(axis_attr, IntegerAttr)
         axis = check_axis(cls, axis_attr.value.data, data)
-        if not isinstance(indices.element_type, IntegerType):
-            raise fail(cls, "integer indices", indices)
         pairs = zip(data.get_shape(), indices.get_shape(), strict=False)
         if data.get_num_dims() != indices.get_num_dims() or any(
             p != q for d, (p, q) in enumerate(pairs) if d != axis
@@ -165,7 +167,7 @@ class GatherElementsOp(GatherElementsBase):
 class PadOp(GraphOp):
     """`low` elements before and `high` after the operand along each axis, all `value`.
 
-    A dynamic dimension is not padded.
+    A dynamic dimension is not padded. `value` is rounded to a float, or is a number of the element type.
 
     ```mlir
     %y = graph.pad %x {low = array<i64: 0, 1>, high = array<i64: 0, 2>, value = 0.0 : f64}
@@ -187,6 +189,9 @@ class PadOp(GraphOp):
         low, high = ints(props["low"]), ints(props["high"])
         if not len(low) == len(high) == x.get_num_dims() or min([*low, *high, 0]) < 0:
             raise fail(cls, f"{x.get_num_dims()} sizes of 0 or more", f"{low} and {high}")
+        value = cast(FloatAttr[Float64Type], props["value"]).value.data
+        if not holds(x.element_type, value):
+            raise fail(cls, f"a value of {x.element_type}", value)
         shape: list[int] = []
         for size, before, after in zip(x.get_shape(), low, high, strict=True):
             if size == DYNAMIC and (before or after):

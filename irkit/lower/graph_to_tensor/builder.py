@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-import numpy as np
 from xdsl.builder import Builder
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
@@ -43,7 +42,7 @@ from irkit.dialects.types import (
 from irkit.dialects.types import tensor as make_type
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor.reassociation import Groups, reassociate
-from irkit.lower.graph_to_tensor.scalars import Scalars, scalar_constant
+from irkit.lower.graph_to_tensor.scalars import Scalars, lowest, scalar_constant
 from irkit.weights import Array, WeightStore
 
 ZERO = AffineConstantExpr(0)
@@ -260,6 +259,26 @@ class TensorBuilder:
         element = tensor_type(value).element_type
         return self.map(shape, [element], [(value, index)], lambda _, args: args, [*like, value])[0]
 
+    def bits(
+        self, value: SSAValue, to: Attribute | None = None, *, ordered: bool = False
+    ) -> SSAValue:
+        """Unsigned integers as signless ones of the same bits, or as `to` back again; others stay.
+
+        With `ordered` the highest bit is turned round, so that signed comparison is the unsigned one.
+        """
+        t = tensor_type(value)
+        if not is_unsigned(to or t.element_type):
+            return value
+        plain = signless(t.element_type)
+        sign = lowest(plain) if ordered else 0
+        dtype = numpy_dtype(plain).type
+        known = to or self.packed(value, ("bits", sign), lambda a: a.view(dtype) ^ dtype(sign))
+        if isinstance(known, SSAValue):
+            return known
+        return self.elementwise(
+            t.get_shape(), to or plain, [value], lambda s, v: s.turned(v[0], sign)
+        )
+
     def contract(
         self,
         a: tuple[SSAValue, Index],
@@ -269,6 +288,9 @@ class TensorBuilder:
     ) -> SSAValue:
         """`init` plus the sum of a * b over the last `reduction` loops."""
         element = tensor_type(init[0]).element_type
+        if is_unsigned(element):
+            x, w, start = ((self.bits(v), index) for v, index in (a, b, init))
+            return self.bits(self.contract(x, w, start, reduction), element)
 
         def body(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
             x, y, acc = args
@@ -368,13 +390,3 @@ class TensorBuilder:
 
 def _reassociation(groups: Groups) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
-
-
-def lowest(element: Attribute) -> float:
-    """The neutral element of max: -inf, or the least integer."""
-    return -np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).min)
-
-
-def highest(element: Attribute) -> float:
-    """The neutral element of min: inf, or the greatest integer."""
-    return np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).max)

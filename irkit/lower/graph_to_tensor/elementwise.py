@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import is_float, is_unsigned, numpy_dtype, signless, tensor_type
-from irkit.errors import UnsupportedError
+from irkit.dialects.types import is_float, is_unsigned, numpy_dtype, signless, tensor_type, ui64
 from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.guarded import power, quotient, truncated, truncated_unsigned
 
 Binary = Callable[[SSAValue, SSAValue], Operation]
 Rule = Callable[[TensorBuilder, GraphOp], list[SSAValue]]
@@ -34,10 +34,6 @@ def element_of(op: GraphOp) -> Attribute:
     return tensor_type(op.operands[-1]).element_type
 
 
-def _refuse(op: GraphOp, element: Attribute) -> UnsupportedError:
-    return UnsupportedError(f"'{op.name}' on elements of {element} has no tensor-level form")
-
-
 # Arithmetic
 
 _FLOAT: dict[type[GraphOp], Binary] = {
@@ -53,16 +49,13 @@ _INTEGER: dict[type[GraphOp], Binary] = {
     graph.AddOp: arith.AddiOp,
     graph.SubOp: arith.SubiOp,
     graph.MulOp: arith.MuliOp,
-    graph.DivOp: arith.DivSIOp,
     graph.MaxOp: arith.MaxSIOp,
     graph.MinOp: arith.MinSIOp,
     graph.AndOp: arith.AndIOp,
     graph.OrOp: arith.OrIOp,
-    graph.PowOp: math.IPowIOp,
 }
 _UNSIGNED: dict[type[GraphOp], Binary] = {
     **_INTEGER,
-    graph.DivOp: arith.DivUIOp,
     graph.MaxOp: arith.MaxUIOp,
     graph.MinOp: arith.MinUIOp,
 }
@@ -84,11 +77,17 @@ def _table(element: Attribute) -> dict[type[GraphOp], Binary]:
     return _UNSIGNED if is_unsigned(element) else _INTEGER
 
 
+Guarded = Callable[[Scalars, SSAValue, SSAValue, bool], SSAValue]
+_GUARDED: dict[type[GraphOp], Guarded] = {graph.DivOp: quotient, graph.PowOp: power}
+
+
 def _binary(op: GraphOp) -> Expression:
     element = element_of(op)
-    made = _table(element).get(type(op))
-    if made is None:
-        raise _refuse(op, element)
+    guarded = None if is_float(element) else _GUARDED.get(type(op))
+    if guarded is not None:
+        unsigned = is_unsigned(element)
+        return lambda s, v: guarded(s, v[0], v[1], unsigned)
+    made = _table(element)[type(op)]
     return lambda s, v: s(made(v[0], v[1]))
 
 
@@ -110,8 +109,6 @@ def _unary(op: GraphOp) -> Expression:
 
 def _abs(op: GraphOp) -> Expression:
     element = element_of(op)
-    if element == i1:
-        raise _refuse(op, element)
     if is_unsigned(element):
         return lambda s, v: v[0]
     made = math.AbsFOp if is_float(element) else math.AbsIOp
@@ -120,8 +117,6 @@ def _abs(op: GraphOp) -> Expression:
 
 def _neg(op: GraphOp) -> Expression:
     element = element_of(op)
-    if element == i1:
-        raise _refuse(op, element)
     if is_float(element):
         return lambda s, v: s(arith.NegfOp(v[0]))
     return lambda s, v: s(arith.SubiOp(s.constant(0, element), v[0]))
@@ -186,26 +181,27 @@ def _bits(element: Attribute) -> int:
     return 1 if element == i1 else numpy_dtype(element).itemsize * 8
 
 
-def convert(s: Scalars, x: SSAValue, to: Attribute, have: Attribute | None = None) -> SSAValue:
-    """`x` of type `have` (its own unless told, which says no more than signless) as type `to`, as
-    NumPy converts it; the result is signless."""
-    have = x.type if have is None else have
+def convert(s: Scalars, x: SSAValue, to: Attribute, have: Attribute) -> SSAValue:
+    """`x` of type `have`, which its own signless type does not tell, as type `to`; signless again."""
     if signless(have) == signless(to):
         return x
     if to == i1:
         zero = s.constant(0, have)
         return s(arith.CmpfOp(x, zero, "une") if is_float(have) else arith.CmpiOp(x, zero, "ne"))
-    return s(_conversion(have, to)(x, signless(to)))
+    if not is_float(have) or is_float(to):
+        return s(_conversion(have, to)(x, signless(to)))
+    if to == ui64:
+        return truncated_unsigned(s, x)
+    wide = truncated(s, x)
+    return wide if _bits(to) == 64 else s(_conversion(i64, to)(wide, signless(to)))
 
 
 def _conversion(have: Attribute, to: Attribute) -> Callable[..., Operation]:
-    """The arith op from one type to another of other bits, not to i1."""
+    """The arith op from one type to another of other bits; not to i1, nor from a float to an integer."""
     unsigned = have == i1 or is_unsigned(have)
     longer = _bits(to) > _bits(have)
     if is_float(have) and is_float(to):
         return arith.ExtFOp if longer else arith.TruncFOp
-    if is_float(have):
-        return arith.FPToUIOp if is_unsigned(to) else arith.FPToSIOp
     if is_float(to):
         return arith.UIToFPOp if unsigned else arith.SIToFPOp
     if not longer:

@@ -18,11 +18,12 @@ from irkit.lower.graph_to_tensor.elementwise import (
     element_of,
     elementwise_rule,
 )
+from irkit.lower.graph_to_tensor.guarded import remainder
 
 
 def _rem(op: GraphOp) -> Expression:
-    made = arith.RemUIOp if is_unsigned(element_of(op)) else arith.RemSIOp
-    return lambda s, v: s(made(v[0], v[1]))
+    unsigned = is_unsigned(element_of(op))
+    return lambda s, v: remainder(s, v[0], v[1], unsigned)
 
 
 def _mod(op: GraphOp) -> Expression:
@@ -31,7 +32,7 @@ def _mod(op: GraphOp) -> Expression:
 
     def mod(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
         x, y = v
-        rest, zero = s(arith.RemSIOp(x, y)), s.constant(0, x.type)
+        rest, zero = remainder(s, x, y, unsigned=False), s.constant(0, x.type)
         below = s(arith.CmpiOp(rest, zero, "slt"))
         signs = s(arith.XOrIOp(below, s(arith.CmpiOp(y, zero, "slt"))))
         wrong = s(arith.AndIOp(s(arith.CmpiOp(rest, zero, "ne")), signs))

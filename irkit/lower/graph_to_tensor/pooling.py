@@ -14,13 +14,13 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.pooling import PoolOp
-from irkit.dialects.graph.semantics.pooling import window_counts
 from irkit.dialects.types import DYNAMIC, ints, is_float, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder, highest, lowest
+from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
 from irkit.lower.graph_to_tensor.convolution import padded, window
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.lower.graph_to_tensor.reduction import Combine, add, divided, maximum, reduced
+from irkit.lower.graph_to_tensor.scalars import highest, lowest
 
 Term = Callable[[Scalars, SSAValue], SSAValue]
 
@@ -30,11 +30,11 @@ def _itself(s: Scalars, x: SSAValue) -> SSAValue:
 
 
 def _pool(
-    b: TensorBuilder, op: PoolOp, fill: float, combine: Combine, term: Term = _itself
+    b: TensorBuilder, op: PoolOp, x: SSAValue, fill: float, combine: Combine, term: Term = _itself
 ) -> SSAValue:
-    """`term` of each element of a window, combined from `fill` on."""
-    element, where = tensor_type(op.x).element_type, op.windows()
-    x = padded(b, op, op.x, where.before, where.reach, fill)
+    """`term` of each element of a window of `x`, combined from `fill` on."""
+    element, where = tensor_type(x).element_type, op.windows()
+    x = padded(b, op, x, where.before, where.reach, fill)
     rank = len(where.kernel)
     out, taps = list(range(2, 2 + rank)), list(range(2 + rank, 2 + 2 * rank))
     slides = [window(out[d], where.strides[d], taps[d], where.dilations[d]) for d in range(rank)]
@@ -52,15 +52,22 @@ def _pool(
 
 def _max_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.MaxPoolOp)
-    element = tensor_type(op.y).element_type
-    return [_pool(b, op, lowest(element), maximum(element))]
+    return [b.bits(_maxima(b, op)[1], tensor_type(op.y).element_type, ordered=True)]
+
+
+def _maxima(b: TensorBuilder, op: PoolOp) -> tuple[SSAValue, SSAValue]:
+    """The input, signless, and the largest element of each of its windows."""
+    x = b.bits(op.x, ordered=True)
+    element = tensor_type(x).element_type
+    return x, _pool(b, op, x, lowest(element), maximum(element))
 
 
 def _average_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.AveragePoolOp)
     t, kernel = tensor_type(op.y), ints(op.kernel_shape)
-    total = _pool(b, op, 0, add(t.element_type))
-    count = window_counts(op, padding=bool(op.count_include_pad.value.data))
+    total = _pool(b, op, op.x, 0, add(t.element_type))
+    sizes, padding = tensor_type(op.x).get_shape()[2:], bool(op.count_include_pad.value.data)
+    count = op.windows().counts(sizes, padding=padding)
     if (count == math.prod(kernel)).all():
         return [divided(b, total, math.prod(kernel))]
     counts = b.constant(count.astype(numpy_dtype(t.element_type)), "count")
@@ -86,7 +93,7 @@ def _lp_pool(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
             return s(math_dialect.SqrtOp(v[0]))
         return s(math_dialect.PowFOp(v[0], s.constant(1 / p, t.element_type)))
 
-    total = _pool(b, op, 0, add(t.element_type), power)
+    total = _pool(b, op, op.x, 0, add(t.element_type), power)
     return [total if p == 1 else b.elementwise(t.get_shape(), t.element_type, [total], root)]
 
 
@@ -94,33 +101,47 @@ def _max_pool_indices(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     """The least position of an element that is its window's maximum and no padding."""
     assert isinstance(op, graph.MaxPoolIndicesOp)
     x_type, where = tensor_type(op.x), op.windows()
-    element, shape = x_type.element_type, tensor_type(op.y).get_shape()
-    maxima = _pool(b, op, lowest(element), maximum(element))
-    x = padded(b, op, op.x, where.before, where.reach, lowest(element))
+    shape = tensor_type(op.y).get_shape()
+    x, maxima = _maxima(b, op)
+    element = tensor_type(x).element_type
+    x = padded(b, op, x, where.before, where.reach, lowest(element))
     rank, sizes = len(where.kernel), x_type.get_shape()[2:]
     out, taps = list(range(2, 2 + rank)), list(range(2 + rank, 2 + 2 * rank))
     slides = [window(out[d], where.strides[d], taps[d], where.dilations[d]) for d in range(rank)]
     extent = b.empty(where.kernel, element, [])
     init = b.fill(highest(i64), shape, i64, [x])
-    order = list(range(rank - 1, -1, -1)) if op.column_major.value.data else list(range(rank))
 
     def body(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
         value, _, most, acc = args
         wins = _equal(s, value, most)
         position = _plus(s, _times(s, _loop(s, 0), x_type.get_shape()[1]), _loop(s, 1))
-        at = [_position(s, out[d], where.strides[d], taps[d], where.dilations[d], where.before[d])
-              for d in range(rank)]  # fmt: skip
-        for d in order:
-            position = _plus(s, _times(s, position, sizes[d]), at[d])
-        for d in range(rank):
-            wins = s(arith.AndIOp(wins, s(arith.CmpiOp(at[d], s.constant(0, i64), "sge"))))
-            wins = s(arith.AndIOp(wins, s(arith.CmpiOp(at[d], s.constant(sizes[d], i64), "slt"))))
+        for d, size in enumerate(sizes):
+            at = _position(
+                s, out[d], where.strides[d], taps[d], where.dilations[d], where.before[d]
+            )
+            position = _plus(s, _times(s, position, size), at)
+            wins = s(arith.AndIOp(wins, s(arith.CmpiOp(at, s.constant(0, i64), "sge"))))
+            wins = s(arith.AndIOp(wins, s(arith.CmpiOp(at, s.constant(size, i64), "slt"))))
         found = s(arith.SelectOp(wins, position, s.constant(highest(i64), i64)))
         return [s(arith.MinSIOp(acc, found))]
 
     every = [0, 1, *out]
     pairs = [(x, [0, 1, *slides]), (extent, taps), (maxima, every)]
-    return b.generic(pairs, [(init, every)], 2 + rank, rank, body)
+    (y,) = b.generic(pairs, [(init, every)], 2 + rank, rank, body)
+    if not op.column_major.value.data:
+        return [y]
+    return [b.elementwise(shape, i64, [y], lambda s, v: _by_columns(s, v[0], sizes))]
+
+
+def _by_columns(s: Scalars, position: SSAValue, sizes: Sequence[int]) -> SSAValue:
+    """A row-major position counted column by column within the last dimensions, of extents `sizes`."""
+    rest, stride = position, math.prod(sizes)
+    y: SSAValue = s.constant(0, i64)
+    for size in reversed(sizes):
+        stride //= size
+        y = _plus(s, y, _times(s, s(arith.RemUIOp(rest, s.constant(size, i64))), stride))
+        rest = s(arith.DivUIOp(rest, s.constant(size, i64)))
+    return _plus(s, y, _times(s, rest, math.prod(sizes)))
 
 
 def _loop(s: Scalars, number: int) -> SSAValue:

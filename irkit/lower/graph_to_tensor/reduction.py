@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import DYNAMIC, ints, is_float, tensor_type
+from irkit.dialects.types import DYNAMIC, ints, is_float, is_unsigned, tensor_type, ui64
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder, highest, lowest
-from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.elementwise import Rule, convert
+from irkit.lower.graph_to_tensor.scalars import highest, lowest
 
 Combine = Callable[[SSAValue, SSAValue], Operation]
 
@@ -26,7 +27,7 @@ def add(element: Attribute) -> Combine:
 
 
 def maximum(element: Attribute) -> Combine:
-    """The larger of two `element`s."""
+    """The larger of two `element`s, of unsigned ones as `TensorBuilder.bits` orders them."""
     return arith.MaximumfOp if is_float(element) else arith.MaxSIOp
 
 
@@ -64,6 +65,8 @@ def divided(b: TensorBuilder, x: SSAValue, count: int) -> SSAValue:
     """`x / count`, element by element."""
     t = tensor_type(x)
     divide = arith.DivfOp if is_float(t.element_type) else arith.DivSIOp
+    if is_unsigned(t.element_type):
+        divide = arith.DivUIOp
 
     def body(s: Scalars, args: Sequence[SSAValue]) -> SSAValue:
         return s(divide(args[0], s.constant(count, t.element_type)))
@@ -73,18 +76,37 @@ def divided(b: TensorBuilder, x: SSAValue, count: int) -> SSAValue:
 
 def _reduce(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ReduceOp)
-    t, axes, kind = tensor_type(op.x), sorted(set(ints(op.axes))), op.kind.data
-    sizes = [t.get_shape()[a] for a in axes]
-    if t.element_type == i1:
-        raise UnsupportedError(f"'{op.name}' on elements of i1: cast them first")
+    axes, kind = sorted(set(ints(op.axes))), op.kind.data
     if not axes:
         return [op.x]
-    y = reduced(b, op.x, axes, *_combination(kind, t.element_type))
-    if kind == "mean":
-        if DYNAMIC in sizes:
-            raise UnsupportedError(f"'{op.name}' with kind = mean over a dynamic dimension")
-        y = divided(b, y, math.prod(sizes))
+    y = _mean(b, op, axes) if kind == "mean" else _combined(b, op.x, axes, kind)
     return [b.reshape(y, tensor_type(op.y).get_shape())]
+
+
+def _combined(b: TensorBuilder, x: SSAValue, axes: Sequence[int], kind: str) -> SSAValue:
+    element, ordered = tensor_type(x).element_type, kind in ("max", "min")
+    x = b.bits(x, ordered=ordered)
+    y = reduced(b, x, axes, *_combination(kind, tensor_type(x).element_type))
+    return b.bits(y, element, ordered=ordered)
+
+
+def _mean(b: TensorBuilder, op: graph.ReduceOp, axes: Sequence[int]) -> SSAValue:
+    """The sum over the count; of integers in 64 bits."""
+    t = tensor_type(op.x)
+    element, sizes = t.element_type, [t.get_shape()[a] for a in axes]
+    if DYNAMIC in sizes:
+        raise UnsupportedError(f"'{op.name}' with kind = mean over a dynamic dimension")
+    wide = element if is_float(element) else ui64 if is_unsigned(element) else i64
+    x = _converted(b, op.x, wide)
+    return _converted(b, divided(b, _combined(b, x, axes, "sum"), math.prod(sizes)), element)
+
+
+def _converted(b: TensorBuilder, x: SSAValue, to: Attribute) -> SSAValue:
+    t = tensor_type(x)
+    have = t.element_type
+    if have == to:
+        return x
+    return b.elementwise(t.get_shape(), to, [x], lambda s, v: convert(s, v[0], to, have))
 
 
 def _argmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
@@ -100,8 +122,6 @@ def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.CumSumOp)
     axis, reverse = op.axis.value.data, bool(op.reverse.value.data)
     t = tensor_type(op.x)
-    if t.element_type == i1:
-        raise UnsupportedError(f"'{op.name}' on elements of i1: cast them first")
     y: SSAValue = op.x
     if op.exclusive.value.data:
         y = _shifted(b, y, axis, 1, reverse)
@@ -113,6 +133,14 @@ def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
             t.get_shape(), t.element_type, [moved, y], lambda s, v, c=combine: s(c(v[0], v[1]))
         )
         distance *= 2
+    if is_float(t.element_type):
+        # No sum is -0.0: neither is the one of a single element.
+        y = b.elementwise(
+            t.get_shape(),
+            t.element_type,
+            [y],
+            lambda s, v: s(arith.AddfOp(v[0], s.constant(0.0, t.element_type))),
+        )
     return [y]
 
 
@@ -130,7 +158,7 @@ def _top_k(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.TopKOp)
     t, axis, k = tensor_type(op.x), op.axis.value.data, op.k.value.data
     shape, rank = t.get_shape(), t.get_num_dims()
-    largest = bool(op.largest.value.data)
+    largest, unsigned = bool(op.largest.value.data), is_unsigned(t.element_type)
     every, other = list(range(rank)), [rank if d == axis else d for d in range(rank)]
 
     def count(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -138,7 +166,7 @@ def _top_k(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
         first, second = (theirs, mine) if largest else (mine, theirs)
         lower = s(arith.CmpiOp(_loop(s, rank), _loop(s, axis), "slt"))
         same = s(arith.AndIOp(_equal(s, mine, theirs), lower))
-        before = s(arith.OrIOp(_greater(s, first, second), same))
+        before = s(arith.OrIOp(_greater(s, first, second, unsigned), same))
         return [s(arith.AddiOp(acc, s(arith.ExtUIOp(before, i64))))]
 
     zeros = b.fill(0, shape, i64, [op.x])
@@ -162,10 +190,10 @@ def _loop(s: Scalars, number: int) -> SSAValue:
     return s(arith.IndexCastOp(s(linalg.IndexOp(number)), i64))
 
 
-def _greater(s: Scalars, x: SSAValue, y: SSAValue) -> SSAValue:
+def _greater(s: Scalars, x: SSAValue, y: SSAValue, unsigned: bool) -> SSAValue:
     """x > y, where a NaN is larger than all else."""
     if not is_float(x.type):
-        return s(arith.CmpiOp(x, y, "sgt"))
+        return s(arith.CmpiOp(x, y, "ugt" if unsigned else "sgt"))
     more = s(arith.CmpfOp(x, y, "ogt"))
     only = s(arith.AndIOp(s(arith.CmpfOp(x, x, "uno")), s(arith.CmpfOp(y, y, "oeq"))))
     return s(arith.OrIOp(more, only))

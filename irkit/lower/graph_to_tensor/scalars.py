@@ -36,6 +36,10 @@ class Scalars:
         """Append `op`; returns its one result."""
         return self._builder.insert(op).results[0]
 
+    def turned(self, value: SSAValue, bits: float) -> SSAValue:
+        """The integer `value` with these bits turned round."""
+        return self(arith.XOrIOp(value, self.constant(bits, value.type))) if bits else value
+
     def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant of type `element`."""
         return self(scalar_constant(value, element))
@@ -52,3 +56,13 @@ def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
     with np.errstate(over="ignore"):
         rounded = float(numpy_dtype(element).type(value))
     return arith.ConstantOp(FloatAttr(rounded, cast(AnyFloat, element)))
+
+
+def lowest(element: Attribute) -> float:
+    """The neutral element of max: -inf, or the least integer."""
+    return -np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).min)
+
+
+def highest(element: Attribute) -> float:
+    """The neutral element of min: inf, or the greatest integer."""
+    return np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).max)

@@ -18,7 +18,7 @@ func.func @binary_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
 // -----
 
 func.func @unary_float(%x: tensor<8xi64>) {
-  // expected-error@+1 {{'graph.exp' expects a floating-point operand, got tensor<8xi64>}}
+  // expected-error@+1 {{'graph.exp' expects elements of f16 to f64, got tensor<8xi64>}}
   %y = graph.exp %x : (tensor<8xi64>) -> tensor<8xi64>
   func.return
 }
@@ -34,7 +34,7 @@ func.func @unary_result(%x: tensor<8xf32>) {
 // -----
 
 func.func @logical(%p: tensor<8xf32>, %q: tensor<8xf32>) {
-  // expected-error@+1 {{'graph.and' expects operands of integers or i1, got tensor<8xf32>}}
+  // expected-error@+1 {{'graph.and' expects elements of i1, i8 to i64, ui8 to ui64, got tensor<8xf32>}}
   %y = graph.and %p, %q : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
@@ -66,7 +66,7 @@ func.func @compare_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
 // -----
 
 func.func @where(%p: tensor<8xf32>, %x: tensor<8xf32>, %y: tensor<8xf32>) {
-  // expected-error@+1 {{'graph.where' expects a condition of i1, got tensor<8xf32>}}
+  // expected-error@+1 {{'graph.where' expects elements of i1, got tensor<8xf32>}}
   %z = graph.where %p, %x, %y : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
@@ -276,7 +276,7 @@ func.func @softmax_axis(%x: tensor<?x10xf32>) {
 // -----
 
 func.func @softmax_float(%x: tensor<?x10xi64>) {
-  // expected-error@+1 {{'graph.softmax' expects a floating-point operand, got tensor<?x10xi64>}}
+  // expected-error@+1 {{'graph.softmax' expects elements of f16 to f64, got tensor<?x10xi64>}}
   %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xi64>) -> tensor<?x10xi64>
   func.return
 }
@@ -387,7 +387,7 @@ func.func @gather_axis(%d: tensor<?x64xf32>, %i: tensor<10xi64>) {
 // -----
 
 func.func @gather_indices(%d: tensor<?x64xf32>, %i: tensor<10xf32>) {
-  // expected-error@+1 {{'graph.gather' expects integer indices, got tensor<10xf32>}}
+  // expected-error@+1 {{'graph.gather' expects elements of i32, i64, got tensor<10xf32>}}
   %y = graph.gather %d, %i {axis = 1 : i64} : (tensor<?x64xf32>, tensor<10xf32>) -> tensor<?x10xf32>
   func.return
 }
@@ -465,7 +465,7 @@ func.func @pool_wide_pads(%x: tensor<1x4x8xf32>) {
 // -----
 
 func.func @average_pool_integers(%x: tensor<1x4x8xi32>) {
-  // expected-error@+1 {{'graph.average_pool' expects a floating-point operand, got tensor<1x4x8xi32>}}
+  // expected-error@+1 {{'graph.average_pool' expects elements of f16 to f64, got tensor<1x4x8xi32>}}
   %y = graph.average_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, count_include_pad = true}
     : (tensor<1x4x8xi32>) -> tensor<1x4x4xi32>
   func.return
@@ -517,7 +517,7 @@ func.func @top_k(%x: tensor<?x8xf32>) {
 // -----
 
 func.func @mod_of_floats(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'graph.mod' expects integers, got tensor<8xf32>}}
+  // expected-error@+1 {{'graph.mod' expects elements of i8 to i64, ui8 to ui64, got tensor<8xf32>}}
   %y = graph.mod %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
@@ -525,7 +525,7 @@ func.func @mod_of_floats(%x: tensor<8xf32>) {
 // -----
 
 func.func @not_of_floats(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'graph.not' expects an operand of integers or i1, got tensor<8xf32>}}
+  // expected-error@+1 {{'graph.not' expects elements of i1, i8 to i64, ui8 to ui64, got tensor<8xf32>}}
   %y = graph.not %x : (tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
@@ -533,7 +533,7 @@ func.func @not_of_floats(%x: tensor<8xf32>) {
 // -----
 
 func.func @shift_of_booleans(%x: tensor<8xi1>) {
-  // expected-error@+1 {{'graph.shift_left' expects integers, got tensor<8xi1>}}
+  // expected-error@+1 {{'graph.shift_left' expects elements of i8 to i64, ui8 to ui64, got tensor<8xi1>}}
   %y = graph.shift_left %x, %x : (tensor<8xi1>, tensor<8xi1>) -> tensor<8xi1>
   func.return
 }

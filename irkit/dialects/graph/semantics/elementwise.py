@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +34,31 @@ def binary(function: Callable[[Array, Array], Array]) -> Rule:
 
 
 def divide(lhs: Array, rhs: Array) -> Array:
-    """Quotient; integers truncate towards zero."""
+    """Quotient; integers truncate towards zero, and x / 0 is 0."""
     if lhs.dtype.kind == "f":
         return lhs / rhs
-    # NumPy's // rounds down; integers here truncate towards zero.
-    quotient = np.abs(lhs) // np.abs(rhs)
-    return np.where((lhs < 0) != (rhs < 0), -quotient, quotient)
+    # NumPy's // rounds down, and is 0 where the divisor is.
+    quotient = lhs // rhs
+    below = ((lhs < 0) != (rhs < 0)) & (lhs % rhs != 0)
+    return quotient + below.astype(quotient.dtype)
+
+
+def maximum(lhs: Array, rhs: Array) -> Array:
+    """The larger; NaN if either is, and of zeros the second, which NumPy's own leaves open."""
+    return np.where((lhs > rhs) | (lhs != lhs), lhs, rhs)
+
+
+def minimum(lhs: Array, rhs: Array) -> Array:
+    """The smaller; NaN if either is, and of zeros the second."""
+    return np.where((lhs < rhs) | (lhs != lhs), lhs, rhs)
+
+
+def power(lhs: Array, rhs: Array) -> Array:
+    """C's pow; integers wrap, and to a negative power are truncated."""
+    if lhs.dtype.kind != "i":
+        return np.power(lhs, rhs)
+    inverse = np.where(lhs == -1, np.where(rhs & 1, -1, 1), lhs == 1).astype(lhs.dtype)
+    return np.where(rhs < 0, inverse, np.power(lhs, np.where(rhs < 0, 0, rhs).astype(rhs.dtype)))
 
 
 def _erf(x: Array) -> Array:
@@ -46,8 +66,9 @@ def _erf(x: Array) -> Array:
     return np.array(flat, dtype=np.float64).reshape(x.shape).astype(x.dtype)
 
 
-def _relu(x: Array) -> Array:
-    return np.maximum(x, x.dtype.type(0))
+def relu(x: Array) -> Array:
+    """max(x, 0); NaN stays."""
+    return maximum(x, x.dtype.type(0))
 
 
 def sigmoid(x: Array) -> Array:
@@ -56,13 +77,27 @@ def sigmoid(x: Array) -> Array:
     return one / (one + np.exp(-x))
 
 
+def convert(x: Array, dtype: np.dtype[Any]) -> Array:
+    """`x` as another type, where NumPy leaves nothing open; a float as an integer by way of 64 bits."""
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.astype(dtype)
+    upper = np.iinfo(np.int64).max
+    wide = np.where(x >= 2.0**63, upper, np.where(x > -(2.0**63), x, 0.0).astype(np.int64))
+    wide = np.where(x <= -(2.0**63), np.iinfo(np.int64).min, wide)
+    if dtype != np.uint64:
+        return wide.astype(dtype)
+    largest = np.iinfo(np.uint64).max
+    high = np.where(x >= 2.0**64, largest, np.where(x < 2.0**64, x, 0.0).astype(np.uint64))
+    return np.where(x >= 2.0**63, high, wide.astype(np.uint64))
+
+
 def _cast(op: graph.CastOp, x: Array) -> Array:
-    return x.astype(numpy_dtype(op.to))
+    return convert(x, numpy_dtype(op.to))
 
 
 def _clip(op: graph.ClipOp, x: Array) -> Array:
     low, high = (x.dtype.type(limit.value.data) for limit in (op.min, op.max))
-    return np.minimum(np.maximum(x, low), high)
+    return minimum(maximum(x, low), high)
 
 
 PREDICATES: dict[str, Callable[[Array, Array], Array]] = {
@@ -96,13 +131,13 @@ RULES: Rules = {
     graph.FloorOp: unary(np.floor),
     graph.IsNanOp: unary(np.isnan),
     graph.LogOp: unary(np.log),
-    graph.MaxOp: binary(np.maximum),
-    graph.MinOp: binary(np.minimum),
+    graph.MaxOp: binary(maximum),
+    graph.MinOp: binary(minimum),
     graph.MulOp: binary(np.multiply),
     graph.NegOp: unary(np.negative),
     graph.OrOp: binary(np.bitwise_or),
-    graph.PowOp: binary(np.power),
-    graph.ReluOp: unary(_relu),
+    graph.PowOp: binary(power),
+    graph.ReluOp: unary(relu),
     graph.SigmoidOp: unary(sigmoid),
     graph.SqrtOp: unary(np.sqrt),
     graph.SubOp: binary(np.subtract),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.dialects.graph.semantics.reduction import fold
+from irkit.dialects.graph.semantics.reduction import add, fold
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.weights import Array
 
@@ -22,7 +22,7 @@ def _batch_norm(
 def _softmax(op: graph.SoftmaxOp, x: Array) -> Array:
     axis = op.axis.value.data
     power = np.exp(x - x.max(axis=axis, keepdims=True))
-    return power / np.expand_dims(fold(np.add, power, (axis,)), axis)
+    return power / np.expand_dims(fold(add, power, (axis,)), axis)
 
 
 def _lrn(op: graph.LrnOp, x: Array) -> Array:

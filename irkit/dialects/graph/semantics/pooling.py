@@ -9,9 +9,8 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.dialects.graph.pooling import PoolOp
 from irkit.dialects.graph.semantics.convolution import sliding
-from irkit.dialects.graph.semantics.reduction import fold
+from irkit.dialects.graph.semantics.reduction import add, fold, largest
 from irkit.dialects.graph.semantics.rule import Rules
-from irkit.dialects.types import tensor_type
 from irkit.weights import Array
 
 
@@ -34,34 +33,20 @@ def _lowest(x: Array) -> float:
 
 
 def _max_pool(op: graph.MaxPoolOp, x: Array) -> Array:
-    return _windows(op, x, _lowest(x)).max(axis=_taps(op))
-
-
-def window_counts(op: PoolOp, *, padding: bool) -> Array:
-    """How many elements of each window lie in the input, or in it and its `padding`: one entry per
-    position of the window."""
-    where = op.windows()
-    sizes = tensor_type(op.x).get_shape()[2:]
-    count: Array = np.ones((), np.int64)
-    for d, size in enumerate(sizes):
-        first = np.arange(where.outputs[d])[:, None] * where.strides[d] - where.before[d]
-        at = first + np.arange(where.kernel[d]) * where.dilations[d]
-        low, high = (-where.before[d], size + where.after[d]) if padding else (0, size)
-        inside = ((at >= low) & (at < high)).sum(axis=1)
-        count = count[..., None] * inside
-    return count
+    return fold(largest, _windows(op, x, _lowest(x)), _taps(op))
 
 
 def _average_pool(op: graph.AveragePoolOp, x: Array) -> Array:
-    total = fold(np.add, _windows(op, x, 0.0), _taps(op))
-    counts = window_counts(op, padding=bool(op.count_include_pad.value.data))
+    total = fold(add, _windows(op, x, 0.0), _taps(op))
+    padding = bool(op.count_include_pad.value.data)
+    counts = op.windows().counts(x.shape[2:], padding=padding)
     return total / counts.astype(x.dtype)
 
 
 def _lp_pool(op: graph.LpPoolOp, x: Array) -> Array:
     p = op.p.value.data
     power = x * x if p == 2 else np.abs(x) if p == 1 else np.power(np.abs(x), x.dtype.type(p))
-    total = fold(np.add, _windows(op, power, 0.0), _taps(op))
+    total = fold(add, _windows(op, power, 0.0), _taps(op))
     return total if p == 1 else np.sqrt(total) if p == 2 else total ** x.dtype.type(1 / p)
 
 
@@ -69,6 +54,7 @@ def _max_pool_indices(op: graph.MaxPoolIndicesOp, x: Array) -> Array:
     sizes = x.shape[2:]
     order = "F" if op.column_major.value.data else "C"
     spatial = np.arange(math.prod(sizes)).reshape(sizes, order=order)
+    # Of equal elements the first in row-major order wins, however positions are counted.
     planes = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(sizes))
     position = planes * math.prod(sizes) + spatial
     views = _windows(op, x, _lowest(x))
@@ -82,7 +68,7 @@ def _max_pool_indices(op: graph.MaxPoolIndicesOp, x: Array) -> Array:
 
 def _global_average_pool(op: graph.GlobalAveragePoolOp, x: Array) -> Array:
     axes = tuple(range(2, x.ndim))
-    mean = fold(np.add, x, axes) / x.dtype.type(math.prod(x.shape[2:]))
+    mean = fold(add, x, axes) / x.dtype.type(math.prod(x.shape[2:]))
     return mean.reshape(*x.shape[:2], *(1,) * len(axes))
 
 

@@ -8,18 +8,14 @@ import numpy as np
 
 from irkit.dialects import graph
 from irkit.dialects.graph.recurrent import LayerOp, LstmBase, RecurrentOp
-from irkit.dialects.graph.semantics.elementwise import sigmoid
+from irkit.dialects.graph.semantics.elementwise import relu, sigmoid
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.weights import Array
 
 
-def _relu(x: Array) -> Array:
-    return np.maximum(x, x.dtype.type(0))
-
-
 def _softplus(x: Array) -> Array:
     # exp of a large number would overflow.
-    return _relu(x) + np.log(x.dtype.type(1) + np.exp(-np.abs(x)))
+    return relu(x) + np.log(x.dtype.type(1) + np.exp(-np.abs(x)))
 
 
 def _softsign(x: Array) -> Array:
@@ -27,7 +23,7 @@ def _softsign(x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": _relu,
+    "relu": relu,
     "sigmoid": sigmoid,
     "softplus": _softplus,
     "softsign": _softsign,

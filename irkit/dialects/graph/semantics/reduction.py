@@ -3,63 +3,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.dialects.graph.semantics.elementwise import divide
+from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import ints
 from irkit.weights import Array
 
 
-def fold(function: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
-    """Left fold of `function` over `axes` in row-major order; of nothing, its neutral element."""
+@dataclass(frozen=True)
+class Combine:
+    """What a reduction does with two values, and what it gives for none: of a float, of an integer."""
+
+    function: Callable[[Array, Array], Array]
+    of_none: tuple[Callable[[np.dtype[Any]], float], Callable[[np.dtype[Any]], int]]
+    ordered: np.ufunc | None = None
+    """The function as NumPy accumulates it in order; None if any order of pairs gives the same."""
+
+
+add = Combine(np.add, (lambda _: 0.0, lambda _: 0), np.add)
+largest = Combine(maximum, (lambda _: -np.inf, lambda dtype: int(np.iinfo(dtype).min)))
+_KINDS: dict[str, Combine] = {
+    "sum": add,
+    "mean": add,
+    "max": largest,
+    "min": Combine(minimum, (lambda _: np.inf, lambda dtype: int(np.iinfo(dtype).max))),
+    "prod": Combine(np.multiply, (lambda _: 1.0, lambda _: 1), np.multiply),
+}
+
+
+def fold(combine: Combine, x: Array, axes: Sequence[int]) -> Array:
+    """Left fold over `axes` in row-major order, from its value of none on; of no axes, `x`."""
     axes = sorted(axes)
     if not axes:
         return x
     kept = [s for d, s in enumerate(x.shape) if d not in axes]
     rows = np.moveaxis(x, axes, range(len(axes)))
     rows = rows.reshape(math.prod(x.shape[d] for d in axes), *kept)
+    first = combine.of_none[x.dtype.kind != "f"](x.dtype)
+    total: Array = np.full(kept, first, x.dtype)
     if not len(rows):
-        return np.full(kept, _neutral(function, x.dtype), x.dtype)
+        return total
+    if combine.ordered is None:
+        return combine.function(total, _in_pairs(combine.function, rows))
     if len(rows) > math.prod(kept):
         # `reduce` adds pairwise; `accumulate` goes in order.
-        return function.accumulate(rows, axis=0, dtype=x.dtype)[-1]
-    total = rows[0]
-    for row in rows[1:]:
-        total = function(total, row)
+        return combine.function(total, combine.ordered.accumulate(rows, axis=0, dtype=x.dtype)[-1])
+    for row in rows:
+        total = combine.function(total, row)
     return total
 
 
-def _neutral(function: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    if function.identity is not None:
-        return function.identity
-    largest = function is np.minimum
-    if dtype.kind == "f":
-        return np.inf if largest else -np.inf
-    if dtype.kind == "b":
-        return largest
-    return np.iinfo(dtype).max if largest else np.iinfo(dtype).min
-
-
-_FOLDS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "mean": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
-    "prod": np.multiply,
-}
+def _in_pairs(function: Callable[[Array, Array], Array], rows: Array) -> Array:
+    """All rows combined, neighbours first, so that which of them is the last stays what it is."""
+    while len(rows) > 1:
+        even = len(rows) // 2 * 2
+        rows = np.concatenate([function(rows[:even:2], rows[1:even:2]), rows[even:]])
+    return rows[0]
 
 
 def _reduce(op: graph.ReduceOp, x: Array) -> Array:
     axes, kind = ints(op.axes), op.kind.data
-    y = fold(_FOLDS[kind], x, axes)
-    if kind == "mean":
-        y = divide(y, x.dtype.type(math.prod(x.shape[d] for d in axes)))
+    y = _mean(x, axes) if kind == "mean" else fold(_KINDS[kind], x, axes)
     return np.expand_dims(y, tuple(axes)) if op.keepdims.value.data else y
+
+
+def _mean(x: Array, axes: Sequence[int]) -> Array:
+    count = math.prod(x.shape[d] for d in axes)
+    if x.dtype.kind != "f":
+        wide = x.astype(np.int64 if x.dtype.kind == "i" else np.uint64)
+        return divide(fold(add, wide, axes), np.array(count, wide.dtype)).astype(x.dtype)
+    return fold(add, x, axes) / x.dtype.type(count)
 
 
 def _argmax(op: graph.ArgmaxOp, x: Array) -> Array:
@@ -70,7 +89,7 @@ def _cumsum(op: graph.CumSumOp, x: Array) -> Array:
     x = np.moveaxis(x, op.axis.value.data, 0)
     if op.reverse.value.data:
         x = x[::-1]
-    y = np.add.accumulate(x, axis=0, dtype=x.dtype)
+    y = np.add.accumulate(x, axis=0, dtype=x.dtype) + x.dtype.type(0)  # no -0.0
     if op.exclusive.value.data:
         y = np.concatenate([np.zeros_like(y[:1]), y[:-1]])
     if op.reverse.value.data:
