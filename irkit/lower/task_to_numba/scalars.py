@@ -28,7 +28,7 @@ _BINARY: dict[type[Operation], str] = {
     arith.OrIOp: "{t}({0} | {1})",
     arith.XOrIOp: "{t}({0} ^ {1})",
     # Python's quotient rounds down, arith's toward zero.
-    arith.DivSIOp: "{t}(abs({0}) // abs({1})) if ({0} < 0) == ({1} < 0) else {t}(-(abs({0}) // abs({1})))",
+    arith.DivSIOp: "{t}({0} // {1}) if ({0} % {1} == 0 or ({0} < 0) == ({1} < 0)) else {t}({0} // {1} + 1)",
     # Python's remainder has the divisor's sign, arith's the dividend's.
     arith.RemSIOp: "{t}({0} % {1}) if ({0} % {1} == 0 or ({0} < 0) == ({1} < 0)) else {t}({0} % {1} - {1})",
     arith.DivUIOp: "{t}({u}({0}) // {u}({1}))",
