@@ -224,7 +224,7 @@ def compiled():
 
     import numba
 
-    from irkit.runtime.intrinsics.cpu import floor, rint
+    from irkit.runtime.intrinsics.cpu import floor, ipow, rint
 
     scope = {
         name: getattr(numba, name)
@@ -243,7 +243,7 @@ def compiled():
             "njit",
         )
     }
-    scope |= {"math": libm, "floor": floor, "rint": rint}
+    scope |= {"math": libm, "floor": floor, "rint": rint, "ipow": ipow}
     found, text = {}, ""
     for number, case in enumerate(CASES):
         op, body, result = _printed(case)

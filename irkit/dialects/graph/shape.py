@@ -104,6 +104,8 @@ class GatherBase(GraphOp):
         axis_attr = props["axis"]
         assert isinstance(axis_attr, IntegerAttr)
         axis = check_axis(cls, axis_attr.value.data, data)
+        if data.get_shape()[axis] == 0:
+            raise fail(cls, "an axis of one element or more", data)
         shape = data.get_shape()
         return [with_shape(data, (*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]))]
 
@@ -112,7 +114,7 @@ class GatherBase(GraphOp):
 class GatherOp(GatherBase):
     """Slices of `data` along `axis` picked by `indices` (ONNX Gather, NumPy take).
 
-    Indices lie in [0, size of the axis).
+    Below 0 and beyond the end, an index picks the nearest element.
 
     ```mlir
     %y = graph.gather %data, %indices {axis = 1 : i64}
@@ -140,6 +142,8 @@ class GatherElementsBase(GraphOp):
         axis_attr = props["axis"]
         assert isinstance(axis_attr, IntegerAttr)
         axis = check_axis(cls, axis_attr.value.data, data)
+        if data.get_shape()[axis] == 0:
+            raise fail(cls, "an axis of one element or more", data)
         pairs = zip(data.get_shape(), indices.get_shape(), strict=False)
         if data.get_num_dims() != indices.get_num_dims() or any(
             p != q for d, (p, q) in enumerate(pairs) if d != axis
@@ -152,7 +156,8 @@ class GatherElementsBase(GraphOp):
 class GatherElementsOp(GatherElementsBase):
     """Element picked along `axis` at each position of `indices` (ONNX GatherElements).
 
-    `data` and `indices` agree outside the axis.
+    `data` and `indices` agree outside the axis. Below 0 and beyond the end, an index picks the nearest
+    element.
 
     ```mlir
     %y = graph.gather_elements %data, %indices {axis = 1 : i64}

@@ -11,7 +11,6 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import is_float, numpy_dtype, tensor_type
-from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor.builder import Index, Scalars, TensorBuilder, broadcast_index
 from irkit.lower.graph_to_tensor.elementwise import Rule
 
@@ -28,8 +27,6 @@ def _gemm(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.GemmOp)
     alpha, beta = op.alpha.value.data, op.beta.value.data
     t = tensor_type(op.y)
-    if not is_float(t.element_type) and (alpha != int(alpha) or beta != int(beta)):
-        raise UnsupportedError(f"'{op.name}' on {t.element_type} with a fractional alpha or beta")
     weights = _scaled_constant(b, op.b, alpha)
     if weights is not None:
         return [_product(b, op, weights, _init(b, op, op.c, beta))]

@@ -10,8 +10,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import is_float, tensor_type
-from irkit.errors import UnsupportedError
+from irkit.dialects.types import tensor_type
 from irkit.lower.graph_to_tensor.builder import ZERO, Scalars, TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
 
@@ -19,8 +18,6 @@ from irkit.lower.graph_to_tensor.elementwise import Rule
 def _batch_norm(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.BatchNormOp)
     t = tensor_type(op.x)
-    if not is_float(t.element_type):
-        raise UnsupportedError(f"'{op.name}' on elements of {t.element_type}")
     shape, epsilon = t.get_shape(), op.epsilon.value.data
     channel = [1 if shape[1] != 1 else ZERO]
     inputs = [(op.x, list(range(len(shape)))), *((v, channel) for v in op.operands[1:])]

@@ -112,6 +112,10 @@ class ElementPrinter:
         self.line(f"{fresh} = {expression}")
         return fresh
 
+    def variable(self, start: str, element: Attribute) -> str:
+        """A fresh name that branches assign to, of this type: of another, Numba would widen them all."""
+        return self.name(f"{'bool' if element == i1 else numba_type(element)}({start})")
+
     def element(self, value: SSAValue, index: Index) -> str:
         """Name of a variable that holds `value[index]`."""
         key = (value, index)
@@ -275,7 +279,7 @@ def _pad(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str
     padding = _scalar_operand(p, terminator.operands[0])
     if not guards:
         return p.element(op.source, tuple(inner))
-    result = p.name(f"{padding} + 0") if padding.isidentifier() else padding
+    result = p.variable(padding, tensor_type(value).element_type)
     p.line(f"if {' and '.join(guards)}:")
     branch = p.branch()
     branch.line(f"{result} = {branch.element(op.source, tuple(inner))}")
@@ -306,7 +310,8 @@ def _reshape(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) ->
 def _concat(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:
     assert isinstance(op, tensor.ConcatOp)
     axis, start = op.dim.value.data, 0
-    result = p.name(literal(0, tensor_type(value).element_type) + " + 0")
+    element = tensor_type(value).element_type
+    result = p.variable(literal(0, element), element)
     for number, part in enumerate(op.inputs):
         size = tensor_type(part).get_shape()[axis]
         p.line(f"{'el' if number else ''}if {index[axis]} < {start + size}:")

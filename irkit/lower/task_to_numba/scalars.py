@@ -38,7 +38,7 @@ _BINARY: dict[type[Operation], str] = {
     arith.ShLIOp: "{t}({u}({0}) << {u}({1}))",
     arith.ShRSIOp: "{t}({0} >> {1})",
     arith.ShRUIOp: "{t}({u}({0}) >> {u}({1}))",
-    math_dialect.IPowIOp: "{t}({0} ** {1})",
+    math_dialect.IPowIOp: "{t}(ipow({0}, {1}))",
     math_dialect.PowFOp: "{0} ** {1}",
 }
 _UNARY: dict[type[Operation], str] = {

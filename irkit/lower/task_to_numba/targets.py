@@ -68,7 +68,7 @@ from numba import (
 )
 
 from irkit.runtime.intrinsics.cpu import (
-    add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, rint,
+    add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, ipow, rint,
     stack_float32, stack_float64, stack_int32, stack_int64, uint8p, uint16p, uint32p, uint64p, wait_for,
 )
 from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_tile

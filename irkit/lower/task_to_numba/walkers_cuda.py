@@ -52,6 +52,7 @@ from irkit.runtime.intrinsics.cuda import (
     i16p,
     i32p,
     i64p,
+    ipow,
     itemsize,
     ld_acquire,
     red_release_add,

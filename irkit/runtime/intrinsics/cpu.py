@@ -146,3 +146,15 @@ def floor(x: float) -> Any:
 def rint(x: float) -> Any:
     """The integral value nearest to x, the even one of two, as a float of x's type."""
     return np.rint(x)
+
+
+@njit(forceinline=True)
+def ipow(x: int, y: int) -> Any:
+    """x to the power of y >= 0, modulo 2^64: Numba's own goes through a float where y is large."""
+    result, base, rest = np.int64(1), np.int64(x), np.int64(y)
+    while rest > 0:
+        if rest & 1:
+            result = result * base
+        base = base * base
+        rest = rest >> 1
+    return result

@@ -77,6 +77,30 @@ def rint(typing_context: Any, x: Any) -> Any:
 
 
 @intrinsic
+def ipow(typing_context: Any, x: Any, y: Any) -> Any:
+    """x to the power of y >= 0, modulo 2^64, by squaring."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        before, loop = builder.block, builder.append_basic_block("power")
+        after = builder.append_basic_block("powered")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        result, base, rest = (builder.phi(I64) for _ in range(3))
+        taken = builder.select(builder.trunc(rest, ir.IntType(1)), base, I64(1))
+        nexts = (builder.mul(result, taken), builder.mul(base, base), builder.lshr(rest, I64(1)))
+        for value, first, following in zip(
+            (result, base, rest), (I64(1), *args), nexts, strict=True
+        ):
+            value.add_incoming(first, before)
+            value.add_incoming(following, loop)
+        builder.cbranch(builder.icmp_unsigned("!=", nexts[2], I64(0)), loop, after)
+        builder.position_at_end(after)
+        return nexts[0]
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
 def address_of(typing_context: Any, pointer: Any) -> Any:
     """The generic address of a pointer's first element."""
 

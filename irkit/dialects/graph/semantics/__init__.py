@@ -33,8 +33,7 @@ from irkit.weights import Array
 def evaluate(op: GraphOp, operands: Sequence[Array]) -> list[Array]:
     """The results of `op` on arrays of its operands' types.
 
-    A dynamic dimension takes the array's size. Raises InvalidInputError where a value has no
-    meaning (a gather index outside its axis).
+    A dynamic dimension takes the array's size. Every value has a meaning: nothing is raised.
     """
     with np.errstate(all="ignore"):
         results = SEMANTICS[type(op)](op, *operands)

@@ -9,7 +9,6 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import DYNAMIC, ints
-from irkit.errors import InvalidInputError
 from irkit.weights import Array
 
 
@@ -26,24 +25,17 @@ def _expand(op: graph.ExpandOp, x: Array) -> Array:
     return np.broadcast_to(x, _concrete(ints(op.shape), x))
 
 
-def _check_indices(
-    op: graph.GatherOp | graph.GatherElementsOp, data: Array, indices: Array
-) -> None:
-    size = data.shape[op.axis.value.data]
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        raise InvalidInputError(
-            f"'{op.name}' expects indices in [0, {size}), got {indices.min()} to {indices.max()}"
-        )
+def _inside(op: graph.GatherOp | graph.GatherElementsOp, data: Array, indices: Array) -> Array:
+    """`indices`, and the nearest where one lies outside."""
+    return np.clip(indices.astype(np.int64), 0, data.shape[op.axis.value.data] - 1)
 
 
 def _gather(op: graph.GatherOp, data: Array, indices: Array) -> Array:
-    _check_indices(op, data, indices)
-    return np.take(data, indices, axis=op.axis.value.data)
+    return np.take(data, _inside(op, data, indices), axis=op.axis.value.data)
 
 
 def _gather_elements(op: graph.GatherElementsOp, data: Array, indices: Array) -> Array:
-    _check_indices(op, data, indices)
-    return np.take_along_axis(data, indices.astype(np.int64), axis=op.axis.value.data)
+    return np.take_along_axis(data, _inside(op, data, indices), axis=op.axis.value.data)
 
 
 def _pad(op: graph.PadOp, x: Array) -> Array:

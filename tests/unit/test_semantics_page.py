@@ -1,0 +1,43 @@
+"""The table of docs/graph.md says which element types each op takes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from irkit.dialects import graph
+from irkit.dialects.graph.elements import (
+    ALL,
+    BOOLEANS,
+    FLOATS,
+    INDICES,
+    INTEGERS,
+    NODES,
+    NUMBERS,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "graph.md"
+NAMES = {
+    "all": (ALL,),
+    "i1, integers": (BOOLEANS | INTEGERS,),
+    "integers": (INTEGERS,),
+    "integers, floats": (NUMBERS,),
+    "floats": (FLOATS,),
+    "all, indices of i32 or i64": (ALL, INDICES),
+    "i1 for the condition, all for the rest": (BOOLEANS, ALL),
+    "floats, node numbers of i32, i1": (
+        *(FLOATS, NODES, FLOATS, NODES, NODES, BOOLEANS),
+        *(FLOATS, NODES, NODES, FLOATS),
+    ),
+}
+
+
+def test_the_table_has_every_op_with_what_it_takes():
+    rows = re.findall(r"^\| ([^|]+) \| (`[^|]+) \|$", PAGE.read_text(), re.MULTILINE)
+    found = {
+        f"graph.{name}": NAMES[types] for types, ops in rows for name in ops.strip("`").split("` `")
+    }
+    wanted = {
+        op.name: op.ELEMENTS for op in graph.Graph.operations if issubclass(op, graph.GraphOp)
+    }
+    assert found == wanted
