@@ -1,15 +1,15 @@
 """Add to irkit from outside the package: dialects with their ops, passes, rKernels.
 
 Additions hold for the process that makes them. Compiled programs are kept on disk under a key that has
-the sources of all additions in it, so a program compiled without them is never taken for one with.
+all additions in it, their code with what it binds and refers to
+(`irkit/driver/compiler/fingerprint.py`), so a program compiled without them is never taken for one with.
 `examples/` has one of each.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irkit.errors import UnsupportedError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
     from irkit.rkernels.registry import RKernel
     from irkit.weights import Array
-
-_sources: dict[str, str] = {}
 
 
 def add_dialect(
@@ -43,7 +41,7 @@ def add_dialect(
     from irkit.driver.registry import ADDED_DIALECTS, all_dialects
     from irkit.lower.graph_to_tensor.convert import RULES
 
-    if dialect.name in all_dialects() and dialect.name not in _sources:
+    if dialect.name in all_dialects() and not _is_added(f"dialect {dialect.name}"):
         raise UnsupportedError(f"dialect '{dialect.name}': there is one of this name")
     for op in dialect.operations:
         for what, table in (("meaning", meanings), ("lowering", lowerings)):
@@ -52,7 +50,7 @@ def add_dialect(
     SEMANTICS.update(meanings)
     RULES.update(lowerings)
     ADDED_DIALECTS[dialect.name] = lambda: dialect
-    _note(dialect.name, *dialect.operations, *meanings.values(), *lowerings.values())
+    _note(f"dialect {dialect.name}", *dialect.operations, dict(meanings), dict(lowerings))
 
 
 def add_pass(made: type[ModulePass], *, level: str | None = None) -> None:
@@ -64,45 +62,36 @@ def add_pass(made: type[ModulePass], *, level: str | None = None) -> None:
     from irkit.driver.registry import all_passes
     from irkit.passes import PASSES
 
-    if made.name in all_passes() and made.name not in _sources:
+    if made.name in all_passes() and not _is_added(f"pass {made.name}"):
         raise UnsupportedError(f"pass '{made.name}': there is one of this name")
     if level is not None and level not in STANDARD:
         raise UnsupportedError(f"level '{level}': expected {', '.join(STANDARD)}")
     PASSES[made.name] = lambda: made
     if level is not None and made.name not in STANDARD[level]:
         STANDARD[level].append(made.name)
-    _note(made.name, made, level)
+    _note(f"pass {made.name}", made, level)
 
 
 def add_rkernel(rkernel: RKernel) -> None:
     """Make an rKernel a candidate for the roots that it is legal for; one of the same name goes."""
-    from irkit.lower.task_to_numba.templates import template_source
+    from importlib import import_module
+
     from irkit.rkernels.registry import register
 
     register(rkernel)
-    facts = (rkernel.family, rkernel.threads, rkernel.overhead_ns)
-    text = f"{facts}\n{template_source(rkernel)}"
-    chosen = (rkernel.legal, rkernel.efficiency, rkernel.scratch_bytes, rkernel.parameters)
-    _sources[f"{rkernel.target} {rkernel.name}"] = "\n".join([text, *map(_text, chosen)])
+    template = getattr(import_module(rkernel.module), rkernel.function)
+    _note(f"rkernel {rkernel.target} {rkernel.name}", rkernel, template)
 
 
-def _note(name: str, *things: Any) -> None:
-    """Remember the text of what was added."""
-    _sources[name] = "\n".join(_text(thing) for thing in things)
+def _is_added(name: str) -> bool:
+    from irkit.driver.registry import ADDED
+
+    return name in ADDED
 
 
-def _text(thing: Any) -> str:
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):  # made at a prompt, or no code at all
-        return repr(thing)
+def _note(name: str, *things: object) -> None:
+    """What was added becomes part of the disk cache's key, as it is when a model is compiled."""
+    from irkit.driver.registry import ADDED
 
-
-def digest() -> bytes:
-    """Of everything that was added."""
-    import hashlib
-
-    h = hashlib.sha256()
-    for name in sorted(_sources):
-        h.update(f"{name}\n{_sources[name]}\n".encode())
-    return h.digest()
+    ADDED.pop(name, None)
+    ADDED[name] = things

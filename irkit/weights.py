@@ -38,13 +38,16 @@ class WeightStore(Mapping[str, Array]):
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
+        self._digests: dict[str, str] = {}
 
     def add(self, array: Array, hint: str = "w") -> str:
         """Store `array` (any shape and dtype) and return its name, `<hint>_<digest>`."""
         array = np.array(array, order="C", copy=True)
-        name = f"{hint}_{content_digest(array)[:12]}"
+        digest = content_digest(array)
+        name = f"{hint}_{digest[:12]}"
         array.setflags(write=False)
-        self._arrays.setdefault(name, array)
+        if name not in self._arrays:
+            self._arrays[name], self._digests[name] = array, digest
         return name
 
     def put(self, name: str, array: Array) -> None:
@@ -52,6 +55,13 @@ class WeightStore(Mapping[str, Array]):
         array = np.ascontiguousarray(array)
         array.setflags(write=False)
         self._arrays[name] = array
+        self._digests.pop(name, None)
+
+    def digest(self, name: str) -> str:
+        """`content_digest` of a weight: its name says what it is only where `add` has made it."""
+        if name not in self._digests:
+            self._digests[name] = content_digest(self[name])
+        return self._digests[name]
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:

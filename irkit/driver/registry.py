@@ -23,7 +23,10 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
 """Name → (module, attribute)."""
 
 ADDED_DIALECTS: dict[str, Callable[[], Dialect]] = {}
-"""What `irkit.extending` has added."""
+"""Dialects that `irkit.extending` has added."""
+
+ADDED: dict[str, tuple[object, ...]] = {}
+"""Everything that `irkit.extending` has added, by kind and name: the key of the disk cache has it all."""
 
 
 def irkit_dialects() -> dict[str, Callable[[], Dialect]]:

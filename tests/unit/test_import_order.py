@@ -33,7 +33,7 @@ ALLOWED = {
 }
 # The driver is where everything meets.
 ALLOWED["cli"] |= {"frontends", "interp"}
-ALLOWED["driver"] |= {"frontends", "interp", "viewing", "extending", "__init__"}
+ALLOWED["driver"] |= {"frontends", "interp", "viewing", "__init__"}
 ALLOWED["runtime"] |= {"viewing"}
 # Plain data of the scheduler, and none of its algorithms (docs/architecture.md).
 EXCEPTIONS = {

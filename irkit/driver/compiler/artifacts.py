@@ -12,6 +12,7 @@ from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES
 from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.pipelines.standard import STANDARD
 from irkit.driver.registry import register_dialects
 from irkit.errors import ArtifactError
 from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
@@ -26,8 +27,7 @@ def build_artifact(
     """Run the standard pipeline and emit; from the disk cache if the same model was compiled before."""
     from irkit.schedule.devices import device
 
-    text = str(imported.module)
-    key = cache_key(text, imported.weights, repr(device(DEVICES[target])))
+    key = cache_key(imported, (device(DEVICES[target]), STANDARD))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
     known = cached(path)

@@ -1,16 +1,34 @@
-"""The disk cache of compiled programs: what an entry's key is made of."""
+"""The disk cache of compiled programs, and the key of an entry: everything that its content hangs on."""
 
 from __future__ import annotations
 
 import hashlib
+import platform
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import irkit
-from irkit import extending
+from irkit.driver.compiler.fingerprint import fingerprint
+from irkit.driver.registry import ADDED
 from irkit.errors import ArtifactError
 from irkit.runtime.artifact import Artifact
-from irkit.weights import WeightStore
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+PACKAGES = (
+    "cuda-bindings",
+    "llvmlite",
+    "numba",
+    "numba-cuda",
+    "numpy",
+    "nvidia-nvjitlink",
+    "nvidia-nvvm",
+    "xdsl",
+)
+"""What takes part in a compilation beside irkit: passes, machine code for a GPU, constants."""
 
 
 def cached(path: Path | None) -> Artifact | None:
@@ -23,15 +41,33 @@ def cached(path: Path | None) -> Artifact | None:
         return None
 
 
-def cache_key(text: str, weights: WeightStore, device: str) -> str:
-    # Weight names are digests of their content, and the text names them all.
-    h = hashlib.sha256(text.encode())
-    for name in sorted(weights):
-        h.update(name.encode())
-    h.update(device.encode())
-    h.update(own_digest())
-    h.update(extending.digest())
-    return h.hexdigest()[:32]
+def cache_key(imported: ImportedModel, settings: object) -> str:
+    """Hex digest of a model (module, weights, facts), `settings` of the compilation, and the compiler."""
+    weights = imported.weights
+    parts = (
+        str(imported.module),
+        sorted((name, weights.digest(name)) for name in weights),
+        imported.info.to_json(),
+        settings,
+        versions(),
+        own_digest(),
+        # In the order of their addition: of two that change the same, the later one holds.
+        list(ADDED.items()),
+    )
+    return fingerprint(parts)[:32]
+
+
+def versions() -> dict[str, str]:
+    """Version of Python, and of each of `PACKAGES`, empty where it is not installed."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 @cache
