@@ -73,9 +73,14 @@ func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x4xf32> {
 """
 
 
+def register() -> None:
+    """Make the op known; `irkit-opt --load-plugin=examples/new_op.py` calls this too."""
+    add_dialect(MINE, {SoftsignOp: meaning}, {SoftsignOp: lowering})
+
+
 def main() -> int:
     """Compile a module that has the op, and compare; 1 if it computes something else."""
-    add_dialect(MINE, {SoftsignOp: meaning}, {SoftsignOp: lowering})
+    register()
     module = irkit.parse(MODULE)
     program = irkit.compile(module, target="cpu")
     rng = np.random.default_rng(0)

@@ -65,9 +65,14 @@ func.func @main(%x: tensor<?xCOLUMNSxf32>) -> tensor<?xCOLUMNSxf32> {
 """
 
 
+def register() -> None:
+    """Make the rKernel known; `irkit-opt --load-plugin=examples/own_rkernel.py` calls this too."""
+    add_rkernel(ONLINE)
+
+
 def main() -> int:
     """Compile softmax over short and long rows; 1 if the wrong rKernel was taken, or a value is off."""
-    add_rkernel(ONLINE)
+    register()
     wanted, right = {16: "softmax.rows", 200: "softmax.online"}, True
     for columns, rkernel in wanted.items():
         module = irkit.parse(MODULE.replace("COLUMNS", str(columns)))

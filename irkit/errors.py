@@ -43,5 +43,9 @@ class ArtifactError(IrkitError):
     """A saved program is corrupted, foreign or of another version."""
 
 
+class InternalError(IrkitError):
+    """irkit is at fault: a pass left IR that is wrong. Nothing was computed."""
+
+
 class ScheduleError(IrkitError):
     """A schedule was not proved: the verifier names the violated rule and the rTasks."""

@@ -38,6 +38,7 @@ def add_dialect(
     Raises UnsupportedError for a name that is taken, or an op that lacks either.
     """
     from irkit.dialects.graph.semantics import SEMANTICS
+    from irkit.dialects.levels import LEVELS
     from irkit.driver.registry import ADDED_DIALECTS, all_dialects
     from irkit.lower.graph_to_tensor.convert import RULES
 
@@ -50,6 +51,7 @@ def add_dialect(
     SEMANTICS.update(meanings)
     RULES.update(lowerings)
     ADDED_DIALECTS[dialect.name] = lambda: dialect
+    LEVELS["graph"].admit("func.func", f"{dialect.name}.*")
     _note(f"dialect {dialect.name}", *dialect.operations, dict(meanings), dict(lowerings))
 
 

@@ -74,6 +74,10 @@ class Needs:
         return getattr(found, "data", None) not in self.unless[1:]
 
 
+# What `Level.admit` has added: (level, parent) → ops.
+_ADMITTED: dict[tuple[str, str], frozenset[str]] = {}
+
+
 @dataclass(frozen=True)
 class Level:
     """`inside`: op → the ops that may stand directly in it. `types`: kinds of values. `needs`: properties."""
@@ -90,10 +94,18 @@ class Level:
         """Whether op `name` may stand directly in op `parent`."""
         legal = self._legal.get((parent, name))
         if legal is None:
-            allowed = self.inside.get(parent, frozenset[str]())
+            allowed = self.inside.get(parent, frozenset[str]()) | _ADMITTED.get(
+                (self.name, parent), frozenset[str]()
+            )
             legal = name in allowed or f"{name.partition('.')[0]}.*" in allowed
             self._legal[parent, name] = legal
         return legal
+
+    def admit(self, parent: str, names: str) -> None:
+        """From here on, ops `names` (one, or `dialect.*`) may stand directly in op `parent`."""
+        key = self.name, parent
+        _ADMITTED[key] = _ADMITTED.get(key, frozenset[str]()) | {names}
+        self._legal.clear()
 
 
 _TASK_NEEDS = tuple(Needs("task.roperator", name) for name in ("rkernel", "grid"))

@@ -384,7 +384,7 @@ UNPLANNABLE = {
         "f32",
         "%0 = arith.addf %x, %x : f32",
         "f32",
-        "input 0 of @main: expected a tensor",
+        "'func.func' has a value of type f32",
     ),
 }
 

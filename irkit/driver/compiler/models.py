@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from irkit.context import IrkitContext
-from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.diagnostics.diagnostic import BrokenPassError, UserError, note
+from irkit.driver.diagnostics.library_errors import invalid_models
 from irkit.driver.files.context import make_context
 from irkit.driver.files.model_files import used_weights
 from irkit.driver.files.parsing import parse_module
 from irkit.driver.registry import register_dialects
+from irkit.driver.verification.level_checks import check_level
 from irkit.driver.verification.verifier import check_module
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.interp import level_of
@@ -30,12 +32,9 @@ def parse(text: str, name: str = "<module>") -> ModuleOp:
     """
     ctx = IrkitContext()
     register_dialects(ctx)
-    try:
+    with invalid_models():
         module = parse_module(ctx, text, name)
         check_module(module)
-    except UserError as error:
-        place = error.diagnostic.place
-        raise InvalidModelError(f"{place}: {error}" if place is not None else str(error)) from None
     return module
 
 
@@ -60,13 +59,23 @@ def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
     return ImportedModel(model, weights, info)
 
 
+def check_imported(module: ModuleOp) -> None:
+    """Hold a front end to the graph level. Raises BrokenPassError."""
+    try:
+        check_module(module)
+        check_level(module, "graph")
+    except UserError as error:
+        found = error.diagnostic
+        blame = note("the front end left IR that does not verify")
+        raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
+
+
 def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
     try:
-        ctx = make_context(path)
-        module = parse_module(ctx, Path(path).read_text(encoding="utf-8"), path)
-        check_module(module)
-    except UserError as error:
-        raise _invalid(error) from None
+        with invalid_models():
+            ctx = make_context(path)
+            module = parse_module(ctx, Path(path).read_text(encoding="utf-8"), path)
+            check_module(module)
     except OSError as error:
         raise InvalidModelError(f"cannot read '{path}': {error.strerror}") from None
     except UnicodeDecodeError:
@@ -74,18 +83,11 @@ def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
     return module, ctx.weights
 
 
-def _invalid(error: UserError) -> InvalidModelError:
-    place = error.diagnostic.place
-    return InvalidModelError(f"{place}: {error}" if place is not None else str(error))
-
-
 def _check_own_module(module: ModuleOp, weights: WeightStore) -> None:
     """Raises InvalidModelError for a module that does not verify, is at no level to start from, or
     whose weights are not there."""
-    try:
+    with invalid_models():
         check_module(module)
-    except UserError as error:
-        raise _invalid(error) from None
     level = level_of(module)
     if level not in ("graph", "tensor"):
         raise InvalidModelError(

@@ -41,7 +41,8 @@ def kept_flags(options: object) -> list[str]:
         flags.append(f"--seed={seed}")
     if (target := getattr(options, "target", "mlir")) != "mlir":
         flags.append(f"--target={target}")
-    return flags
+    plugins: list[str] = getattr(options, "plugins", [])
+    return [*flags, *(f"--load-plugin={Path(path).resolve()}" for path in plugins)]
 
 
 @dataclass

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
+from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.instruments.instrument import Instrument
 from irkit.driver.instruments.reproducer import Reproducer
-from irkit.driver.instruments.timer import Timer
-from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
-from irkit.driver.pipelines.standard import STANDARD, standard_pipeline
+from irkit.driver.pipelines.standard import level_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
-from irkit.errors import UnsupportedError
 from irkit.interp import level_of
 
 
-def run_level(ctx: IrkitContext, module: ModuleOp, level: str, device: str) -> None:
-    """Run the standard passes that bring `module` to `level`, verifying after the last."""
-    names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in STANDARD[level]]
-    for made in build_pipeline(",".join(names), all_passes()):
-        try:
-            made.apply(ctx, module)
-        except PassFailedException as error:
-            raise UnsupportedError(f"pass '{made.name}': {error}") from None
-    module.verify()
+def run_level(
+    ctx: IrkitContext,
+    module: ModuleOp,
+    level: str,
+    device: str,
+    *,
+    instruments: Sequence[Instrument] = (),
+) -> None:
+    """Run the standard passes that bring `module`, in place, from the level before to `level`.
+
+    What every tool does, but for the verifier, which runs after the last pass only: after each it would
+    double the time. Raises UnsupportedError where a pass gives up, InternalError where one leaves wrong IR,
+    and what passes raise of `irkit.errors`.
+    """
+    with library_errors():
+        passes = build_pipeline(level_pipeline(level, device), all_passes())
+        PipelineRunner(ctx, instruments=instruments, verify=Verify.LEVELS).run(module, passes)
 
 
 def bring_to_level(
@@ -45,6 +54,6 @@ def bring_to_level(
         return
     passes = build_pipeline(standard_pipeline(start, level, device), all_passes())
     if reproducer is None:
-        return PipelineRunner(ctx, Timer()).run(module, passes)
+        return PipelineRunner(ctx).run(module, passes)
     reproducer.start(passes)
-    PipelineRunner(ctx, Timer(), [reproducer]).run(module, passes)
+    PipelineRunner(ctx, instruments=[reproducer]).run(module, passes)

@@ -1,10 +1,12 @@
-"""Run a pipeline: each pass with its dumps, its time, and the checks that follow it."""
+"""The one runner of passes, behind `irkit.compile` and every tool: each pass with its time, what watches it,
+and the checks that follow it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -21,39 +23,48 @@ from irkit.errors import IrkitError
 from irkit.rewriting import FixpointError
 
 
+class Verify(Enum):
+    """When a module is verified: its ops, their levels, dominance."""
+
+    EACH_PASS = "each pass"
+    """Whatever is wrong is found in the pass that did it."""
+    LEVELS = "levels"
+    """Levels around each lowering; ops and dominance after the last pass. A fifth of the cost."""
+    NOTHING = "nothing"
+
+
 @dataclass
 class PipelineRunner:
     """Runs passes in order. `place` is where errors without an op are shown."""
 
     ctx: IrkitContext
-    timer: Timer
+    timer: Timer = field(default_factory=Timer)
     instruments: Sequence[Instrument] = ()
-    verify_each: bool = True
+    verify: Verify = Verify.EACH_PASS
     place: str | None = None
 
-    def run(self, module: ModuleOp, passes: list[ModulePass]) -> None:
-        """Run `passes` on `module`, in place. Raises UserError, BrokenPassError, or whatever a pass
-        raises that is no diagnostic."""
-        for module_pass in passes:
-            self._run_one(module, module_pass)
+    def run(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
+        """Run `passes` on `module`, in place. Raises UserError for what the module's author can put
+        right, BrokenPassError for a pass that leaves wrong IR, or whatever a pass raises that is neither."""
+        produced: str | None = None
+        for number, module_pass in enumerate(passes, start=1):
+            self._run_one(module, module_pass, produced, number == len(passes))
+            produced = getattr(module_pass, "produces", None)
 
-    def _run_one(self, module: ModuleOp, module_pass: ModulePass) -> None:
-        """Run one pass, verify what it left, and show it to the instruments."""
-        name = module_pass.name
+    def _run_one(
+        self, module: ModuleOp, module_pass: ModulePass, produced: str | None, is_last: bool
+    ) -> None:
+        """Run one pass, verify what it left, and show it to the instruments. `produced` is the level that
+        the module is known to be at."""
         for instrument in self.instruments:
             instrument.before(module, module_pass)
         succeeded, start = False, time.perf_counter()
         try:
-            if self.verify_each:
-                check_required(module, module_pass, self.place)
-            with self.timer(name), locations_kept():
+            self._check_before(module, module_pass, produced)
+            with self.timer(module_pass.name), locations_kept():
                 self._apply(module, module_pass)
             seconds = time.perf_counter() - start
-            adopt_locations(module)
-            if self.verify_each:
-                with self.timer("verify"):
-                    self._verify(module, name)
-                    check_produced(module, module_pass, self.place)
+            self._check_after(module, module_pass, is_last)
             for instrument in self.instruments:
                 instrument.after(module, module_pass, seconds)
             succeeded = True
@@ -61,6 +72,27 @@ class PipelineRunner:
             if not succeeded:
                 for instrument in self.instruments:
                     instrument.failed(module, module_pass, time.perf_counter() - start)
+
+    def _check_before(
+        self, module: ModuleOp, module_pass: ModulePass, produced: str | None
+    ) -> None:
+        # What the pass before was held to need not be looked at again.
+        if self.verify is Verify.NOTHING or produced in getattr(module_pass, "requires", ()):
+            return
+        with self.timer("verify"):
+            check_required(module, module_pass, self.place)
+
+    def _check_after(self, module: ModuleOp, module_pass: ModulePass, is_last: bool) -> None:
+        each = self.verify is Verify.EACH_PASS
+        if each or is_last or self.verify is Verify.NOTHING:
+            adopt_locations(module)
+        if self.verify is Verify.NOTHING:
+            return
+        with self.timer("verify"):
+            if each or is_last:
+                blamed = "pass" if each else "a pass up to"
+                self._verify(module, f"{blamed} '{module_pass.name}'")
+            check_produced(module, module_pass, self.place)
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name
@@ -75,12 +107,12 @@ class PipelineRunner:
         except RecursionError:
             raise UserError(f"pass '{name}' failed: regions are nested too deeply") from None
 
-    def _verify(self, module: ModuleOp, name: str) -> None:
+    def _verify(self, module: ModuleOp, blamed: str) -> None:
         try:
             check_module(module)
         except UserError as error:
             found = error.diagnostic
-            blame = note(f"pass '{name}' left IR that does not verify")
+            blame = note(f"{blamed} left IR that does not verify")
             raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
 
 

@@ -37,16 +37,22 @@ STANDARD: dict[str, list[str]] = {
 """What brings a module from the level before to each level; `graph` also cleans up a graph module."""
 
 
-def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
-    """The pipeline that takes a module at level `start` to level `end`.
+def level_pipeline(level: str, device: str | None = None) -> str:
+    """The passes that bring a module from the level before to `level`; `device` is the vDevice that
+    `partition-rtasks` plans for."""
+    names = STANDARD[level]
+    if device is not None:
+        names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
+    return ",".join(names)
 
-    `device` is the vDevice that `partition-rtasks` plans for. Raises UserError if `end` is behind.
+
+def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
+    """The pipeline that takes a module at level `start` to level `end`, planned for `device`.
+
+    Raises UserError if `end` is behind.
     """
     first, last = LEVELS.index(start), LEVELS.index(end)
     if last < first:
         raise UserError(f"the module is at the {start} level: it cannot go back to the {end} level")
     levels = LEVELS[first if start == "graph" else first + 1 : last + 1]
-    names = [name for level in levels for name in STANDARD[level]]
-    if device is not None:
-        names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
-    return ",".join(names)
+    return ",".join(level_pipeline(level, device) for level in levels)

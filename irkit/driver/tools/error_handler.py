@@ -24,7 +24,7 @@ from irkit.driver.diagnostics.diagnostic import (
     report,
 )
 from irkit.driver.tools.arguments import Finished
-from irkit.errors import IrkitError
+from irkit.errors import InternalError, IrkitError
 
 if TYPE_CHECKING:
     from irkit.driver.instruments.reproducer import Reproducer
@@ -75,6 +75,9 @@ class ErrorHandler:
                 self._reproduce(error.diagnostic.message)
             case UserError():
                 self._user_error(error.diagnostic, 1)
+            case InternalError():
+                self._user_error(Diagnostic(str(error), self.input_name), 2)
+                self._reproduce(str(error))
             case IrkitError():
                 self._user_error(Diagnostic(str(error), self.input_name), 1)
             case BrokenPipeError():

@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.transforms import get_all_passes
 
 from irkit.driver.registry import (
+    ADDED_DIALECTS,
     IRKIT_DIALECTS,
     PassFactory,
     all_dialects,
@@ -33,12 +34,17 @@ def list_passes(extra: Mapping[str, PassFactory]) -> str:
 def list_dialects() -> str:
     """irkit's dialects with their number of ops, then the names of xDSL's."""
     lines = ["irkit:"]
-    for name, factory in sorted(irkit_dialects().items()):
+    for name, factory in sorted((irkit_dialects() | ADDED_DIALECTS).items()):
         count = len(list(factory().operations))
         lines.append(f"  {name}  {count} ops")
     lines += [
         "xdsl:",
-        *(f"  {name}" for name in sorted(all_dialects().keys() - IRKIT_DIALECTS.keys())),
+        *(
+            f"  {name}"
+            for name in sorted(
+                all_dialects().keys() - IRKIT_DIALECTS.keys() - ADDED_DIALECTS.keys()
+            )
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -11,6 +11,7 @@ from irkit.driver.diagnostics.diagnostic import Sources
 from irkit.driver.registry import PassFactory
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.opt_options import opt_parser
+from irkit.driver.tools.plugins import load_plugins
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -39,6 +40,7 @@ class OptTool:
         handler = ErrorHandler("irkit-opt", argv, Sources(), self.stderr)
         with handler:
             options = opt_parser(self.stdout).parse_all(argv)
+            load_plugins(options.plugins)
             if not self._inform(options):
                 handler.status = self._session(options, handler).run()
         return handler.status

@@ -6,6 +6,7 @@ import argparse
 from typing import IO
 
 from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.plugins import add_plugin_flag
 
 DESCRIPTION = """\
 Read a module, run passes on it, print it.
@@ -28,6 +29,7 @@ def opt_parser(stdout: IO[str]) -> ArgumentParser:
     parser.add_argument(
         "-o", dest="output", default="-", metavar="FILE", help="output; - is stdout"
     )
+    add_plugin_flag(parser)
     _add_pipeline(parser)
     _add_checks(parser)
     _add_printing(parser)

@@ -26,7 +26,7 @@ from irkit.driver.files.printing import module_text
 from irkit.driver.instruments.reproducer import Reproducer, kept_flags
 from irkit.driver.instruments.requested import RequestedInstruments
 from irkit.driver.instruments.timer import Timer
-from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import PIPELINE, build_pipeline
 from irkit.driver.pipelines.standard import standard_pipeline
 from irkit.driver.registry import all_passes
@@ -149,12 +149,13 @@ class Session:
         reproducer.start(passes)
         self.handler.reproducer = reproducer
         options = self.options
+        verified = options.verify_each and not options.disable_verify
         with self.instruments.for_part(ctx, module, passes, self._context) as instruments:
             PipelineRunner(
                 ctx=ctx,
                 instruments=[*instruments, reproducer],
                 timer=self.timer,
-                verify_each=options.verify_each and not options.disable_verify,
+                verify=Verify.EACH_PASS if verified else Verify.NOTHING,
                 place=self.handler.input_name,
             ).run(module, passes)
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 from irkit.driver.diagnostics.diagnostic import Sources, UserError
 from irkit.driver.tools.arguments import ArgumentParser
 from irkit.driver.tools.error_handler import ErrorHandler
+from irkit.driver.tools.plugins import add_plugin_flag, load_plugins
 
 if TYPE_CHECKING:
     from irkit.runtime.program import CompiledProgram
@@ -62,6 +63,7 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
         default="persistent",
         help="how the program runs while it is traced (persistent)",
     )
+    add_plugin_flag(parser)
     return parser
 
 
@@ -83,6 +85,7 @@ class RunTool:
         handler = ErrorHandler("irkit-run", argv, Sources(), self.stderr)
         with handler:
             options = run_parser(self.stdout).parse_all(argv)
+            load_plugins(options.plugins)
             self._run(options, handler)
         return handler.status
 

@@ -143,11 +143,13 @@ class TranslateTool:
 
     def _translate(self, options: argparse.Namespace) -> None:
         model = LOADERS[format_of(options.input, options.format)](options.input)
+        from irkit.driver.compiler.models import check_imported
         from irkit.driver.files.model_files import used_weights
         from irkit.driver.files.printing import module_text
         from irkit.frontends import import_model
 
         imported = import_model(model, options.dtype)
+        check_imported(imported.module)
         text = module_text(imported.module)
         if options.output == "-":
             self.stdout.write(text)

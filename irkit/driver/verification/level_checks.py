@@ -9,6 +9,7 @@ from irkit.dialects.levels import LEVELS, fault
 from irkit.driver.diagnostics.diagnostic import BrokenPassError, UserError, note
 from irkit.driver.diagnostics.locations import place_of
 from irkit.driver.registry import makers_of
+from irkit.interp import level_of
 
 
 def check_required(module: ModuleOp, module_pass: ModulePass, place: str | None = None) -> None:
@@ -19,14 +20,23 @@ def check_required(module: ModuleOp, module_pass: ModulePass, place: str | None 
     levels: tuple[str, ...] = getattr(module_pass, "requires", ())
     if not levels:
         return
-    faults = [fault(module, LEVELS[level]) for level in levels]
-    if None in faults or (found := faults[0]) is None:
+    faults = {level: fault(module, LEVELS[level]) for level in levels}
+    # Of several levels, the one that the module was meant to be at.
+    level = next((name for name in levels if name == level_of(module)), levels[0])
+    if None in faults.values() or (found := faults[level]) is None:
         return
-    maker = next(iter(makers_of(levels[0])), None)
+    maker = next(iter(makers_of(level)), None)
     hint = [] if maker is None else [note(f"'{maker}' makes a module of that level")]
     what = f"'{found.op.name}' {found.text}"
-    message = f"pass '{module_pass.name}' requires the {levels[0]} level, but {what}"
+    message = f"pass '{module_pass.name}' requires the {level} level, but {what}"
     raise UserError(message, place_of(found.op) or place, hint)
+
+
+def check_level(module: ModuleOp, level: str) -> None:
+    """Raise UserError if `module` is not at `level`."""
+    if (found := fault(module, LEVELS[level])) is not None:
+        message = f"expected the {level} level, but '{found.op.name}' {found.text}"
+        raise UserError(message, place_of(found.op))
 
 
 def check_produced(module: ModuleOp, module_pass: ModulePass, place: str | None = None) -> None:
