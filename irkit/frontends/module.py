@@ -82,7 +82,7 @@ class GraphBuilder:
         self.names = tuple(name for name, _ in inputs)
         self._block = Block(arg_types=[t for _, t in inputs])
         for argument, name in zip(self._block.args, self.names, strict=True):
-            argument.name_hint = name if name.isidentifier() else None
+            argument.name_hint = name if name.isascii() and name.isidentifier() else None
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._constants: dict[Attribute, SSAValue] = {}
 

@@ -361,7 +361,7 @@ def test_all_that_is_missing_is_listed():
         node("MaxPool", "z", "p", kernel_shape=[2, 2], pads=[2, 2, 2, 2]),
         node("Add", "c c"),
     ]
-    proto = model(nodes, {"x": [3, 4], "z": [1, 1, 8, 8], "r": [1, 5]}, ("y", "p"), opset=20)
+    proto = model(nodes, {"x": [3, 4], "z": [1, 1, 8, 8], "r": [1, 5]}, ("y", "b", "p"), opset=20)
     assert missing(proto) == (
         "node 'NonZero_a' (NonZero): it is supported only where its inputs are constant",
         "node 'MaxRoiPool_c' (MaxRoiPool): this operator is not supported",

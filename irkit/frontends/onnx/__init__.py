@@ -21,10 +21,11 @@ def import_onnx(
     """Import a network, given as a ModelProto or the path of a `.onnx` file.
 
     A symbolic first dimension of an input becomes the dynamic batch; `shapes` (input name → full
-    shape) fixes symbolic dimensions; `constants` (input name → array) gives inputs their values, so that
-    they are no inputs of the program any more. Raises InvalidModelError for a malformed or truncated
-    model, UnsupportedError that lists every node which cannot be imported, ConstantInputError that names
-    inputs which must be given in `constants`, InvalidInputError for `shapes` or `constants` that do not fit.
+    shape) fixes symbolic dimensions, and gives a shape to an input that has none; `constants` (input
+    name → array) gives inputs their values, so that they are no inputs of the program any more. Raises
+    InvalidModelError for a malformed or truncated model, UnsupportedError that lists every node which
+    cannot be imported, ConstantInputError that names inputs which must be given in `constants`,
+    InvalidInputError for `shapes` or `constants` that do not fit.
     """
     from irkit.frontends.onnx.importer import Importer
     from irkit.frontends.onnx.load import load

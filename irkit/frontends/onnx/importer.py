@@ -26,7 +26,6 @@ from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
 from irkit.weights import Array
 
-STANDARD = ("", "ai.onnx")
 # What NumPy, protobuf and the handlers raise on numbers and text that no valid model has: ONNX's checker
 # looks at little of them.
 MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -88,8 +87,14 @@ class Importer:
 
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
-        if not value.type.HasField("tensor_type") or not declared.HasField("shape"):
-            self._miss(f"input '{value.name}': it must be a tensor of known rank")
+        if not value.type.HasField("tensor_type"):
+            self._miss(f"input '{value.name}': it must be a tensor")
+            return None
+        if not declared.HasField("shape"):
+            self._miss(
+                f"input '{value.name}': it has no shape (give it one with"
+                f" shapes={{'{value.name}': ...}})"
+            )
             return None
         sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
         if DYNAMIC in sizes[1:] or any(s < 1 for s in sizes if s != DYNAMIC):
@@ -116,7 +121,7 @@ class Importer:
         """Import one node, or note why not."""
         name = proto.name or (proto.output[0] if proto.output else "")
         where = f"node '{name}' ({proto.op_type})"
-        if proto.domain not in STANDARD:
+        if proto.domain:
             self._miss(f"{where}: operator domain '{proto.domain}' is not supported")
             return
         if not _is_known(proto.op_type, self.opset):
@@ -259,7 +264,7 @@ def _is_known(op_type: str, opset: int) -> bool:
 
 
 def _suggest_name(value: SSAValue, name: str) -> None:
-    hint = re.sub(r"\W+", "_", name).strip("_")
+    hint = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
     if value.name_hint is None and hint and not hint[0].isdigit():
         value.name_hint = hint
 

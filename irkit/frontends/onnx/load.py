@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, ValueInfoProto
 from onnx.checker import ValidationError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model
 from onnx.inliner import inline_local_functions
@@ -17,6 +17,7 @@ from onnx.shape_inference import InferenceError
 from onnx.version_converter import ConvertError, convert_version
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.frontends.onnx.leniency import STANDARD, drop_dead, make_plain, with_types
 
 MAX_RANK = 32
 MIN_OPSET = 7
@@ -27,8 +28,9 @@ CONVERTED_OPSET = 9
 def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -> ModelProto:
     """A copy of the model that passed ONNX's checker and shape inference, all data inside.
 
-    `shapes` fixes symbolic dimensions of inputs. Raises InvalidModelError for a file that is
-    unreadable, truncated or inconsistent, UnsupportedError for an operator-set version out of range.
+    `shapes` fixes symbolic dimensions of inputs, and gives shapes where there are none. Raises
+    InvalidModelError for a file that is unreadable, truncated or inconsistent, UnsupportedError for an
+    operator-set version out of range.
     """
     if isinstance(source, ModelProto):
         model, folder = ModelProto(), None
@@ -36,16 +38,21 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     else:
         model, folder = _read(Path(source)), Path(source).parent
     _load_external_data(model, folder)
+    make_plain(model)
     checker: Any = onnx.checker
-    _run_check(lambda: checker.check_model(model))
+    with with_types(model):
+        _run_check(lambda: checker.check_model(model))
+    if not model.graph.output:
+        raise InvalidModelError("the ONNX model has no outputs")
     _check_opset(model)
     model = _modernised(model)
     _check_numbers(model)
     if model.functions:
-        model = inline_local_functions(model)
+        model = inline_local_functions(model, convert_version=True)
     _fix_shapes(model, shapes)
     _write_defaults(model)
     _run_check(lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True))
+    drop_dead(model.graph)
     return model
 
 
@@ -67,7 +74,7 @@ def _run_check(check: Callable[[], object]) -> None:
 
 def opset_of(model: ModelProto) -> int:
     """Version of the standard operator set."""
-    return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    return max((o.version for o in model.opset_import if o.domain in STANDARD), default=0)
 
 
 def _first_line(error: Exception) -> str:
@@ -169,6 +176,10 @@ def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
             raise InvalidInputError(
                 f"shapes names '{name}'; the model's inputs are {', '.join(map(repr, inputs))}"
             )
+        if not inputs[name].type.HasField("tensor_type"):
+            raise InvalidInputError(f"shapes names '{name}', which is no tensor")
+        if not inputs[name].type.tensor_type.HasField("shape"):
+            inputs[name].CopyFrom(_shaped(inputs[name], shape))
         dims = inputs[name].type.tensor_type.shape.dim
         static = [d.dim_value if d.HasField("dim_value") else None for d in dims]
         fits = len(static) == len(shape) and min(shape, default=1) > 0
@@ -180,3 +191,9 @@ def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
             dim.dim_value = size
     # Inferred again from the fixed inputs.
     del model.graph.value_info[:]
+
+
+def _shaped(value: ValueInfoProto, shape: Sequence[int]) -> ValueInfoProto:
+    """The value with a shape of as many dimensions."""
+    element = value.type.tensor_type.elem_type
+    return onnx.helper.make_tensor_value_info(value.name, element, [None] * len(shape))
