@@ -83,8 +83,10 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     found = found if found.trees else with_empty_tree(found)
     sets = CategorySets(found.features, unknown_left=True, named_right=True)
     weights = found.weights or [1.0] * len(found.trees)
+    # The estimators of dart predict by each tree with the base margin on top, and take it off again.
+    lift = base if wrapper is not None and found.weights else None
     parts = [
-        _tree(t, c, base, sets, np.float32(w))
+        _tree(t, c, base, sets, np.float32(w), None if lift is None else lift[c])
         for t, c, w in zip(found.trees, found.output, weights, strict=True)
     ]
     x = _without_missing(builder, wrapper)
@@ -156,18 +158,21 @@ def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
     """Reasons why a classifier's labels or probabilities cannot be given."""
     if found.objective not in _OBJECTIVES:
         return []
-    transform = _OBJECTIVES[found.objective]
-    if transform == "softmax":
-        return []
-    if transform != "sigmoid":
+    if _OBJECTIVES[found.objective] not in ("sigmoid", "softmax"):
         return [f"a classifier with objective '{found.objective}'"]
-    if found.columns > 1 and model.n_classes_ != 2:
-        return [f"a classifier of {model.n_classes_} class and {found.columns} labels"]
+    wide = found.columns > 1 or found.objective.startswith("multi:")
+    if wide and model.n_classes_ < 2:
+        return [f"a classifier of {model.n_classes_} class and {found.columns} columns"]
     return []
 
 
 def _tree(
-    tree: dict[str, Any], column: int, base: Any, sets: CategorySets, weight: np.float32
+    tree: dict[str, Any],
+    column: int,
+    base: Any,
+    sets: CategorySets,
+    weight: np.float32,
+    lift: np.float32 | None,
 ) -> Trees:
     left, right = (np.array(tree[k], np.int64) for k in ("left_children", "right_children"))
     condition = np.array(tree["split_conditions"], np.float32)
@@ -175,7 +180,8 @@ def _tree(
     feature = np.where(leaf, 0, np.array(tree["split_indices"], np.int64))
     nan_left = np.array(tree["default_left"], np.bool_)
     # At a leaf the condition is its value; vectors are kept apart, a leaf's number in its right child.
-    value = condition[:, None] * weight
+    leaves = condition if lift is None else (condition + lift) - lift
+    value = leaves[:, None] * weight
     if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
         vectors = np.array(tree["leaf_weights"], np.float32).reshape(-1, len(base)) * weight
         value = np.where(leaf[:, None], vectors[np.where(leaf, right, 0)], np.float32(0))
@@ -226,10 +232,10 @@ def _classifier(
     found: JsonModel,
     facts: dict[str, Any],
 ) -> ImportedModel:
-    if _marks_columns(found):
+    if _marks_columns(found, model):
         return _marked(builder, margins, found, facts)
     # One label that never changed in training still has two columns, and may be predicted as 1.
-    classes = tuple(range(max(int(model.n_classes_), 2)))
+    classes = tuple(range(max(int(model.n_classes_), found.columns, 2)))
     labels = "int32" if found.objective == "multi:softmax" else "int64"
     if found.columns == 1:
         second = _sigmoid(builder, margins)
@@ -255,11 +261,10 @@ def _classifier(
     return builder.finish([("label", label), ("probabilities", probabilities)], info)
 
 
-def _marks_columns(found: JsonModel) -> bool:
-    """Whether `predict` says of each column whether its probability is above a half: several labels a
-    row, and, as XGBoost has it, softprob of two classes."""
-    two = found.objective == "multi:softprob" and found.columns == 2
-    return two or (_OBJECTIVES[found.objective] == "sigmoid" and found.columns > 1)
+def _marks_columns(found: JsonModel, model: Any) -> bool:
+    """Whether `predict` says of each column whether its probability is above a half: of several labels a
+    row, and, as XGBoost has it, of softprob that saw two classes."""
+    return found.columns > 1 and found.objective != "multi:softmax" and model.n_classes_ == 2
 
 
 def _marked(

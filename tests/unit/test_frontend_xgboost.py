@@ -33,7 +33,7 @@ def classifier(y: Any = LABELS, **parameters: Any) -> Any:
         (lambda: regressor(booster="gblinear", max_depth=None), "booster 'gblinear'"),
         (lambda: regressor(missing=float("inf")), "parameter missing=inf"),
         (lambda: classifier(objective="binary:logitraw"), "a classifier with objective"),
-        (lambda: classifier(y=np.zeros((200, 2), int)), "a classifier of 1 class and 2 labels"),
+        (lambda: classifier(y=np.zeros((200, 2), int)), "a classifier of 1 class and 2 columns"),
         (lambda: classifier(objective="binary:hinge"), "a classifier with objective"),
         (lambda: classifier(objective="reg:squarederror"), "a classifier with objective"),
     ],
