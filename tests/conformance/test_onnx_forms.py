@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.frontends.onnx import import_onnx
@@ -307,6 +309,35 @@ def test_invalid(name: str) -> None:
 def test_a_shape_for_a_shapeless_input(shape: tuple[int, ...]) -> None:
     made = model(inputs=[value("x", FLOAT, None)], outputs=[value("y", FLOAT, None)])
     check(made, {"x": np.full(shape, 2, np.float32)}, shapes={"x": shape})
+
+
+def outside(name: str) -> TensorProto:
+    made = weight(name, np.arange(6, dtype=np.float32).reshape(2, 3))
+    set_external_data(made, "weights.bin", offset=4, length=24)
+    made.ClearField("raw_data")
+    return made
+
+
+CONSTANT = helper.make_node("Constant", [], ["w"], value=outside("w"))
+EXTERNAL: dict[str, ModelProto] = {
+    "weight": model(ADD, weights=[outside("w")]),
+    "constant": model([CONSTANT, *ADD]),
+    "weight of a branch": choice(graph_of([node("Add", "x w", "t")], value("t"), [outside("w")])),
+    "constant of a branch": choice(graph_of([CONSTANT, node("Add", "x w", "t")], value("t"))),
+    "constant of a function": with_functions(CALL, function([CONSTANT, node("Add", "p w", "q")])),
+}
+
+
+@pytest.mark.parametrize("name", EXTERNAL)
+def test_external_data(name: str, tmp_path: Path) -> None:
+    made = EXTERNAL[name]
+    (tmp_path / "weights.bin").write_bytes(b"....%b.." % np.arange(6, dtype=np.float32).tobytes())
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    imported = import_onnx(tmp_path / "model.onnx")
+    found = run_graph(imported.module, imported.weights, [ONES])
+    np.testing.assert_array_equal(found[0], ONES + np.arange(6).reshape(2, 3))
+    with pytest.raises(InvalidModelError, match="tensor 'w' is in an external file"):
+        import_onnx(made)
 
 
 def test_no_outputs() -> None:

@@ -23,12 +23,10 @@ def make_plain(model: ModelProto) -> None:
     for function in model.functions:
         for operators in function.opset_import:
             operators.domain = _plain_domain(operators.domain)
-        for node in function.node:
-            node.domain = _plain_domain(node.domain)
-    for graph in graphs(model.graph):
+    for node in nodes_of(model):
+        node.domain = _plain_domain(node.domain)
+    for graph in graphs_of(model):
         graph.name = graph.name or "main"
-        for node in graph.node:
-            node.domain = _plain_domain(node.domain)
         for value in (*graph.input, *graph.output):
             _forget_negative_sizes(value)
     # ONNX Runtime sorts no branches.
@@ -52,6 +50,23 @@ def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     for node in graph.node:
         for inner in subgraphs(node):
             yield from graphs(inner)
+
+
+def graphs_of(model: ModelProto) -> Iterator[GraphProto]:
+    """All graphs of the model, those inside its functions too."""
+    yield from graphs(model.graph)
+    for function in model.functions:
+        for node in function.node:
+            for inner in subgraphs(node):
+                yield from graphs(inner)
+
+
+def nodes_of(model: ModelProto) -> Iterator[NodeProto]:
+    """All nodes of the model, those inside branches and functions too."""
+    for graph in graphs_of(model):
+        yield from graph.node
+    for function in model.functions:
+        yield from function.node
 
 
 def subgraphs(node: NodeProto) -> list[GraphProto]:
@@ -110,12 +125,12 @@ def drop_dead(graph: GraphProto) -> None:
 def with_types(model: ModelProto) -> Generator[None]:
     """Within, inputs and outputs without a shape, and outputs without a type, have some: the checker asks
     for them, and shape inference finds them."""
-    untyped = [v for g in graphs(model.graph) for v in g.output if not v.HasField("type")]
+    untyped = [v for g in graphs_of(model) for v in g.output if not v.HasField("type")]
     for value in untyped:
         value.type.tensor_type.elem_type = TensorProto.FLOAT
     shapeless = [
         v
-        for g in graphs(model.graph)
+        for g in graphs_of(model)
         for v in (*g.input, *g.output, *g.value_info)
         if v.type.HasField("tensor_type") and not v.type.tensor_type.HasField("shape")
     ]

@@ -11,13 +11,20 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto
 from onnx.checker import ValidationError
-from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model
+from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_tensor
 from onnx.inliner import inline_local_functions
 from onnx.shape_inference import InferenceError
 from onnx.version_converter import ConvertError, convert_version
 
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
-from irkit.frontends.onnx.leniency import STANDARD, drop_dead, make_plain, with_types
+from irkit.frontends.onnx.leniency import (
+    STANDARD,
+    drop_dead,
+    graphs_of,
+    make_plain,
+    nodes_of,
+    with_types,
+)
 
 MAX_RANK = 32
 MIN_OPSET = 7
@@ -92,8 +99,8 @@ def _read(path: Path) -> ModelProto:
 
 
 def _external_tensors(model: ModelProto) -> list[TensorProto]:
-    tensors = list(model.graph.initializer)
-    tensors += [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    tensors = [t for graph in graphs_of(model) for t in graph.initializer]
+    tensors += [a.t for node in nodes_of(model) for a in node.attribute if a.HasField("t")]
     return [t for t in tensors if t.data_location == TensorProto.EXTERNAL]
 
 
@@ -117,7 +124,10 @@ def _load_external_data(model: ModelProto, folder: Path | None) -> None:
         if not file.is_file():
             raise InvalidModelError(f"tensor '{tensor.name}': no external data file '{location}'")
     try:
-        load_external_data_for_model(model, str(folder))
+        for tensor in tensors:
+            load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
     except (OSError, ValueError, ValidationError) as error:
         raise InvalidModelError(f"external data is unreadable: {_first_line(error)}") from None
 
