@@ -88,7 +88,7 @@ class Importer:
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
         if not value.type.HasField("tensor_type"):
-            self._miss(f"input '{value.name}': it must be a tensor")
+            self._miss(f"input '{value.name}': it must be a tensor of known rank")
             return None
         if not declared.HasField("shape"):
             self._miss(
