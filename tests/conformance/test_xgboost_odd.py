@@ -42,7 +42,6 @@ SUMS: dict[str, Callable[[], Any]] = {
     ),
     "dart that drops nothing": lambda: xgb.XGBRegressor(**SMALL, booster="dart").fit(X, NUMBERS),
     "dart booster": lambda: xgb.XGBRegressor(**DART).fit(X, NUMBERS).get_booster(),
-    "dart without trees": lambda: xgb.XGBRegressor(**DART | {"n_estimators": 0}).fit(X, NUMBERS),
     "slice": lambda: boosted(NUMBERS)[2:5],
     "slice of dart": lambda: boosted(NUMBERS, booster="dart", rate_drop=0.5)[2:5],
     "continued": lambda: boosted(-NUMBERS, 2, boosted(NUMBERS)),
