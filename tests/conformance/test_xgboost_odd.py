@@ -46,9 +46,6 @@ SUMS: dict[str, Callable[[], Any]] = {
     "slice of dart": lambda: boosted(NUMBERS, booster="dart", rate_drop=0.5)[2:5],
     "continued": lambda: boosted(-NUMBERS, 2, boosted(NUMBERS)),
     "continued elsewhere": lambda: boosted(-NUMBERS, 2, boosted(NUMBERS), base_score=0.25),
-    "refreshed": lambda: boosted(
-        -NUMBERS, 2, boosted(NUMBERS), process_type="update", updater="refresh"
-    ),
     "another base score": lambda: with_parameter(boosted(NUMBERS), base_score=3.5),
     "trained on margins": lambda: xgb.train(
         {"max_depth": 2}, xgb.DMatrix(X, NUMBERS, base_margin=np.arange(120.0)), 3
