@@ -11,24 +11,16 @@ A saved program is code: load only what you trust.
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib.util
 import io
 import json
 import os
-import pickle
-import shutil
 import struct
-import sys
 import tempfile
-import threading
 import zipfile
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from irkit.errors import ArtifactError
@@ -203,88 +195,3 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
-
-
-# What unpickling wrong bytes raises (the pickle module's documentation names no more).
-_UNPICKLING = (
-    pickle.UnpicklingError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-)
-_importing = threading.Lock()
-
-
-def import_source(artifact: Artifact) -> ModuleType:
-    """Import the emitted module from the cache, where Numba keeps its machine code beside it."""
-    name = f"irkit_program_{artifact.key}"
-    with _importing:
-        if name in sys.modules:
-            return sys.modules[name]
-        path = _module_file(artifact)
-        try:
-            return _import_file(name, path)
-        except _UNPICKLING:
-            # Damaged machine code is made anew; what is wrong with the module itself shows again.
-            shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
-            return _import_file(name, path)
-
-
-def ready(artifact: Artifact, symbols: Sequence[str]) -> int:
-    """How many of a program's functions are compiled: its module, while it is imported, defines one
-    after the other."""
-    module = sys.modules.get(f"irkit_program_{artifact.key}")
-    return sum(hasattr(module, symbol) for symbol in symbols)
-
-
-def _module_file(artifact: Artifact) -> Path:
-    """The emitted module as a file: in the cache, or where the cache cannot be written, in a folder
-    that lasts as long as the process."""
-    folder = cache_folder()
-    if folder is not None:
-        try:
-            return _write_module(folder, artifact)
-        except ArtifactError:
-            pass
-    return _write_module(Path(_scratch_folder().name), artifact)
-
-
-@functools.cache
-def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ArtifactError(f"no folder for the program's machine code: {error}") from None
-
-
-def _write_module(base: Path, artifact: Artifact) -> Path:
-    path = base / "modules" / artifact.key / "module.py"
-    source = artifact.source.encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Numba's cache goes by the file's time stamp: leave an equal file alone.
-        equal = path.exists() and path.read_bytes() == source
-    except OSError as error:
-        raise ArtifactError(f"cannot write '{path}': {error.strerror}") from None
-    if not equal:
-        write_atomically(path, source)
-    return path
-
-
-def _import_file(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Numba finds the functions of what it kept on disk by the name of their module.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module

@@ -6,14 +6,14 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from irkit.errors import DeviceError
+from irkit.runtime.loading import LoadedModule
 from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table, build_tables
 from irkit.weights import Array
 
@@ -143,17 +143,16 @@ def _with_addresses(records: Table, addresses: Table) -> Table:
 class CpuExecutor:
     """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
 
-    def __init__(self, module: ModuleType, weights: dict[str, Array], mode: str = "auto") -> None:
-        self.program: Program = module.PROGRAM
+    def __init__(self, module: LoadedModule, weights: dict[str, Array], mode: str = "auto") -> None:
+        self._module, self.program = module, module.program
         self.tables = build_tables(self.program)
         # Walkers call rKernels by their addresses in this process.
-        addresses = np.array([k.address for k in module.KERNELS], dtype=np.int64)
+        addresses = np.array(module.rkernels, dtype=np.int64)
         self._records, self._serial_records, self._one_row = (
             _with_addresses(t, addresses)
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
-        self._run: Callable[..., int] = module.run
-        self._call: Callable[..., int] = module.call
+        self._run, self._call = module.run, module.call
         self._constants = aligned(self.program.constant_bytes)
         for name, at, size in self.program.constants:
             self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)

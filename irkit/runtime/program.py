@@ -13,11 +13,12 @@ import numpy as np
 
 from irkit.errors import ArtifactError, DeviceError, InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
-from irkit.runtime.artifact import Artifact, import_source
+from irkit.runtime.artifact import Artifact
 from irkit.runtime.cpu import MODES as CPU_MODES
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.frames import frame_array, is_frame
 from irkit.runtime.host_arrays import as_array, logarithm, to_host
+from irkit.runtime.loading import load_source
 from irkit.runtime.proof import check_proof
 from irkit.schedule.tables import Port
 from irkit.weights import Array
@@ -215,7 +216,7 @@ def _executor(artifact: Artifact, mode: str) -> Any:
         from irkit.runtime.cuda.executor import CudaExecutor
 
         return CudaExecutor.from_artifact(artifact, mode)
-    return CpuExecutor(import_source(artifact), artifact.weights, mode)
+    return CpuExecutor(load_source(artifact), artifact.weights, mode)
 
 
 class CompiledProgram:

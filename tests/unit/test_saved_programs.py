@@ -12,6 +12,7 @@ import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.targets import DEVICES
 from irkit.runtime import artifact as artifacts
+from irkit.runtime import loading
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.program import CompiledProgram, Variant
 
@@ -365,8 +367,7 @@ def test_a_cache_that_cannot_be_written(net, tmp_path, monkeypatch, blocked):
         folder.mkdir()
         (folder / blocked).write_text("in the way")
     monkeypatch.setenv("IRKIT_CACHE_DIR", str(folder) if blocked else "")
-    for name in [n for n in sys.modules if n.startswith("irkit_program_")]:
-        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(loading, "_loaded", WeakValueDictionary())
     check(irkit.compile(net, target="cpu"))
 
 

@@ -13,7 +13,7 @@ from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import resolve_target
 from irkit.errors import UnsupportedError
-from irkit.runtime.artifact import ready
+from irkit.runtime.loading import ready
 from irkit.runtime.program import CompiledProgram, Variant, check_mode
 
 DTYPES = ("float64", "float32")

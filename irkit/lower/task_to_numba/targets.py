@@ -63,15 +63,14 @@ class CpuPrinter:
 import math
 
 import numpy as np
-from numba import (
-    cfunc, float32, float64, int8, int16, int32, int64, njit, types, uint8, uint16, uint32, uint64,
-)
+from numba import float32, float64, int8, int16, int32, int64, types, uint8, uint16, uint32, uint64
 
 from irkit.runtime.intrinsics.cpu import (
     add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, ipow, rint,
     stack_float32, stack_float64, stack_int32, stack_int64, uint8p, uint16p, uint32p, uint64p, wait_for,
 )
 from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_tile
+from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
     def _flags(self, rkernel: RKernel) -> str:
