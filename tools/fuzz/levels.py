@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
-from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.report import figures
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.instruments.timer import Timer
 from irkit.driver.pipelines.runner import PipelineRunner
@@ -21,6 +21,8 @@ from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
 from irkit.frontends.module import ImportedModel
 from irkit.interp import run_module
+from irkit.lower.task_to_numba.emit import emit_module
+from irkit.runtime.artifact import Artifact
 from irkit.runtime.cpu import MODES
 from irkit.runtime.program import Variant
 from tools.fuzz.orders import Route, random_grids
@@ -75,8 +77,6 @@ class Journey:
         """What is wrong on a route: the first level or mode that computes something else, IR that does not
         verify, or a proof that fails. Raises UnsupportedError where a pass refuses the program by name,
         and what the compiler raises by mistake."""
-        if route.compiled:
-            return self._compiled()
         lowered, rng = self.copy(), random.Random(route.seed)
         ctx = IrkitContext(weights=lowered.weights)
         register_dialects(ctx)
@@ -91,7 +91,7 @@ class Journey:
                 random_grids(rng, lowered.module, route.device)
             if (found := self._wrong(lowered.module, level, rng)) is not None:
                 return Failure(f"the {level} level computes something else", found)
-        return None
+        return self._emitted(lowered, route)
 
     def _wrong(self, module: ModuleOp, level: str, rng: random.Random) -> str | None:
         for x, want in zip(self.runs, self.wanted, strict=True):
@@ -101,8 +101,20 @@ class Journey:
                 return found
         return None
 
-    def _compiled(self) -> Failure | None:
-        artifact = build_artifact(self.copy(), "cpu", cache=False)
+    def _emitted(self, lowered: ImportedModel, route: Route) -> Failure | None:
+        """What is proved is printed, whatever it is; and run, if it is to be compiled."""
+        module, weights = lowered.module, self.model.weights
+        try:
+            source = emit_module(module, weights)
+        except UnsupportedError as error:
+            return Failure("what was proved is refused by emission", str(error))
+        if not route.compiled:
+            return None
+        names = {name for name in weights if f'"{name}"' in str(module)}
+        artifact = Artifact(
+            "cpu", source, {name: weights[name] for name in sorted(names)},
+            lowered.info.to_json(), {}, figures(module), b"",
+        )  # fmt: skip
         for mode in MODES:
             variant = Variant(artifact, mode)
             for x, want in zip(self.runs, self.wanted, strict=True):

@@ -4,7 +4,7 @@ the standard one, grids other than the cheapest, several vDevices."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f64
 
@@ -12,7 +12,7 @@ from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.driver.pipelines.standard import LEVELS, STANDARD
-from irkit.passes.task.partition_rtasks import grid_for
+from irkit.passes.task.partition_rtasks import grid_for, target_of
 from irkit.rkernels import registry
 from irkit.schedule.devices import device
 
@@ -20,7 +20,8 @@ CLEANING = ("canonicalize", "cse", "dce")
 GRAPH = (*CLEANING, "fold-constants", "fold-batch-norm", "select-tree-strategy")
 TREES = ("tree-to-gemm", "tree-to-traversal", "tree-to-perfect-traversal")
 TENSOR = (*CLEANING, "fuse-elementwise", "fuse-elementwise")
-DEVICES = ("test4", "test4", "cpu1", "cpu2", "cpu3", "cpu7", "h200")
+CPUS = ("cpu1", "cpu2", "cpu3", "cpu7")
+DEVICES = ("test4", "test4", "h200", *CPUS)
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,15 @@ class Route:
 
 
 def routes(rng: random.Random, compiled: bool) -> list[Route]:
-    """The standard pipeline, and one of random order; with `compiled` a compiled program too."""
-    found = [standard(rng), shuffled(rng)]
-    if compiled:
-        found.append(Route("cpu", (), rng.randrange(1000), compiled=True))
-    return found
+    """The standard pipeline, and one of random order; with `compiled` the last on a CPU, and run there."""
+    if not compiled:
+        return [standard(rng, rng.choice(DEVICES)), shuffled(rng, rng.choice(DEVICES))]
+    choose = rng.choice((standard, shuffled))
+    return [replace(choose(rng, rng.choice(CPUS)), compiled=True)]
 
 
-def standard(rng: random.Random) -> Route:
-    """The standard pipeline on some vDevice."""
-    name = rng.choice(DEVICES)
+def standard(rng: random.Random, name: str) -> Route:
+    """The standard pipeline on the vDevice `name`."""
     partition = f'partition-rtasks{{device="{name}"}}'
     steps = [
         ",".join(partition if n == "partition-rtasks" else n for n in STANDARD[level])
@@ -62,13 +62,12 @@ def standard(rng: random.Random) -> Route:
     return Route(name, tuple(steps), rng.randrange(1000))
 
 
-def shuffled(rng: random.Random) -> Route:
+def shuffled(rng: random.Random, name: str) -> Route:
     """Any legal order: what a level must have is there once at least, the rest as it comes."""
 
     def some(names: tuple[str, ...], most: int) -> list[str]:
         return rng.choices(names, k=rng.randint(0, most))
 
-    name = rng.choice(DEVICES)
     # Recurrences are unrolled before, and strategies chosen before what they choose.
     graph = [*some(GRAPH, 4), "unroll-recurrence", *some(GRAPH, 3), "select-tree-strategy"]
     for step in TREES:
@@ -82,14 +81,12 @@ def shuffled(rng: random.Random) -> Route:
 
 
 def random_grids(rng: random.Random, module: ModuleOp, name: str) -> None:
-    """Give some rOperators of a partitioned module another rKernel of their root's family, and a grid for
-    another number of rTasks than the cheapest."""
-    vdevice = device(name)
-    target = "cuda" if vdevice.kind == "cuda" else "cpu"
+    """Give some rOperators of a partitioned module a grid for another number of rTasks than the cheapest."""
     for op in module.ops:
         if not isinstance(op, ROperatorOp) or rng.random() < 0.4:
             continue
         root = find_root(op.body.block)
-        fits = [k for k in registry.candidates(target, root) if k.name == op.rkernel.data]
-        op.grid = int_array(grid_for(root, rng.choice((1, 2, 3, 4, 5, 7, 16)), fits[0]))
+        known = registry.candidates(target_of(device(name)), root)
+        rkernel = next(k for k in known if k.name == op.rkernel.data)
+        op.grid = int_array(grid_for(root, rng.choice((1, 2, 3, 4, 5, 7, 16)), rkernel))
         op.cost = FloatAttr(rng.uniform(10.0, 1e5), f64)

@@ -6,16 +6,16 @@ import random
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute
 
 from irkit.dialects.types import numpy_dtype, ui8, ui16, ui32, ui64
 
-FLOATS = (f32, f64)
+FLOATS = (f32, f64, f16)
 INTEGERS = (i8, i16, i32, i64, ui8, ui16, ui32, ui64)
 ELEMENTS = (*FLOATS, i1, *INTEGERS)
-# How often each kind of element type is drawn for an input.
-WEIGHTS = (12, 4, 2, *(1,) * len(INTEGERS))
+# How often each is drawn. Of f16 nothing can be scheduled, as yet.
+WEIGHTS = (12.0, 4.0, 0.2, 2.0, *(1.0,) * len(INTEGERS))
 EXTENTS = (1, 1, 2, 3, 4, 5, 8)
 MOST_ELEMENTS = 2048
 
@@ -36,7 +36,7 @@ class Draw:
         return self.random.random() < probability
 
     def element(self) -> Attribute:
-        """An element type of an input."""
+        """An element type, of an input or to cast to."""
         return self.random.choices(ELEMENTS, WEIGHTS)[0]
 
     def shape(self, most: int = 5) -> list[int]:

@@ -10,7 +10,6 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, is_float
-from tools.fuzz.programs.arrays import ELEMENTS
 from tools.fuzz.programs.facts import Facts, added, hull, limits, multiplied, negated
 from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
 
@@ -105,7 +104,7 @@ def clip(p: RandomProgram, x: SSAValue) -> None:
 
 def cast(p: RandomProgram, x: SSAValue) -> None:
     """To any type that can hold the values; floats wrap and saturate nowhere."""
-    to, known = p.draw.random.choice(ELEMENTS), p.facts[x]
+    to, known = p.draw.element(), p.facts[x]
     low, high = limits(to)
     of_float = is_float(element_of(x))
     if of_float and not is_float(to):
@@ -260,6 +259,6 @@ def where(p: RandomProgram, x: SSAValue) -> None:
 
 
 STEPS = [
-    gentle, sudden, growing, plain, plain, clip, cast, cast, arithmetic, arithmetic, arithmetic,
+    gentle, sudden, sudden, growing, plain, plain, clip, cast, cast, arithmetic, arithmetic, arithmetic,
     extremum, compare, divide, power, integral, integral, where,
 ]  # fmt: skip

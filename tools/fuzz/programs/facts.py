@@ -20,7 +20,9 @@ ROUNDING = {"f": 1e-6, "d": 2e-15, "e": 2e-3}
 # Whole numbers up to here are sums of whatever order.
 WHOLE = {"f": 2.0**22, "d": 2.0**50, "e": 2.0**9}
 # What a value may be wrong by, relative to its range, for the rest of a program to mean anything.
-MOST_WRONG = 1e-3
+MOST_WRONG = {"f": 1e-3, "d": 1e-3, "e": 5e-2}
+# Far from where values, or the terms of a sum, are infinite.
+LARGEST = {"f": 1e30, "d": 1e30, "e": 1e4}
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,12 @@ def settled(facts: Facts, element: Attribute, terms: int = 1) -> Facts | None:
         fits = low <= facts.low and facts.high <= high
         return Facts(facts.low, facts.high) if fits else Facts(low, high)
     code = numpy_dtype(element).char
-    if math.isnan(facts.low) or math.isnan(facts.high) or facts.size > 1e30:
+    if math.isnan(facts.low) or math.isnan(facts.high) or facts.size > LARGEST[code]:
         return None
     if facts.whole and facts.exact and facts.size <= WHOLE[code]:
         return facts
     error = facts.error + ROUNDING[code] * terms * facts.size
-    if error > MOST_WRONG * max(facts.size, 1e-30):
+    if error > MOST_WRONG[code] * max(facts.size, 1e-30):
         return None
     return replace(facts, error=error, whole=False)
 

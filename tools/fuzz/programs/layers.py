@@ -21,12 +21,12 @@ def recurrence(p: RandomProgram, x: SSAValue) -> None:
     shape, known, element = shape_of(x), p.facts[x], element_of(x)
     if len(shape) not in (2, 3) or not is_float(element) or not known.finite or 0 in shape:
         return
-    if known.size > 8 or known.error > 1e-4 or DYNAMIC in shape:
+    if known.size > 8 or known.error > 1e-4 or DYNAMIC in shape[len(shape) == 2 :]:
         return
     op = p.draw.random.choice(CELLS if len(shape) == 2 else LAYERS)
     batch, inputs = shape[-2:]
-    hidden = p.draw.random.choice((1, 2, 3))
-    states = [p.random_constant(element, [batch, hidden]) for _ in range(op.STATES)]
+    hidden = min(p.draw.random.choice((1, 2, 3)), inputs if batch == DYNAMIC else 3)
+    states = [_state(p, x, hidden) for _ in range(op.STATES)]
 
     def small(*wanted: int) -> SSAValue:
         array = p.draw.rng.standard_normal(wanted).clip(-2, 2) * 0.5
@@ -51,6 +51,17 @@ def recurrence(p: RandomProgram, x: SSAValue) -> None:
     steps = shape[0] if len(shape) == 3 else 1
     facts = Facts(-60.0 * steps, 60.0 * steps, 30.0 * steps * known.error, False)
     p.put(op, [x, *states, *weights], facts, terms=10, **props)
+
+
+def _state(p: RandomProgram, x: SSAValue, hidden: int) -> SSAValue:
+    """batch×hidden: a constant, or columns of x where the batch is not known."""
+    batch = shape_of(x)[-2]
+    if batch != DYNAMIC:
+        return p.random_constant(element_of(x), [batch, hidden])
+    parts = {"offsets": [0, 0], "sizes": [DYNAMIC, hidden], "strides": [1, 1]}
+    cut = p.put(graph.SliceOp, [x], p.facts[x], **parts)
+    assert cut is not None
+    return cut
 
 
 def forest(p: RandomProgram, x: SSAValue) -> None:
@@ -105,4 +116,4 @@ class _Trees:
         return here
 
 
-STEPS = [recurrence, recurrence, forest, forest]
+STEPS = [recurrence, recurrence, recurrence, forest, forest]

@@ -32,12 +32,15 @@ class RandomProgram:
         shapes = [self._input_shape() for _ in range(self.draw.random.randint(1, 3))]
         types = [tensor(self.draw.element(), s) for s in shapes]
         self.b = GraphBuilder([(f"x{i}", t) for i, t in enumerate(types)])
+        # What steps may take, and what they leave alone.
         self.values: list[SSAValue] = []
+        self.ends: list[SSAValue] = []
         self.facts: dict[SSAValue, Facts] = {}
         self._runs = [self._input_arrays(rows) for rows in (ROWS if batch else (1,))]
         for number, value in enumerate(self.b.inputs):
             flat = np.concatenate([run[number].ravel() for run in self._runs])
-            self.keep(value, of_array(flat))
+            self.values.append(value)
+            self.facts[value] = of_array(flat)
         for _ in range(TRIES * size):
             # Steps do nothing where they have no meaning.
             if len(self.values) >= len(self.b.inputs) + size:
@@ -58,11 +61,6 @@ class RandomProgram:
         ]
 
     # What steps build with
-
-    def keep(self, value: SSAValue, facts: Facts) -> None:
-        """`value` is one of the program's from now on."""
-        self.values.append(value)
-        self.facts[value] = facts
 
     def pick(self, *, like: Attribute | None = None) -> SSAValue:
         """A value, of this type if it is given; mostly one of the last, so that chains grow."""
@@ -94,11 +92,15 @@ class RandomProgram:
         """Append an op whose results have these `facts` (one for all, or one each); None, and nothing, if
         its verifier refuses it, it is large, or too little would be known of a result."""
         try:
-            types = op.infer([tensor_type(v) for v in operands], _attributes(props))
+            types = op.inferred([tensor_type(v) for v in operands], _attributes(props))
         except VerifyException:
             return None
         sizes = [[s for s in t.get_shape() if s != DYNAMIC] for t in types]
         if any(len(s) > 5 or int(np.prod(s)) > MOST_ELEMENTS for s in sizes):
+            return None
+        # A batch that does not lead is refused below: once is enough.
+        moved = any(DYNAMIC in t.get_shape()[1:] for t in types)
+        if moved and not self.draw.chance(0.03):
             return None
         known = list(facts) * (len(types) if len(facts) == 1 else 1)
         kept = [
@@ -108,15 +110,15 @@ class RandomProgram:
         if any(f is None for f in kept):
             return None
         results = self.b.ops(op, *operands, **props)
-        for value, f in zip(results, kept, strict=True):
-            self.keep(value, f)
-        return results[0]
+        self.facts.update(zip(results, kept, strict=True))
+        (self.ends if moved else self.values).extend(results)
+        return None if moved else results[0]
 
     # The whole
 
     def model(self) -> ImportedModel:
         """The program. Outputs are most of what nothing uses; now and then others, one twice, an input."""
-        unused = [v for v in self.values if not v.uses]
+        unused = [v for v in (*self.values, *self.ends) if not v.uses]
         self.outputs = [v for v in unused if self.draw.chance(0.85)] or unused[-1:]
         while self.draw.chance(0.3):
             self.outputs.append(self.draw.random.choice(self.values))

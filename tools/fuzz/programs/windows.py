@@ -123,7 +123,7 @@ def pool(p: RandomProgram, x: SSAValue) -> None:
     elif op is graph.AveragePoolOp:
         mean = hull(Facts(known.low, known.high, known.error, False, known.finite), Facts(0.0, 0.0))
         p.put(op, [x], mean, terms=terms, count_include_pad=p.draw.chance(0.5), **windows)
-    elif known.exact and known.size < 100:
+    elif known.exact and known.size < 20:
         power = p.draw.random.randint(1, 3)
         size = known.size * terms
         p.put(op, [x], Facts(0.0, size, 0.0, False, known.finite), terms=8, p=power, **windows)

@@ -1,0 +1,40 @@
+"""What random programs broke in compiled modules; what they broke before is in tests/filecheck/regress."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irkit
+from irkit.driver.compiler.models import parse
+from irkit.interp import run_module
+
+PADDED = """
+func.func @main(%x: tensor<2x3xi16>) -> tensor<2x4xui64> {
+  %0 = graph.cast %x {to = ui64} : (tensor<2x3xi16>) -> tensor<2x3xui64>
+  %1 = graph.pad %0 {low = array<i64: 0, 1>, high = array<i64: 0, 0>, value = 1.0 : f64}
+      : (tensor<2x3xui64>) -> tensor<2x4xui64>
+  func.return %1 : tensor<2x4xui64>
+}
+"""
+JOINED = """
+func.func @main(%x: tensor<2x3xi16>) -> tensor<2x6xui64> {
+  %0 = graph.cast %x {to = ui64} : (tensor<2x3xi16>) -> tensor<2x3xui64>
+  %1 = graph.not %0 : (tensor<2x3xui64>) -> tensor<2x3xui64>
+  %2 = graph.concat(%1, %0) {axis = 1 : i64}
+      : (tensor<2x3xui64>, tensor<2x3xui64>) -> tensor<2x6xui64>
+  func.return %2 : tensor<2x6xui64>
+}
+"""
+
+
+@pytest.mark.parametrize("text", [PADDED, JOINED], ids=["pad", "concat"])
+def test_large_unsigned_integers_stay_whole(text, monkeypatch, tmp_path):
+    """A variable of uint64 that is int64 elsewhere is a float to Numba: 2^64 - 2 was something else."""
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path))
+    x = np.array([[-2, 3, 0], [7, -1, -32768]], np.int16)
+    module = parse(text)
+    (want,) = run_module(module, {}, [x])
+    (got,) = irkit.compile(module, target="cpu", cache=False).run([x])
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype == want.dtype

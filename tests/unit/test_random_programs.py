@@ -1,0 +1,139 @@
+"""The generator of random programs: what it covers, that what it claims holds, and that faults are found."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import TensorType
+
+from irkit.dialects.graph import Graph
+from irkit.interp import scalars
+from irkit.interp.graph import run_graph
+from tools.fuzz import random_programs
+from tools.fuzz.levels import within
+from tools.fuzz.orders import routes, shuffled, standard
+from tools.fuzz.programs import random_program
+from tools.fuzz.programs.arrays import ELEMENTS
+from tools.fuzz.programs.facts import of_array
+
+SEEDS = range(500)
+
+
+@pytest.fixture(scope="module")
+def modules():
+    return [random_program(seed, 8, seed % 3 == 0).model().module for seed in SEEDS]
+
+
+def test_all_ops_element_types_and_ranks_are_covered(modules):
+    ops = Counter(op.name for module in modules for op in module.walk())
+    missing = {op.name for op in Graph.operations} - set(ops)
+    assert not missing
+    types = [
+        value.type
+        for module in modules
+        for op in module.walk()
+        for value in (*op.operands, *op.results)
+        if isinstance(value.type, TensorType)
+    ]
+    assert {t.element_type for t in types} >= set(ELEMENTS)
+    assert {len(t.get_shape()) for t in types} >= set(range(6))
+    assert any(0 in t.get_shape() for t in types)
+
+
+def test_outputs_are_of_every_kind(modules):
+    """Inputs, constants, one value twice; and values that nothing needs."""
+    found = Counter()
+    for module in modules:
+        main = next(iter(module.ops))
+        returned = list(main.body.block.last_op.operands)
+        found["several"] += len(returned) > 1
+        found["twice"] += len(set(returned)) < len(returned)
+        found["input"] += any(v in main.body.block.args for v in returned)
+        found["constant"] += any(isinstance(v.owner, arith.ConstantOp) for v in returned)
+        found["dead"] += any(not any(r.uses for r in op.results) for op in main.body.block.ops)
+    assert all(found[k] > 3 for k in ("several", "twice", "input", "constant", "dead")), found
+
+
+def test_a_seed_is_a_program():
+    first, second = (random_program(7, 9, True) for _ in range(2))
+    assert str(first.model().module) == str(second.model().module)
+    for a, b in zip(first.runs, second.runs, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_facts_hold(seed):
+    """Every output of the interpreter lies where the generator says."""
+    program = random_program(seed, 8, seed % 3 == 0)
+    model = program.model()
+    for inputs in program.runs:
+        outputs = run_graph(model.module, model.weights, inputs)
+        for value, array in zip(program.outputs, outputs, strict=True):
+            claimed, seen = program.facts[value], of_array(array)
+            slack = claimed.error + 1e-6 * claimed.size
+            if array.size:
+                assert claimed.low - slack <= seen.low or seen.low == 0.0
+                assert seen.high <= claimed.high + slack or seen.high == 0.0
+            assert seen.finite or not claimed.finite
+            assert seen.whole or not claimed.whole
+
+
+def test_orders_have_what_a_level_needs():
+    rng = random.Random(3)
+    for _ in range(50):
+        for route in (standard(rng, "test4"), shuffled(rng, "test4")):
+            passes = ",".join(route.steps)
+            order = ["unroll-recurrence", "convert-graph-to-tensor", "form-roperators"]
+            order += ["partition-rtasks", "schedule-wavefront", "plan-memory", "verify-schedule"]
+            assert sorted(order, key=passes.index) == order
+    assert len({r.steps for r in (shuffled(rng, "test4") for _ in range(50))}) > 45
+
+
+def test_near_is_within_the_error():
+    differs = within([0.1])
+    one = np.array([1.0, np.nan, np.inf], np.float32)
+    assert differs([one], [one]) is None
+    assert differs([one + np.float32(0.05)], [one]) is None
+    assert "1.0 became 1.2" in differs([one + np.float32(0.2)], [one])
+    assert "became" in differs([np.array([1.0, 0.0, np.inf], np.float32)], [one])
+    assert "became" in differs([np.array([1.0, np.nan, -np.inf], np.float32)], [one])
+    assert "became" in differs([one.astype(np.float64)], [one])
+    assert "outputs" in differs([], [one])
+    assert "became" in differs([np.array([2])], [np.array([1])])
+
+
+def test_a_fault_is_found_and_shown_by_a_small_module(monkeypatch):
+    """The tensor level computes max of integers wrongly: found within some programs, and shrunk to that."""
+    monkeypatch.setattr(random_programs, "SHRINKING", 5.0)
+    wrong = dict(scalars._FUNCTIONS)
+    wrong[arith.MaxSIOp] = np.minimum
+    monkeypatch.setattr(scalars, "_FUNCTIONS", wrong)
+    for seed in range(60):
+        rng = random.Random(seed)
+        finding = random_programs.judge(seed, rng.randint(1, 6), False, routes(rng, False)[:1])
+        if finding is not None:
+            break
+    text = finding.data.decode()
+    assert "computes something else" in finding.what
+    assert f"random_program({seed}" in text
+    assert text.count("graph.") <= 2
+    assert "graph.max" in text or "graph.reduce" in text or "graph.clip" in text
+
+
+def test_what_the_compiler_raises_is_a_finding(monkeypatch):
+    from irkit.passes.tensor.fuse_elementwise import FuseElementwise
+
+    def broken(self, ctx, op):
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setattr(random_programs, "SHRINKING", 5.0)
+    monkeypatch.setattr(FuseElementwise, "apply", broken)
+    rng = random.Random(0)
+    finding = random_programs.judge(1, 3, False, [standard(rng, "test4")])
+    assert "ZeroDivisionError" in finding.what
+    assert "graph." not in finding.data.decode().split("builtin.module")[1]
