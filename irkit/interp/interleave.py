@@ -1,7 +1,14 @@
-"""A schedule's meaning as it runs: rTasks in any order that the vEUs' queues and the waits allow.
+"""A schedule's meaning as it runs: rTasks in any order that a mode's queues and barriers allow.
 
 This is the judge of the schedule verifier, and shares nothing with it but the data model
-`irkit.schedule.model`, which it imports for the types.
+`irkit.schedule.model` and the names of the modes. The rules are those of the walkers and launchers:
+
+| mode | a queue is | its head waits for |
+|---|---|---|
+| persistent | a vEU's list | all rTasks of the appends that it names |
+| per-wave | a vEU's list, wave by wave | all earlier waves |
+| per-op | one rTask | earlier appends, but for neighbours of its wave on other vEUs |
+| serial | the whole list | nothing |
 """
 
 from __future__ import annotations
@@ -13,85 +20,133 @@ from itertools import islice
 import numpy as np
 
 from irkit.errors import ScheduleError
-from irkit.schedule.model import Schedule
+from irkit.schedule.model import Append, Schedule
+from irkit.schedule.modes import Mode
 
 Step = tuple[int, int]
 """(append, rTask)"""
 
 
 class Machine:
-    """The state of a run: per vEU the rTasks still to do, per append how many have not signalled."""
+    """The state of a run: queues of rTasks still to do, per append how many have not signalled.
 
-    def __init__(self, schedule: Schedule) -> None:
+    Raises ScheduleError where a schedule cannot be run in `mode`.
+    """
+
+    def __init__(self, schedule: Schedule, mode: Mode = Mode.PERSISTENT) -> None:
         self._appends = schedule.appends
-        self._queues: list[deque[Step]] = [deque() for _ in range(schedule.device.veus)]
         self._open = [schedule.launches[append.launch].tasks for append in schedule.appends]
-        for number, append in enumerate(schedule.appends):
-            for task in range(self._open[number]):
-                self._queues[append.veu_of(task)].append((number, task))
+        steps = [(n, task) for n, tasks in enumerate(self._open) for task in range(tasks)]
+        self._queues = [deque(queue) for queue in _queues(schedule, mode, steps)]
+        self._before = [_before(schedule.appends, number, mode) for number in range(len(self._open))]
 
     def ready(self) -> list[int]:
-        """vEUs whose next rTask may start now. Raises ScheduleError when work is left and none may."""
-        heads = {veu: queue[0][0] for veu, queue in enumerate(self._queues) if queue}
-        ready = [veu for veu, append in heads.items() if not self._blockers(append)]
+        """Queues whose head may start now. Raises ScheduleError when work is left and none may."""
+        heads = {number: queue[0][0] for number, queue in enumerate(self._queues) if queue}
+        ready = [number for number, append in heads.items() if not self._blockers(append)]
         if heads and not ready:
             stuck = ", ".join(
-                f"vEU {veu} at append {append} for {self._blockers(append)}"
-                for veu, append in heads.items()
+                f"queue {number} at append {append} for {self._blockers(append)}"
+                for number, append in heads.items()
             )
             raise ScheduleError(f"deadlock: {stuck}")
         return ready
 
     def _blockers(self, append: int) -> list[int]:
-        return [wait for wait in self._appends[append].waits if self._open[wait]]
+        return [other for other in self._before[append] if self._open[other]]
 
-    def head(self, veu: int) -> Step:
-        """The next rTask of `veu`."""
-        return self._queues[veu][0]
+    def head(self, queue: int) -> Step:
+        """The next rTask of `queue`."""
+        return self._queues[queue][0]
 
-    def start_next(self, veu: int) -> Step:
-        """Run the next rTask of `veu` to its signal."""
-        step = self._queues[veu].popleft()
+    def start_next(self, queue: int) -> Step:
+        """Run the next rTask of `queue` to its signal."""
+        step = self._queues[queue].popleft()
         self._open[step[0]] -= 1
         return step
 
-    def undo(self, veu: int, step: Step) -> None:
+    def undo(self, queue: int, step: Step) -> None:
         """Take back `start_next`."""
-        self._queues[veu].appendleft(step)
+        self._queues[queue].appendleft(step)
         self._open[step[0]] += 1
 
 
-def interleave(
-    schedule: Schedule, run_task: Callable[[int, int], None], rng: np.random.Generator
-) -> None:
-    """Call `run_task(append, task)` for every rTask, in a random legal order.
+def _queues(schedule: Schedule, mode: Mode, steps: list[Step]) -> list[list[Step]]:
+    if mode is Mode.SERIAL:
+        return [steps]
+    if mode is Mode.PER_OP:
+        return [[step] for step in steps]
+    queues: list[list[Step]] = [[] for _ in range(schedule.device.veus)]
+    for number, task in steps:
+        queues[schedule.appends[number].veu_of(task)].append((number, task))
+    if mode is Mode.PER_WAVE:
+        _check_stretches(schedule, queues)
+    return queues
 
-    Now and then a vEU is favoured for a while, so that some run far ahead of others.
+
+def _check_stretches(schedule: Schedule, queues: list[list[Step]]) -> None:
+    """The launcher finds a wave in a vEU's list by bisection."""
+    for veu, queue in enumerate(queues):
+        waves = [schedule.appends[number].wave for number, _ in queue]
+        if waves != sorted(waves):
+            raise ScheduleError(f"vEU {veu} does not run wave by wave: {waves}")
+
+
+def _before(appends: list[Append], number: int, mode: Mode) -> list[int]:
+    """The appends that must have ended before an rTask of append `number` starts."""
+    if mode is Mode.PERSISTENT:
+        return list(appends[number].waits)
+    if mode is Mode.PER_WAVE:
+        return [n for n, a in enumerate(appends) if a.wave < appends[number].wave]
+    if mode is Mode.SERIAL:
+        return []
+    return [n for n in range(number) if not _side_by_side(appends, n, number)]
+
+
+def _side_by_side(appends: list[Append], first: int, second: int) -> bool:
+    """Whether two appends are neighbours of one wave, on vEUs of their own."""
+    wave = appends[first].wave
+    neighbours = all(a.wave == wave for a in appends[first : second + 1])
+    a, b = appends[first], appends[second]
+    apart = a.first_veu + a.veus <= b.first_veu or b.first_veu + b.veus <= a.first_veu
+    return neighbours and apart
+
+
+def interleave(
+    schedule: Schedule,
+    run_task: Callable[[int, int], None],
+    rng: np.random.Generator,
+    mode: Mode = Mode.PERSISTENT,
+) -> None:
+    """Call `run_task(append, task)` for every rTask, in a random order that is legal in `mode`.
+
+    Now and then a queue is favoured for a while, so that some run far ahead of others.
     Raises ScheduleError when the schedule deadlocks.
     """
-    machine = Machine(schedule)
+    machine = Machine(schedule, mode)
     favourite = -1
     while ready := machine.ready():
-        if rng.random() < 0.2:
-            favourite = int(rng.integers(schedule.device.veus))
-        veu = favourite if favourite in ready else ready[int(rng.integers(len(ready)))]
-        run_task(*machine.start_next(veu))
+        if favourite not in ready or rng.random() < 0.2:
+            favourite = ready[int(rng.integers(len(ready)))]
+        run_task(*machine.start_next(favourite))
 
 
-def all_interleavings(schedule: Schedule, limit: int | None = None) -> Iterator[list[Step]]:
+def all_interleavings(
+    schedule: Schedule, limit: int | None = None, mode: Mode = Mode.PERSISTENT
+) -> Iterator[list[Step]]:
     """Every legal order of the rTasks, at most `limit` of them; for tiny schedules.
 
     Raises ScheduleError when the schedule deadlocks.
     """
-    yield from islice(_orders(Machine(schedule), []), limit)
+    yield from islice(_orders(Machine(schedule, mode), []), limit)
 
 
 def _orders(machine: Machine, done: list[Step]) -> Iterator[list[Step]]:
     ready = machine.ready()
     if not ready:
         yield list(done)
-    for veu in ready:
-        step = machine.start_next(veu)
+    for queue in ready:
+        step = machine.start_next(queue)
         done.append(step)
         yield from _orders(machine, done)
-        machine.undo(veu, done.pop())
+        machine.undo(queue, done.pop())

@@ -23,24 +23,31 @@ from irkit.errors import InvalidInputError, InvalidModelError
 from irkit.interp.interleave import interleave
 from irkit.interp.task import evaluate_body, roperators
 from irkit.schedule.model import Append, Launch, Schedule, VDevice
+from irkit.schedule.modes import Mode
 from irkit.weights import Array, WeightStore
 
 Boxes = tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]
 
 
 def run_schedule(
-    module: ModuleOp, weights: WeightStore, inputs: Sequence[Array], seed: int = 0
+    module: ModuleOp,
+    weights: WeightStore,
+    inputs: Sequence[Array],
+    seed: int = 0,
+    mode: Mode = Mode.PERSISTENT,
 ) -> list[Array]:
-    """The outputs of the module's `task.program` under one interleaving, picked by `seed`.
+    """The outputs of the schedule of `@main` under one interleaving that `mode` allows, picked by `seed`.
 
     Raises ScheduleError if the program deadlocks, InvalidModelError if there is none.
     """
-    program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    named = [op for op in programs if op.function.string_value() == "main"]
+    program = next(iter(named or programs), None)
     if program is None:
         raise InvalidModelError("the module has no task.program")
     memory = _Memory(program, weights, inputs)
     machine = _Machine(module, program, memory, weights)
-    interleave(machine.schedule(), machine.run, np.random.default_rng(seed))
+    interleave(machine.schedule(), machine.run, np.random.default_rng(seed), mode)
     return memory.outputs()
 
 
