@@ -38,7 +38,9 @@ class Machine:
         self._open = [schedule.launches[append.launch].tasks for append in schedule.appends]
         steps = [(n, task) for n, tasks in enumerate(self._open) for task in range(tasks)]
         self._queues = [deque(queue) for queue in _queues(schedule, mode, steps)]
-        self._before = [_before(schedule.appends, number, mode) for number in range(len(self._open))]
+        self._before = [
+            _before(schedule.appends, number, mode) for number in range(len(self._open))
+        ]
 
     def ready(self) -> list[int]:
         """Queues whose head may start now. Raises ScheduleError when work is left and none may."""

@@ -1,12 +1,14 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|graphs|programs [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
+    python -m tools.fuzz mlir|onnx|graphs|programs|schedules [--seconds 60] [--most N] [--seed 0]
+                         [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
 against ONNX Runtime. graphs: float programs through every level against the interpreter, some compiled.
 programs: random programs of all ops, element types and ranks, on the standard pipeline and on one in
 another order, with other grids, on several vDevices; some compiled. They are exact or refused by name: the
-reasons are counted at the end.
+reasons are counted at the end. schedules: mutants of proved schedules, of which those that are proved
+still must run right in every mode of the proof.
 
 Each finding is shown, a program as the small module that irkit-reduce makes of it, and written to FOLDER;
 the exit code is 1 if there are any. A run is repeated by its seed; for hours, give each process a seed of
@@ -40,6 +42,10 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
         from tools.fuzz import onnx_models
 
         return onnx_models.attempt
+    if kind == "schedules":
+        from tools.fuzz import schedules
+
+        return schedules.attempt
     if kind == "programs":
         from tools.fuzz import random_programs
 
@@ -77,7 +83,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kind", choices=("mlir", "onnx", "graphs", "programs"))
+    parser.add_argument("kind", choices=("mlir", "onnx", "graphs", "programs", "schedules"))
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=sys.maxsize, help="inputs to try")
     parser.add_argument("--seed", type=int, default=0)
