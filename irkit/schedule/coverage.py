@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.schedule.box_overlap import Mask
 from irkit.schedule.footprint import Footprints, Touch, batched, share_count
 from irkit.schedule.model import Boxes, Schedule
-from irkit.schedule.overlap import Mask
 from irkit.schedule.wellformed import describe, reject
 
 MAX_CELLS = 1 << 28

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from irkit.schedule.box_overlap import Mask
 from irkit.schedule.footprint import Footprints, Touch, overlap, overlaps
-from irkit.schedule.overlap import Mask
 
 
 @dataclass

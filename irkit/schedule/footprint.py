@@ -13,8 +13,16 @@ from functools import cached_property
 
 import numpy as np
 
+from irkit.schedule.box_overlap import (
+    Groups,
+    Indices,
+    Mask,
+    filled,
+    group_equal,
+    meet,
+    meeting_pairs,
+)
 from irkit.schedule.model import Access, Boxes, Buffer, Launch
-from irkit.schedule.overlap import Groups, Indices, Mask, filled, group_equal, meet, meeting_pairs
 from irkit.schedule.wellformed import check_launches, reject
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.schedule.box_overlap import Groups
 from irkit.schedule.model import Schedule
-from irkit.schedule.overlap import Groups
 from irkit.schedule.wellformed import check_appends, describe, reject
 
 Clocks = NDArray[np.int32]

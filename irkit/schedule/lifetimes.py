@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.schedule.box_overlap import Mask
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.happens_before import Clocks, HappensBefore
 from irkit.schedule.model import Schedule
-from irkit.schedule.overlap import Mask
 
 NEVER = np.iinfo(np.int32).max
 

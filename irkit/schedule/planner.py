@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.chains import ChainCover
+from irkit.schedule.box_overlap import Indices, Mask
+from irkit.schedule.chain_cover import ChainCover
 from irkit.schedule.footprint import Footprints, resolve_views
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.lifetimes import Lifetimes, lifetimes
 from irkit.schedule.model import Schedule
-from irkit.schedule.overlap import Indices, Mask
 from irkit.schedule.residents import planned_bytes
 
 ARENA_ALIGNMENT = 256

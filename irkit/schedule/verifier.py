@@ -29,6 +29,7 @@ from typing import NoReturn
 import numpy as np
 
 from irkit.errors import ScheduleError
+from irkit.schedule.box_overlap import Indices, Mask
 from irkit.schedule.coverage import check_covered
 from irkit.schedule.dependences import one_lane
 from irkit.schedule.footprint import Footprints, Touch, overlap
@@ -38,7 +39,6 @@ from irkit.schedule.memory_rules import check_arena, check_places, check_shared
 from irkit.schedule.model import Schedule
 from irkit.schedule.modes import Mode
 from irkit.schedule.orders import is_implied, order_of
-from irkit.schedule.overlap import Indices, Mask
 from irkit.schedule.translation import check_translation
 from irkit.schedule.wellformed import check_appends, check_device, check_once, describe, reject
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedule_toys import split, whole
 
-from irkit.schedule.chains import ChainCover
+from irkit.schedule.chain_cover import ChainCover
 from irkit.schedule.devices import device
 from irkit.schedule.model import Access, Append, Buffer, Launch, Resident, Schedule
 from irkit.schedule.planner import plan_memory

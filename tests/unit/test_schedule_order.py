@@ -12,10 +12,10 @@ from schedule_toys import boxes
 
 from irkit.errors import ScheduleError, UnsupportedError
 from irkit.interp.interleave import Machine, all_interleavings, interleave
+from irkit.schedule.box_overlap import group_equal, meet, meeting_pairs
 from irkit.schedule.devices import device, device_names, register_device, usable_cores
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule
-from irkit.schedule.overlap import group_equal, meet, meeting_pairs
 from irkit.schedule.wavefront import schedule_wavefront
 
 
