@@ -85,13 +85,15 @@ def test_levels_agree(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_lowering_alone_agrees(dtype):
-    """No fold and no fusion between the two levels."""
+    """No fold between the two levels; then the tensor level's own folds and fusion."""
     program = Program(cases(dtype))
     want = program.run()
     ctx = program.context()
     UnrollRecurrence().apply(ctx, program.model.module)
     ConvertGraphToTensor().apply(ctx, program.model.module)
     program.model.module.verify()
+    program.check(program.run(), want, "lowered")
+    run_level(ctx, program.model.module, "tensor", "cpu4")
     program.check(program.run(), want, "tensor")
 
 

@@ -35,7 +35,8 @@ def agree(make, want, *arrays):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
         if want.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+            known = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
 
 
 def binary(op, want, x, y):
@@ -137,6 +138,21 @@ def test_no_sum_is_a_negative_zero():
     agree(lambda b, x: b(graph.CumSumOp, x, **cumsum), np.zeros((2, 1), np.float32), x)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "kind", "want"),
+    [
+        *((d, "sum", 0) for d in (np.float32, np.int16, np.uint8)),
+        *((d, "prod", 1) for d in (np.float32, np.int16, np.uint8)),
+        *((np.float32, "max", -np.inf), (np.float32, "min", np.inf), (np.float32, "mean", np.nan)),
+        *((np.int16, "max", -32768), (np.int16, "min", 32767)),
+        *((np.uint8, "max", 0), (np.uint8, "min", 255)),
+    ],
+)
+def test_reductions_of_no_elements(dtype, kind, want):
+    x, y = np.zeros((3, 0), dtype), np.full(3, want, dtype)
+    agree(lambda b, x: b(graph.ReduceOp, x, kind=kind, axes=[1], keepdims=False), y, x)
+
+
 def operand(t):
     return Block(arg_types=[t]).args[0]
 
@@ -169,6 +185,28 @@ def test_elements_without_a_numpy_type_are_refused(op):
     x = operand(tensor(bf16, (2,)))
     with pytest.raises(VerifyException, match=f"'{op.name}' expects elements of .*bf16"):
         op.make([x, x], {"predicate": attribute("eq"), "axis": attribute(0)})
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "props"),
+    [
+        (graph.ReduceOp, np.int32, {"kind": "mean", "axes": [1], "keepdims": False}),
+        (graph.ArgmaxOp, np.float32, {"axis": 1, "keepdims": False}),
+        (graph.SoftmaxOp, np.float32, {"axis": 1}),
+    ],
+)
+def test_what_has_no_value_of_no_elements_is_refused(op, dtype, props):
+    x = operand(tensor_of(np.zeros((3, 0), dtype)))
+    with pytest.raises(VerifyException, match=f"'{op.name}' expects .*one element or more"):
+        op.make([x], {k: attribute(v) for k, v in props.items()})
+
+
+def test_indices_outside_pick_the_nearest_element():
+    x = np.array([[1, 2, 3], [4, 5, 6]], np.int8)
+    rows, cells = np.array([-1, 5]), np.array([[9, -9], [0, 2]])
+    agree(lambda b, x, i: b(graph.GatherOp, x, i, axis=0), x, x, rows)
+    want = np.array([[3, 1], [4, 6]], np.int8)
+    agree(lambda b, x, i: b(graph.GatherElementsOp, x, i, axis=1), want, x, cells)
 
 
 def test_a_window_in_padding_alone_has_no_position():

@@ -110,7 +110,8 @@ class SoftmaxOp(GraphOp):
         (x,) = operands
         axis = props["axis"]
         assert isinstance(axis, IntegerAttr)
-        check_axis(cls, axis.value.data, x)
+        if x.get_shape()[check_axis(cls, axis.value.data, x)] == 0:
+            raise fail(cls, "an axis of one element or more", x)
         return [x]
 
 
