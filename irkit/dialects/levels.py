@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import FunctionType, IndexType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
 from irkit.dialects.types import is_float, is_integer, numpy_dtype
+from irkit.errors import UnsupportedError
 
 # Ops by their names; `dialect.*` is every op of a dialect.
 _FUNCTION = frozenset({"arith.constant", "func.return"})
@@ -210,6 +211,6 @@ def _is_number(t: Attribute) -> bool:
         return True
     try:
         numpy_dtype(t)
-    except KeyError:
+    except UnsupportedError:
         return False
     return not isinstance(t, IndexType)

@@ -64,7 +64,7 @@ def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArra
     """
     root = find_root(op.body.block)
     grid = grid_of(op, root)
-    _check_rows(op, root)
+    check_rows(op, root)
     shares = grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1
     per_task = [
         _task_boxes(
@@ -79,9 +79,12 @@ def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArra
     return _stack(reads), _stack(writes)
 
 
-def _check_rows(op: ROperatorOp, root: Root) -> None:
-    """Shares of a batch run in any order, on buffers that hold any number of rows: each row must need
-    its own row alone. Looks at the middle one of three shares, whatever the grid."""
+def check_rows(op: ROperatorOp, root: Root) -> None:
+    """Raises UnsupportedError for a row of the batch that needs other rows.
+
+    Shares of a batch run in any order, on buffers that hold any number of rows. Looks at the middle one
+    of three shares, whatever the grid.
+    """
     batch = [n for n, a in enumerate(op.body.block.args) if has_batch(a)]
     if not batch:
         return
@@ -157,7 +160,8 @@ class _Regions:
         if value is self.root.op.results[0]:
             return self.root_box()
         op = value.owner
-        assert isinstance(op, linalg.GenericOp)
+        if not isinstance(op, linalg.GenericOp) or not self._after_root(value):
+            raise UnsupportedError("a result that is no elementwise function of the root")
         loops = self._loops_from_root(op)
         number = next(i for i, result in enumerate(op.results) if result is value)
         out = maps(op)[len(op.inputs) + number]
@@ -228,14 +232,15 @@ def _interval(expr: AffineExpr, loops: Sequence[Interval]) -> Interval:
         return loops[expr.position]
     if isinstance(expr, AffineConstantExpr):
         return expr.value, expr.value + 1
-    assert isinstance(expr, AffineBinaryOpExpr)
+    if not isinstance(expr, AffineBinaryOpExpr):
+        raise UnsupportedError(f"indexing map with {expr}")
     (a, b), (c, d) = _interval(expr.lhs, loops), _interval(expr.rhs, loops)
     if expr.kind == AffineBinaryOpKind.Add:
         return a + c, b + d - 1
     if expr.kind == AffineBinaryOpKind.Mul:
         corners = [a * c, a * (d - 1), (b - 1) * c, (b - 1) * (d - 1)]
         return min(corners), max(corners) + 1
-    raise ValueError(f"indexing map with {expr.kind}")
+    raise UnsupportedError(f"indexing map with {expr.kind}")
 
 
 def _clip(interval: Interval, size: int) -> Interval:

@@ -20,6 +20,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from irkit.dialects import te
 from irkit.dialects.task import YieldOp
 from irkit.dialects.types import tensor_type
+from irkit.errors import UnsupportedError
 
 COMBINERS: dict[type[Operation], str] = {
     arith.AddfOp: "add",
@@ -63,13 +64,19 @@ def is_elementwise(op: Operation) -> bool:
 
 
 def loop_sizes(op: linalg.GenericOp) -> list[int]:
-    """Extent of each loop dimension, read off the operand that a dimension indexes alone."""
+    """Extent of each loop dimension, read off the operand that a dimension indexes alone.
+
+    Raises UnsupportedError for a loop that no operand has alone.
+    """
     sizes: dict[int, int] = {}
     for operand, amap in zip(op.operands, maps(op), strict=True):
         for expr, size in zip(amap.results, tensor_type(operand).get_shape(), strict=True):
             if isinstance(expr, AffineDimExpr):
                 sizes.setdefault(expr.position, size)
-    return [sizes[d] for d in range(len(op.iterator_types))]
+    loops = len(op.iterator_types)
+    if missing := [d for d in range(loops) if d not in sizes]:
+        raise UnsupportedError(f"loop {missing[0]} of '{op.name}', whose extent no operand says")
+    return [sizes[d] for d in range(loops)]
 
 
 def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:

@@ -28,6 +28,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from irkit.errors import UnsupportedError
+
 Tensor = TensorType[Attribute]
 DYNAMIC = DYNAMIC_INDEX
 
@@ -61,7 +63,9 @@ def element_type(dtype: np.dtype[Any] | type) -> Attribute:
 
 
 def numpy_dtype(element: Attribute) -> np.dtype[Any]:
-    """NumPy dtype of an IR element type (i1 is bool). Raises KeyError if there is none."""
+    """NumPy dtype of an IR element type (i1 is bool). Raises UnsupportedError if there is none, as of bf16."""
+    if element not in _TO_NUMPY:
+        raise UnsupportedError(f"elements of type {element}: NumPy has no such type")
     return _TO_NUMPY[element]
 
 

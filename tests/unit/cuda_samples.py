@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irkit.lower.task_to_numba import walkers_cuda
-from irkit.lower.task_to_numba.templates import specialise, template_source
 from irkit.rkernels import registry
+from irkit.rkernels.templates import specialise, template_source
 
 ROWS = """
 @fused

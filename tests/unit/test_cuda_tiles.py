@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from irkit.context import IrkitContext
-from irkit.dialects.roots import find_root
+from irkit.dialects.roots import Root, find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array, tensor_type
 from irkit.driver.compiler.models import read_model
@@ -19,9 +19,9 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
-from irkit.lower.task_to_numba.fused import Binder
-from irkit.lower.task_to_numba.templates import specialise, template_source
-from irkit.rkernels import registry
+from irkit.rkernels import families, registry
+from irkit.rkernels.binding.binder import Binder, Binding
+from irkit.rkernels.templates import specialise, template_source
 
 LEVELS = ("graph", "tensor", "task", "schedule")
 # 32 threads: the two groups of them share the terms.
@@ -98,7 +98,14 @@ def operands(op: ROperatorOp, onnx_model: Any, x: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_tiles_compute_what_onnx_says(name: str) -> None:
-    check(CASES[name], "tiles.direct" if name == "depthwise" else "tiles.32x32", TILE)
+    check(CASES[name], "product.direct" if name == "depthwise" else "product.tile32x32", TILE)
+
+
+def bound(op: ROperatorOp, root: Root) -> Binding:
+    """What the product family's placeholders are on a GPU."""
+    binder = Binder(op, root, "cuda")
+    families.find("product").bind(binder)
+    return binder.binding
 
 
 def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
@@ -109,7 +116,7 @@ def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
     assert rkernel.grid is not None
     for tasks in (1, 7, 132):
         op.grid = int_array(rkernel.grid(root, tasks))
-        binding = Binder(op).bind("tiles")
+        binding = bound(op, root)
         names = {**binding.names, **{k: str(v) for k, v in parameters.items()}}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
         text = "\n".join(binding.functions) + "\n" + body
@@ -131,6 +138,6 @@ def test_a_convolution_becomes_a_cubin_of_tiles_without_spills(relu: str) -> Non
     source = emit_module(imported.module, imported.weights, "cuda")
     compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256)
     resources = compiled.resources()["op_0"]
-    assert "rKernel tiles." in source
+    assert "rKernel product." in source
     assert resources["stack"] == resources["spill_stores"] == 0
     assert ptx.warnings(compiled.ptx) == []

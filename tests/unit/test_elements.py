@@ -29,7 +29,7 @@ from irkit.dialects.types import numpy_dtype, ui8, ui32, ui64
 from irkit.dialects.types import tensor as tensor_of
 from irkit.errors import UnsupportedError
 from irkit.interp.scalars import _FUNCTIONS, evaluate_scalar
-from irkit.lower.task_to_numba.elements import ElementPrinter
+from irkit.rkernels.binding.elements import ElementPrinter
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.75, 1e-30, 1e30, np.inf, -np.inf, np.nan]
 WHOLE = [0, 1, -1, 2, -7, 7, 100, -128, 127]

@@ -8,8 +8,8 @@ import textwrap
 import pytest
 
 from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.templates import specialise, template_source
 from irkit.rkernels import registry
+from irkit.rkernels.templates import specialise, template_source
 
 TEXT = textwrap.dedent('''
     def kernel(task, OPERANDS):

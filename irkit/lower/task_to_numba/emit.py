@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.task import ROperatorOp
 from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.fused import Binder, Binding
 from irkit.lower.task_to_numba.program import describe
 from irkit.lower.task_to_numba.targets import TARGETS
-from irkit.lower.task_to_numba.templates import specialise, template_source
 from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
-from irkit.rkernels.registry import RKernel, Target
+from irkit.rkernels.binding.bind import bind
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.legality import root_of
+from irkit.rkernels.rkernel import RKernel, Target
+from irkit.rkernels.templates import specialise, template_source
 from irkit.schedule.tables import Appended, Program
 from irkit.weights import WeightStore
 
@@ -53,11 +54,7 @@ def print_roperator(
     if op.rkernel is None:
         raise PassFailedException(f"@{op.sym_name.data} has no rKernel: run partition-rtasks first")
     printer, rkernel = TARGETS[target], registry.find(target, op.rkernel.data)
-    binder = Binder(op)
-    binding = binder.bind(rkernel.family)
-    binding.scratch_bytes = rkernel.scratch(binder.root)
-    for name, value in _parameters(op).items():
-        binding.names[name] = str(value)
+    binding = bind(op, root_of(op), rkernel, program.threads)
     binding.names |= printer.names(binding, rkernel, program)
     template, decorator = template_source(rkernel), printer.kernel(rkernel)
     kernels = [specialise(template, rkernel.function, binding.symbol, binding.names)]
@@ -69,19 +66,6 @@ def print_roperator(
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
     text = "\n\n".join(f"{decorator}\n{printer.signature(k, binding)}" for k in kernels)
     return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{text}"
-
-
-def _parameters(op: ROperatorOp) -> dict[str, int]:
-    """Compile-time parameters of an rOperator's rKernel, which are integers."""
-    found: dict[str, int] = {}
-    given: Mapping[str, Attribute] = op.parameters.data if op.parameters is not None else {}
-    for name, value in given.items():
-        if not isinstance(value, IntegerAttr):
-            raise PassFailedException(
-                f"@{op.sym_name.data}: expected an integer as parameter {name}, got {value}"
-            )
-        found[name] = value.value.data
-    return found
 
 
 def _banner(op: ROperatorOp, rkernel: RKernel) -> str:

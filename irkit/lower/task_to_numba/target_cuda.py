@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irkit.lower.task_to_numba import walkers_cuda
-from irkit.lower.task_to_numba.fused import Binding
 from irkit.lower.task_to_numba.walkers_cuda import Kernel
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.tables import Program
 
 RESIDENT = "_resident"
@@ -45,7 +45,7 @@ class CudaPrinter:
 
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
         number = program.kernels.index(binding.symbol)
-        names = {"THREADS": str(program.threads), "RESIDENT": "0"}
+        names = {"RESIDENT": "0"}
         if "VECTOR" in binding.names and not _aligned(binding, number, program):
             names["VECTOR"] = "0"
         return names

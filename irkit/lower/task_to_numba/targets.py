@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from irkit.lower.task_to_numba.fused import Binding
 from irkit.lower.task_to_numba.target_cuda import CudaPrinter
-from irkit.rkernels.registry import RKernel, Target
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.rkernel import RKernel, Target
 from irkit.schedule.tables import HEADER, Port, Program
 
 # Sums of products may be reassociated and contracted; everything else keeps IEEE order.
@@ -105,8 +105,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return None
 
     def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
-        number = binding.names["FLOAT"]
-        return {"STACK": f"stack_{number}", "STACK_INT": "stack_int32", "POINTER": f"{number}p"}
+        return {}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
         return f"KERNELS = ({''.join(f'{b.symbol}, ' for b in bindings)})"

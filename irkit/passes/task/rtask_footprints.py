@@ -8,6 +8,7 @@ from irkit.dialects.regions import operand_boxes
 from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.rkernels import registry
+from irkit.rkernels.binding.bind import parameters_of
 from irkit.schedule.model import Access, Boxes, Launch, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
@@ -42,4 +43,5 @@ class RTaskFootprints:
         if op.rkernel is None:
             return 0
         target = "cuda" if self.device.kind == "cuda" else "cpu"
-        return registry.find(target, op.rkernel.data).scratch(find_root(op.body.block))
+        rkernel = registry.find(target, op.rkernel.data)
+        return rkernel.scratch(find_root(op.body.block), parameters_of(op))

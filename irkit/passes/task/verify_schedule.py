@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.task import ProgramOp
+from irkit.dialects.task import ProgramOp, ROperatorOp
 from irkit.errors import ScheduleError
 from irkit.passes.task.function_meaning import function_meaning
 from irkit.passes.task.program_text import function_of, programs_of, read_program
 from irkit.passes.task.proof import record_proof
+from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
+from irkit.rkernels.legality import why_illegal
 from irkit.schedule.modes import Mode
 from irkit.schedule.verifier import Proof, prove
 
@@ -24,7 +26,8 @@ from irkit.schedule.verifier import Proof, prove
 class VerifySchedule(ModulePass):
     """Prove every schedule of the module, or fail and name what is wrong.
 
-    The schedule computes its function: every launch once, with its operands and results. Every
+    Every rOperator can be computed by its rKernel on the device, as it says (docs/emission.md). The schedule
+    computes its function: every launch once, with its operands and results. Every
     read-after-write, write-after-read and write-after-write is ordered; abstract execution reaches the
     end; all vEUs are resident at once; shared memory fits; offsets lie in their spaces. This holds in each
     of `modes`: persistent always, another one if its own order suffices. Needs `plan-memory`. Adds
@@ -44,6 +47,7 @@ class VerifySchedule(ModulePass):
     produces: ClassVar[str] = "verified"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _check_rkernels(op)
         proved: dict[ProgramOp, list[Mode]] = {}
         for program in programs_of(op):
             program.retract()
@@ -61,3 +65,15 @@ class VerifySchedule(ModulePass):
             return prove(read_program(module, program), function)
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
+
+
+def _check_rkernels(module: ModuleOp) -> None:
+    """Raises PassFailedException for an rOperator that its rKernel cannot compute as it says."""
+    device = device_of(module)
+    for op in module.ops:
+        if not isinstance(op, ROperatorOp):
+            continue
+        reason = why_illegal(op, device)
+        if reason is not None:
+            rkernel = op.rkernel.data if op.rkernel is not None else "none"
+            raise PassFailedException(f"@{op.sym_name.data} with rKernel '{rkernel}': {reason}")

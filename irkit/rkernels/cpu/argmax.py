@@ -1,6 +1,6 @@
 """argmax: the first largest element of the last dimension."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def argmax_rows(task, tasks, rows, scratch, OPERANDS):

@@ -5,7 +5,7 @@ the innermost loop runs along the row and vectorises.
 """
 
 from irkit.dialects.roots import Root
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def conv_strip(task, tasks, rows, scratch, OPERANDS):
@@ -40,5 +40,6 @@ RKERNELS = [
         efficiency=0.04,
         overhead_ns=300.0,
         parameters={"STRIP": 32},
+        choices={"STRIP": range(1, 257)},
     ),
 ]

@@ -4,7 +4,7 @@ Sums are taken in tree order for each row, so they are those of a row-at-a-time 
 A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
 """
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def perfect_walk(task, tasks, rows, scratch, OPERANDS):
@@ -90,6 +90,7 @@ RKERNELS = [
         efficiency=0.003,
         overhead_ns=300.0,
         parameters={"BLOCK": 64},
+        choices={"BLOCK": range(1, 129)},
     ),
     RKernel(
         "forest",
@@ -100,5 +101,6 @@ RKERNELS = [
         efficiency=0.001,
         overhead_ns=300.0,
         parameters={"BLOCK": 64},
+        choices={"BLOCK": range(1, 129)},
     ),
 ]

@@ -1,7 +1,7 @@
 """gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
 
 from irkit.dialects.roots import Root, gemm_layout
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def gemm_strip(task, tasks, rows, scratch, OPERANDS):
@@ -70,6 +70,7 @@ RKERNELS = [
         efficiency=0.043,
         overhead_ns=300.0,
         parameters={"STRIP": 64},
+        choices={"STRIP": range(1, 257)},
     ),
     RKernel(
         "gemm",

@@ -2,7 +2,7 @@
 
 from irkit.dialects.roots import Root, row_term
 from irkit.dialects.types import DYNAMIC, is_float, tensor_type
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def gemv_rows(task, tasks, rows, scratch, OPERANDS):

@@ -1,6 +1,6 @@
 """map: elementwise ops, copies, gathers, transpositions and pads, element by element."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def map_rows(task, tasks, rows, scratch, OPERANDS):

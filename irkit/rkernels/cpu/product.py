@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from irkit.dialects.products import as_product
 from irkit.dialects.roots import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import Parameters, RKernel
 
 ROWS, LANES = 4, 16
 _PANEL_BYTES = 1 << 20
@@ -81,10 +81,11 @@ def _blocked(root: Root) -> bool:
     return enough and (columns == DYNAMIC or columns >= 4)
 
 
-def _scratch(root: Root) -> int:
+def _scratch(root: Root, parameters: Parameters) -> int:
+    """The panel, and a tile of sums below it."""
     product = as_product(root)
     assert product is not None
-    return (product.extent(product.k) + ROWS) * _width(root) * _itemsize(root)
+    return (product.extent(product.k) + ROWS) * parameters["NC"] * _itemsize(root)
 
 
 def _efficiency(root: Root) -> float:
@@ -109,5 +110,7 @@ RKERNELS = [
         overhead_ns=400.0,
         scratch_bytes=_scratch,
         parameters=lambda root: {"NC": _width(root)},
+        # Whole tiles, so that none writes past the panel.
+        choices={"NC": range(LANES, 65, LANES)},
     ),
 ]

@@ -6,7 +6,7 @@ Nothing here knows which cell it is: two terms, a group of gates, and what the e
 from collections.abc import Callable
 
 from irkit.dialects.roots import Root
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def cell_two_terms(task, tasks, rows, scratch, OPERANDS):

@@ -1,6 +1,6 @@
 """reduce and pool: one output at a time, in index order."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def reduce_serial(task, tasks, rows, scratch, OPERANDS):

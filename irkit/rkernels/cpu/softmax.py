@@ -1,6 +1,6 @@
 """softmax: one row at a time, in three sweeps."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def softmax_rows(task, tasks, rows, scratch, OPERANDS):

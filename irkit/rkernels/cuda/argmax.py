@@ -1,6 +1,6 @@
 """Number of the first largest element of the last dimension, a row per warp; NaN is larger than all."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def argmax_warp(task, tasks, rows, scratch, OPERANDS):
@@ -37,6 +37,5 @@ RKERNELS = [
         "argmax_warp",
         efficiency=0.02,
         overhead_ns=400.0,
-        threads=256,
     ),
 ]

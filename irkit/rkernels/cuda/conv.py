@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from irkit.dialects.roots import Root
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def _one_contraction(root: Root) -> bool:
@@ -100,8 +100,8 @@ RKERNELS = [
         legal=_one_contraction,
         efficiency=0.08,
         overhead_ns=600.0,
-        threads=256,
         parameters={"TILE": 4},
+        choices={"TILE": range(1, 9)},
         part_ns=part_ns(1024, 1, 600.0),
     ),
     RKernel(
@@ -113,8 +113,8 @@ RKERNELS = [
         legal=_many_channels,
         efficiency=0.05,
         overhead_ns=500.0,
-        threads=256,
         parameters={"LANES": 8},
+        choices={"LANES": (2, 4, 8, 16, 32)},
         part_ns=part_ns(32, 8, 500.0),
     ),
 ]

@@ -9,46 +9,39 @@ everything from where it is: for rows too long for shared memory, and for trees 
 Node i of a perfect tree sits in slot i + 1 of 2^DEPTH: the children of slot s are 2s and 2s + 1.
 """
 
-from collections.abc import Mapping
+from xdsl.ir import SSAValue
 
 from irkit.dialects import te
 from irkit.dialects.roots import Root
-from irkit.dialects.types import tensor_type
-from irkit.rkernels.registry import RKernel
+from irkit.dialects.types import numpy_dtype, tensor_type
+from irkit.rkernels.rkernel import Parameters, RKernel
 
+THREADS_PER_BLOCK = 256
 # What a block may use beside the walker's own tables.
 SHARED_LIMIT = 220 * 1024
 
 
-def _size(value) -> int:
+def _size(value: SSAValue) -> int:
     """Bytes of one element."""
-    return tensor_type(value).element_type.size
+    return numpy_dtype(tensor_type(value).element_type).itemsize
 
 
-def _staged_bytes(parameters: Mapping[str, int], threads: int):
+def _staged_bytes(root: Root, parameters: Parameters) -> int:
     """A tile of rows, and a group of trees: packed nodes, and leaves where a leaf is one value."""
-
-    def scratch(root: Root) -> int:
-        assert isinstance(root.op, te.PerfectForestOp)
-        item, features = _size(root.op.x), tensor_type(root.op.x).get_shape()[1]
-        one_value = tensor_type(root.op.value).get_shape()[-1] == 1
-        leaf = _size(root.op.value) if one_value else 0
-        slots = parameters["GROUP"] << root.op.depth.value.data
-        rows = threads * parameters["ROWS_PER_THREAD"]
-        return -(-(rows * features * item + slots * (2 * item + leaf)) // 16) * 16
-
-    return scratch
+    assert isinstance(root.op, te.PerfectForestOp)
+    item, features = _size(root.op.x), tensor_type(root.op.x).get_shape()[1]
+    one_value = tensor_type(root.op.value).get_shape()[-1] == 1
+    leaf = _size(root.op.value) if one_value else 0
+    slots = parameters["GROUP"] << root.op.depth.value.data
+    rows = THREADS_PER_BLOCK * parameters["ROWS_PER_THREAD"]
+    return -(-(rows * features * item + slots * (2 * item + leaf)) // 16) * 16
 
 
-def _trees_bytes(parameters: Mapping[str, int]):
+def _trees_bytes(root: Root, parameters: Parameters) -> int:
     """What each tree says about each row of a tile: a leaf's value, or its number."""
-
-    def scratch(root: Root) -> int:
-        assert isinstance(root.op, te.PerfectForestOp)
-        trees = tensor_type(root.op.output).get_shape()[0]
-        return parameters["TILE"] * trees * max(4, _size(root.op.value))
-
-    return scratch
+    assert isinstance(root.op, te.PerfectForestOp)
+    trees = tensor_type(root.op.output).get_shape()[0]
+    return parameters["TILE"] * trees * max(4, _size(root.op.value))
 
 
 def forest_rows(task, tasks, rows, scratch, OPERANDS):
@@ -206,19 +199,18 @@ def perfect_forest_direct(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, c, acc[c])
 
 
-def _staged(variant: str, parameters: Mapping[str, int], efficiency: float) -> RKernel:
-    scratch = _staged_bytes(parameters, 256)
+def _staged(variant: str, parameters: Parameters, efficiency: float) -> RKernel:
     return RKernel(
         "perfect_forest",
         variant,
         "cuda",
         __name__,
         "perfect_forest_staged",
-        legal=lambda root: scratch(root) <= SHARED_LIMIT,
+        legal=lambda root: _staged_bytes(root, parameters) <= SHARED_LIMIT,
         efficiency=efficiency,
         overhead_ns=3000.0,
-        scratch_bytes=scratch,
-        threads=256,
+        scratch_bytes=_staged_bytes,
+        threads=THREADS_PER_BLOCK,
         parameters=parameters,
     )
 
@@ -233,7 +225,6 @@ RKERNELS = [
         "forest_rows",
         efficiency=0.005,
         overhead_ns=1000.0,
-        threads=256,
     ),
     _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}, 0.05),
     _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}, 0.03),
@@ -243,12 +234,12 @@ RKERNELS = [
         "cuda",
         __name__,
         "perfect_forest_trees",
-        legal=lambda root: _trees_bytes(_TREES)(root) <= SHARED_LIMIT,
+        legal=lambda root: _trees_bytes(root, _TREES) <= SHARED_LIMIT,
         efficiency=0.01,
         overhead_ns=1000.0,
-        scratch_bytes=_trees_bytes(_TREES),
-        threads=256,
+        scratch_bytes=_trees_bytes,
         parameters=_TREES,
+        choices={"TILE": range(1, 33)},
     ),
     RKernel(
         "perfect_forest",
@@ -258,6 +249,5 @@ RKERNELS = [
         "perfect_forest_direct",
         efficiency=0.005,
         overhead_ns=1000.0,
-        threads=256,
     ),
 ]

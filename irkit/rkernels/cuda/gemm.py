@@ -6,17 +6,16 @@ terms are already in registers. `BY_K` says along which index neighbours load B 
 memory). `gemm_tile32` has a small tile for matrices of few rows and for company on the device.
 """
 
-from collections.abc import Mapping
-
-from irkit.dialects.roots import gemm_layout
-from irkit.dialects.types import tensor_type
-from irkit.rkernels.registry import RKernel
+from irkit.dialects.roots import Root, gemm_layout
+from irkit.dialects.types import numpy_dtype, tensor_type
+from irkit.rkernels.rkernel import Parameters, RKernel
 
 
-def _scratch(parameters: Mapping[str, int]):
+def _scratch(root: Root, parameters: Parameters) -> int:
     """Two buffers of both tiles, with rows padded by four against bank conflicts."""
     elements = 2 * parameters["BK"] * (parameters["BM"] + parameters["BN"] + 8)
-    return lambda root: elements * tensor_type(root.value).element_type.size
+    assert root.value is not None
+    return elements * numpy_dtype(tensor_type(root.value).element_type).itemsize
 
 
 def _layout(layout: str):
@@ -166,7 +165,7 @@ RKERNELS = [
         legal=_layout(layout),
         efficiency=efficiency,
         overhead_ns=1000.0,
-        scratch_bytes=_scratch(parameters),
+        scratch_bytes=_scratch,
         threads=256,
         parameters={**parameters, "BY_K": int(layout == "jk")},
     )

@@ -8,7 +8,7 @@ that W0 is in shared memory.
 
 from irkit.dialects.roots import Root, row_term
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def gemv_rows(task, tasks, rows, scratch, OPERANDS):

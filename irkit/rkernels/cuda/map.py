@@ -1,6 +1,6 @@
 """Elementwise work, copies, gathers, transpositions: every element of an rTask's part, one by one."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def map_elements(task, tasks, rows, scratch, OPERANDS):
@@ -23,6 +23,5 @@ RKERNELS = [
         "map_elements",
         efficiency=0.1,
         overhead_ns=300.0,
-        threads=256,
     ),
 ]

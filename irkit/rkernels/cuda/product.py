@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roots import Root
-from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.registry import RKernel
+from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.rkernels.rkernel import Parameters, RKernel
 
 THREADS_PER_BLOCK = 256
 
@@ -156,15 +156,12 @@ def _product(root: Root) -> Product:
     return product
 
 
-def _scratch(tile: Mapping[str, int]):
+def _scratch(root: Root, tile: Parameters) -> int:
     """Two buffers of both tiles, with rows padded by four against bank conflicts; or all sums."""
     terms = 2 * tile["BK"] * (tile["BM"] + tile["BN"] + 8)
     sums = tile["KG"] * tile["BM"] * tile["BN"]
-
-    def scratch(root: Root) -> int:
-        return max(terms, sums) * tensor_type(_product(root).op.results[0]).element_type.size
-
-    return scratch
+    element = tensor_type(_product(root).op.results[0]).element_type
+    return max(terms, sums) * numpy_dtype(element).itemsize
 
 
 def _part_ns(tile: Mapping[str, int]):
@@ -245,14 +242,14 @@ def _counts(size: int, tasks: int) -> list[int]:
 RKERNELS = [
     *(
         RKernel(
-            "tiles",
-            name,
+            "product",
+            f"tile{name}",
             "cuda",
             __name__,
             "product_tiles",
             legal=_legal,
             efficiency=0.4,
-            scratch_bytes=_scratch(tile),
+            scratch_bytes=_scratch,
             threads=THREADS_PER_BLOCK,
             parameters=tile,
             grid=_grid(_part_ns(tile)),
@@ -261,14 +258,14 @@ RKERNELS = [
         for name, tile in _TILES.items()
     ),
     RKernel(
-        "tiles",
+        "product",
         "direct",
         "cuda",
         __name__,
         "product_direct",
         legal=_few_terms,
-        threads=THREADS_PER_BLOCK,
         parameters=_terms,
+        choices={"TERMS": range(1, _MOST_TERMS + 1)},
         grid=_grid(_direct_ns),
         part_ns=_direct_ns,
     ),

@@ -10,7 +10,7 @@ A last pass of few rows takes one row a group at a time, so that no row is compu
 import math
 
 from irkit.dialects.roots import Root, row_term
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def cell_two_terms(task, tasks, rows, scratch, OPERANDS):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from irkit.dialects.roots import Root
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 THREADS_PER_BLOCK = 256
 
@@ -129,7 +129,7 @@ RKERNELS = [
         efficiency=efficiency,
         overhead_ns=overhead_ns,
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
-        threads=THREADS_PER_BLOCK,
+        threads=THREADS_PER_BLOCK if variant == "block" else None,
         part_ns=_part_ns(at_once, lanes, overhead_ns, joining_ns),
     )
     for family in ("reduce", "pool")

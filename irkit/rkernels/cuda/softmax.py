@@ -1,6 +1,6 @@
 """Softmax over the last dimension, a row per warp or per block; RANGE must give whole rows."""
 
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def softmax_warp(task, tasks, rows, scratch, OPERANDS):
@@ -71,7 +71,6 @@ RKERNELS = [
         "softmax_warp",
         efficiency=0.02,
         overhead_ns=600.0,
-        threads=256,
     ),
     RKernel(
         "softmax",

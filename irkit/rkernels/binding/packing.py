@@ -1,101 +1,18 @@
-"""Fused functions of rKernels that see a contraction as a matrix product (docs/emission.md)."""
+"""`PACK`: columns of B into a panel, windows and padding resolved (docs/emission.md)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from irkit.dialects.products import Product, Window, as_product, columns_run_on, windows
-from irkit.dialects.regions import grid_of
+from irkit.dialects.products import Product, Window, windows
 from irkit.dialects.roots import maps
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.elements import ElementPrinter, Index, delinearised, strides
-
-if TYPE_CHECKING:
-    from irkit.lower.task_to_numba.fused import Binder
-
-_GROUPS = ("b", "m", "l", "c")
-
-
-def bind_product(b: Binder) -> None:
-    """`PART`, `PACK`, `STORE` and the literals of the product family."""
-    product = as_product(b.root)
-    if product is None:
-        raise UnsupportedError(f"@{b.op.sym_name.data} is no product of two operands")
-    a = product.op.inputs[product.a]
-    b.binding.names |= {
-        "A": f"p{b.block.args.index(a)}",
-        "M": str(max(product.extent(product.m), 0)),
-        "K": str(product.extent(product.k)),
-        "TRANSPOSED": str(int(product.transposed)),
-    }
-    part(b, product)
-    _pack(b, product)
-    store(b, product)
-
-
-def groups(product: Product) -> dict[str, tuple[int, ...]]:
-    """Loops of each group by the letter that templates use."""
-    return dict(
-        zip(_GROUPS, (product.batch, product.m, product.lead, product.columns), strict=True)
-    )
-
-
-def part(b: Binder, product: Product) -> None:
-    """`PART(task, tasks, rows)`: this rTask's range of each group, flattened."""
-    grid = grid_of(b.op, b.root)
-    lines: list[str] = []
-    for letter, dims in groups(product).items():
-        cut = _cut_dimension(product, dims, grid)
-        inner = math.prod(product.sizes[d] for d in dims if cut is None or d > cut)
-        if cut is None:
-            lines.append(f"{letter}0, {letter}1 = 0, {inner}")
-            continue
-        size = "rows" if product.sizes[cut] == DYNAMIC else str(product.sizes[cut])
-        lines.append(f"n = (task // {math.prod(grid[cut + 1 :])}) % {grid[cut]}")
-        lines.append(f"{letter}0 = ({size} * n) // {grid[cut]} * {inner}")
-        lines.append(f"{letter}1 = ({size} * (n + 1)) // {grid[cut]} * {inner}")
-    lines.append("return b0, b1, m0, m1, l0, l1, c0, c1")
-    b.binding.function("PART", "task, tasks, rows", lines)
-
-
-def _cut_dimension(product: Product, dims: Sequence[int], grid: Sequence[int]) -> int | None:
-    """The loop of a group that the grid cuts: the first that is longer than one; or the batch."""
-    cut = [d for d in dims if grid[d] > 1 or product.sizes[d] == DYNAMIC]
-    if not cut:
-        return None
-    if len(cut) > 1 or any(product.sizes[d] != 1 for d in dims if d < cut[0]):
-        raise UnsupportedError(
-            f"emission of grid {list(grid)}: a group's parts are not in one piece"
-        )
-    return cut[0]
-
-
-def store(b: Binder, product: Product) -> None:
-    """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
-    whole = columns_run_on(product, b.root, b.block)
-
-    def index(printer: ElementPrinter) -> Index:
-        names = ["0"] * len(b.root.parallel)
-        for letter, dims in groups(product).items():
-            extents = product.extents(dims)
-            if letter == "c" and whole:
-                where = ["0"] * (len(dims) - 1) + ["c"]
-            else:
-                where = [printer.name(i) for i in delinearised(letter, extents)]
-            for d, i in zip(dims, where, strict=True):
-                names[d] = i
-        return tuple(names)
-
-    b.init("b, m, l, c", index)
-    b.store("b, m, l, c, acc", index, lambda _: "acc")
-
-
-# Packing
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised, strides
+from irkit.rkernels.binding.groups import groups
 
 
 @dataclass
@@ -116,7 +33,7 @@ class _Text:
         self.depth -= 1
 
 
-def _pack(b: Binder, product: Product) -> None:
+def pack(b: Binder, product: Product) -> None:
     """`PACK(OPERANDS, b, l, c, count, panel, width)`: columns c.. of B into panel[k * width + i]."""
     names: dict[int, str] = {}
     for letter, dims in groups(product).items():

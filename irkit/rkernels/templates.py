@@ -8,17 +8,35 @@ import io
 import textwrap
 import tokenize
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from irkit.errors import UnsupportedError
-from irkit.rkernels.registry import RKernel
+from irkit.rkernels.rkernel import RKernel
 
 
 def template_source(rkernel: RKernel) -> str:
     """Source text of an rKernel's template."""
-    function: Callable[..., object] = getattr(
-        importlib.import_module(rkernel.module), rkernel.function
-    )
+    return _source(_function(rkernel))
+
+
+def placeholders(rkernel: RKernel) -> frozenset[str]:
+    """The UPPERCASE names of an rKernel's template."""
+    return _placeholders(_source(_function(rkernel)))
+
+
+def _function(rkernel: RKernel) -> Callable[..., object]:
+    return getattr(importlib.import_module(rkernel.module), rkernel.function)
+
+
+@cache
+def _source(function: Callable[..., object]) -> str:
     return textwrap.dedent(inspect.getsource(function))
+
+
+@cache
+def _placeholders(source: str) -> frozenset[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return frozenset(t.string for t in tokens if t.type == tokenize.NAME and t.string.isupper())
 
 
 def specialise(source: str, name: str, new_name: str, names: Mapping[str, str]) -> str:

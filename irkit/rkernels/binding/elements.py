@@ -30,10 +30,10 @@ from xdsl.ir.affine import (
 )
 
 from irkit.dialects import te
-from irkit.dialects.roots import maps
-from irkit.dialects.types import ints, is_float, tensor_type
+from irkit.dialects.roots import iterators, maps
+from irkit.dialects.types import DYNAMIC, ints, is_float, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.scalars import numba_type, scalar_text
+from irkit.rkernels.binding.scalars import numba_type, scalar_text
 
 Index = tuple[str, ...]
 
@@ -143,6 +143,7 @@ class ElementPrinter:
         printer = _ELEMENT.get(type(op))
         if printer is None:
             raise UnsupportedError(f"emission of '{op.name}' inside an rOperator")
+        numba_type(tensor_type(value).element_type)
         return printer(self, op, value, index)
 
     def load(self, pointer: str, value: SSAValue, index: Index) -> str:
@@ -166,6 +167,8 @@ class ElementPrinter:
 
     def generic(self, op: linalg.GenericOp, index: Index) -> list[str]:
         """The values that an all-parallel generic yields at loop index `index`."""
+        if not all(iterators(op)) or any(a.uses for a in op.body.block.args[len(op.inputs) :]):
+            raise UnsupportedError(f"emission of '{op.name}' that reads what it writes")
         arguments = self.inputs(op, index)
         return self.body(op, arguments, index)
 
@@ -197,7 +200,11 @@ class ElementPrinter:
             return [scope[v] for v in skip.operands if v in scope]
         terminator = op.body.block.last_op
         assert terminator is not None
-        return [scope[v] for v in terminator.operands]
+        return [self.operand(v, scope) for v in terminator.operands]
+
+    def operand(self, value: SSAValue, scope: dict[SSAValue, str]) -> str:
+        """A scalar of a body, or one that is computed outside of it."""
+        return scope[value] if value in scope else _scalar_operand(self, value)
 
     def scalar(self, op: Operation, scope: dict[SSAValue, str], index: Index) -> str:
         """One arith or math op as an expression."""
@@ -205,12 +212,13 @@ class ElementPrinter:
             return self._scalar_constant(op)
         if isinstance(op, linalg.IndexOp):
             return index[op.dim.value.data]
-        operands = [scope[v] for v in op.operands]
+        operands = [self.operand(v, scope) for v in op.operands]
         return scalar_text(op, operands)
 
     def _scalar_constant(self, op: arith.ConstantOp) -> str:
         value = op.value
-        assert isinstance(value, FloatAttr | IntegerAttr)
+        if not isinstance(value, FloatAttr | IntegerAttr):
+            raise UnsupportedError(f"emission of scalar constant {value}")
         if isinstance(value.type, IndexType):
             return str(value.value.data)
         return literal(value.value.data, value.type)
@@ -231,11 +239,13 @@ def _generic(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) ->
     assert isinstance(op, linalg.GenericOp)
     number = next(i for i, result in enumerate(op.results) if result is value)
     out = maps(op)[len(op.inputs) + number]
-    loop = [""] * out.num_dims
+    loop: dict[int, str] = {}
     for expr, i in zip(out.results, index, strict=True):
-        assert isinstance(expr, AffineDimExpr)
-        loop[expr.position] = i
-    values = p.generic(op, tuple(loop))
+        if isinstance(expr, AffineDimExpr):
+            loop[expr.position] = i
+    if len(loop) != out.num_dims or len(index) != out.num_dims:
+        raise UnsupportedError(f"emission of '{op.name}' that writes as {out}")
+    values = p.generic(op, tuple(loop[d] for d in range(out.num_dims)))
     for result, text in zip(op.results, values, strict=True):
         if maps(op)[len(op.inputs) + list(op.results).index(result)] == out:
             p.remember(result, index, text)
@@ -259,7 +269,8 @@ def _fill(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> st
 
 def _scalar_operand(p: ElementPrinter, value: SSAValue) -> str:
     op = value.owner
-    assert isinstance(op, Operation)
+    if not isinstance(op, Operation) or isinstance(op, linalg.IndexOp):
+        raise UnsupportedError("a scalar that is no function of constants")
     scope = {v: _scalar_operand(p, v) for v in op.operands}
     return p.name(p.scalar(op, scope, ()))
 
@@ -267,11 +278,15 @@ def _scalar_operand(p: ElementPrinter, value: SSAValue) -> str:
 def _pad(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> str:
     assert isinstance(op, tensor.PadOp)
     low, shape = ints(op.static_low), tensor_type(op.source).get_shape()
+    if op.low or op.high:
+        raise UnsupportedError("emission of a tensor.pad by amounts that are computed")
     high = ints(op.static_high)
     inner, guards = list(index), list[str]()
     for d, (before, after, size) in enumerate(zip(low, high, shape, strict=True)):
         if before:
             inner[d] = p.name(f"{index[d]} - {before}")
+        if (before or after) and size == DYNAMIC:
+            raise UnsupportedError("emission of a tensor.pad of the batch")
         if before or after:
             guards.append(f"0 <= {inner[d]} < {size}" if before else f"{inner[d]} < {size}")
     terminator = op.region.block.last_op
@@ -290,6 +305,8 @@ def _extract_slice(p: ElementPrinter, op: Operation, value: SSAValue, index: Ind
     assert isinstance(op, tensor.ExtractSliceOp)
     offsets, steps = ints(op.static_offsets), ints(op.static_strides)
     shape, kept = tensor_type(op.source).get_shape(), list(index)
+    if op.offsets or op.strides:
+        raise UnsupportedError("emission of a tensor.extract_slice at computed places")
     if len(index) != len(shape):
         raise UnsupportedError("emission of a rank-reducing tensor.extract_slice")
     moved = [
@@ -311,6 +328,8 @@ def _concat(p: ElementPrinter, op: Operation, value: SSAValue, index: Index) -> 
     assert isinstance(op, tensor.ConcatOp)
     axis, start = op.dim.value.data, 0
     element = tensor_type(value).element_type
+    if tensor_type(value).get_shape()[axis] == DYNAMIC:
+        raise UnsupportedError("emission of a tensor.concat along the batch")
     result = p.variable(literal(0, element), element)
     for number, part in enumerate(op.inputs):
         size = tensor_type(part).get_shape()[axis]

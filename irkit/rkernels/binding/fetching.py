@@ -1,40 +1,25 @@
-"""Fused functions of rKernels that tile a contraction seen as a matrix product (docs/emission.md).
+"""`FETCH`: elements of B, in two steps (docs/emission.md).
 
-An element of B is found in two steps, one for its column and one for its k, which a thread takes as
-seldom as it changes either: each gives numbers that `FETCH` adds up. The load itself has no branch:
-outside of a padded operand the first element is read. `INSIDE` tells later, when the element is needed,
-that it is zero; a test at the load would wait for it.
+One step is for an element's column and one for its k, which a thread takes as seldom as it changes
+either: each gives numbers that `FETCH` adds up. The load itself has no branch: outside of a padded
+operand the first element is read. `INSIDE` tells later, when the element is needed, that it is zero; a
+test at the load would wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from irkit.dialects.products import Product, Window, as_product, windows
+from irkit.dialects.products import Product, Window, windows
 from irkit.dialects.roots import maps
 from irkit.dialects.types import tensor_type
-from irkit.errors import UnsupportedError
-from irkit.lower.task_to_numba.elements import ElementPrinter, strides
-from irkit.lower.task_to_numba.product import groups, part, store
-
-if TYPE_CHECKING:
-    from irkit.lower.task_to_numba.fused import Binder
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import ElementPrinter, strides
+from irkit.rkernels.binding.groups import groups
 
 
-def bind_tiles(b: Binder) -> None:
-    """`PART`, `COLUMN`, `STEP`, `FETCH`, `INSIDE`, `INIT`, `STORE` and the literals of the tiles family."""
-    product = as_product(b.root)
-    if product is None:
-        raise UnsupportedError(f"@{b.op.sym_name.data} is no product of two operands")
-    a = product.op.inputs[product.a]
-    b.binding.names |= {
-        "A": f"p{b.block.args.index(a)}",
-        "M": str(product.extent(product.m)),
-        "K": str(product.extent(product.k)),
-    }
-    part(b, product)
-    store(b, product)
+def fetch(b: Binder, product: Product) -> None:
+    """`COLUMN`, `STEP`, `FETCH` and `INSIDE`."""
     found = windows(product)
     if found is None:
         _computed(b, product)

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.builtin import UnrealizedConversionCastOp, i1
+from xdsl.dialects.builtin import (
+    IndexType,
+    UnrealizedConversionCastOp,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation
 
-from irkit.dialects.types import is_integer, numpy_dtype
+from irkit.dialects.types import is_integer, numpy_dtype, ui8, ui16, ui32, ui64
 from irkit.errors import UnsupportedError
 
 _BINARY: dict[type[Operation], str] = {
@@ -118,15 +128,27 @@ _CMPI = (
 )
 
 
+_NAMES: dict[Attribute, str] = {
+    element: str(numpy_dtype(element)).replace("bool", "uint8")
+    for element in (i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f32, f64, IndexType())
+}
+
+
 def numba_type(element: Attribute) -> str:
-    """Name of the Numba type of an element; booleans are bytes in memory."""
-    return str(numpy_dtype(element)).replace("bool", "uint8")
+    """Name of the Numba type of an element; booleans are bytes in memory.
+
+    Raises UnsupportedError for a type that emitted modules have no name for, as f16 and bf16.
+    """
+    if element not in _NAMES:
+        raise UnsupportedError(f"elements of type {element}")
+    return _NAMES[element]
 
 
 def scalar_text(op: Operation, operands: Sequence[str]) -> str:
-    """One arith or math op on named operands as an expression."""
+    """One arith or math op on named operands as an expression. Raises UnsupportedError."""
+    template = template_of(op)
     have, becomes = op.operands[0].type, op.results[0].type
-    return template_of(op).format(
+    return template.format(
         *operands, t=numba_type(becomes), u=_unsigned_name(have), v=_unsigned_name(becomes)
     )
 
@@ -138,7 +160,11 @@ def _unsigned_name(element: Attribute) -> str:
 
 def template_of(op: Operation) -> str:
     """One arith or math op as text with places for operands, the result's type (t), and the unsigned
-    types of the first operand's (u) and the result's (v) width."""
+    types of the first operand's (u) and the result's (v) width. Raises UnsupportedError."""
+    if not op.operands or len(op.results) != 1:
+        raise UnsupportedError(f"emission of '{op.name}' on scalars")
+    for value in (*op.operands, *op.results):
+        numba_type(value.type)
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):
         known = _CMPF if isinstance(op, arith.CmpfOp) else _CMPI
         number = op.predicate.value.data

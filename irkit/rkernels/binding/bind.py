@@ -1,0 +1,58 @@
+"""Bind an rOperator to an rKernel: everything that its template needs, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
+
+from irkit.dialects.roots import Root
+from irkit.dialects.task import ROperatorOp
+from irkit.errors import UnsupportedError
+from irkit.rkernels import families
+from irkit.rkernels.binding.binder import Binder, Binding
+from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.templates import placeholders
+
+# Element types that `irkit.runtime.intrinsics.cpu` has arrays on the stack for.
+_STACKS = ("float32", "float64", "int32", "int64")
+
+
+def parameters_of(op: ROperatorOp) -> dict[str, int]:
+    """Compile-time parameters of an rOperator's rKernel. Raises UnsupportedError if one is no integer."""
+    found: dict[str, int] = {}
+    given: Mapping[str, Attribute] = op.parameters.data if op.parameters is not None else {}
+    for name, value in given.items():
+        if not isinstance(value, IntegerAttr):
+            raise UnsupportedError(f"parameter {name}: expected an integer, got {value}")
+        found[name] = value.value.data
+    return found
+
+
+def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding:
+    """What the placeholders of `rkernel`'s template become for `op`, in blocks of `threads`.
+
+    A pure function of its arguments. Raises UnsupportedError for what the family cannot express, and for a
+    placeholder that has no meaning here.
+    """
+    binder = Binder(op, root, rkernel.target)
+    families.find(rkernel.family).bind(binder)
+    binding, parameters = binder.binding, parameters_of(op)
+    binding.scratch_bytes = rkernel.scratch(root, parameters)
+    binding.names |= {name: str(value) for name, value in parameters.items()}
+    binding.names |= _of_target(rkernel, binding, threads)
+    if missing := sorted(placeholders(rkernel) - set(binding.names)):
+        raise UnsupportedError(
+            f"placeholder {', '.join(missing)} in rKernel template '{rkernel.function}'"
+        )
+    return binding
+
+
+def _of_target(rkernel: RKernel, binding: Binding, threads: int) -> dict[str, str]:
+    """Placeholders that only one target has."""
+    if rkernel.target == "cuda":
+        return {"THREADS": str(threads), "RESIDENT": "0"}
+    element = binding.names["FLOAT"]
+    stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}
+    return {**stack, "STACK_INT": "stack_int32", "POINTER": f"{element}p"}

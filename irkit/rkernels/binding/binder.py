@@ -1,0 +1,191 @@
+"""Binds one rOperator: what the placeholders of its rKernel stand for (docs/emission.md).
+
+What the body says becomes *fused functions*, which each family of rKernels asks for by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import i1
+from xdsl.ir import BlockArgument, SSAValue
+
+from irkit.dialects.regions import grid_of
+from irkit.dialects.roots import Root
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised, linear
+from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.rkernel import Target
+
+
+@dataclass
+class Binding:
+    """What the placeholders of one rOperator's rKernel become, and the functions they name."""
+
+    symbol: str
+    pointers: list[str]
+    pointer_types: list[str]
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    functions: list[str] = field(default_factory=list[str])
+    resident: bool = False
+    scratch_bytes: int = 0
+    batch: bool = False
+
+    @property
+    def operands(self) -> str:
+        """`p0, p1, ...`"""
+        return ", ".join(self.pointers)
+
+    def function(self, placeholder: str, arguments: str, lines: Sequence[str]) -> None:
+        """Add a fused function `<symbol>_<placeholder>(arguments)`."""
+        name = f"{self.symbol}_{placeholder.lower()}"
+        self.names[placeholder] = name
+        body = "\n".join(f"    {line}" for line in lines)
+        self.functions.append(f"@fused\ndef {name}({arguments}):\n{body}\n")
+
+
+class Binder:
+    """Binds one rOperator for a target; `root` is that of its body.
+
+    Families call its methods; each gives a placeholder its meaning.
+    """
+
+    def __init__(self, op: ROperatorOp, root: Root, target: Target) -> None:
+        self.op, self.block, self.root, self.target = op, op.body.block, root, target
+        values = [*self.block.args, *op.terminator.values]
+        types = [numba_type(tensor_type(v).element_type) for v in values]
+        self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)
+        self.binding.names["OPERANDS"] = self.binding.operands
+        self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)
+        rank = len(self.root.parallel)
+        split = self.root.family != "argmax" and rank > 0
+        if rank == 1 and self.root.parallel[0] == DYNAMIC:
+            split = False
+        self.lead = self.root.parallel[: rank - 1] if split else self.root.parallel
+        self.last = self.root.parallel[-1] if split else 1
+        self.split = split
+        self.at: Index = ()
+        self.literal("J", self.last)
+        self.literal("ROWS", 0 if DYNAMIC in self.lead else math.prod(self.lead))
+        value = self.root.value if self.root.value is not None else self.op.terminator.values[0]
+        self.binding.names["FLOAT"] = numba_type(tensor_type(value).element_type)
+
+    def literal(self, name: str, value: int) -> None:
+        """Placeholder `name` is a number."""
+        self.binding.names[name] = str(value)
+
+    # Index helpers
+
+    def index(self, r: str, j: str, printer: ElementPrinter) -> Index:
+        """Index into the root's parallel dimensions, names bound in `printer`."""
+        lead = [printer.name(i) for i in delinearised(r, self.lead)]
+        return (*lead, j) if self.split else tuple(lead)
+
+    def range(self) -> None:
+        """`RANGE(task, tasks, rows)`: this rTask's part of rows r and columns j."""
+        grid = grid_of(self.op, self.root)
+        lead = grid[: len(self.lead)]
+        across = grid[-1] if self.split else 1
+        axis = max((d for d, g in enumerate(lead) if g > 1), default=0)
+        if any(g != s for g, s in zip(lead[:axis], self.lead, strict=False)):
+            raise UnsupportedError(
+                f"grid {grid}: dimensions before the last that is cut must be cut into single elements"
+            )
+        inner = math.prod(self.lead[axis + 1 :])
+        lines: list[str] = []
+        if not self.lead:
+            lines.append("r0, r1, number = 0, 1, task")
+        elif self.lead[0] == DYNAMIC:
+            scale = "" if inner == 1 else f" * {inner}"
+            lines.append(f"r0 = (rows * task) // tasks{scale}")
+            lines.append(f"r1 = (rows * (task + 1)) // tasks{scale}")
+            lines.append("number = 0")
+        else:
+            size, parts = self.lead[axis], lead[axis]
+            lines.append(f"number = task % {across}")
+            lines.append(f"part = (task // {across}) % {parts}")
+            lines.append(f"outer = task // {across * parts}")
+            lines.append(f"r0 = (outer * {size} + ({size} * part) // {parts}) * {inner}")
+            lines.append(f"r1 = (outer * {size} + ({size} * (part + 1)) // {parts}) * {inner}")
+        lines.append(f"j0 = ({self.last} * number) // {across}")
+        lines.append(f"j1 = ({self.last} * (number + 1)) // {across}")
+        lines.append("return r0, r1, j0, j1")
+        self.binding.function("RANGE", "task, tasks, rows", lines)
+
+    def units(self) -> None:
+        """`UNITS(task, tasks)`: this rTask's part of dimension u; all of it where rows are shared."""
+        size = self.root.parallel[1]
+        part = f"return ({size} * task) // tasks, ({size} * (task + 1)) // tasks"
+        if self.root.parallel[0] == DYNAMIC:
+            part = f"return 0, {size}"
+        self.binding.function("UNITS", "task, tasks", [part])
+
+    # Pieces shared by families
+
+    def store(
+        self,
+        arguments: str,
+        index: Callable[[ElementPrinter], Index],
+        accumulator: Callable[[Index], str],
+    ) -> None:
+        """`STORE`: the epilogue of one element of the root, into every result.
+
+        Raises UnsupportedError for a result that is not as large as the root's part of it.
+        """
+        printer = ElementPrinter()
+        where = index(printer)
+        if self.root.value is not None:
+            printer.known[self.root.value] = accumulator
+        first = len(self.block.args)
+        extents = self.root.parallel[: len(where)]
+        for number, value in enumerate(self.op.terminator.values):
+            if tuple(tensor_type(value).get_shape()) != extents:
+                raise UnsupportedError(
+                    f"result {number} of type {value.type} of a root over {extents}"
+                )
+            self.at = where
+            text = printer.element(value, where)
+            if tensor_type(value).element_type == i1:
+                text = f"uint8(1) if {text} else uint8(0)"
+            position = linear(where, extents)
+            printer.line(f"p{first + number}[{position}] = {text}")
+        self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
+
+    def accumulated(self, index: Index) -> str:
+        """The element of the root that `STORE` is given: its own, and no other."""
+        if index != self.at:
+            raise UnsupportedError("an epilogue that reads another element of the root")
+        return "acc"
+
+    def load(
+        self,
+        placeholder: str,
+        arguments: str,
+        value: SSAValue,
+        index: Callable[[ElementPrinter], Index],
+    ) -> None:
+        """A function that returns one element of `value`."""
+        printer = ElementPrinter()
+        printer.line(f"return {printer.element(value, index(printer))}")
+        self.binding.function(placeholder, f"{self.binding.operands}, {arguments}", printer.lines)
+
+    def init(self, arguments: str, index: Callable[[ElementPrinter], Index]) -> None:
+        """`INIT`: what the accumulation starts from."""
+        self.load("INIT", arguments, self.root.chain[0].outputs[0], index)
+
+    def rj_index(self, printer: ElementPrinter) -> Index:
+        """The index that variables r and j stand for."""
+        return self.index("r", "j", printer)
+
+    def pointer(self, value: SSAValue) -> str:
+        """The operand that `value` is, up to reshapes. Raises UnsupportedError if it is computed."""
+        while isinstance(value.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+            value = value.owner.src
+        if not isinstance(value, BlockArgument):
+            raise UnsupportedError("an operand that is read by pointer is computed")
+        return f"p{value.index}"

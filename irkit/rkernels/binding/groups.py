@@ -1,0 +1,70 @@
+"""`PART`, `INIT` and `STORE` of a contraction seen as a matrix product, by its groups of loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from irkit.dialects.products import Product, columns_run_on
+from irkit.dialects.regions import grid_of
+from irkit.dialects.types import DYNAMIC
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised
+
+_GROUPS = ("b", "m", "l", "c")
+
+
+def groups(product: Product) -> dict[str, tuple[int, ...]]:
+    """Loops of each group by the letter that templates use."""
+    return dict(
+        zip(_GROUPS, (product.batch, product.m, product.lead, product.columns), strict=True)
+    )
+
+
+def part(b: Binder, product: Product) -> None:
+    """`PART(task, tasks, rows)`: this rTask's range of each group, flattened."""
+    grid = grid_of(b.op, b.root)
+    lines: list[str] = []
+    for letter, dims in groups(product).items():
+        cut = _cut_dimension(product, dims, grid)
+        inner = math.prod(product.sizes[d] for d in dims if cut is None or d > cut)
+        if cut is None:
+            lines.append(f"{letter}0, {letter}1 = 0, {inner}")
+            continue
+        size = "rows" if product.sizes[cut] == DYNAMIC else str(product.sizes[cut])
+        lines.append(f"n = (task // {math.prod(grid[cut + 1 :])}) % {grid[cut]}")
+        lines.append(f"{letter}0 = ({size} * n) // {grid[cut]} * {inner}")
+        lines.append(f"{letter}1 = ({size} * (n + 1)) // {grid[cut]} * {inner}")
+    lines.append("return b0, b1, m0, m1, l0, l1, c0, c1")
+    b.binding.function("PART", "task, tasks, rows", lines)
+
+
+def _cut_dimension(product: Product, dims: Sequence[int], grid: Sequence[int]) -> int | None:
+    """The loop of a group that the grid cuts: the first that is longer than one; or the batch."""
+    cut = [d for d in dims if grid[d] > 1 or product.sizes[d] == DYNAMIC]
+    if not cut:
+        return None
+    if len(cut) > 1 or any(product.sizes[d] != 1 for d in dims if d < cut[0]):
+        raise UnsupportedError(f"grid {list(grid)}: a group's parts are not in one piece")
+    return cut[0]
+
+
+def store(b: Binder, product: Product) -> None:
+    """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
+    whole = columns_run_on(product, b.root, b.block)
+
+    def index(printer: ElementPrinter) -> Index:
+        names = ["0"] * len(b.root.parallel)
+        for letter, dims in groups(product).items():
+            extents = product.extents(dims)
+            if letter == "c" and whole:
+                where = ["0"] * (len(dims) - 1) + ["c"]
+            else:
+                where = [printer.name(i) for i in delinearised(letter, extents)]
+            for d, i in zip(dims, where, strict=True):
+                names[d] = i
+        return tuple(names)
+
+    b.init("b, m, l, c", index)
+    b.store("b, m, l, c, acc", index, b.accumulated)

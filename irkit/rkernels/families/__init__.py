@@ -1,0 +1,53 @@
+"""The families of rKernels, as one table."""
+
+from __future__ import annotations
+
+from irkit.dialects.roots import Root
+from irkit.errors import UnsupportedError
+from irkit.rkernels.families.argmax import Argmax
+from irkit.rkernels.families.elementwise import Elementwise
+from irkit.rkernels.families.forest import Forest
+from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.product import MatrixProduct
+from irkit.rkernels.families.reduction import Reduction
+from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
+from irkit.rkernels.families.softmax import Softmax
+from irkit.rkernels.family import Family
+
+# A contraction is also a reduction: the more special families come first.
+_FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Elementwise(),
+        Softmax(),
+        Argmax(),
+        Forest("forest"),
+        Forest("perfect_forest"),
+        RecurrentCell(),
+        Gemm(),
+        MatrixProduct(),
+        Gemv(),
+        Reduction("conv", ("conv", "gemm")),
+        Reduction("reduce", ("reduce", "pool", "conv", "gemm")),
+        Reduction("pool", ("pool",)),
+    )
+}
+
+
+def register(family: Family) -> Family:
+    """Add a family; the newest of a name wins."""
+    _FAMILIES[family.name] = family
+    return family
+
+
+def find(name: str) -> Family:
+    """The family called `name`. Raises UnsupportedError if there is none."""
+    if name not in _FAMILIES:
+        raise UnsupportedError(f"family '{name}'; there are {', '.join(sorted(_FAMILIES))}")
+    return _FAMILIES[name]
+
+
+def families_for(root: Root) -> list[Family]:
+    """Families that can see `root` their way, the one that is called as it is first."""
+    found = [f for f in _FAMILIES.values() if f.refuses(root) is None]
+    return sorted(found, key=lambda f: f.name != root.family)

@@ -1,0 +1,89 @@
+"""`forest` and `perfect_forest`: tree ensembles, walked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irkit.dialects import te
+from irkit.dialects.roots import Root
+from irkit.dialects.types import tensor_type
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
+
+_LINKED = (
+    "X",
+    "FEATURE",
+    "THRESHOLD",
+    "LEFT",
+    "RIGHT",
+    "NAN_LEFT",
+    "VALUE",
+    "ROOT",
+    "OUTPUT",
+    "BASE",
+)
+_PERFECT = ("X", "FEATURE", "THRESHOLD", "NAN_LEFT", "VALUE", "OUTPUT", "BASE")
+_COMPARISONS = {"le": "<=", "lt": "<"}
+
+
+class Forest(Family):
+    """`RANGE` of whole rows, a pointer for each array of the forest, its sizes, `GO_LEFT` and `STORE`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def refuses(self, root: Root) -> str | None:
+        """Only `te.<name>`."""
+        op = root.op
+        if not isinstance(op, te.ForestOp | te.PerfectForestOp) or root.family != self.name:
+            return f"its root is no te.{self.name}"
+        if op.comparison.data not in _COMPARISONS:
+            return f"comparison '{op.comparison.data}'"
+        return of_floats(root)
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """Rows stay whole."""
+        return leading_parts(root, tasks, whole_rows=True)
+
+    def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:
+        """Rows stay whole."""
+        return cuts_rows(root, grid)
+
+    def operations(self, root: Root, rows: int) -> float:
+        """A comparison a level of every tree, for each output."""
+        op = root.op
+        assert isinstance(op, te.ForestOp | te.PerfectForestOp)
+        comparisons = tensor_type(op.output).get_shape()[0] * op.depth.value.data
+        return super().operations(root, rows) * comparisons
+
+    def bind(self, binder: Binder) -> None:
+        """Arrays are read by pointer."""
+        op = binder.root.op
+        if not isinstance(op, te.ForestOp | te.PerfectForestOp):
+            raise UnsupportedError("a forest of another root")
+        binder.range()
+        order = _PERFECT if isinstance(op, te.PerfectForestOp) else _LINKED
+        for name, operand in zip(order, op.operands, strict=True):
+            binder.binding.names[name] = binder.pointer(operand)
+        shapes = {n: tensor_type(v).get_shape() for n, v in zip(order, op.operands, strict=True)}
+        comparison = op.comparison.data
+        binder.binding.names |= {
+            "FEATURES": str(shapes["X"][1]),
+            "TREES": str(shapes["OUTPUT"][0]),
+            "COLUMNS": str(shapes["BASE"][0]),
+            "WIDTH": str(shapes["VALUE"][-1]),
+            "DEPTH": str(op.depth.value.data),
+            "NODES": str(shapes["FEATURE"][-1]),
+            "INPUT": numba_type(tensor_type(op.x).element_type),
+            "LT": str(int(comparison == "lt")),
+        }
+        symbol = _COMPARISONS[comparison]
+        binder.binding.function(
+            "GO_LEFT",
+            "x, threshold, nan_left",
+            # Bitwise: a branch a node would cost more than the comparison.
+            [f"return (x {symbol} threshold) | ((nan_left != 0) & (x != x))"],
+        )
+        binder.store("r, c, acc", lambda p: binder.index("r", "c", p), binder.accumulated)

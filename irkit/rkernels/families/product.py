@@ -1,0 +1,73 @@
+"""`product`: `C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]`, windows and padding in B."""
+
+from __future__ import annotations
+
+import math
+
+from irkit.dialects.products import as_product
+from irkit.dialects.roots import Root
+from irkit.dialects.types import DYNAMIC
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.fetching import fetch
+from irkit.rkernels.binding.groups import part, store
+from irkit.rkernels.binding.packing import pack
+from irkit.rkernels.family import Family, leading_parts, of_floats
+
+
+class MatrixProduct(Family):
+    """Contractions and convolutions as a product of matrices, A in memory (`irkit.dialects.products`).
+
+    `PART`, `INIT`, `STORE`, pointer `A`, `M`, `K`, `TRANSPOSED`; on a CPU `PACK`, on a GPU `COLUMN`,
+    `STEP`, `FETCH` and `INSIDE`.
+    """
+
+    name = "product"
+
+    def refuses(self, root: Root) -> str | None:
+        """A contraction of floats with one operand in memory, in the order of the loops."""
+        if root.family not in ("gemm", "conv") or as_product(root) is None:
+            return "its root is no product of two operands, one of them in memory"
+        return of_floats(root)
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """One loop is cut, the first of its group: where the largest part is the least work. Whole tiles
+        are computed, and every part that has all columns packs them all."""
+        if DYNAMIC in root.parallel:
+            return leading_parts(root, tasks)
+        product = as_product(root)
+        assert product is not None
+        grid, best = [1] * len(root.parallel), math.inf
+        groups = (product.batch, product.lead, product.m, product.columns)
+        for dims in groups:
+            d = next((d for d in dims if product.sizes[d] > 1), None)
+            if d is None:
+                continue
+            parts = min(tasks, product.sizes[d])
+            longest = [float(math.prod(product.extents(g))) for g in groups]
+            longest[groups.index(dims)] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
+            batch, lead, rows, columns = longest
+            work = batch * lead * (math.ceil(rows / 4) * 4 + 12) * math.ceil(columns / 16) * 16
+            if work < best:
+                grid, best = [parts if e == d else 1 for e in range(len(grid))], work
+        return grid
+
+    def bind(self, binder: Binder) -> None:
+        """How B is read is the target's."""
+        product = as_product(binder.root)
+        if product is None:
+            raise UnsupportedError("it is no product of two operands, one of them in memory")
+        a = product.op.inputs[product.a]
+        binder.binding.names |= {
+            "A": f"p{binder.block.args.index(a)}",
+            "M": str(max(product.extent(product.m), 0)),
+            "K": str(product.extent(product.k)),
+            "TRANSPOSED": str(int(product.transposed)),
+        }
+        part(binder, product)
+        if binder.target == "cpu":
+            pack(binder, product)
+            store(binder, product)
+        else:
+            store(binder, product)
+            fetch(binder, product)

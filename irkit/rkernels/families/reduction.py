@@ -1,0 +1,74 @@
+"""`reduce`, `pool` and `conv`: any reduction, term by term; `conv` are those that add up products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i1
+
+from irkit.dialects.roots import Root, combiner
+from irkit.dialects.types import tensor_type
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised
+from irkit.rkernels.family import Family
+
+_COMBINE = {
+    "add": "acc + term",
+    "mul": "acc * term",
+    "max": "acc if (acc > term or acc != acc) else term",
+    "min": "acc if (acc < term or acc != acc) else term",
+}
+
+
+class Reduction(Family):
+    """`RANGE`, `INIT(OPERANDS, r, j)`, `TERM(OPERANDS, r, j, k0, k1, k2)`, `COMBINE(acc, term)`,
+    `STORE(OPERANDS, r, j, acc)` and `K0`, `K1`, `K2`.
+
+    `roots` are the families of roots that can be seen so: a contraction is also a reduction.
+    """
+
+    def __init__(self, name: str, roots: Sequence[str]) -> None:
+        self.name, self._roots = name, frozenset(roots)
+
+    def refuses(self, root: Root) -> str | None:
+        """One reduction with an associative combination, and no sum of booleans."""
+        if root.family not in self._roots:
+            return f"its root is of family '{root.family}'"
+        if len(root.chain) != 1 or combiner(root.chain[0]) is None:
+            return "its root is no one associative combination"
+        if tensor_type(root.chain[0].results[0]).element_type == i1:
+            return "a reduction of booleans"
+        return None
+
+    def bind(self, binder: Binder) -> None:
+        """More than three reduced dimensions are joined: k0 stands for all but the last two."""
+        op = binder.root.chain[-1]
+        found = combiner(op)
+        if found is None or len(binder.root.chain) != 1:
+            raise UnsupportedError("a reduction whose body is not one associative combination")
+        binder.range()
+        binder.init("r, j", binder.rj_index)
+        extents = list(binder.root.reduction)
+        if len(extents) > 3:
+            extents = [math.prod(extents[:-2]), *extents[-2:]]
+        for number, extent in enumerate([*extents, 1, 1, 1][:3]):
+            binder.literal(f"K{number}", extent)
+        printer = ElementPrinter()
+        loops = (*binder.rj_index(printer), *_reduction_index(binder.root, printer))
+        (term,) = printer.body(op, printer.inputs(op, loops), loops, skip=found[1])
+        printer.line(f"return {term}")
+        arguments = f"{binder.binding.operands}, r, j, k0, k1, k2"
+        binder.binding.function("TERM", arguments, printer.lines)
+        binder.binding.function("COMBINE", "acc, term", [f"return {_COMBINE[found[0]]}"])
+        binder.store("r, j, acc", binder.rj_index, binder.accumulated)
+
+
+def _reduction_index(root: Root, printer: ElementPrinter) -> Index:
+    """Names of the reduction indices."""
+    extents = root.reduction
+    if len(extents) <= 3:
+        return tuple(f"k{i}" for i in range(len(extents)))
+    lead = [printer.name(i) for i in delinearised("k0", extents[:-2])]
+    return (*lead, "k1", "k2")

@@ -1,0 +1,93 @@
+"""`gemv` and `recurrent_cell`: `acc[g] = sum_t sum_k Xt[b, k] * Wt[u, g, k]`, operands read by pointer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from irkit.dialects.roots import Root, row_term
+from irkit.dialects.types import DYNAMIC
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import Index, delinearised, linear
+from irkit.rkernels.family import Family, leading_parts, of_floats
+
+
+class RowTerms(Family):
+    """`UNITS`, `BATCH`, `INIT(OPERANDS, b, u, g)`, `STORE(OPERANDS, b, u, acc)`, pointers `Xt`, `Wt`,
+    lengths `Kt`, and `B`, `U`, `G`, `TERMS`."""
+
+    def refuses(self, root: Root) -> str | None:
+        """Contractions of floats that are row by row."""
+        if root.family not in ("gemm", "recurrent_cell"):
+            return f"its root is of family '{root.family}'"
+        if not all(row_term(op) for op in root.chain):
+            return "its root is not row by row"
+        return of_floats(root)
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """Parts of the units, or shares of the batch."""
+        if DYNAMIC in root.parallel:
+            return leading_parts(root, tasks)
+        return [1, min(tasks, root.parallel[1])] + [1] * (len(root.parallel) - 2)
+
+    def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:
+        """Units alone are cut, or the batch alone."""
+        cut = 0 if root.parallel[0] == DYNAMIC else 1
+        if any(g > 1 for d, g in enumerate(grid) if d != cut):
+            return f"only dimension {cut} can be cut"
+        return None
+
+    def bind(self, binder: Binder) -> None:
+        """Operands must lie in memory, up to reshapes."""
+        root, names = binder.root, binder.binding.names
+        binder.units()
+        batch, units, *group = root.parallel
+        share = "(rows * task) // tasks, (rows * (task + 1)) // tasks"
+        names |= {
+            "B": "0" if batch == DYNAMIC else str(batch),
+            # What `range` takes: the rTask's share of the rows.
+            "BATCH": share if batch == DYNAMIC else str(batch),
+            "U": str(units),
+            "G": str(math.prod(group)),
+            "TERMS": str(len(root.chain)),
+        }
+        for number, op in enumerate(root.chain):
+            term = row_term(op)
+            if term is None:
+                raise UnsupportedError("a contraction that is not row by row")
+            names[f"X{number}"] = binder.pointer(term.x)
+            names[f"W{number}"] = binder.pointer(term.w)
+            names[f"K{number}"] = str(term.k)
+        binder.init("b, u, g", lambda p: ("b", "u", *[p.name(i) for i in delinearised("g", group)]))
+
+        def accumulator(index: Index) -> str:
+            if index[:2] != ("b", "u"):
+                raise UnsupportedError("an epilogue that reads another unit's sums")
+            return f"acc[{linear(index[2:], group)}]" if group else "acc[0]"
+
+        binder.store("b, u, acc", lambda p: ("b", "u"), accumulator)
+
+
+class Gemv(RowTerms):
+    """A matrix times few vectors: one term, no groups."""
+
+    name = "gemv"
+
+    def refuses(self, root: Root) -> str | None:
+        """One term without groups."""
+        if root.family != "gemm" or len(root.chain) != 1 or len(root.parallel) != 2:
+            return "its root is no one product of vectors and a matrix"
+        return super().refuses(root)
+
+
+class RecurrentCell(RowTerms):
+    """Several terms, or grouped ones."""
+
+    name = "recurrent_cell"
+
+    def refuses(self, root: Root) -> str | None:
+        """What `irkit.dialects.roots` calls so."""
+        if root.family != "recurrent_cell":
+            return "its root is no recurrent cell"
+        return super().refuses(root)

@@ -1,0 +1,39 @@
+"""`softmax`: over the last dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irkit.dialects import te
+from irkit.dialects.roots import Root
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
+
+
+class Softmax(Family):
+    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)` and `STORE(OPERANDS, r, j, value)`."""
+
+    name = "softmax"
+
+    def refuses(self, root: Root) -> str | None:
+        """Only `te.softmax`."""
+        if not isinstance(root.op, te.SoftmaxOp):
+            return "its root is no softmax"
+        return of_floats(root)
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """Rows stay whole."""
+        return leading_parts(root, tasks, whole_rows=True)
+
+    def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:
+        """Rows stay whole."""
+        return cuts_rows(root, grid)
+
+    def bind(self, binder: Binder) -> None:
+        """The operand is read through what is fused before it."""
+        if not isinstance(binder.root.op, te.SoftmaxOp):
+            raise UnsupportedError("a softmax of another root")
+        binder.range()
+        binder.load("LOAD", "r, j", binder.root.op.x, binder.rj_index)
+        binder.store("r, j, acc", binder.rj_index, binder.accumulated)

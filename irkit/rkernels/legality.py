@@ -1,0 +1,136 @@
+"""Whether an rOperator can be computed as it says: by its rKernel, in its grid, with its parameters.
+
+Asked before a schedule is proved, by `partition-rtasks` of what it is about to write and by
+`verify-schedule` of what it reads. What is legal here is emitted without a refusal: the last condition is
+the binding itself, a pure function that emission repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir.affine import AffineMap
+
+from irkit.dialects.regions import check_rows, grid_of
+from irkit.dialects.roots import Root, find_root, iterators, maps
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.rkernels import families, registry
+from irkit.rkernels.binding.bind import bind, parameters_of
+from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.rkernel import Parameters, RKernel, Target
+from irkit.schedule.model import VDevice
+
+
+def target_of(device: VDevice) -> Target:
+    """Which rKernels a device runs; the test device runs those of the CPU."""
+    return "cuda" if device.kind == "cuda" else "cpu"
+
+
+def why_illegal(op: ROperatorOp, device: VDevice) -> str | None:
+    """Why `op` cannot be computed on `device` as its attributes say; None if it can.
+
+    After None, `irkit.rkernels.binding.bind.bind` of the same op raises nothing.
+    """
+    if op.rkernel is None:
+        return "it has no rKernel"
+    try:
+        rkernel = registry.find(target_of(device), op.rkernel.data)
+        root = root_of(op)
+        return check(rkernel, op, root, device)
+    except UnsupportedError as error:
+        return str(error)
+
+
+def root_of(op: ROperatorOp) -> Root:
+    """The root of an rOperator's body.
+
+    Raises UnsupportedError for a body that is no rOperator's, and for elements that no rKernel has.
+    """
+    if not op.terminator.values:
+        raise UnsupportedError("it has no result")
+    for value in (*op.body.block.args, *op.terminator.values):
+        if not isinstance(value.type, TensorType):
+            raise UnsupportedError(f"an operand or result of type {value.type}")
+        numba_type(tensor_type(value).element_type)
+    try:
+        root = find_root(op.body.block)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from None
+    if root.value is not None:
+        numba_type(tensor_type(root.value).element_type)
+    return root
+
+
+def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str | None:
+    """Why `rkernel` cannot compute `op`, with the grid and parameters that `op` has; None if it can.
+
+    Raises UnsupportedError instead of returning a reason where one was found on the way.
+    """
+    grid = grid_of(op, root)
+    parameters = parameters_of(op)
+    return (
+        refuses_device(rkernel, device)
+        or _refuses_loops(root)
+        or families.find(rkernel.family).refuses(root)
+        or (None if rkernel.legal(root) else f"rKernel '{rkernel.name}' does not take this root")
+        or _refuses_parts(root, grid)
+        or families.find(rkernel.family).refuses_grid(root, grid)
+        or rkernel.refuses_parameters(root, parameters)
+        or refuses_scratch(rkernel, root, parameters, device)
+        or _refuses_body(rkernel, op, root, device)
+    )
+
+
+def refuses_device(rkernel: RKernel, device: VDevice) -> str | None:
+    """Why `rkernel` cannot run in the device's blocks."""
+    if device.kind != "cuda":
+        return None
+    if device.threads < 64 or device.threads % 32:
+        return f"a block of {device.threads} threads: two whole warps or more are needed"
+    if rkernel.threads not in (None, device.threads):
+        return (
+            f"rKernel '{rkernel.name}' runs in blocks of {rkernel.threads} threads, "
+            f"{device.name} has {device.threads}"
+        )
+    return None
+
+
+def refuses_scratch(
+    rkernel: RKernel, root: Root, parameters: Parameters, device: VDevice
+) -> str | None:
+    """Why its scratch does not fit; a CPU has memory for any."""
+    needed = rkernel.scratch(root, parameters)
+    if device.kind == "cpu" or needed <= device.shared_bytes:
+        return None
+    return f"{needed} bytes of scratch, {device.name} has {device.shared_bytes}"
+
+
+def _refuses_loops(root: Root) -> str | None:
+    """Templates and footprints take the parallel loops of a root to come first, in the result's order."""
+    for op in root.chain:
+        parallel = iterators(op)
+        out = maps(op)[-1]
+        if sorted(parallel, reverse=True) != parallel:
+            return "a reduction loop before a parallel one"
+        identity = AffineMap.identity(out.num_dims).results[: sum(parallel)]
+        if len(op.results) != 1 or tuple(out.results) != tuple(identity):
+            return f"a root that writes as {out}"
+    return None
+
+
+def _refuses_parts(root: Root, grid: Sequence[int]) -> str | None:
+    """Every rTask has elements to compute."""
+    for d, (size, parts) in enumerate(zip(root.parallel, grid, strict=True)):
+        if parts < 1 or (size != DYNAMIC and parts > size):
+            return f"grid {list(grid)}: dimension {d} has {size} elements"
+    return None
+
+
+def _refuses_body(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str | None:
+    """What only an attempt tells. Raises UnsupportedError."""
+    check_rows(op, root)
+    bind(op, root, rkernel, device.threads)
+    return None

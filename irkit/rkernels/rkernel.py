@@ -1,0 +1,80 @@
+"""An rKernel: a template, what it needs, and about what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irkit.dialects.roots import Root
+
+Target = Literal["cpu", "cuda"]
+Parameters = Mapping[str, int]
+
+
+def _always(root: Root) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class RKernel:
+    """A way to compute one rTask of the rOperators that a family takes.
+
+    `module` and `function` say where its template is (docs/emission.md). `legal` says whether it can take a
+    root that its family takes. `efficiency` is the share of a vEU's arithmetic rate that it reaches alone;
+    `overhead_ns` is what an rTask costs before it computes. `threads` is the one block size that it runs
+    with on a GPU; None where any number of whole warps will do.
+    `parameters`, which may depend on the root, become literals of the template. `choices` says what values
+    a parameter may have beside its own: none where it is not named. `scratch_bytes`, which may depend on
+    the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
+    Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts and `part_ns(root, grid)` is
+    what its largest part costs; else both follow from the family and the efficiency.
+    """
+
+    family: str
+    variant: str
+    target: Target
+    module: str
+    function: str
+    legal: Callable[[Root], bool] = _always
+    efficiency: float | Callable[[Root], float] = 0.2
+    overhead_ns: float = 500.0
+    scratch_bytes: int | Callable[[Root, Parameters], int] = 0
+    threads: int | None = None
+    parameters: Parameters | Callable[[Root], Parameters] = field(default_factory=dict[str, int])
+    choices: Mapping[str, Container[int]] = field(default_factory=dict[str, Container[int]])
+    grid: Callable[[Root, int], list[int]] | None = None
+    part_ns: Callable[[Root, Sequence[int]], float] | None = None
+
+    @property
+    def name(self) -> str:
+        """`family.variant`, as in an rOperator's `rkernel`."""
+        return f"{self.family}.{self.variant}"
+
+    def scratch(self, root: Root, parameters: Parameters) -> int:
+        """Bytes of scratch that one rTask needs with these parameters."""
+        if callable(self.scratch_bytes):
+            return self.scratch_bytes(root, parameters)
+        return self.scratch_bytes
+
+    def share(self, root: Root) -> float:
+        """Share of a vEU's arithmetic rate that it reaches on `root`."""
+        return self.efficiency(root) if callable(self.efficiency) else self.efficiency
+
+    def literals(self, root: Root) -> Parameters:
+        """Compile-time parameters for `root`."""
+        return self.parameters(root) if callable(self.parameters) else self.parameters
+
+    def refuses_parameters(self, root: Root, parameters: Parameters) -> str | None:
+        """Why it cannot run with these parameters on a root that it takes; None if it can."""
+        own = self.literals(root)
+        if set(own) != set(parameters):
+            return f"its parameters are {_names(own)}, got {_names(parameters)}"
+        for name, value in parameters.items():
+            if value != own[name] and value not in self.choices.get(name, ()):
+                return f"parameter {name} cannot be {value}"
+        return None
+
+
+def _names(parameters: Parameters) -> str:
+    return ", ".join(sorted(parameters)) or "none"
