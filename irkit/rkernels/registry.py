@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from irkit.dialects.roots import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families import families_for
+from irkit.rkernels.families import find as find_family
 from irkit.rkernels.rkernel import RKernel, Target
 
 _REGISTERED: dict[tuple[Target, str], list[RKernel]] = {}
@@ -39,6 +40,13 @@ def _load(target: Target) -> None:
             register(rkernel)
 
 
+def registered(target: Target) -> list[RKernel]:
+    """All rKernels for `target`, by name."""
+    _load(target)
+    found = [k for (t, _), kernels in _REGISTERED.items() if t == target for k in kernels]
+    return sorted(found, key=lambda k: k.name)
+
+
 def candidates(target: Target, root: Root) -> list[RKernel]:
     """rKernels that can compute `root` on `target`, those of its own family first.
 
@@ -52,16 +60,15 @@ def candidates(target: Target, root: Root) -> list[RKernel]:
         if k.legal(root)
     ]
     if not found:
-        raise UnsupportedError(f"no rKernel of family '{root.family}' for {target}")
+        reason = find_family(root.family).refuses(root)
+        why = f": {reason}" if reason is not None else ""
+        raise UnsupportedError(f"no rKernel of family '{root.family}' for {target}{why}")
     return found
 
 
 def find(target: Target, name: str) -> RKernel:
     """The rKernel called `family.variant`. Raises UnsupportedError if there is none."""
-    _load(target)
-    for kernels in _REGISTERED.values():
-        for rkernel in kernels:
-            if rkernel.target == target and rkernel.name == name:
-                return rkernel
-    known = sorted(k.name for (t, _), ks in _REGISTERED.items() if t == target for k in ks)
-    raise UnsupportedError(f"rKernel '{name}' for {target}; there are {', '.join(known)}")
+    known = {k.name: k for k in registered(target)}
+    if name not in known:
+        raise UnsupportedError(f"rKernel '{name}' for {target}; there are {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,91 @@
+"""Runs bound CPU rKernels as plain Python: slow, and exact about what memory they may touch.
+
+Operands are flat arrays of just their size and scratch is an array of just the bytes that the rKernel asks
+for, so that an access past the end is an IndexError; one before the beginning is looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.templates import specialise, template_source
+
+
+class Memory:
+    """A flat array that has no elements before its first."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def _at(self, index: Any) -> int:
+        if index < 0:
+            raise IndexError(f"element {index}")
+        return int(index)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.array[self._at(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.array[self._at(index)] = value
+
+    def run(self, start: Any, length: int) -> Any:
+        """`length` elements from `start` on, all of which must be there."""
+        at = self._at(start)
+        if at + length > len(self.array):
+            raise IndexError(f"elements {at} to {at + length} of {len(self.array)}")
+        return self.array[at : at + length]
+
+
+def _dot_product(length: int, a: Memory, at_a: int, b: Memory, at_b: int) -> Any:
+    return (a.run(at_a, length) * b.run(at_b, length)).sum(dtype=a.dtype)
+
+
+def _multiply_tile(
+    rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory, at_c: int, width: int
+) -> None:
+    for row in range(rows):
+        sums = np.zeros(16, c.dtype)
+        for i in range(k):
+            sums += a[at_a + row * k + i] * b.run(at_b + i * width, 16)
+        c.run(at_c + row * width, 16)[:] = sums
+
+
+def _names(scratch: Any) -> dict[str, Any]:
+    names: dict[str, Any] = {
+        "math": math,
+        "floor": np.floor,
+        "rint": np.rint,
+        "fused": lambda f: f,
+        "dot_product": _dot_product,
+        "multiply_tile": _multiply_tile,
+    }
+    for bits in (8, 16, 32, 64):
+        for kind in ("int", "uint"):
+            names[f"{kind}{bits}"] = getattr(np, f"{kind}{bits}")
+    for dtype in map(np.dtype, ("float32", "float64", "int32", "int64")):
+        whole = scratch[: len(scratch) // dtype.itemsize * dtype.itemsize]
+        names[dtype.name] = dtype.type
+        names[f"{dtype.name}p"] = lambda _, d=dtype, s=whole: Memory(s.view(d))
+        names[f"stack_{dtype.name}"] = lambda n, d=dtype: Memory(np.zeros(n, d))
+    return names
+
+
+def run(rkernel: RKernel, binding: Binding, arrays: Sequence[Any], tasks: int, rows: int) -> None:
+    """Run all rTasks over flat operands. Raises what an rTask raises."""
+    body = specialise(template_source(rkernel), rkernel.function, "kernel", binding.names)
+    names = _names(np.full(binding.scratch_bytes, 0xAB, dtype=np.uint8))
+    exec(compile("\n".join([*binding.functions, body]), "<rKernel>", "exec"), names)
+    pointers = [Memory(a.reshape(-1)) for a in arrays]
+    with np.errstate(all="ignore"):
+        for task in range(tasks):
+            names["kernel"](task, tasks, rows, 0, *pointers)

@@ -1,0 +1,202 @@
+"""Small programs with a root of every family, and their rOperators with operands."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+
+import irkit
+from irkit.context import IrkitContext
+from irkit.dialects.task import LaunchOp, ROperatorOp
+from irkit.dialects.types import DYNAMIC
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
+from irkit.interp.task import evaluate_body
+from irkit.interp.tensor import evaluate_op
+
+ROWS = 5
+FOREST = """
+  %feature = arith.constant dense<[[1, 0, 3], [2, 1, 0]]> : tensor<2x3xi32>
+  %threshold = arith.constant dense<[[0.0, -0.5, 0.5], [0.1, 0.2, -0.3]]> : tensor<2x3xf32>
+  %nan_left = arith.constant dense<[[true, false, false], [false, true, false]]> : tensor<2x3xi1>
+  %value = arith.constant dense<[[[1.0], [2.0], [3.0], [4.0]], [[5.0], [6.0], [7.0], [8.0]]]> :
+    tensor<2x4x1xf64>
+  %output = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25, -1.0]> : tensor<2xf64>
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base
+    {comparison = "le", depth = 2 : i64} : (tensor<?x4xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xi1>,
+    tensor<2x4x1xf64>, tensor<2xi32>, tensor<2xf64>) -> tensor<?x2xf64>
+"""
+LINKED = """
+  %feature = arith.constant dense<[3, 1, 0, 0, 0, 0]> : tensor<6xi32>
+  %threshold = arith.constant dense<[0.5, -0.5, 0.0, 0.0, 0.0, 0.0]> : tensor<6xf32>
+  %left = arith.constant dense<[1, 2, 2, 3, 4, 5]> : tensor<6xi32>
+  %right = arith.constant dense<[4, 3, 2, 3, 4, 5]> : tensor<6xi32>
+  %nan_left = arith.constant dense<[true, false, false, false, false, false]> : tensor<6xi1>
+  %value = arith.constant dense<[[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]]> : tensor<6x1xf64>
+  %root = arith.constant dense<[0, 5]> : tensor<2xi32>
+  %output = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = te.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base
+    {comparison = "le", depth = 2 : i64, strategy = "auto"} : (tensor<?x4xf32>, tensor<6xi32>, tensor<6xf32>,
+    tensor<6xi32>, tensor<6xi32>, tensor<6xi1>, tensor<6x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<1xf64>)
+    -> tensor<?x1xf64>
+"""
+
+
+def function(inputs: str, body: str, result: str) -> str:
+    return f"func.func @main({inputs}) -> {result} {{\n{body}\n  return %y : {result}\n}}"
+
+
+def contraction(kind: str, maps: str, iterators: str, a: str, b: str, c: str) -> str:
+    """A generic that adds up products, of floats or of integers."""
+    letter = "i" if kind.startswith("i") else "f"
+    return f"""
+  %y = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}
+      ins(%x, %w : tensor<{a}x{kind}>, tensor<{b}x{kind}>) outs(%c : tensor<{c}x{kind}>) {{
+  ^bb0(%p: {kind}, %q: {kind}, %o: {kind}):
+    %m = arith.mul{letter} %p, %q : {kind}
+    %s = arith.add{letter} %o, %m : {kind}
+    linalg.yield %s : {kind}
+  }} -> tensor<{c}x{kind}>"""
+
+
+def gemm(rows: str, k: int, columns: int, kind: str = "f32", by_k: bool = False) -> str:
+    a, b, c = f"{rows}x{k}", f"{columns}x{k}" if by_k else f"{k}x{columns}", f"{rows}x{columns}"
+    second = "(j, k)" if by_k else "(k, j)"
+    maps = ", ".join(f"affine_map<(i, j, k) -> {m}>" for m in ("(i, k)", second, "(i, j)"))
+    loops = '"parallel", "parallel", "reduction"'
+    inputs = f"%x: tensor<{a}x{kind}>, %w: tensor<{b}x{kind}>, %c: tensor<{c}x{kind}>"
+    return function(inputs, contraction(kind, maps, loops, a, b, c), f"tensor<{c}x{kind}>")
+
+
+def batched() -> str:
+    maps = ", ".join(
+        f"affine_map<(b, i, j, k) -> {m}>" for m in ("(b, i, k)", "(b, k, j)", "(b, i, j)")
+    )
+    loops = '"parallel", "parallel", "parallel", "reduction"'
+    inputs = "%x: tensor<3x6x9xf32>, %w: tensor<3x9x5xf32>, %c: tensor<3x6x5xf32>"
+    body = contraction("f32", maps, loops, "3x6x9", "3x9x5", "3x6x5")
+    return function(inputs, body, "tensor<3x6x5xf32>")
+
+
+def unary(name: str, t: str, result: str = "", attributes: str = "") -> str:
+    result = result or t
+    return function(f"%x: {t}", f"  %y = {name} %x {attributes} : ({t}) -> {result}", result)
+
+
+def reduced(kind: str, t: str, result: str) -> str:
+    attributes = f'{{kind = "{kind}", axes = array<i64: 1>, keepdims = false}}'
+    return unary("graph.reduce", f"tensor<{t}>", f"tensor<{result}>", attributes)
+
+
+CONV = (
+    "{strides = array<i64: 1, 2>, pads = array<i64: 1, 0, 0, 1>, dilations = array<i64: 1, 1>, "
+    "group = 1 : i64}"
+)
+POOL = (
+    "{kernel_shape = array<i64: 2, 3>, strides = array<i64: 1, 2>, pads = array<i64: 0, 1, 1, 0>, "
+    "dilations = array<i64: 1, 1>, ceil_mode = false}"
+)
+FILTERS = "tensor<1x3x6x7xf32>, tensor<5x3x3x2xf32>"
+PROGRAMS = {
+    "map": unary("graph.tanh", "tensor<3x4x5xf32>"),
+    "map of rows": unary("graph.neg", "tensor<?x6xf64>"),
+    "map of a batch": unary("graph.neg", "tensor<?xf64>"),
+    "scalar": unary("graph.neg", "tensor<f32>"),
+    "transposed": unary(
+        "graph.transpose", "tensor<2x3x4xi32>", "tensor<4x2x3xi32>", "{permutation = array<i64: 2, 0, 1>}"
+    ),
+    "sum": reduced("sum", "6x70xf32", "6xf32"),
+    "long sum": reduced("sum", "3x1100xf32", "3xf32"),
+    "max of integers": reduced("max", "4x5x6xi32", "4x6xi32"),
+    "softmax": unary("graph.softmax", "tensor<4x7xf32>", attributes="{axis = 1 : i64}"),
+    "softmax of rows": unary("graph.softmax", "tensor<?x9xf32>", attributes="{axis = 1 : i64}"),
+    "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
+    "gemm": gemm("9", 12, 10),
+    "gemm of 64 bits": gemm("6", 5, 20, "f64"),
+    "gemm by k": gemm("8", 12, 10, by_k=True),
+    "gemm of rows": gemm("?", 7, 6),
+    "gemm of integers": gemm("5", 6, 7, "i32"),
+    "gemv": gemm("1", 40, 12, by_k=True),
+    "batched gemm": batched(),
+    "conv": function(
+        "%x: tensor<1x3x6x7xf32>, %w: tensor<5x3x3x2xf32>",
+        f"  %y = graph.conv %x, %w {CONV} : ({FILTERS}) -> tensor<1x5x5x4xf32>",
+        "tensor<1x5x5x4xf32>",
+    ),
+    "pool": function(
+        "%x: tensor<1x2x5x6xf32>",
+        f"  %y = graph.max_pool %x {POOL} : (tensor<1x2x5x6xf32>) -> tensor<1x2x5x3xf32>",
+        "tensor<1x2x5x3xf32>",
+    ),
+    "perfect forest": function("%x: tensor<?x4xf32>", FOREST, "tensor<?x2xf64>"),
+    "forest": function("%x: tensor<?x4xf32>", LINKED, "tensor<?x1xf64>"),
+}  # fmt: skip
+
+
+@dataclasses.dataclass
+class Case:
+    """An rOperator and the operands of one of its launches; its module is kept alive."""
+
+    op: ROperatorOp
+    arrays: list[Any]
+    want: list[Any]
+    module: Any
+
+
+def arrays_of(main: FuncOp, rng: np.random.Generator) -> list[Any]:
+    found: list[Any] = []
+    for argument in main.body.block.args:
+        shape = [ROWS if s == DYNAMIC else s for s in argument.type.get_shape()]
+        element = str(argument.type.element_type)
+        if element.startswith("i"):
+            found.append(rng.integers(-9, 10, shape).astype(f"int{element[1:]}"))
+        else:
+            found.append(rng.standard_normal(shape).astype(f"float{element[1:]}"))
+    return found
+
+
+def read(name: str) -> tuple[Any, IrkitContext]:
+    if name == "lstm":
+        from benchmarks.models import lstm_stack
+        from irkit.frontends import import_model
+
+        imported = import_model(lstm_stack(1, 8, 6, 2))
+        ctx = IrkitContext(weights=imported.weights)
+        register_dialects(ctx)
+        return imported.module, ctx
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    return irkit.parse(PROGRAMS[name]), ctx
+
+
+def cases(name: str, device: str) -> list[Case]:
+    """The rOperators of a program, partitioned for a device."""
+    module, ctx = read(name)
+    for level in (
+        ("graph", "tensor", "task") if name == "lstm" or "graph." in str(module) else ("task",)
+    ):
+        run_level(ctx, module, level, device)
+    main = next(op for op in module.ops if isinstance(op, FuncOp))
+    known = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
+    env = dict(zip(main.body.block.args, arrays_of(main, np.random.default_rng(1)), strict=True))
+    found: dict[str, Case] = {}
+    for op in main.body.block.ops:
+        operands = [env[v] for v in op.operands]
+        if op.name == "func.return":
+            break
+        if isinstance(op, LaunchOp):
+            symbol = op.callee.string_value()
+            values = evaluate_body(known[symbol], operands, ctx.weights)
+            found.setdefault(symbol, Case(known[symbol], operands, values, module))
+        else:
+            values = evaluate_op(op, operands, ctx.weights)
+        env.update(zip(op.results, values, strict=True))
+    return list(found.values())
+
+
+NAMES = [*PROGRAMS, "lstm"]

@@ -1,0 +1,225 @@
+"""What `why_illegal` admits binds, and computes what the body means; what it refuses has a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import cpu_emulator
+import cuda_emulator
+import numpy as np
+import pytest
+from family_programs import NAMES, ROWS, Case, cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
+
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import int_array
+from irkit.passes.task.partition_rtasks import Partition
+from irkit.rkernels import families, registry
+from irkit.rkernels.binding.bind import bind
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.legality import root_of, target_of, why_illegal
+from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.templates import specialise, template_source
+from irkit.schedule.devices import device as find_device
+from irkit.schedule.model import VDevice
+
+
+def small(device: str, threads: int = 64) -> VDevice:
+    """A device whose blocks are small enough to be run thread by thread."""
+    known = find_device(device)
+    return dataclasses.replace(known, threads=threads) if known.kind == "cuda" else known
+
+
+def flat(array: Any) -> Any:
+    """As it lies in memory: booleans are bytes."""
+    array = np.ascontiguousarray(array)
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def compute(case: Case, device: VDevice) -> None:
+    """Bind and run every rTask; compare with what the body means."""
+    op = case.op
+    assert op.rkernel is not None
+    rkernel = registry.find(target_of(device), op.rkernel.data)
+    binding = bind(op, root_of(op), rkernel, device.threads)
+    results = [np.full_like(flat(w), 77) for w in case.want]
+    arrays = [*(flat(a) for a in case.arrays), *results]
+    if device.kind == "cuda":
+        emulate(rkernel, binding, arrays, op.tasks, device.threads)
+    else:
+        cpu_emulator.run(rkernel, binding, arrays, op.tasks, ROWS)
+    for got, want in zip(results, case.want, strict=True):
+        np.testing.assert_allclose(got, flat(want), rtol=1e-4, atol=1e-5, err_msg=str(op))
+
+
+def emulate(
+    rkernel: RKernel, binding: Binding, arrays: list[Any], tasks: int, threads: int
+) -> None:
+    body = specialise(template_source(rkernel), rkernel.function, "kernel", binding.names)
+    text = "\n".join([*binding.functions, body])
+    cuda_emulator.run_text(text, "kernel", arrays, tasks, ROWS, threads, binding.scratch_bytes)
+
+
+@pytest.mark.parametrize("device", ["test4", "h200"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_partitioning_chooses_is_legal(name: str, device: str) -> None:
+    for case in CASES[name, device]:
+        assert why_illegal(case.op, find_device(device)) is None
+
+
+def set_parameters(op: ROperatorOp, values: dict[str, int]) -> None:
+    op.parameters = DictionaryAttr({k: IntegerAttr(v, i64) for k, v in values.items()})
+
+
+def all_of(target: str) -> list[RKernel]:
+    """Every rKernel of a target, whatever it takes."""
+    return registry.registered(target)
+
+
+def literals(rkernel: RKernel, op: ROperatorOp) -> dict[str, int]:
+    """Its parameters for the root of `op`; those of no root where it does not take that."""
+    root = root_of(op)
+    if families.find(rkernel.family).refuses(root) is None and rkernel.legal(root):
+        return dict(rkernel.literals(root))
+    return {} if callable(rkernel.parameters) else dict(rkernel.parameters)
+
+
+VALUES = (-1, 0, 1, 2, 3, 4, 8, 16, 32, 48, 64, 100, 4096)
+
+
+def mutate(op: ROperatorOp, target: str, draw: Any) -> None:
+    """Give `op` some rKernel, grid and parameters, most often ones that fit each other."""
+    rkernel = draw(st.sampled_from(all_of(target)))
+    own = draw(st.booleans())
+    if own and op.rkernel is not None:
+        rkernel = registry.find(target, op.rkernel.data)
+    op.rkernel = StringAttr(rkernel.name)
+    root = root_of(op)
+    parts = [st.just(1) | st.integers(1, 4) for _ in root.parallel]
+    op.grid = int_array(draw(st.tuples(*parts)))
+    family = families.find(rkernel.family)
+    if family.refuses(root) is None and draw(st.booleans()):
+        op.grid = int_array(family.grid(root, draw(st.integers(1, 7))))
+    values = literals(rkernel, op)
+    for name in values:
+        values[name] = draw(st.just(values[name]) | st.sampled_from(VALUES))
+    set_parameters(op, values)
+
+
+CASES = {(n, d): cases(n, d) for n, d in itertools.product(NAMES, ("test4", "h200"))}
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(st.data())
+def test_what_is_admitted_computes_what_the_body_means_on_a_cpu(data: Any) -> None:
+    check_mutant("test4", data.draw)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.data())
+def test_what_is_admitted_computes_what_the_body_means_on_a_gpu(data: Any) -> None:
+    check_mutant("h200", data.draw)
+
+
+def check_mutant(device: str, draw: Any) -> bool:
+    """Whether it was admitted; then it was computed too."""
+    name = draw(st.sampled_from(NAMES))
+    case = draw(st.sampled_from(CASES[name, device]))
+    saved = dict(case.op.properties)
+    try:
+        mutate(case.op, target_of(find_device(device)), draw)
+        rkernel = registry.find(target_of(find_device(device)), case.op.rkernel.data)
+        here = small(device, rkernel.threads or 64)
+        admitted = why_illegal(case.op, here) is None
+        if admitted:
+            compute(case, here)
+        return admitted
+    finally:
+        case.op.properties.clear()
+        case.op.properties.update(saved)
+
+
+@pytest.mark.parametrize("device", ["test4", "h200"])
+def test_an_rkernel_takes_no_root_of_another_family(device: str) -> None:
+    target = target_of(find_device(device))
+    for name, rkernel in itertools.product(NAMES, all_of(target)):
+        (case, *_) = CASES[name, device]
+        root = root_of(case.op)
+        saved = dict(case.op.properties)
+        case.op.rkernel = StringAttr(rkernel.name)
+        set_parameters(case.op, literals(rkernel, case.op))
+        case.op.grid = int_array([1] * len(root.parallel))
+        reason = why_illegal(case.op, find_device(device))
+        offered = rkernel in registry.candidates(target, root)
+        assert offered or reason is not None, (name, rkernel.name)
+        case.op.properties.clear()
+        case.op.properties.update(saved)
+
+
+REFUSED = [
+    ("gemm", {"rkernel": "softmax.rows", "parameters": {}}, "its root is no softmax"),
+    ("softmax", {"rkernel": "gemm.strip", "parameters": {"STRIP": 64}}, "is of family 'softmax', no gemm"),
+    ("gemm", {"rkernel": "gemm.wide"}, "rKernel 'gemm.wide' for cpu; there are"),
+    ("gemm", {"parameters": {"NC": 4096}}, "parameter NC cannot be 4096"),
+    ("gemm", {"parameters": {"NC": 20}}, "parameter NC cannot be 20"),
+    ("gemm", {"parameters": {}}, "its parameters are NC, got none"),
+    ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are NC, got KC, NC"),
+    ("gemm", {"grid": [3]}, "its root has 2 parallel dimensions"),
+    ("gemm", {"grid": [10, 1]}, "dimension 0 has 9 elements"),
+    ("map", {"grid": [2, 2, 1]}, "must be cut into single elements"),
+    ("softmax", {"grid": [1, 2]}, "a row stays whole"),
+    ("softmax of rows", {"grid": [2, 3]}, "cut along the batch alone"),
+    ("perfect forest", {"grid": [1, 2]}, "cut along the batch alone"),
+    ("gemv", {"rkernel": "gemv.rows", "parameters": {}, "grid": [1, 13]}, "dimension 1 has 12"),
+    ("gemm by k", {"rkernel": "gemv.rows", "parameters": {}, "grid": [2, 1]}, "only dimension 1 can be cut"),
+    ("gemm of integers", {"rkernel": "product.blocked", "parameters": {"NC": 16}}, "its root is no product"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "reason"), REFUSED)
+def test_each_refusal_has_its_reason(name: str, given: dict[str, Any], reason: str) -> None:
+    ((case, *_), device) = cases(name, "test4"), find_device("test4")
+    assert why_illegal(case.op, device) is None
+    if "rkernel" in given:
+        case.op.rkernel = StringAttr(given["rkernel"])
+    if "grid" in given:
+        case.op.grid = int_array(given["grid"])
+    if "parameters" in given:
+        set_parameters(case.op, given["parameters"])
+    assert reason in str(why_illegal(case.op, device))
+
+
+def test_scratch_follows_from_the_parameters() -> None:
+    (case,) = cases("gemm", "test4")
+    rkernel, root = registry.find("cpu", "product.blocked"), root_of(case.op)
+    sizes = [rkernel.scratch(root, {"NC": n}) for n in (16, 32, 64)]
+    assert sizes == [(12 + 4) * n * 4 for n in (16, 32, 64)]
+
+
+def test_an_rkernel_runs_in_blocks_of_its_own_size() -> None:
+    (case,) = cases("long sum", "h200")
+    case.op.rkernel = StringAttr("reduce.block")
+    assert why_illegal(case.op, find_device("h200")) is None
+    reason = why_illegal(case.op, small("h200", 128))
+    assert reason == "rKernel 'reduce.block' runs in blocks of 256 threads, h200 has 128"
+    case.op.rkernel = StringAttr("reduce.warp")
+    assert why_illegal(case.op, small("h200", 128)) is None
+    assert "two whole warps" in str(why_illegal(case.op, small("h200", 48)))
+
+
+def test_partitioning_offers_an_rkernel_of_ones_own_to_its_blocks_alone() -> None:
+    own = RKernel("map", "mine", "cuda", "irkit.rkernels.cuda.map", "map_elements",
+                  overhead_ns=1.0, efficiency=1.0, threads=128)  # fmt: skip
+    try:
+        registry.register(own)
+        for threads, wanted in ((128, "map.mine"), (256, "map.elements")):
+            (case,) = cases("map", "h200")
+            Partition(case.module, small("h200", threads)).run()
+            assert case.op.rkernel.data == wanted
+    finally:
+        known = registry._REGISTERED["cuda", "map"]
+        known[:] = [k for k in known if k.variant != "mine"]
