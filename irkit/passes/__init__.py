@@ -35,6 +35,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),
     "plan-memory": _lazy("passes.task.plan_memory", "PlanMemory"),
     "schedule-wavefront": _lazy("passes.task.schedule_wavefront", "ScheduleWavefront"),
+    "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # between levels
     "convert-graph-to-tensor": _lazy("lower.graph_to_tensor.convert", "ConvertGraphToTensor"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineMap
 
@@ -18,6 +19,7 @@ from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels import families, registry
+from irkit.rkernels.accesses import refuses_accesses
 from irkit.rkernels.binding.bind import bind, parameters_of
 from irkit.rkernels.binding.scalars import numba_type
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
@@ -80,6 +82,7 @@ def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str
         or families.find(rkernel.family).refuses_grid(root, grid)
         or rkernel.refuses_parameters(root, parameters)
         or refuses_scratch(rkernel, root, parameters, device)
+        or _refuses_facts(rkernel, op, root, parameters)
         or _refuses_body(rkernel, op, root, device)
     )
 
@@ -108,6 +111,18 @@ def refuses_scratch(
     return f"{needed} bytes of scratch, {device.name} has {device.shared_bytes}"
 
 
+def _refuses_facts(
+    rkernel: RKernel, op: ROperatorOp, root: Root, parameters: Parameters
+) -> str | None:
+    """Why what `op` says of its rKernel is not so."""
+    scratch, granted = rkernel.scratch(root, parameters), op.fastmath or FastMathFlagsAttr("none")
+    if scratch != op.scratch_bytes:
+        return f"its rKernel needs {scratch} bytes of scratch, it has {op.scratch_bytes}"
+    if set(granted.data) != set(rkernel.fastmath.data):
+        return f"its rKernel computes with {rkernel.fastmath}, it grants {granted}"
+    return None
+
+
 def _refuses_loops(root: Root) -> str | None:
     """Templates and footprints take the parallel loops of a root to come first, in the result's order."""
     for op in root.chain:
@@ -132,5 +147,4 @@ def _refuses_parts(root: Root, grid: Sequence[int]) -> str | None:
 def _refuses_body(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str | None:
     """What only an attempt tells. Raises UnsupportedError."""
     check_rows(op, root)
-    bind(op, root, rkernel, device.threads)
-    return None
+    return refuses_accesses(op, rkernel, bind(op, root, rkernel, device.threads))

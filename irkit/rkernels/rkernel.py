@@ -6,6 +6,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.utils import FastMathFlag
+
 from irkit.dialects.roots import Root
 
 Target = Literal["cpu", "cuda"]
@@ -27,6 +30,10 @@ class RKernel:
     `parameters`, which may depend on the root, become literals of the template. `choices` says what values
     a parameter may have beside its own: none where it is not named. `scratch_bytes`, which may depend on
     the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
+    `reassociates`: its template sums in another order than the body; `contracts`: products and sums may be
+    rounded once, which a GPU's compiler always does. `vectors` are the placeholders of operands that it can
+    read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
+    RESIDENT is 1.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts and `part_ns(root, grid)` is
     what its largest part costs; else both follow from the family and the efficiency.
     """
@@ -43,6 +50,10 @@ class RKernel:
     threads: int | None = None
     parameters: Parameters | Callable[[Root], Parameters] = field(default_factory=dict[str, int])
     choices: Mapping[str, Container[int]] = field(default_factory=dict[str, Container[int]])
+    reassociates: bool = False
+    contracts: bool = False
+    vectors: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     grid: Callable[[Root, int], list[int]] | None = None
     part_ns: Callable[[Root, Sequence[int]], float] | None = None
 
@@ -50,6 +61,13 @@ class RKernel:
     def name(self) -> str:
         """`family.variant`, as in an rOperator's `rkernel`."""
         return f"{self.family}.{self.variant}"
+
+    @property
+    def fastmath(self) -> FastMathFlagsAttr:
+        """In what its results may differ from the body's."""
+        contracts = self.contracts or self.target == "cuda"
+        flags = {FastMathFlag.REASSOC: self.reassociates, FastMathFlag.ALLOW_CONTRACT: contracts}
+        return FastMathFlagsAttr([flag for flag, granted in flags.items() if granted])
 
     def scratch(self, root: Root, parameters: Parameters) -> int:
         """Bytes of scratch that one rTask needs with these parameters."""

@@ -38,6 +38,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
     rkernel = registry.find("cuda", sample.rkernel)
     operands = ", ".join(f"p{i}" for i in range(len(sample.pointers)))
     names = {k: str(v) for k, v in {**rkernel.parameters, **sample.overrides}.items()}
+    names = {"VECTOR": "1", "RESIDENT": "0"} | names
     names |= {"OPERANDS": operands, "THREADS": str(threads)}
     names |= {k: str(v) for k, v in sample.names.items()}
     functions = sample.functions.replace("OPERANDS", operands)

@@ -13,13 +13,14 @@ import pytest
 from family_programs import NAMES, ROWS, Case, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.rkernels import families, registry
-from irkit.rkernels.binding.bind import bind
+from irkit.rkernels.binding.bind import bind, parameters_of
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel
@@ -108,6 +109,19 @@ def mutate(op: ROperatorOp, target: str, draw: Any) -> None:
     for name in values:
         values[name] = draw(st.just(values[name]) | st.sampled_from(VALUES))
     set_parameters(op, values)
+    set_needs(op, rkernel, draw)
+
+
+def set_needs(op: ROperatorOp, rkernel: RKernel, draw: Any = None) -> None:
+    """Say on `op` what its rKernel needs; what `draw` says, now and then."""
+    root = root_of(op)
+    op.scratch, op.fastmath = None, rkernel.fastmath
+    if families.find(rkernel.family).refuses(root) is None and rkernel.legal(root):
+        op.scratch = IntegerAttr(rkernel.scratch(root, parameters_of(op)), i64)
+    if draw is not None and draw(st.integers(0, 9)) == 0:
+        op.scratch = IntegerAttr(draw(st.sampled_from(VALUES)), i64)
+    if draw is not None and draw(st.integers(0, 9)) == 0:
+        op.fastmath = FastMathFlagsAttr(draw(st.sampled_from(["none", "fast"])))
 
 
 CASES = {(n, d): cases(n, d) for n, d in itertools.product(NAMES, ("test4", "h200"))}
@@ -152,6 +166,7 @@ def test_an_rkernel_takes_no_root_of_another_family(device: str) -> None:
         saved = dict(case.op.properties)
         case.op.rkernel = StringAttr(rkernel.name)
         set_parameters(case.op, literals(rkernel, case.op))
+        set_needs(case.op, rkernel)
         case.op.grid = int_array([1] * len(root.parallel))
         reason = why_illegal(case.op, find_device(device))
         offered = rkernel in registry.candidates(target, root)
@@ -165,6 +180,12 @@ REFUSED = [
     ("softmax", {"rkernel": "gemm.strip", "parameters": {"STRIP": 64}}, "is of family 'softmax', no gemm"),
     ("gemm", {"rkernel": "gemm.wide"}, "rKernel 'gemm.wide' for cpu; there are"),
     ("gemm", {"parameters": {"NC": 4096}}, "parameter NC cannot be 4096"),
+    ("gemm", {"parameters": {"NC": 32}}, "needs 2048 bytes of scratch, it has 1024"),
+    ("gemm", {"scratch": IntegerAttr(4096, i64)}, "needs 1024 bytes of scratch, it has 4096"),
+    ("gemm", {"fastmath": None}, "computes with #arith.fastmath<reassoc,contract>, it grants"),
+    ("softmax", {"fastmath": FastMathFlagsAttr("fast")}, "computes with #arith.fastmath<none>"),
+    ("gemv", {"vector_bytes": IntegerAttr(16, i64)}, "vectors of 16 bytes of what no append"),
+    ("gemv", {"residents": int_array([1])}, "residents [1]: not what its rKernel expects"),
     ("gemm", {"parameters": {"NC": 20}}, "parameter NC cannot be 20"),
     ("gemm", {"parameters": {}}, "its parameters are NC, got none"),
     ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are NC, got KC, NC"),
@@ -186,6 +207,8 @@ def test_each_refusal_has_its_reason(name: str, given: dict[str, Any], reason: s
     assert why_illegal(case.op, device) is None
     if "rkernel" in given:
         case.op.rkernel = StringAttr(given["rkernel"])
+    for name in {"scratch", "fastmath", "vector_bytes", "residents"} & set(given):
+        setattr(case.op, name, given[name])
     if "grid" in given:
         case.op.grid = int_array(given["grid"])
     if "parameters" in given:
@@ -203,10 +226,12 @@ def test_scratch_follows_from_the_parameters() -> None:
 def test_an_rkernel_runs_in_blocks_of_its_own_size() -> None:
     (case,) = cases("long sum", "h200")
     case.op.rkernel = StringAttr("reduce.block")
+    set_needs(case.op, registry.find("cuda", "reduce.block"))
     assert why_illegal(case.op, find_device("h200")) is None
     reason = why_illegal(case.op, small("h200", 128))
     assert reason == "rKernel 'reduce.block' runs in blocks of 256 threads, h200 has 128"
     case.op.rkernel = StringAttr("reduce.warp")
+    set_needs(case.op, registry.find("cuda", "reduce.warp"))
     assert why_illegal(case.op, small("h200", 128)) is None
     assert "two whole warps" in str(why_illegal(case.op, small("h200", 48)))
 

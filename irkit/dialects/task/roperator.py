@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
@@ -11,6 +12,8 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     FunctionType,
+    IntegerAttr,
+    IntegerType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -73,6 +76,13 @@ class ROperatorOp(IRDLOperation):
     [S*p/g, S*(p+1)/g). `rkernel` names a registered rKernel and `parameters` its tile sizes.
     `sources` names the graph ops it came from. `cost` estimates one rTask's time in ns.
 
+    `scratch` is how many bytes of scratch one rTask needs: shared memory on a GPU, the vEU's own on a CPU.
+    `fastmath` says, in `arith`'s words, in what the rKernel's sums and products may differ from the body's:
+    none where it is absent. `vector_bytes` is how much of an operand is read at once where the rKernel can
+    read vectors (1 element where it is absent): all appends must place what it reads so at multiples of
+    that. `residents` are the numbers of the operands that every append keeps in shared memory, and for
+    which the rKernel is printed a second time. The last two are for `select-accesses` to say.
+
     ```mlir
     task.roperator @double(%x : tensor<8xf32>) -> tensor<8xf32>
         attributes {grid = array<i64: 2>, rkernel = "map", parameters = {}} {
@@ -96,6 +106,10 @@ class ROperatorOp(IRDLOperation):
     parameters = opt_prop_def(DictionaryAttr)
     sources = opt_prop_def(StringAttr)
     cost = opt_prop_def(FloatAttr[Float64Type])
+    scratch = opt_prop_def(IntegerAttr[IntegerType])
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+    vector_bytes = opt_prop_def(IntegerAttr[IntegerType])
+    residents = opt_prop_def(DenseArrayBase)
     body = region_def("single_block")
     traits = traits_def(
         SymbolOpInterface(), IsolatedFromAbove(), SingleBlockImplicitTerminator(YieldOp)
@@ -120,6 +134,11 @@ class ROperatorOp(IRDLOperation):
         op = self.body.block.last_op
         assert isinstance(op, YieldOp)
         return op
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch of one rTask; 0 where nothing is said."""
+        return self.scratch.value.data if self.scratch is not None else 0
 
     @property
     def tasks(self) -> int:

@@ -32,7 +32,13 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
     ],
     "task": ["form-roperators", "partition-rtasks"],
-    "schedule": ["schedule-wavefront", "pin-residents", "plan-memory", "verify-schedule"],
+    "schedule": [
+        "schedule-wavefront",
+        "pin-residents",
+        "plan-memory",
+        "select-accesses",
+        "verify-schedule",
+    ],
 }
 """What brings a module from the level before to each level; `graph` also cleans up a graph module."""
 

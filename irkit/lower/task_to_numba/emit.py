@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.task import ROperatorOp
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.program import describe
+from irkit.lower.task_to_numba.target_cuda import RESIDENT
 from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
@@ -37,8 +39,8 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
     printer = TARGETS[scheduled]
     sections = [printer.header(program)]
     bindings: list[Binding] = []
-    for number, op in enumerate(roperators):
-        binding, text = print_roperator(op, number, program, scheduled)
+    for op in roperators:
+        binding, text = print_roperator(op, program, scheduled)
         bindings.append(binding)
         sections.append(text)
     sections.append(printer.dispatch(bindings, program))
@@ -47,25 +49,26 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
     return "\n\n".join(s.strip("\n") for s in sections) + "\n"
 
 
-def print_roperator(
-    op: ROperatorOp, number: int, program: Program, target: Target
-) -> tuple[Binding, str]:
-    """Fused functions and specialised rKernel of one rOperator."""
+def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[Binding, str]:
+    """Fused functions and specialised rKernel of one rOperator; a second copy for operands that stay."""
     if op.rkernel is None:
         raise PassFailedException(f"@{op.sym_name.data} has no rKernel: run partition-rtasks first")
     printer, rkernel = TARGETS[target], registry.find(target, op.rkernel.data)
     binding = bind(op, root_of(op), rkernel, program.threads)
-    binding.names |= printer.names(binding, rkernel, program)
-    template, decorator = template_source(rkernel), printer.kernel(rkernel)
+    template, flags = template_source(rkernel), fastmath_flags(op)
     kernels = [specialise(template, rkernel.function, binding.symbol, binding.names)]
-    resident = printer.resident_names(binding, number, program)
-    if resident is not None:
-        binding.resident = True
-        names = {**binding.names, **resident}
-        kernels.append(specialise(template, rkernel.function, f"{binding.symbol}_resident", names))
-    fused = "\n".join(binding.functions).replace("@fused", printer.fused(rkernel))
+    if binding.resident:
+        names = {**binding.names, "RESIDENT": "1"}
+        kernels.append(specialise(template, rkernel.function, binding.symbol + RESIDENT, names))
+    fused = "\n".join(binding.functions).replace("@fused", printer.fused(flags))
+    decorator = printer.kernel(flags)
     text = "\n\n".join(f"{decorator}\n{printer.signature(k, binding)}" for k in kernels)
     return binding, f"{_banner(op, rkernel)}\n\n{fused}\n{text}"
+
+
+def fastmath_flags(op: ROperatorOp) -> list[str]:
+    """In what an rOperator's arithmetic may differ, as MLIR and LLVM both name it."""
+    return [] if op.fastmath is None else [f.value for f in FastMathFlag if f in op.fastmath.data]
 
 
 def _banner(op: ROperatorOp, rkernel: RKernel) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from irkit.lower.task_to_numba.target_cuda import CudaPrinter
 from irkit.rkernels.binding.binder import Binding
-from irkit.rkernels.rkernel import RKernel, Target
+from irkit.rkernels.rkernel import Target
 from irkit.schedule.tables import HEADER, Port, Program
-
-# Sums of products may be reassociated and contracted; everything else keeps IEEE order.
-_REASSOCIATED = ("gemm", "gemv", "conv", "product", "recurrent_cell")
 
 
 class Printer(Protocol):
@@ -21,26 +18,16 @@ class Printer(Protocol):
         """Docstring and imports."""
         ...
 
-    def fused(self, rkernel: RKernel) -> str:
-        """Decorator of fused functions."""
+    def fused(self, flags: Sequence[str]) -> str:
+        """Decorator of fused functions, compiled with these fast-math flags."""
         ...
 
-    def kernel(self, rkernel: RKernel) -> str:
+    def kernel(self, flags: Sequence[str]) -> str:
         """Decorator of specialised rKernels."""
         ...
 
     def signature(self, text: str, binding: Binding) -> str:
         """A specialised rKernel with the parameters that this target calls it by."""
-        ...
-
-    def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
-        """Placeholders that only this target has."""
-        ...
-
-    def resident_names(
-        self, binding: Binding, number: int, program: Program
-    ) -> Mapping[str, str] | None:
-        """What changes where kernel `number`'s weights are in shared memory; None if they never are."""
         ...
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
@@ -73,18 +60,18 @@ from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_tile
 from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
-    def _flags(self, rkernel: RKernel) -> str:
-        fast = ', fastmath={"reassoc", "contract"}' if rkernel.family in _REASSOCIATED else ""
-        return f'error_model="numpy"{fast}'
+    def _options(self, flags: Sequence[str]) -> str:
+        named = ", ".join(f'"{flag}"' for flag in flags)
+        return 'error_model="numpy"' + (f", fastmath={{{named}}}" if flags else "")
 
-    def fused(self, rkernel: RKernel) -> str:
+    def fused(self, flags: Sequence[str]) -> str:
         wrappers = "no_cpython_wrapper=True, no_cfunc_wrapper=True"
-        return f"@njit(forceinline=True, {wrappers}, {self._flags(rkernel)})"
+        return f"@njit(forceinline=True, {wrappers}, {self._options(flags)})"
 
-    def kernel(self, rkernel: RKernel) -> str:
+    def kernel(self, flags: Sequence[str]) -> str:
         # Compiled each on its own and called by address: no other function is compiled with it.
         return (
-            f'@cfunc("void(int64, int64, int64, int64, int64)", cache=True, {self._flags(rkernel)})'
+            f'@cfunc("void(int64, int64, int64, int64, int64)", cache=True, {self._options(flags)})'
         )
 
     def signature(self, text: str, binding: Binding) -> str:
@@ -98,14 +85,6 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
             )
         ]
         return "\n".join([*lines, body])
-
-    def resident_names(
-        self, binding: Binding, number: int, program: Program
-    ) -> Mapping[str, str] | None:
-        return None
-
-    def names(self, binding: Binding, rkernel: RKernel, program: Program) -> Mapping[str, str]:
-        return {}
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
         return f"KERNELS = ({''.join(f'{b.symbol}, ' for b in bindings)})"

@@ -224,7 +224,7 @@ def persistent(
             wait += THREADS
         resolve_all(words, rows_padded)
         cuda.syncthreads()
-        run_task(words[0], words[1], words[2], rows, TOP, addresses)
+        RUN_TASK(words[0], words[1], words[2], rows, TOP, addresses)
         cp_async_wait()
         cuda.syncthreads()
         # The last warp signals, since the first one goes on to wait.
@@ -257,9 +257,11 @@ def _fill(text: str, layout: Layout) -> str:
     return text
 
 
-def walkers(layout: Layout) -> str:
-    """Text of `persistent` and `wave` and what they share. `run_task` must stand before it."""
-    return "\n\n".join(_fill(part, layout) for part in (_HELPERS, _PERSISTENT, _WAVE))
+def walkers(layout: Layout, persistent: str = "run_task") -> str:
+    """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
+    function called `persistent`, by which the persistent kernel runs an rTask."""
+    parts = (_HELPERS, _PERSISTENT.replace("RUN_TASK", persistent), _WAVE)
+    return "\n\n".join(_fill(part, layout) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -280,9 +282,9 @@ class Kernel:
         return -(-self.scratch_bytes // 16) * 16
 
 
-def run_task(kernels: Sequence[Kernel]) -> str:
-    """Text of `run_task(kernel, task, tasks, rows, top, addresses)`; scratch ends at `top`."""
-    lines = ["@fused", "def run_task(kernel, task, tasks, rows, top, addresses):"]
+def run_task(kernels: Sequence[Kernel], name: str = "run_task") -> str:
+    """Text of `name(kernel, task, tasks, rows, top, addresses)`; scratch ends at `top`."""
+    lines = ["@fused", f"def {name}(kernel, task, tasks, rows, top, addresses):"]
     for number, kernel in enumerate(kernels):
         pointers = [f"{POINTERS[p]}(addresses[{i}])" for i, p in enumerate(kernel.pointers)]
         call = ", ".join(("task", "tasks", "rows", f"top - {kernel.scratch}", *pointers))

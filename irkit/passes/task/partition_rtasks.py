@@ -125,6 +125,10 @@ class Partition:
             op.parameters = DictionaryAttr(
                 {k: IntegerAttr(v, i64) for k, v in sorted(rkernel.literals(root).items())}
             )
+            scratch = rkernel.scratch(root, rkernel.literals(root))
+            op.scratch = IntegerAttr(scratch, i64) if scratch else None
+            op.fastmath = rkernel.fastmath if rkernel.fastmath.data else None
+            op.vector_bytes = op.residents = None
             reason = why_illegal(op, self.device)
             if reason is None:
                 return rkernel, grid, cost

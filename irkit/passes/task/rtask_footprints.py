@@ -5,10 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.regions import operand_boxes
-from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
-from irkit.rkernels import registry
-from irkit.rkernels.binding.bind import parameters_of
 from irkit.schedule.model import Access, Boxes, Launch, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
@@ -36,12 +33,5 @@ class RTaskFootprints:
             tuple(Access(b, x) for b, x in zip(reads, read_boxes, strict=True)),
             tuple(Access(b, x) for b, x in zip(writes, write_boxes, strict=True)),
             op.cost.value.data if op.cost is not None else _UNKNOWN_COST_NS,
-            self._scratch(op),
+            op.scratch_bytes,
         )
-
-    def _scratch(self, op: ROperatorOp) -> int:
-        if op.rkernel is None:
-            return 0
-        target = "cuda" if self.device.kind == "cuda" else "cpu"
-        rkernel = registry.find(target, op.rkernel.data)
-        return rkernel.scratch(find_root(op.body.block), parameters_of(op))

@@ -39,9 +39,10 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binder = Binder(op, root, rkernel.target)
     families.find(rkernel.family).bind(binder)
     binding, parameters = binder.binding, parameters_of(op)
-    binding.scratch_bytes = rkernel.scratch(root, parameters)
+    binding.scratch_bytes = op.scratch_bytes
+    binding.resident = op.residents is not None
     binding.names |= {name: str(value) for name, value in parameters.items()}
-    binding.names |= _of_target(rkernel, binding, threads)
+    binding.names |= _of_target(op, rkernel, binding, threads)
     if missing := sorted(placeholders(rkernel) - set(binding.names)):
         raise UnsupportedError(
             f"placeholder {', '.join(missing)} in rKernel template '{rkernel.function}'"
@@ -49,10 +50,11 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     return binding
 
 
-def _of_target(rkernel: RKernel, binding: Binding, threads: int) -> dict[str, str]:
+def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int) -> dict[str, str]:
     """Placeholders that only one target has."""
     if rkernel.target == "cuda":
-        return {"THREADS": str(threads), "RESIDENT": "0"}
+        vector = int(op.vector_bytes is not None)
+        return {"THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0"}
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}
     return {**stack, "STACK_INT": "stack_int32", "POINTER": f"{element}p"}

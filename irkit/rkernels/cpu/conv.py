@@ -39,6 +39,8 @@ RKERNELS = [
         legal=_one_contraction,
         efficiency=0.04,
         overhead_ns=300.0,
+        reassociates=True,
+        contracts=True,
         parameters={"STRIP": 32},
         choices={"STRIP": range(1, 257)},
     ),

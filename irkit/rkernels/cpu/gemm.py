@@ -69,6 +69,8 @@ RKERNELS = [
         legal=_streams_b,
         efficiency=0.043,
         overhead_ns=300.0,
+        reassociates=True,
+        contracts=True,
         parameters={"STRIP": 64},
         choices={"STRIP": range(1, 257)},
     ),
@@ -81,5 +83,7 @@ RKERNELS = [
         legal=_dots_b,
         efficiency=0.043,
         overhead_ns=300.0,
+        reassociates=True,
+        contracts=True,
     ),
 ]

@@ -44,6 +44,8 @@ RKERNELS = [
         legal=few_rows,
         efficiency=0.09,
         overhead_ns=200.0,
+        reassociates=True,
+        contracts=True,
     ),
     RKernel(
         "gemv",
@@ -54,5 +56,7 @@ RKERNELS = [
         legal=lambda root: few_rows(root) and root.parallel[0] > 1,
         efficiency=0.12,
         overhead_ns=200.0,
+        reassociates=True,
+        contracts=True,
     ),
 ]

@@ -108,6 +108,8 @@ RKERNELS = [
         legal=_blocked,
         efficiency=_efficiency,
         overhead_ns=400.0,
+        reassociates=True,
+        contracts=True,
         scratch_bytes=_scratch,
         parameters=lambda root: {"NC": _width(root)},
         # Whole tiles, so that none writes past the panel.

@@ -48,6 +48,8 @@ RKERNELS = [
         legal=terms(count),
         efficiency=0.09,
         overhead_ns=300.0,
+        reassociates=True,
+        contracts=True,
     )
     for count, function in ((1, "cell_one_term"), (2, "cell_two_terms"))
 ]

@@ -110,6 +110,7 @@ RKERNELS = [
         "cuda",
         __name__,
         "conv_split",
+        reassociates=True,
         legal=_many_channels,
         efficiency=0.05,
         overhead_ns=500.0,

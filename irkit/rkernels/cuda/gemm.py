@@ -165,6 +165,7 @@ RKERNELS = [
         legal=_layout(layout),
         efficiency=efficiency,
         overhead_ns=1000.0,
+        reassociates=True,
         scratch_bytes=_scratch,
         threads=256,
         parameters={**parameters, "BY_K": int(layout == "jk")},

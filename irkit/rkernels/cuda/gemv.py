@@ -99,7 +99,10 @@ RKERNELS = [
         overhead_ns=450.0,
         scratch_bytes=2 * 2 * (256 // 32) * 8,
         threads=256,
-        parameters={"LANES": 32, "PASS": 2, "BLOCK": 512, "VECTOR": 1, "RESIDENT": 0},
+        parameters={"LANES": 32, "PASS": 2, "BLOCK": 512},
+        reassociates=True,
+        vectors=("X0", "W0"),
+        kept=("W0",),
     ),
     RKernel(
         "gemv",
@@ -112,6 +115,9 @@ RKERNELS = [
         overhead_ns=700.0,
         scratch_bytes=2 * 4 * (256 // 32) * 8,
         threads=256,
-        parameters={"PASS": 4, "BLOCK": 4096, "VECTOR": 1, "RESIDENT": 0},
+        parameters={"PASS": 4, "BLOCK": 4096},
+        reassociates=True,
+        vectors=("X0", "W0"),
+        kept=("W0",),
     ),
 ]

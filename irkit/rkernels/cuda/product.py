@@ -249,6 +249,7 @@ RKERNELS = [
             "product_tiles",
             legal=_legal,
             efficiency=0.4,
+            reassociates=True,
             scratch_bytes=_scratch,
             threads=THREADS_PER_BLOCK,
             parameters=tile,

@@ -122,7 +122,10 @@ RKERNELS = [
         overhead_ns=900.0 + lanes,
         scratch_bytes=2 * _PASS * (256 // lanes) * 8,
         threads=256,
-        parameters={"LANES": lanes, "PASS": _PASS, "VECTOR": 1, "RESIDENT": 0},
+        parameters={"LANES": lanes, "PASS": _PASS},
+        reassociates=True,
+        vectors=tuple(f"{operand}{t}" for operand in "XW" for t in range(terms)),
+        kept=tuple(f"W{t}" for t in range(terms)),
     )
     for terms, name in ((1, "one_term"), (2, "two_terms"))
     for variant, (lanes, longest) in _LANES.items()

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from irkit.dialects.roots import Root
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import RKernel
 
 THREADS_PER_BLOCK = 256
@@ -20,13 +20,15 @@ def _terms(root: Root) -> int:
 
 
 def _long(root: Root) -> bool:
-    """Enough terms for a warp to share."""
-    return len(root.chain) <= 1 and _terms(root) >= 64
+    """Enough terms for a warp to share, and sums that its shuffles can move: of 4 bytes or 8."""
+    assert root.value is not None
+    element = tensor_type(root.value).element_type
+    return _terms(root) >= 64 and numpy_dtype(element).itemsize >= 4
 
 
 def _very_long(root: Root) -> bool:
     """Enough terms for a block to share."""
-    return len(root.chain) <= 1 and _terms(root) >= 1024
+    return _terms(root) >= 1024
 
 
 def _part_ns(at_once: int, lanes: int, overhead_ns: float, joining_ns: float):
@@ -128,6 +130,7 @@ RKERNELS = [
         legal=legal,
         efficiency=efficiency,
         overhead_ns=overhead_ns,
+        reassociates=variant != "thread",
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
         threads=THREADS_PER_BLOCK if variant == "block" else None,
         part_ns=_part_ns(at_once, lanes, overhead_ns, joining_ns),

@@ -71,6 +71,7 @@ RKERNELS = [
         "softmax_warp",
         efficiency=0.02,
         overhead_ns=600.0,
+        reassociates=True,
     ),
     RKernel(
         "softmax",
@@ -81,6 +82,7 @@ RKERNELS = [
         legal=lambda root: root.parallel[-1] >= 1024,
         efficiency=0.04,
         overhead_ns=1200.0,
+        reassociates=True,
         scratch_bytes=2 * 8 * (256 // 32),
         threads=256,
     ),

@@ -1,0 +1,81 @@
+"""How an rKernel may read its operands, as far as the schedule decides it: in vectors, from shared memory.
+
+Both are facts about all appends of an rOperator: `select-accesses` writes them on it once memory is planned,
+and the legality check holds it to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
+from irkit.dialects.types import ints
+from irkit.rkernels.binding.binder import Binding
+from irkit.rkernels.rkernel import RKernel
+
+VECTOR_BYTES = 16
+"""One 128-bit load."""
+
+
+def appends_of(op: ROperatorOp) -> list[AppendOp]:
+    """Where the module's programs append `op`; none before it is scheduled."""
+    module = op.parent_op()
+    if not isinstance(module, ModuleOp):
+        return []
+    programs = (p for p in module.ops if isinstance(p, ProgramOp))
+    appends = (a for p in programs for a in p.body.block.ops if isinstance(a, AppendOp))
+    return [a for a in appends if a.callee.string_value() == op.sym_name.data]
+
+
+def operands_named(binding: Binding, placeholders: Sequence[str]) -> list[int]:
+    """Numbers of the operands that pointer placeholders stand for."""
+    names = {binding.names[name] for name in placeholders}
+    return [number for number, pointer in enumerate(binding.pointers) if pointer in names]
+
+
+def can_read_vectors(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> bool:
+    """Whether every append places all that the rKernel reads in vectors at multiples of their size."""
+    operands = operands_named(binding, rkernel.vectors)
+    return bool(operands) and all(
+        _aligned((*append.reads, *append.writes)[i]) for append in appends_of(op) for i in operands
+    )
+
+
+def _aligned(value: SSAValue) -> bool:
+    """Whether a buffer or view starts at a multiple of VECTOR_BYTES, for any number of rows.
+
+    Inputs, outputs and constants start at one, as does every row of a buffer in `rows` space.
+    """
+    at = 0
+    while isinstance(value.owner, ViewOp):
+        at += value.owner.offset.value.data
+        value = value.owner.source
+    buffer = value.owner
+    assert isinstance(buffer, BufferOp)
+    if buffer.space.data in ("arena", "rows") and buffer.offset is not None:
+        at += buffer.offset.value.data
+    return at % VECTOR_BYTES == 0
+
+
+def kept_operands(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> list[int]:
+    """Operands of which the rKernel expects all in shared memory, if every append keeps them there."""
+    operands, appends = operands_named(binding, rkernel.kept), appends_of(op)
+    kept = all(set(operands) <= {i for i, _ in a.resident_pairs} for a in appends)
+    return operands if appends and kept else []
+
+
+def refuses_accesses(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
+    """Why `op` cannot read as `vector_bytes` and `residents` say; None if it can."""
+    width = op.vector_bytes.value.data if op.vector_bytes is not None else None
+    if width not in (None, VECTOR_BYTES):
+        return f"vectors of {width} bytes: there are those of {VECTOR_BYTES}"
+    if width is not None and not can_read_vectors(op, rkernel, binding):
+        return f"vectors of {width} bytes of what no append places at multiples of that"
+    if op.residents is not None and ints(op.residents) != kept_operands(op, rkernel, binding):
+        return (
+            f"residents {ints(op.residents)}: not what its rKernel expects and every append keeps"
+        )
+    return None
