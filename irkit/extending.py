@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from irkit.dialects.graph.base import GraphOp
     from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
+    from irkit.rkernels.family import Family
     from irkit.rkernels.registry import RKernel
     from irkit.weights import Array
 
@@ -83,6 +84,14 @@ def add_rkernel(rkernel: RKernel) -> None:
     register(rkernel)
     template = getattr(import_module(rkernel.module), rkernel.function)
     _note(f"rkernel {rkernel.target} {rkernel.name}", rkernel, template)
+
+
+def add_family(family: Family) -> None:
+    """Make a family of rKernels known, on every target; one of the same name goes."""
+    from irkit.rkernels.families import register
+
+    register(family)
+    _note(f"family {family.name}", type(family), dict(vars(family)))
 
 
 def _is_added(name: str) -> bool:
