@@ -47,7 +47,7 @@ def can_read_vectors(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> boo
 def _aligned(value: SSAValue) -> bool:
     """Whether a buffer or view starts at a multiple of VECTOR_BYTES, for any number of rows.
 
-    Inputs, outputs and constants start at one, as does every row of a buffer in `rows` space.
+    Spaces start at one, and so do inputs and outputs.
     """
     at = 0
     while isinstance(value.owner, ViewOp):
@@ -55,7 +55,7 @@ def _aligned(value: SSAValue) -> bool:
         value = value.owner.source
     buffer = value.owner
     assert isinstance(buffer, BufferOp)
-    if buffer.space.data in ("arena", "rows") and buffer.offset is not None:
+    if buffer.offset is not None:
         at += buffer.offset.value.data
     return at % VECTOR_BYTES == 0
 

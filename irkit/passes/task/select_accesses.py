@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.errors import UnsupportedError
+from irkit.passes.task.program_text import programs_of
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
 from irkit.rkernels import registry
@@ -28,7 +29,8 @@ class SelectAccesses(ModulePass):
 
     An rKernel that can read vectors does so if every append places all that it reads so at multiples of 16
     bytes (`vector_bytes`). One that can have its weights in shared memory gets a second copy for that if
-    every append keeps them there (`residents`). Needs `plan-memory`; changes nothing else.
+    every append keeps them there (`residents`). Needs `plan-memory`; removes `verified`; changes
+    nothing else.
 
     ```mlir
     task.roperator @cell(%x, %w) attributes {rkernel = "gemv.rows"} {...}
@@ -46,6 +48,8 @@ class SelectAccesses(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         device = device_of(op)
+        for program in programs_of(op):
+            program.retract()
         for roperator in op.ops:
             if not isinstance(roperator, ROperatorOp):
                 continue
