@@ -1,13 +1,13 @@
-// RUN: irkit-opt %s -p select-accesses | filecheck %s
-// RUN: irkit-opt %s -p select-accesses,select-accesses,verify-schedule | filecheck %s
-// RUN: not irkit-opt %s -p verify-schedule 2>&1 | filecheck %s --check-prefix=STALE
+// RUN: irkit-opt %s -p schedule-wavefront,pin-residents,plan-memory,select-accesses | filecheck %s
+// RUN: irkit-opt %s -p schedule-wavefront,pin-residents,plan-memory,select-accesses,select-accesses,verify-schedule | filecheck %s
+// RUN: not irkit-opt %s -p schedule-wavefront,pin-residents,plan-memory,verify-schedule 2>&1 | filecheck %s --check-prefix=STALE
 
 // What every append places at multiples of 16 bytes is read in vectors, what every append keeps has a copy;
 // one append that does not is enough against either. What is said already is found anew.
 // CHECK: task.roperator @kept({{.*}} attributes {{.*}}fastmath = #arith.fastmath<reassoc,contract>, vector_bytes = 16 : i64, residents = array<i64: 1>}
 // CHECK: task.roperator @odd({{.*}} attributes {{.*}}fastmath = #arith.fastmath<reassoc,contract>}
 // STALE: error: pass 'verify-schedule' failed: @odd with rKernel 'gemv.rows': vectors of 16 bytes of what no append places at multiples of that
-task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 229376 : i64}
+task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 229376 : i64, multiprocessors = 132 : i64, flops_per_ns = 386.0 : f64, bytes_per_ns = 32.5 : f64, wait_ns = 750.0 : f64}
 task.roperator @kept(%x : tensor<1x64xf32>, %w : tensor<8x64xf32>, %c : tensor<1x8xf32>) -> tensor<1x8xf32> attributes {rkernel = "gemv.rows", grid = array<i64: 1, 1>, cost = 100.0 : f64, parameters = {BLOCK = 512 : i64, LANES = 32 : i64, PASS = 2 : i64}, scratch = 256 : i64, fastmath = #arith.fastmath<reassoc,contract>} {
   %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x64xf32>, tensor<8x64xf32>) outs(%c : tensor<1x8xf32>) {
   ^bb0(%p: f32, %q: f32, %o: f32):
@@ -26,18 +26,12 @@ task.roperator @odd(%x : tensor<1x64xf32>, %w : tensor<8x64xf32>, %c : tensor<1x
   } -> tensor<1x8xf32>
   task.yield %y : tensor<1x8xf32>
 }
-task.program @main attributes {device = @h200, arena_bytes = 0 : i64, row_bytes = 0 : i64} {
-  %x = task.buffer {space = "input", offset = 0 : i64} : tensor<1x64xf32>
-  %z = task.buffer {space = "input", offset = 1 : i64} : tensor<1x65xf32>
-  %v = task.view %z {offset = 4 : i64} : tensor<1x65xf32> -> tensor<1x64xf32>
-  %c = task.buffer {space = "input", offset = 2 : i64} : tensor<1x8xf32>
-  %w = task.buffer {space = "constant", source = "w"} : tensor<8x64xf32>
-  %a = task.buffer {space = "output", offset = 0 : i64} : tensor<1x8xf32>
-  %b = task.buffer {space = "output", offset = 1 : i64} : tensor<1x8xf32>
-  %d = task.buffer {space = "output", offset = 2 : i64} : tensor<1x8xf32>
-  %e = task.buffer {space = "output", offset = 3 : i64} : tensor<1x8xf32>
-  %t0 = task.append @kept to [0:0] wave 0 reads(%x, %w, %c) writes(%a) resident [1 at 0]
-  %t1 = task.append @kept to [0:0] wave 0 reads(%x, %w, %c) writes(%b) resident [1 at 0]
-  %t2 = task.append @odd to [0:0] wave 0 reads(%x, %w, %c) writes(%d) resident [1 at 0]
-  %t3 = task.append @odd to [0:0] wave 0 reads(%v, %w, %c) writes(%e)
+func.func @main(%x: tensor<1x64xf32>, %z: tensor<2x65xf32>, %c: tensor<1x8xf32>) -> (tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>) {
+  %w = arith.constant dense<0.5> : tensor<8x64xf32>
+  %v = tensor.extract_slice %z[1, 0] [1, 64] [1, 1] : tensor<2x65xf32> to tensor<1x64xf32>
+  %0 = task.launch @kept(%x, %w, %c) : (tensor<1x64xf32>, tensor<8x64xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %1 = task.launch @kept(%x, %w, %0) : (tensor<1x64xf32>, tensor<8x64xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %2 = task.launch @odd(%x, %w, %c) : (tensor<1x64xf32>, tensor<8x64xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %3 = task.launch @odd(%v, %w, %c) : (tensor<1x64xf32>, tensor<8x64xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  func.return %0, %1, %2, %3 : tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>
 }

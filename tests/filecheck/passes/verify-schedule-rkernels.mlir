@@ -2,7 +2,7 @@
 
 // Legality comes before the proof: an rKernel of another family than the root's.
 // CHECK: error: pass 'verify-schedule' failed: @mm with rKernel 'softmax.rows': its root is no softmax
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
 task.roperator @mm(%a : tensor<8x16xf32>, %b : tensor<16x4xf32>, %c : tensor<8x4xf32>) -> tensor<8x4xf32> attributes {rkernel = "softmax.rows", grid = array<i64: 1, 1>, cost = 100.0 : f64} {
   %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<8x16xf32>, tensor<16x4xf32>) outs(%c : tensor<8x4xf32>) {
   ^bb0(%p: f32, %q: f32, %o: f32):
@@ -12,10 +12,14 @@ task.roperator @mm(%a : tensor<8x16xf32>, %b : tensor<16x4xf32>, %c : tensor<8x4
   } -> tensor<8x4xf32>
   task.yield %y : tensor<8x4xf32>
 }
-task.program @main attributes {device = @test4, arena_bytes = 0 : i64, row_bytes = 0 : i64} {
-  %a = task.buffer {space = "input", offset = 0 : i64} : tensor<8x16xf32>
-  %b = task.buffer {space = "input", offset = 1 : i64} : tensor<16x4xf32>
-  %c = task.buffer {space = "input", offset = 2 : i64} : tensor<8x4xf32>
-  %y = task.buffer {space = "output", offset = 0 : i64} : tensor<8x4xf32>
+func.func @main(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = task.launch @mm(%a, %b, %c) : (tensor<8x16xf32>, tensor<16x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  func.return %0 : tensor<8x4xf32>
+}
+task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 0 : i64, row_bytes = 0 : i64} {
+  %a = task.buffer {space = "input", port = 0 : i64} : tensor<8x16xf32>
+  %b = task.buffer {space = "input", port = 1 : i64} : tensor<16x4xf32>
+  %c = task.buffer {space = "input", port = 2 : i64} : tensor<8x4xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<8x4xf32>
   %t0 = task.append @mm to [0:0] wave 0 reads(%a, %b, %c) writes(%y)
 }
