@@ -92,7 +92,7 @@ def executor(folder: Path, name: str, program: Any, weights: Any) -> tuple[Any, 
     about = json.loads(base.with_suffix(".json").read_text())
     facts = LaunchFacts(**about["launch"])
     cubin = base.with_suffix(".cubin").read_bytes()
-    return CudaExecutor(program, facts, cubin, weights, "per-op"), about["resources"]
+    return CudaExecutor(program, facts, cubin, weights, mode="per-op"), about["resources"]
 
 
 def microseconds(queue: Callable[[], None], stream: Any, target_ms: float = 20.0) -> float:
@@ -135,7 +135,7 @@ def check_modes(run: Any, x: Any, want: Any, modes: tuple[str, ...], repeats: in
     for mode in modes:
         run.mode = mode
         # Several runs: what a race or a stale counter spoils may be right the first time.
-        errors = [error(run.run_arrays([x], lambda i, a: a)[0], want) for _ in range(repeats)]
+        errors = [error(run.run([x])[0], want) for _ in range(repeats)]
         kept = bind(run, x, rows)
         queue = partial(run.launch, mode, rows, run.stream)
         micros = microseconds(queue, run.stream)
@@ -218,7 +218,7 @@ def run_case(folder: Path, name: str, case: Any, program: Any) -> Record:
     run, resources = executor(folder, name, program, weights)
     found: Record = {"resources": resources}
     if want is None:
-        got = run.run_arrays([x], lambda i, a: a)[0]
+        got = run.run([x])[0]
         pick = np.r_[0:2000, len(x) - 2000 : len(x)]
         constants = [
             np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in case.arrays[1:]

@@ -3,134 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
 
 from irkit.errors import DeviceError
+from irkit.model_info import ModelInfo
+from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.loading import LoadedModule
-from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table, build_tables
+from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
+from irkit.runtime.veu_threads import veu_threads
+from irkit.runtime.workspace import Workspace, aligned
+from irkit.schedule.modes import Mode
+from irkit.schedule.tables import FIRST_INPUT, Table, build_tables
 from irkit.weights import Array
 
-MODES = ("serial", "per-op", "per-wave", "persistent")
-_ALIGN = 256
-# Calls of each mode that `auto` times, per size of batch, before it settles.
-_TRIALS = 2
-
-
-class _Threads:
-    """The threads that are vEUs, one pool for all programs of the process.
-
-    `together` is held while a program's vEUs wait for one another: they must all have a thread, so
-    two such programs at once could starve each other. What runs without it waits for nothing.
-    """
-
-    def __init__(self) -> None:
-        self.together = threading.Lock()
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._count = 0
-
-    def pool(self, count: int) -> ThreadPoolExecutor:
-        """A pool of at least `count` threads; they start as they are needed."""
-        with self._lock:
-            if self._pool is None or self._count < count:
-                self._count = max(count, os.cpu_count() or 1)
-                # A smaller pool before it ends when its last user lets go of it.
-                self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="irkit-veu")
-            return self._pool
-
-
-_threads = [_Threads()]
-
-
-def _after_fork() -> None:
-    """A forked child has none of the parent's threads, and whoever held its locks is gone."""
-    _threads[0] = _Threads()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def aligned(nbytes: int) -> Array:
-    """Uninitialised bytes that start on a cache line. Raises DeviceError if there is no such memory."""
-    try:
-        raw = np.empty(nbytes + _ALIGN, dtype=np.uint8)
-    except (MemoryError, ValueError):
-        raise DeviceError(f"no memory for {nbytes} bytes of intermediate values") from None
-    start = -raw.ctypes.data % _ALIGN
-    return raw[start : start + nbytes]
-
-
-class Workspace:
-    """What one call in flight needs for itself: arena, counters, addresses."""
-
-    def __init__(self, program: Program, tables: ProgramTables, constants: int) -> None:
-        self.program = program
-        ports = len(program.inputs) + len(program.outputs)
-        self.bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
-        self.arena = aligned(program.arena_bytes)
-        self.rows_capacity = 0
-        self.row_arena = aligned(0)
-        self.counters = np.zeros(max(len(program.appends), 1), dtype=np.int64)
-        # Per vEU: where its rTask's operands lie, and last its scratch.
-        self.addresses = [
-            np.zeros(tables.max_operands + 1, dtype=np.int64) for _ in range(program.veus)
-        ]
-        self.scratch = [aligned(program.shared_bytes) for _ in range(program.veus)]
-        for address, scratch in zip(self.addresses, self.scratch, strict=True):
-            address[-1] = scratch.ctypes.data
-        self.epoch = 0
-        self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
-
-    def reserve(self, rows_padded: int) -> None:
-        """Make room for a batch; never shrinks, so that a warm call allocates nothing."""
-        if rows_padded > self.rows_capacity:
-            self.row_arena = aligned(self.program.row_bytes * rows_padded)
-            self.rows_capacity = rows_padded
-            self.bases[1] = self.row_arena.ctypes.data
-
-
-class Auto:
-    """Measures the modes on real calls, per power of two of the batch, and keeps the fastest.
-
-    A choice is looked at again after eight times as many calls: the machine may have been busy.
-    """
-
-    def __init__(self, modes: Sequence[str]) -> None:
-        self.modes = tuple(modes)
-        self.times: dict[int, dict[str, list[float]]] = {}
-        self.chosen: dict[int, str] = {}
-        self._calls: dict[int, int] = {}
-        self._review: dict[int, int] = {}
-
-    def pick(self, rows: int) -> tuple[str, bool]:
-        """(mode for this call, whether to report its time)"""
-        size = rows.bit_length()
-        calls = self._calls[size] = self._calls.get(size, 0) + 1
-        chosen = self.chosen.get(size)
-        if chosen is not None and (len(self.modes) == 1 or calls < self._review[size]):
-            return chosen, False
-        if chosen is not None and self.chosen.pop(size, None) is not None:
-            self.times[size] = {m: [] for m in self.modes}
-        tried = self.times.setdefault(size, {m: [] for m in self.modes})
-        return min(self.modes, key=lambda m: len(tried[m])), True
-
-    def report(self, rows: int, mode: str, seconds: float) -> None:
-        """Record a timed call; settles when every mode has been tried often enough."""
-        size = rows.bit_length()
-        tried = self.times[size]
-        tried[mode].append(seconds)
-        if all(len(t) > _TRIALS for t in tried.values()):
-            self._review[size] = 8 * self._calls[size]
-            # The first call of a mode pays for cold caches.
-            self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
+# More than any counter reaches, and far from overflow.
+_RELEASED = 1 << 62
 
 
 def _with_addresses(records: Table, addresses: Table) -> Table:
@@ -140,11 +32,39 @@ def _with_addresses(records: Table, addresses: Table) -> Table:
     return found
 
 
-class CpuExecutor:
-    """Runs one program. Thread-safe: each call in flight has a workspace of its own."""
+def _walk(wanted: list[bool], run: Callable[..., int], *arguments: Any) -> int:
+    """`run`, unless the call that it was for has been given up."""
+    return run(*arguments) if wanted else 0
 
-    def __init__(self, module: LoadedModule, weights: dict[str, Array], mode: str = "auto") -> None:
+
+def _join(futures: Sequence[Future[int]]) -> None:
+    """Wait for all. They write into the caller's arrays, so an interrupt has to wait too."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            wait(futures)
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+class CpuExecutor:
+    """Runs one program. Thread-safe: each call in flight has a workspace of its own.
+
+    `auto` and `mode` are of the modes alone that the program is proved for.
+    """
+
+    def __init__(
+        self,
+        module: LoadedModule,
+        weights: dict[str, Array],
+        info: ModelInfo | None = None,
+        mode: str = AUTO,
+    ) -> None:
         self._module, self.program = module, module.program
+        self.policy = InputPolicy(self.program.inputs, info)
         self.tables = build_tables(self.program)
         # Walkers call rKernels by their addresses in this process.
         addresses = np.array(module.rkernels, dtype=np.int64)
@@ -156,41 +76,105 @@ class CpuExecutor:
         self._constants = aligned(self.program.constant_bytes)
         for name, at, size in self.program.constants:
             self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
-        self.mode = mode
-        parallel = self.program.veus > 1
-        self.auto = Auto(("serial", "per-wave", "persistent") if parallel else ("serial",))
-        self._free: list[Workspace] = []
+        measured = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
+        self.choice = ModeChoice(
+            "cpu",
+            mode,
+            measured if self.program.veus > 1 else measured[:1],
+            not_proved("cpu", self.program.modes),
+        )
+        # Workspaces that no call has. One whose call failed is not put back: its counters may be wrong.
+        self._idle: list[Workspace] = []
         self._unwaited = self._records.copy()
         self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
+        self._prepare_outputs()
+        self._prepare_row()
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
-        """Fill `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
-        try:
-            space = self._free.pop()
-        except IndexError:
-            space = Workspace(self.program, self.tables, self._constants.ctypes.data)
+    def _prepare_outputs(self) -> None:
+        """Each output's shape behind the batch, dtype, and whether it has a batch."""
+        self._outputs = [
+            (p.shape[1:], np.dtype(p.dtype), True)
+            if p.shape[:1] == (-1,)
+            else (p.shape, np.dtype(p.dtype), False)
+            for p in self.program.outputs
+        ]
+        self._fixed_outputs = not all(dynamic for _, _, dynamic in self._outputs)
+
+    def _prepare_row(self) -> None:
+        """One row takes microseconds: what is known of it is made ready here."""
+        serial = Mode.SERIAL in self.choice.allowed and self.choice.fixed in (None, Mode.SERIAL)
+        self._straight = serial and self.program.dynamic
+        first = self.program.inputs[0] if len(self.program.inputs) == 1 else None
+        self._plain_row = self._straight and first is not None and self.policy.any_value
+        self._row_shape = (1, *first.shape[1:]) if first is not None else ()
+        self._row_dtype = self.policy.dtypes[0] if self._plain_row else None
+        self._row_outputs = [
+            ((1, *shape) if dynamic else shape, dtype) for shape, dtype, dynamic in self._outputs
+        ]
+
+    @property
+    def mode(self) -> str:
+        """ "auto", or the mode of every call. Setting it raises DeviceError if it cannot be."""
+        return self.choice.mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self.choice.mode = mode
+        self._prepare_row()
+
+    # Running
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order. Raises InvalidInputError, DeviceError."""
+        if self._plain_row and len(inputs) == 1 and self._is_plain_row(inputs[0]):
+            outputs = [np.empty(shape, dtype) for shape, dtype in self._row_outputs]
+            self.run_row(inputs, outputs)
+            return outputs
+        self.policy.check_count(inputs)
+        arrays = [self.policy.host_array(i, x) for i, x in enumerate(inputs)]
+        rows = self.policy.rows([a.shape for a in arrays])
+        outputs = [
+            np.empty((rows, *shape) if dynamic else shape, dtype)
+            for shape, dtype, dynamic in self._outputs
+        ]
+        if rows > 0 or self._fixed_outputs:
+            self._fill(arrays, outputs, rows)
+        return outputs
+
+    def _is_plain_row(self, x: Any) -> bool:
+        return (
+            type(x) is np.ndarray
+            and x.shape == self._row_shape
+            and x.dtype == self._row_dtype
+            and x.flags.carray
+        )
+
+    def _fill(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
+        """Compute `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
+        space = self._workspace()
         padded = -(-rows // 16) * 16
         if padded > space.rows_capacity:
             space.reserve(padded)
-        if self.mode != "auto":
-            self._run_mode(self.mode, space, inputs, outputs, rows, padded)
-        elif rows == 1 and self.program.dynamic:
+        if rows == 1 and self._straight:
             self._serial(space, inputs, outputs, rows, padded)
         else:
             self._measured(space, inputs, outputs, rows, padded)
-        self._free.append(space)
+        self._idle.append(space)
+
+    def _workspace(self) -> Workspace:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Workspace(self.program, self.tables, self._constants.ctypes.data)
 
     def run_row(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """One row of a row-wise program, straight through on this thread."""
-        try:
-            space = self._free.pop()
-        except IndexError:
-            space = Workspace(self.program, self.tables, self._constants.ctypes.data)
+        """Fill `outputs` for one row of a row-wise program, straight through on this thread."""
+        space = self._workspace()
         if space.rows_capacity < 16:
             space.reserve(16)
         address = space.addresses[0]
         self._call(self._one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
-        self._free.append(space)
+        self._idle.append(space)
 
     def _measured(
         self,
@@ -200,29 +184,29 @@ class CpuExecutor:
         rows: int,
         padded: int,
     ) -> None:
-        mode, timed = self.auto.pick(rows)
+        mode, timed = self.choice.pick(rows)
         start = time.perf_counter()
         self._run_mode(mode, space, inputs, outputs, rows, padded)
         if timed:
-            self.auto.report(rows, mode, time.perf_counter() - start)
+            self.choice.auto.report(rows, mode, time.perf_counter() - start)
 
     def _run_mode(
         self,
-        mode: str,
+        mode: Mode,
         space: Workspace,
         inputs: Sequence[Array],
         outputs: Sequence[Array],
         rows: int,
         padded: int,
     ) -> None:
-        if mode == "serial":
+        if mode is Mode.SERIAL:
             self._serial(space, inputs, outputs, rows, padded)
             return
         for number, array in enumerate((*inputs, *outputs)):
             space.bases[FIRST_INPUT + number] = array.__array_interface__["data"][0]
-        if mode == "persistent":
+        if mode is Mode.PERSISTENT:
             self._persistent(space, rows, padded)
-        elif mode == "per-wave":
+        elif mode is Mode.PER_WAVE:
             self._per_wave(space, rows, padded)
         else:
             self._per_op(space, rows, padded)
@@ -253,31 +237,50 @@ class CpuExecutor:
         busy = [v for v, (begin, end) in enumerate(ranges) if begin < end]
         arguments = (space.counters, epoch, rows, padded)
         futures: list[Future[int]] = []
-        if len(busy) > 1:
-            pool = _threads[0].pool(len(busy) - 1)
-            futures = [
-                pool.submit(
-                    self._run, records, *ranges[v], space.bases, *arguments, space.addresses[v]
-                )
-                for v in busy[1:]
-            ]
+        wanted = [True]
         try:
+            if len(busy) > 1:
+                self._submit(
+                    futures, wanted, space, [(v, ranges[v]) for v in busy[1:]], records, arguments
+                )
             done = sum(
                 self._run(records, *ranges[v], space.bases, *arguments, space.addresses[v])
                 for v in busy[:1]
             )
+        except BaseException:
+            # Nobody may wait for a vEU that did not start, nor start one that nobody waits for.
+            wanted.clear()
+            space.counters.fill(_RELEASED)
+            raise
         finally:
-            # The threads write into the caller's arrays: never leave before they have ended.
-            wait(futures)
+            _join(futures)
         done += sum(f.result() for f in futures)
         if done != sum(end - begin for begin, end in ranges):
             raise DeviceError("a vEU gave up waiting: the program did not finish")
+
+    def _submit(
+        self,
+        futures: list[Future[int]],
+        wanted: list[bool],
+        space: Workspace,
+        ranges: Sequence[tuple[int, tuple[int, int]]],
+        records: Any,
+        arguments: tuple[Any, ...],
+    ) -> None:
+        """Start each vEU's range on the pool. Raises DeviceError if there are no threads for them."""
+        pool = veu_threads().pool(len(ranges))
+        try:
+            for veu, (begin, end) in ranges:
+                walk = (records, begin, end, space.bases, *arguments, space.addresses[veu])
+                futures.append(pool.submit(_walk, wanted, self._run, *walk))
+        except RuntimeError as error:
+            raise DeviceError(f"no threads for {len(ranges)} more vEUs: {error}") from None
 
     def _persistent(self, space: Workspace, rows: int, padded: int) -> None:
         space.epoch += 1
         begin = self.tables.begin.tolist()
         ranges = list(itertools.pairwise(begin))
-        with _threads[0].together:
+        with veu_threads().together:
             self._ranges(space, ranges, self._records, space.epoch, rows, padded)
 
     def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
@@ -294,15 +297,3 @@ class CpuExecutor:
             ranges += [(0, 0)] * (self.program.veus - len(ranges))
             self._ranges(space, ranges, self._serial_records, 0, rows, padded)
             first += append.tasks
-
-    def decisions(self) -> dict[str, Any]:
-        """What `auto` has measured and chosen, by size of batch."""
-        return {
-            f"rows < {1 << size}": {
-                "mode": mode,
-                "microseconds": {
-                    m: round(min(t) * 1e6, 1) for m, t in self.auto.times[size].items() if t
-                },
-            }
-            for size, mode in sorted(self.auto.chosen.items())
-        }

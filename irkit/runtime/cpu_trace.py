@@ -20,6 +20,8 @@ from numba.extending import intrinsic
 from irkit.errors import UnsupportedError
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.intrinsics.cpu import add_release, call_rkernel, wait_for
+from irkit.runtime.mode_choice import ModeChoice
+from irkit.schedule.modes import Mode
 from irkit.schedule.tables import FIRST_INPUT, HEADER
 from irkit.weights import Array
 
@@ -78,13 +80,15 @@ class TracedExecutor(CpuExecutor):
     """An executor whose calls leave `rows`: append, rTask, vEU, arrived, start, end (ns) per rTask."""
 
     def __init__(self, plain: CpuExecutor, mode: str) -> None:
-        if mode not in ("serial", "per-wave", "persistent"):
+        traced = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
+        if mode not in traced:
             raise UnsupportedError(
                 f"a trace in mode '{mode}': expected serial, per-wave or persistent"
             )
         self.__dict__.update(plain.__dict__)
-        self.mode, self._free = mode, []
-        records = self._serial_records if mode == "serial" else self._records
+        self.choice, self._idle = ModeChoice("cpu", mode, traced, plain.choice.refused), []
+        self._straight = self._plain_row = False
+        records = self._serial_records if mode == Mode.SERIAL else self._records
         self._stamps = np.zeros((len(records), 3), dtype=np.int64)
         self._run = self._traced
 
@@ -103,9 +107,9 @@ class TracedExecutor(CpuExecutor):
 
     def rows(self) -> Array:
         """The last call, one row per rTask."""
-        records = self._serial_records if self.mode == "serial" else self._records
+        records = self._serial_records if self.mode == Mode.SERIAL else self._records
         veus = np.zeros(len(records), dtype=np.int64)
-        if self.mode != "serial":
+        if self.mode != Mode.SERIAL:
             counts = np.diff(self.tables.begin)
             veus = np.repeat(np.arange(len(counts)), counts)
         return np.column_stack([records[:, 5], records[:, 1], veus, self._stamps]).astype(

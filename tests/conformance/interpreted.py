@@ -14,7 +14,10 @@ from irkit.dialects.types import numpy_dtype
 from irkit.frontends import import_model
 from irkit.frontends.module import ImportedModel
 from irkit.interp.graph import run_graph
-from irkit.runtime.program import CompiledProgram, Variant
+from irkit.runtime.input_policy import InputPolicy
+from irkit.runtime.mode_choice import ModeChoice
+from irkit.runtime.program import CompiledProgram
+from irkit.runtime.variant import Variant
 from irkit.schedule.tables import Port
 
 BATCHES = (1, 2, 7, None)
@@ -28,20 +31,34 @@ METHODS = (
 )
 
 
+class InterpretingExecutor:
+    """The graph interpreter behind the checks that a compiled program makes."""
+
+    def __init__(self, imported: ImportedModel) -> None:
+        (main,) = (op for op in imported.module.ops if isinstance(op, FuncOp))
+        self._imported, info = imported, imported.info
+        inputs = ports(info.inputs, main.function_type.inputs)
+        self.program: Any = SimpleNamespace(
+            inputs=inputs, outputs=ports(info.outputs, main.function_type.outputs)
+        )
+        self.choice = ModeChoice("cpu", "serial", ())
+        self._policy = InputPolicy(inputs, info)
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order."""
+        arrays = [self._policy.host_array(i, x) for i, x in enumerate(inputs)]
+        return list(run_graph(self._imported.module, self._imported.weights, arrays))
+
+
 class Interpreted(Variant):
     """A variant whose executor is the graph interpreter."""
 
     def __init__(self, imported: ImportedModel) -> None:
-        (main,) = (op for op in imported.module.ops if isinstance(op, FuncOp))
-        self.imported, self.info = imported, imported.info
         self.artifact: Any = SimpleNamespace(target="cpu")
-        self.inputs = ports(self.info.inputs, main.function_type.inputs)
-        self.outputs = ports(self.info.outputs, main.function_type.outputs)
-        self._dtypes = [np.dtype(p.dtype) for p in self.inputs]
-
-    def _run(self, inputs: Sequence[Any]) -> list[Any]:
-        arrays = [self._check(i, x) for i, x in enumerate(inputs)]
-        return list(run_graph(self.imported.module, self.imported.weights, arrays))
+        self.info = imported.info
+        self.executor = InterpretingExecutor(imported)
+        self.inputs = self.executor.program.inputs
+        self.outputs = self.executor.program.outputs
 
 
 def ports(names: Sequence[str], types: Any) -> tuple[Port, ...]:

@@ -85,3 +85,93 @@ def test_a_device_array_of_another_dtype_is_refused() -> None:
     program = irkit.compile(mlp(), target="cuda", mode="per-op")
     with pytest.raises(irkit.InvalidInputError, match="expected dtype float32, got float64"):
         program(cupy.zeros((2, 64)))
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"), [(np.nan, "has NaN"), (-np.inf, "has infinity"), (1e200, ""), (-0.0, "")]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_are_looked_at_on_the_device(dtype: str, odd: float, words: str) -> None:
+    """One bad value anywhere in a batch is refused as it is on the host; the rest is computed."""
+    cupy = pytest.importorskip("cupy")
+    model, x = classifier("linear")
+    program = irkit.compile(model, target="cuda", mode="per-op")
+    x = x.astype(dtype)
+    for place in ((0, 0), (len(x) - 1, x.shape[1] - 1), (700, 13)):
+        given = x.copy()
+        with np.errstate(over="ignore"):
+            given[place] = odd
+        refused = words or ("has infinity" if np.isinf(given[place]) else "")
+        for value in (given, cupy.asarray(given)):
+            if refused:
+                with pytest.raises(irkit.InvalidInputError, match=refused):
+                    program.predict_proba(value)
+                continue
+            assert program.predict_proba(value).shape == (len(x), 10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_kernel_that_looks_finds_what_numpy_finds(dtype: str) -> None:
+    """Sizes around a warp, a block and a grid; NaN and infinity at random places."""
+    from irkit.runtime.cuda.driver import device
+    from irkit.runtime.cuda.extent import RESULT_BYTES, extent_probe
+    from irkit.runtime.cuda.memory import Pool
+    from irkit.runtime.input_policy import extent_of
+
+    pool = Pool(device())
+    probe, result, stream = extent_probe(device()), pool.take(RESULT_BYTES), pool.stream.handle
+    rng = np.random.default_rng(1)
+    for size in (1, 31, 32, 33, 255, 256, 257, 1025, 100_003, 5_000_000):
+        array = rng.standard_normal(size).astype(dtype)
+        for values in ((), (np.nan,), (-np.inf,), (np.inf, -np.nan), (np.finfo(dtype).max,)):
+            odd = array.copy()
+            odd[rng.integers(0, size, len(values))] = values
+            buffer = pool.take(odd.nbytes)
+            buffer.upload(odd, stream)
+            assert probe(buffer.address, size, dtype, result, stream) == extent_of(odd)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_rows_are_no_error_for_a_network(mode: str) -> None:
+    """Empty in, empty out; an estimator refuses them as scikit-learn does."""
+    program = irkit.compile(mlp(), target="cuda", mode=mode)
+    assert program(np.zeros((0, 64), np.float32)).shape[0] == 0
+    assert program(np.zeros((3, 64), np.float32)).shape[0] == 3
+    model, x = classifier("linear")
+    with pytest.raises(irkit.InvalidInputError, match="1 or more rows"):
+        irkit.compile(model, target="cuda", dtype="float64", mode=mode).predict(x[:0])
+
+
+def test_one_program_reads_what_another_wrote() -> None:
+    """Arrays of irkit's own: each program works on a stream of its own, and waits for the other's."""
+    cupy = pytest.importorskip("cupy")
+    program = irkit.compile(mlp(), target="cuda", mode="per-op")
+    other = irkit.compile(mlp(), target="cuda", mode="persistent")
+    x = np.random.default_rng(0).standard_normal((4096, 64)).astype(np.float32)
+    want = other(x)
+    executor = program._first.executor
+    for _ in range(20):
+        device_array = cupy.asarray(x)
+        (found,) = executor.run([device_array])
+        np.testing.assert_allclose(cupy.asnumpy(found), want, atol=1e-5)
+
+
+def test_dropped_programs_give_the_device_its_memory_back() -> None:
+    """30 programs that are compiled, called and dropped leave no more behind than a few."""
+    import gc
+
+    from irkit.runtime.cuda.driver import call, device
+
+    def free() -> int:
+        gc.collect()
+        device().activate()
+        return int(call("cuMemGetInfo")[0])
+
+    x = np.zeros((20_000, 64), np.float32)
+    for number in range(33):
+        program = irkit.compile(mlp(), target="cuda", mode="per-op")
+        program(x)
+        del program
+        if number == 2:
+            before = free()
+    assert before - free() < 64 << 20

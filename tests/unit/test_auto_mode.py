@@ -1,6 +1,12 @@
 """How `auto` chooses among modes."""
 
-from irkit.runtime.cpu import Auto
+import json
+
+import pytest
+
+from irkit.errors import DeviceError
+from irkit.runtime.mode_choice import Auto, ModeChoice, not_proved
+from irkit.schedule.modes import Mode
 
 
 def run(auto, calls, times, rows=1):
@@ -10,7 +16,7 @@ def run(auto, calls, times, rows=1):
         mode, timed = auto.pick(rows)
         used.append(mode)
         if timed:
-            auto.report(rows, mode, times[mode])
+            getattr(auto, "auto", auto).report(rows, mode, times[mode])
     return used
 
 
@@ -38,3 +44,44 @@ def test_sizes_are_apart_and_one_mode_needs_no_choice():
     alone = Auto(("a",))
     run(alone, 500, {"a": 1.0})
     assert [alone.pick(1) for _ in range(3)] == [("a", False)] * 3
+
+
+def test_a_fixed_mode_is_never_measured():
+    choice = ModeChoice("cpu", "per-op", (Mode.SERIAL, Mode.PERSISTENT))
+    assert [choice.pick(3) for _ in range(9)] == [(Mode.PER_OP, False)] * 9
+    choice.mode = "auto"
+    assert run(choice, 2, {Mode.SERIAL: 1.0, Mode.PERSISTENT: 2.0}) == ["serial", "persistent"]
+
+
+def test_modes_that_are_not_proved_are_refused_by_name():
+    proved = ("serial", "persistent")
+    refused = not_proved("cpu", proved)
+    choice = ModeChoice("cpu", "auto", (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT), refused)
+    assert choice.allowed == proved
+    assert set(run(choice, 40, dict.fromkeys(Mode, 1.0))) == set(proved)
+    with pytest.raises(DeviceError) as error:
+        choice.mode = "per-wave"
+    words = "mode 'per-wave': the schedule is not proved for it; allowed: auto, serial, persistent"
+    assert str(error.value) == words
+    assert choice.mode == "auto"
+    with pytest.raises(DeviceError, match="mode 'fast' for cpu: expected auto, serial, per-op"):
+        choice.mode = "fast"
+    with pytest.raises(DeviceError, match="mode 'serial' for cuda"):
+        ModeChoice("cuda", "serial", ())
+
+
+def test_what_is_left_runs_though_it_is_never_fastest():
+    choice = ModeChoice("cpu", "auto", (Mode.SERIAL,), not_proved("cpu", ["per-op"]))
+    assert choice.pick(1)[0] is Mode.PER_OP
+    with pytest.raises(DeviceError, match=r"no mode is left.*serial: the schedule is not proved"):
+        ModeChoice("cpu", "auto", (Mode.SERIAL,), not_proved("cpu", []))
+
+
+def test_decisions_are_text():
+    auto = Auto((Mode.SERIAL, Mode.PERSISTENT))
+    run(auto, 6, {Mode.SERIAL: 2.0, Mode.PERSISTENT: 1.0}, rows=5)
+    found = auto.decisions()
+    assert found == {
+        "rows < 8": {"mode": "persistent", "microseconds": {"serial": 2e6, "persistent": 1e6}}
+    }
+    assert json.loads(json.dumps(found)) == found

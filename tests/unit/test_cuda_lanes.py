@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,15 +49,14 @@ def test_a_fork_joins_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
         def record(self, stream: Any) -> None:
             log.append(("record", self.handle, stream))
 
-    def call(name: str, *arguments: Any) -> Any:
-        if name == "cuStreamCreate":
-            return "side"
+    def call(name: str, *arguments: Any) -> None:
         log.append(("wait", arguments[1], arguments[0]))
-        return None
 
     monkeypatch.setattr(module, "Event", Recorded)
     monkeypatch.setattr(module, "call", call)
-    fork = Fork()
+    monkeypatch.setattr(module, "Stream", lambda device: SimpleNamespace(handle="side"))
+    device: Any = None
+    fork = Fork(device)
     fork.run("main", [lambda s: log.append(("a", s)), lambda s: log.append(("b", s))])
     assert log == [
         ("record", "e1", "main"),

@@ -20,6 +20,7 @@ from irkit.runtime.cuda.availability import why_not
 from irkit.runtime.cuda.executor import CudaExecutor
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.residence import padded_records, unpinned_records
+from irkit.runtime.input_policy import InputPolicy
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program, build_tables
 
 OPERANDS = (Operand(3, 0), Operand(2, 0), Operand(0, 64))
@@ -77,14 +78,18 @@ def test_no_device_is_one_clear_error() -> None:
     with pytest.raises(DeviceError, match=r"driver|bindings|device"):
         driver.device()
     _, facts = read_facts(f"PROGRAM = {PROGRAM!r}\n" + launch_facts(PROGRAM, KERNELS))
-    with pytest.raises(DeviceError, match="mode 'fast': expected auto, per-op"):
-        CudaExecutor(PROGRAM, facts, b"", {}, "fast")
+    with pytest.raises(DeviceError, match="mode 'fast' for cuda: expected auto, per-op"):
+        CudaExecutor(PROGRAM, facts, b"", {}, mode="fast")
 
 
 def test_memory_given_back_is_handed_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = iter(range(4096, 1 << 30, 4096))
     monkeypatch.setattr(memory, "call", lambda name, *args: next(addresses))
-    device: Any = SimpleNamespace(activate=lambda: None)
+    monkeypatch.setattr(memory, "Stream", lambda device: None)
+    freed: list[int] = []
+    device: Any = SimpleNamespace(
+        activate=lambda: None, release=lambda name, address: freed.append(address)
+    )
     pool = memory.Pool(device)
     first = pool.take(1000)
     address = first.address
@@ -97,6 +102,15 @@ def test_memory_given_back_is_handed_out_again(monkeypatch: pytest.MonkeyPatch) 
     assert pool.allocations == 0
     assert memory.Pool.rounded(1) == 256
     assert memory.Pool.rounded((1 << 20) + 1) == 2 << 20
+    kept = pool.take(5000)
+    del pool
+    gc.collect()
+    assert not freed
+    last = kept.address
+    del kept
+    gc.collect()
+    # The last buffer takes the pool along, and with it every block.
+    assert {address, last} < set(freed)
 
 
 class OnDevice:
@@ -122,10 +136,12 @@ class OnDevice:
     ],
 )
 def test_device_arrays_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
-    port = PROGRAM.inputs[0]
-    assert arrays.bind_input(port, OnDevice(strides=(4,))).address == 4096
+    policy = InputPolicy(PROGRAM.inputs)
+    facts = arrays.device_facts(OnDevice(strides=(4,)))
+    assert facts == (4096, (8,), np.dtype("float32"), (4,), None)
+    policy.check_device_array(0, facts)
     with pytest.raises(InvalidInputError, match=message):
-        arrays.bind_input(port, OnDevice(**changes))
+        policy.check_device_array(0, arrays.device_facts(OnDevice(**changes)))
 
 
 def test_whose_arrays_come_in() -> None:

@@ -17,7 +17,7 @@ import irkit
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime.loading import load_source
-from irkit.runtime.program import Variant
+from irkit.runtime.variant import Variant
 
 ROOT = Path(irkit.__file__).parent.parent
 NET = """\

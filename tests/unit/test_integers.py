@@ -14,7 +14,7 @@ from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp.graph import run_graph
 from irkit.interp.tensor import run_tensor
 from irkit.lower.graph_to_tensor.convert import ConvertGraphToTensor
-from irkit.runtime.program import Variant
+from irkit.runtime.variant import Variant
 
 DTYPES = [np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 BINARY = [

@@ -22,8 +22,9 @@ from irkit.driver.registry import register_dialects
 from irkit.errors import InvalidModelError, ScheduleError
 from irkit.interp import level_of, run_module
 from irkit.passes.task.verify_schedule import VerifySchedule
-from irkit.runtime.cpu import MODES
-from irkit.runtime.program import CompiledProgram, Variant
+from irkit.runtime.program import CompiledProgram
+from irkit.runtime.variant import Variant
+from irkit.schedule.modes import Mode
 
 ROWS = (1, 2, 5)
 
@@ -73,7 +74,7 @@ def test_compiled_programs_agree(seed, monkeypatch, tmp_path):
     runs = [program.inputs(rows) for rows in ((*ROWS, 33) if seed % 2 == 0 else (1,))]
     wanted = [run_module(model.module, model.weights, x) for x in runs]
     artifact = build_artifact(model, "cpu")
-    for mode in ("auto", *MODES):
+    for mode in ("auto", *Mode):
         compiled = CompiledProgram({"float32": Variant(artifact, mode)})
         for x, want in zip(runs, wanted, strict=True):
             close(compiled.run(x), want, mode)

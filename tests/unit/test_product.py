@@ -18,7 +18,7 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp import run_module
-from irkit.runtime.program import Variant
+from irkit.runtime.variant import Variant
 
 RNG = np.random.default_rng(3)
 

@@ -24,7 +24,8 @@ from irkit.driver.compiler.targets import DEVICES
 from irkit.runtime import artifact as artifacts
 from irkit.runtime import loading
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.program import CompiledProgram, Variant
+from irkit.runtime.program import CompiledProgram
+from irkit.runtime.variant import Variant
 
 ROOT = Path(irkit.__file__).parent.parent
 RNG = np.random.default_rng(7)

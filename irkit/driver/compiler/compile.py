@@ -14,7 +14,9 @@ from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import resolve_target
 from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
-from irkit.runtime.program import CompiledProgram, Variant, check_mode
+from irkit.runtime.mode_choice import check_mode
+from irkit.runtime.program import CompiledProgram
+from irkit.runtime.variant import Variant
 
 DTYPES = ("float64", "float32")
 

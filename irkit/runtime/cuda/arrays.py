@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from irkit.errors import InvalidInputError
 from irkit.runtime.cuda.memory import DeviceArray, DeviceBuffer, Pool
-from irkit.schedule.tables import Port
+from irkit.runtime.input_policy import DeviceFacts
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A port's array on the device; `keep` holds its memory until the run is queued."""
+    """An input's array on the device; `keep` holds its memory until the run is queued."""
 
     address: int
     shape: tuple[int, ...]
@@ -50,38 +49,18 @@ def stream_of(library: str) -> int | None:
     return None
 
 
-def bind_input(port: Port, value: Any) -> Bound:
-    """A device array as an input. Raises InvalidInputError: nothing is cast or copied silently."""
+def device_facts(value: Any) -> DeviceFacts:
+    """What an array on a device says of itself."""
     described = value.detach() if hasattr(value, "detach") else value
     facts = described.__cuda_array_interface__
-    dtype = np.dtype(facts["typestr"])
-    if dtype != np.dtype(port.dtype):
-        raise InvalidInputError(f"input '{port.name}': expected dtype {port.dtype}, got {dtype}")
-    shape = tuple(facts["shape"])
-    if len(shape) != len(port.shape) or any(
-        want not in (-1, have) for want, have in zip(port.shape, shape, strict=True)
-    ):
-        wanted = "x".join("rows" if s == -1 else str(s) for s in port.shape) or "scalar"
-        have = "x".join(map(str, shape)) or "scalar"
-        raise InvalidInputError(f"input '{port.name}': expected shape {wanted}, got {have}")
-    strides = facts.get("strides")
-    if strides is not None and not _contiguous(shape, strides, dtype.itemsize):
-        raise InvalidInputError(f"input '{port.name}': expected a C-contiguous array")
-    address = int(facts["data"][0])
-    if address % 16:
-        raise InvalidInputError(
-            f"input '{port.name}': expected an address that is a multiple of 16, as a view has not"
-        )
-    return Bound(address, shape, value)
-
-
-def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    expected = itemsize
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1 and stride != expected:
-            return False
-        expected *= size
-    return True
+    strides, stream = facts.get("strides"), facts.get("stream")
+    return DeviceFacts(
+        int(facts["data"][0]),
+        tuple(facts["shape"]),
+        np.dtype(facts["typestr"]),
+        tuple(strides) if strides is not None else None,
+        int(stream) if stream is not None else None,
+    )
 
 
 def new_output(library: str, pool: Pool, shape: tuple[int, ...], dtype: str, stream: Any) -> Any:

@@ -79,6 +79,21 @@ class Device:
         """Make the context current in this thread."""
         call("cuCtxSetCurrent", self.context)
 
+    def synchronize(self) -> None:
+        """Wait for all work on the device; for `__del__`, as `release`."""
+        driver = api()
+        driver.cuCtxPushCurrent(self.context)
+        driver.cuCtxSynchronize()
+        driver.cuCtxPopCurrent()
+
+    def release(self, name: str, handle: Any) -> None:
+        """Give something of this device back with driver function `name`; for `__del__`, where nobody can
+        be told of a failure, and where another context may be current."""
+        driver = api()
+        driver.cuCtxPushCurrent(self.context)
+        getattr(driver, name)(handle)
+        driver.cuCtxPopCurrent()
+
 
 @cache
 def device(number: int = 0) -> Device:
@@ -126,12 +141,35 @@ class Kernel:
             call("cuLaunchKernel", self.function, *shape, 0)
 
 
-class Module:
-    """A loaded cubin."""
+class Stream:
+    """A stream, destroyed when nobody refers to it any more: what is queued on it still runs."""
 
-    def __init__(self, cubin: bytes, on: Device) -> None:
+    def __init__(self, on: Device) -> None:
+        self._device = on
         on.activate()
-        self.handle = call("cuModuleLoadData", cubin)
+        # It waits for no work on the default stream, nor that for it.
+        self.handle = call("cuStreamCreate", 1)
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "handle") and not exiting():
+            self._device.release("cuStreamDestroy", self.handle)
+
+
+class Module:
+    """A loaded cubin, or PTX that ends with a zero byte, which the driver assembles.
+
+    It is unloaded when nobody refers to it any more; what runs of it then, runs to its end.
+    """
+
+    def __init__(self, code: bytes, on: Device) -> None:
+        self._device = on
+        on.activate()
+        self.handle = call("cuModuleLoadData", code)
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "handle") and not exiting():
+            self._device.synchronize()
+            self._device.release("cuModuleUnload", self.handle)
 
     def kernel(self, name: str, parameters: int, threads: int, shared_bytes: int = 0) -> Kernel:
         """The entry called `name`."""
@@ -180,3 +218,10 @@ class Event:
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if hasattr(self, "handle") and not exiting():
             api().cuEventDestroy(self.handle)
+
+
+def order(earlier: Any, later: Any) -> None:
+    """Let what is queued on stream `later` from now on wait for what is queued on `earlier`."""
+    event = Event()
+    event.record(earlier)
+    call("cuStreamWaitEvent", later, event.handle, 0)

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from irkit.errors import DeviceError, InvalidInputError
+from irkit.errors import DeviceError
+from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cpu import Auto
 from irkit.runtime.cuda import arrays
-from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device
+from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device, order
+from irkit.runtime.cuda.extent import RESULT_BYTES, extent_probe
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence
+from irkit.runtime.input_policy import InputPolicy
+from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
+from irkit.schedule.modes import Mode
 from irkit.schedule.tables import Program, build_tables
 from irkit.weights import Array
 
-MODES = ("per-op", "per-wave", "persistent")
 _PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 9, 6, 4
 _MAX_GRAPHS = 32
 
 
 class CudaExecutor:
-    """Runs one program. Calls are queued one after another; outputs are ready in stream order."""
+    """Runs one program. Calls are queued one after another; outputs are ready in stream order.
+
+    `auto` and `mode` are of the modes alone that the program is proved for, and that the device can hold.
+    """
 
     def __init__(
         self,
@@ -36,36 +43,49 @@ class CudaExecutor:
         facts: LaunchFacts,
         cubin: bytes,
         weights: dict[str, Array],
-        mode: str = "auto",
+        info: ModelInfo | None = None,
+        mode: str = AUTO,
         device_number: int = 0,
     ) -> None:
-        if mode not in ("auto", *MODES):
-            raise DeviceError(f"mode '{mode}': expected auto, {', '.join(MODES)}")
-        self.program, self.facts, self.mode = program, facts, mode
+        check_mode("cuda", mode)
+        self.program, self.facts = program, facts
+        self.policy = InputPolicy(program.inputs, info)
         self.device = device(device_number)
         self._check_shared(facts)
-        self.pool = Pool(self.device)
+        # Before the module, and so dropped before it: graphs name its kernels.
+        self._graphs: dict[tuple[Mode, int], Graph] = {}
+        self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
+        refused = not_proved("cuda", program.modes)
+        if program.veus > self.resident_blocks:
+            refused.setdefault(Mode.PERSISTENT, self._not_resident())
+        self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
+        self.pool = Pool(self.device)
         self.tables = build_tables(program)
-        self.stream = call("cuStreamCreate", 1)
+        self.stream = self.pool.stream.handle
         self._last_stream = self.stream
         self.residence = Residence(self.pool, program, self.tables, facts, self.stream)
         self.residence.load_constants(weights)
-        self._graphs: dict[tuple[str, int], Graph] = {}
-        self._fork = Fork()
         self._lock = threading.Lock()
-        if mode == "persistent":
-            self._check_residency()
 
     @staticmethod
-    def from_artifact(artifact: Artifact, mode: str = "auto") -> CudaExecutor:
+    def from_artifact(artifact: Artifact, info: ModelInfo, mode: str = AUTO) -> CudaExecutor:
         """Load a compiled program; compiles it first if it has no cubin yet (this needs Numba)."""
         program, facts = read_facts(artifact.source)
         if not artifact.cubin:
             from irkit.runtime.cuda.compiling import compile_module
 
             artifact.cubin = compile_module(artifact.source, facts.entries, facts.threads)
-        return CudaExecutor(program, facts, artifact.cubin, artifact.weights, mode)
+        return CudaExecutor(program, facts, artifact.cubin, artifact.weights, info, mode)
+
+    @property
+    def mode(self) -> str:
+        """ "auto", or the mode of every call. Setting it raises DeviceError if it cannot be."""
+        return self.choice.mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self.choice.mode = mode
 
     # Kernels
 
@@ -97,82 +117,68 @@ class CudaExecutor:
                 f"has {self.device.shared_bytes}"
             )
 
-    @property
+    @cached_property
     def resident_blocks(self) -> int:
         """How many blocks of the persistent kernel the device holds at once."""
         return self._persistent.blocks_per_multiprocessor * self.device.multiprocessors
 
-    def _check_residency(self) -> None:
-        if self.program.veus > self.resident_blocks:
-            raise DeviceError(
-                f"a persistent run needs {self.program.veus} blocks at once; {self.device.name} "
-                f"holds {self.resident_blocks} of this kernel"
-            )
-
-    @cached_property
-    def auto(self) -> Auto:
-        """The modes that can run here, measured against each other."""
-        fits = self.program.veus <= self.resident_blocks
-        return Auto(MODES if fits else MODES[:2])
+    def _not_resident(self) -> str:
+        return (
+            f"a persistent run needs {self.program.veus} blocks at once; {self.device.name} "
+            f"holds {self.resident_blocks} of this kernel"
+        )
 
     # Running
 
-    def run_arrays(self, inputs: Sequence[Any], check: Callable[[int, Any], Array]) -> list[Any]:
-        """Outputs for inputs on the device, on the host (checked by `check`), or mixed.
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Outputs for inputs on the device, on the host, or mixed. Raises InvalidInputError, DeviceError.
 
         With an input on the device, outputs are there too, of that input's library, and the call
         returns before they are computed; else they are NumPy arrays.
         """
-        ports = self.program.inputs
-        if len(inputs) != len(ports):
-            raise InvalidInputError(f"expected {len(ports)} inputs, got {len(inputs)}")
+        self.policy.check_count(inputs)
         library = next((arrays.library_of(x) for x in inputs if arrays.on_device(x)), None)
         handle = arrays.stream_of(library) if library is not None else None
         with self._lock:
             self.device.activate()
             stream = self.stream if handle is None else api().CUstream(handle)
             self._follow(stream)
-            bound = [self._bind(i, x, check, stream) for i, x in enumerate(inputs)]
-            rows = self._rows(bound)
+            bound = [self._bind(i, x, stream) for i, x in enumerate(inputs)]
+            rows = self.policy.rows([b.shape for b in bound])
             outputs = self.new_outputs(library or "irkit", rows, stream)
             addresses = [b.address for b in bound] + [address for address, _ in outputs]
-            self._run(addresses, rows, stream)
+            if rows > 0 or not all(p.shape[:1] == (-1,) for p in self.program.outputs):
+                self._run(addresses, rows, stream)
         results = [array for _, array in outputs]
         return results if library is not None else [self._to_host(r) for r in results]
 
     def _follow(self, stream: Any) -> None:
         """Order this run after the last one, which may have been on another stream."""
         if int(stream) != int(self._last_stream):
-            event = Event()
-            event.record(self._last_stream)
-            call("cuStreamWaitEvent", stream, event.handle, 0)
+            order(self._last_stream, stream)
             self._last_stream = stream
 
-    def _bind(
-        self, number: int, value: Any, check: Callable[[int, Any], Array], stream: Any
-    ) -> arrays.Bound:
+    def _bind(self, number: int, value: Any, stream: Any) -> arrays.Bound:
         if arrays.on_device(value):
-            return arrays.bind_input(self.program.inputs[number], value)
-        host = check(number, value)
+            return self._bind_device_array(number, value, stream)
+        host = self.policy.host_array(number, value)
         buffer = self.pool.take(host.nbytes)
         if host.size:
             buffer.upload(host, stream)
         return arrays.Bound(buffer.address, host.shape, buffer)
 
-    def _rows(self, bound: Sequence[arrays.Bound]) -> int:
-        sizes = {
-            b.shape[0]
-            for b, p in zip(bound, self.program.inputs, strict=True)
-            if p.shape[:1] == (-1,)
-        }
-        if not sizes:
-            return 1
-        if len(sizes) > 1:
-            raise InvalidInputError(f"inputs disagree on the number of rows: {sorted(sizes)}")
-        (rows,) = sizes
-        if rows == 0:
-            raise InvalidInputError("expected 1 or more rows, got 0")
-        return rows
+    def _bind_device_array(self, number: int, value: Any, stream: Any) -> arrays.Bound:
+        facts = arrays.device_facts(value)
+        self.policy.check_device_array(number, facts)
+        if facts.producer is not None and facts.producer != (int(stream) or 1):
+            order(api().CUstream(facts.producer), stream)
+        if self.policy.restricts(number):
+            count = math.prod(facts.shape)
+            result = self.pool.take(RESULT_BYTES)
+            probe = extent_probe(self.device)
+            extent = probe(facts.address, count, str(facts.dtype), result, stream)
+            self.policy.check_extent(number, extent)
+        return arrays.Bound(facts.address, facts.shape, value)
 
     def new_outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
         """(address, array) of each output, from `library`'s allocator."""
@@ -195,10 +201,7 @@ class CudaExecutor:
 
     def _run(self, addresses: list[int], rows: int, stream: Any) -> None:
         self.residence.bind(addresses, -(-rows // 16) * 16, stream)
-        if self.mode != "auto":
-            self.launch(self.mode, rows, stream)
-            return
-        mode, timed = self.auto.pick(rows)
+        mode, timed = self.choice.pick(rows)
         if not timed:
             self.launch(mode, rows, stream)
             return
@@ -206,11 +209,11 @@ class CudaExecutor:
         start.record(stream)
         self.launch(mode, rows, stream)
         end.record(stream)
-        self.auto.report(rows, mode, end.since(start) / 1000)
+        self.choice.auto.report(rows, mode, end.since(start) / 1000)
 
-    def launch(self, mode: str, rows: int, stream: Any) -> None:
+    def launch(self, mode: Mode, rows: int, stream: Any) -> None:
         """Queue one run in `mode` over the arrays bound last."""
-        if mode == "persistent":
+        if mode is Mode.PERSISTENT:
             self._launch_persistent(rows, stream)
             return
         key = (mode, rows)
@@ -219,16 +222,16 @@ class CudaExecutor:
             if len(self._graphs) >= _MAX_GRAPHS:
                 call("cuStreamSynchronize", stream)
                 self._graphs.clear()
-            record = self._record_ops if mode == "per-op" else self._record_waves
+                self._fork.events.clear()
+            record = self._record_ops if mode is Mode.PER_OP else self._record_waves
             # Capture is not allowed on the default stream; the graph may run on any.
             graph = Graph(partial(record, rows), self.stream)
             self._graphs[key] = graph
         graph.launch(stream)
 
     def _launch_persistent(self, rows: int, stream: Any) -> None:
-        self._check_residency()
         home = self.residence
-        home.epoch += 1
+        epoch = home.epoch + 1
         arguments = (
             home.records,
             home.begin,
@@ -236,11 +239,13 @@ class CudaExecutor:
             home.counters,
             home.residents,
             home.resident_begin,
-            home.epoch,
+            epoch,
             rows,
             -(-rows // 16) * 16,
         )
         self._persistent.launch(self.program.veus, arguments, stream, together=True)
+        # Only now: the counters of a run that could not be started do not move.
+        home.epoch = epoch
 
     def _record_waves(self, rows: int, stream: Any) -> None:
         home, row_bytes = self.residence, 8 * self.program.veus
@@ -278,15 +283,3 @@ class CudaExecutor:
         """Wait until everything queued has run."""
         self.device.activate()
         call("cuStreamSynchronize", self._last_stream)
-
-    def decisions(self) -> dict[str, Any]:
-        """What `auto` has measured and chosen, by size of batch."""
-        return {
-            f"rows < {1 << size}": {
-                "mode": mode,
-                "microseconds": {
-                    m: round(min(t) * 1e6, 1) for m, t in self.auto.times[size].items() if t
-                },
-            }
-            for size, mode in sorted(self.auto.chosen.items())
-        }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import Any
 
-from irkit.runtime.cuda.driver import Event, call
+from irkit.runtime.cuda.driver import Device, Event, Stream, call
 from irkit.schedule.tables import Appended
 
 MAX_LANES = 16
@@ -41,15 +41,16 @@ class Fork:
     What was captured names its streams and events, which are kept as long as this is.
     """
 
-    def __init__(self) -> None:
-        self.streams: list[Any] = []
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.streams: list[Stream] = []
         self.events: list[Event] = []
 
     def run(self, stream: Any, work: Sequence[Callable[[Any], None]]) -> None:
         """The first on `stream`, each other one on a stream of its own; `stream` then waits for all."""
         while len(self.streams) < len(work) - 1:
-            self.streams.append(call("cuStreamCreate", 1))
-        sides = self.streams[: len(work) - 1]
+            self.streams.append(Stream(self._device))
+        sides = [s.handle for s in self.streams[: len(work) - 1]]
         if sides:
             self._event(stream)
             for side in sides:

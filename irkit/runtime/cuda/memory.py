@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from irkit.errors import InvalidInputError
-from irkit.runtime.cuda.driver import Device, call
+from irkit.runtime.cuda.driver import Device, Stream, call
 from irkit.weights import Array
 
 
@@ -17,11 +19,13 @@ class Pool:
     """Blocks of device memory, by size: powers of two up to 1 MiB, then multiples of 1 MiB.
 
     A block given back is handed out again at once: all users must work on one stream, or order
-    themselves.
+    themselves. That stream is the pool's, so that it lasts as long as any array from here. The blocks are
+    freed when nobody refers to the pool any more.
     """
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.stream = Stream(device)
         self.allocations = 0
         self._free: defaultdict[int, list[int]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -53,12 +57,16 @@ class Pool:
             self._free[size].append(address)
 
     def close(self) -> None:
-        """Free the blocks that nobody uses."""
+        """Free the blocks that nobody uses; waits for what is queued."""
         with self._lock:
             blocks = [a for free in self._free.values() for a in free]
             self._free.clear()
         for address in blocks:
-            call("cuMemFree", address)
+            self.device.release("cuMemFree", address)
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_lock") and not exiting():
+            self.close()
 
 
 class DeviceBuffer:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from irkit.errors import InvalidInputError
 from irkit.frontends.sklearn import import_sklearn
 from irkit.model_info import ModelInfo
-from irkit.runtime.frames import frame_array, is_frame
+from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from tests.conformance.interpreted import interpreted
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -113,7 +113,7 @@ def test_two_columns_of_one_name() -> None:
     twice = frame(*NAMES)
     twice.columns = ["age", "age", "size", "kind"]
     info = ModelInfo("regressor", ("x",), ("y",))
-    assert is_frame(twice)
-    assert not is_frame(X)
+    assert is_data_frame(twice)
+    assert not is_data_frame(X)
     with pytest.raises(InvalidInputError, match="several columns of one name"):
-        frame_array(info, twice)
+        fitted_columns(info, twice)

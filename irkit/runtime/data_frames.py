@@ -16,12 +16,12 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 
-def is_frame(value: Any) -> bool:
+def is_data_frame(value: Any) -> bool:
     """Whether `value` is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "to_numpy")
 
 
-def frame_array(info: ModelInfo, value: Any) -> Array:
+def fitted_columns(info: ModelInfo, value: Any) -> Array:
     """The columns that the model was fitted on, rows×columns, in their common dtype.
 
     Raises InvalidInputError if a column is missing, out of place, or holds no numbers.

@@ -1,0 +1,161 @@
+"""The extent of an array of floats on the device (`irkit.runtime.input_policy.Extent`), without Numba.
+
+The kernel is PTX text, which the driver assembles. It looks at bits alone: without their sign, floats are
+ordered as their bits are as unsigned integers, infinity behind all numbers and NaN behind infinity. So
+nothing is rounded, and the order in which threads meet does not matter. Every thread takes the maximum over
+its share, every warp over its threads by a butterfly of shuffles, and lane 0 of each warp adds that to the
+two result words atomically: the largest bits that are no NaN, and 1 where there is a NaN.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import UnsupportedError
+from irkit.runtime.cuda.driver import Device, Kernel, Module, call
+from irkit.runtime.cuda.memory import DeviceBuffer
+from irkit.runtime.input_policy import Extent
+
+THREADS = 256
+# A thread should have some elements to look at, and a multiprocessor some warps.
+_ELEMENTS, _BLOCKS_PER_MULTIPROCESSOR = 4, 8
+RESULT_BYTES = 16
+
+_HEADER = """\
+.version 7.8
+.target sm_90
+.address_size 64
+"""
+_ENTRY = """
+.visible .entry extent_{name}(.param .u64 first, .param .u64 count, .param .u64 result)
+{{
+    .reg .pred %done, %is_nan, %more;
+    .reg .b32 %block, %threads, %thread, %blocks, %lane, %low, %high;
+    .reg .{bits} %word;
+    .reg .b64 %array, %n, %out, %i, %stride, %at, %size, %largest, %nan, %other;
+
+    ld.param.u64 %array, [first];
+    cvta.to.global.u64 %array, %array;
+    ld.param.u64 %n, [count];
+    ld.param.u64 %out, [result];
+    cvta.to.global.u64 %out, %out;
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %threads, %ntid.x;
+    mov.u32 %thread, %tid.x;
+    mov.u32 %blocks, %nctaid.x;
+    cvt.u64.u32 %i, %thread;
+    mad.wide.u32 %i, %block, %threads, %i;
+    mul.wide.u32 %stride, %blocks, %threads;
+    mov.u64 %largest, 0;
+    mov.u64 %nan, 0;
+$look:
+    setp.ge.u64 %done, %i, %n;
+    @%done bra $meet;
+    shl.b64 %at, %i, {shift};
+    add.u64 %at, %array, %at;
+    ld.global.{bits} %word, [%at];
+    {widen} %size, %word;
+    and.b64 %size, %size, {magnitude};
+    setp.gt.u64 %is_nan, %size, {infinity};
+    @%is_nan mov.u64 %nan, 1;
+    @!%is_nan max.u64 %largest, %largest, %size;
+    add.u64 %i, %i, %stride;
+    bra $look;
+$meet:
+{butterfly}
+    mov.u32 %lane, %laneid;
+    setp.ne.u32 %more, %lane, 0;
+    @%more ret;
+    red.relaxed.gpu.global.max.u64 [%out], %largest;
+    red.relaxed.gpu.global.max.u64 [%out+8], %nan;
+    ret;
+}}
+"""
+_EXCHANGE = """\
+    mov.b64 {{%low, %high}}, {value};
+    shfl.sync.bfly.b32 %low, %low, {distance}, 31, 0xffffffff;
+    shfl.sync.bfly.b32 %high, %high, {distance}, 31, 0xffffffff;
+    mov.b64 %other, {{%low, %high}};
+    max.u64 {value}, {value}, %other;"""
+_TYPES = {
+    "float32": {
+        "bits": "b32",
+        "shift": 2,
+        "widen": "cvt.u64.u32",
+        "magnitude": "0x7fffffff",
+        "infinity": "0x7f800000",
+    },
+    "float64": {
+        "bits": "b64",
+        "shift": 3,
+        "widen": "mov.b64",
+        "magnitude": "0x7fffffffffffffff",
+        "infinity": "0x7ff0000000000000",
+    },
+}
+_FORMATS = {"float32": ("<I", "<f"), "float64": ("<Q", "<d")}
+
+
+def extent_ptx() -> str:
+    """The module with an entry for each dtype; a warp of an entry must have all of its 32 threads."""
+    butterfly = "\n".join(
+        _EXCHANGE.format(value=value, distance=distance)
+        for distance in (16, 8, 4, 2, 1)
+        for value in ("%largest", "%nan")
+    )
+    entries = (_ENTRY.format(name=n, butterfly=butterfly, **t) for n, t in _TYPES.items())
+    return _HEADER + "".join(entries)
+
+
+def read_extent(dtype: str, words: Any) -> Extent:
+    """What the kernel's two result words say."""
+    integer, number = _FORMATS[dtype]
+    (largest,) = struct.unpack(number, struct.pack(integer, int(words[0])))
+    return Extent(largest, bool(words[1]))
+
+
+class ExtentProbe:
+    """Looks at arrays on one device. Thread-safe."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._module = Module(extent_ptx().encode() + b"\0", device)
+        self._kernels: dict[str, Kernel] = {}
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, address: int, count: int, dtype: str, result: DeviceBuffer, stream: Any
+    ) -> Extent:
+        """The extent of `count` elements at `address`, as they are when `stream` comes to it; waits for that.
+
+        `result` has room for `RESULT_BYTES`.
+        """
+        if dtype not in _TYPES:
+            raise UnsupportedError(f"the largest value of a {dtype} array on a device")
+        if count == 0:
+            return Extent(0.0, False)
+        result.clear(stream)
+        wanted = -(-count // (THREADS * _ELEMENTS))
+        blocks = min(wanted, _BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors)
+        with self._lock:
+            self._kernel(dtype).launch(blocks, (address, count, result.address), stream)
+        words = np.zeros(2, np.uint64)
+        call("cuMemcpyDtoHAsync", words.ctypes.data, result.address, RESULT_BYTES, stream)
+        call("cuStreamSynchronize", stream)
+        return read_extent(dtype, words)
+
+    def _kernel(self, dtype: str) -> Kernel:
+        if dtype not in self._kernels:
+            self._kernels[dtype] = self._module.kernel(f"extent_{dtype}", 3, THREADS)
+        return self._kernels[dtype]
+
+
+@cache
+def extent_probe(device: Device) -> ExtentProbe:
+    """The probe of a device, assembled once."""
+    return ExtentProbe(device)

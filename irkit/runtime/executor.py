@@ -1,0 +1,41 @@
+"""What runs a compiled program: one interface, an implementation for each target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from irkit.model_info import ModelInfo
+from irkit.runtime.artifact import Artifact
+from irkit.runtime.cpu import CpuExecutor
+from irkit.runtime.loading import load_source
+from irkit.runtime.mode_choice import ModeChoice, check_mode
+from irkit.schedule.tables import Program
+
+
+class Executor(Protocol):
+    """Runs one program; any number of threads may call it."""
+
+    @property
+    def program(self) -> Program:
+        """What the emitted module says of itself."""
+        ...
+
+    @property
+    def choice(self) -> ModeChoice:
+        """The modes that the program may run in here, and which one a call takes."""
+        ...
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order, for one value an input. Raises InvalidInputError, DeviceError."""
+        ...
+
+
+def make_executor(artifact: Artifact, info: ModelInfo, mode: str) -> Executor:
+    """An executor of the artifact's target. Raises DeviceError for a mode that it cannot run in."""
+    check_mode(artifact.target, mode)
+    if artifact.target == "cuda":
+        from irkit.runtime.cuda.executor import CudaExecutor
+
+        return CudaExecutor.from_artifact(artifact, info, mode)
+    return CpuExecutor(load_source(artifact), artifact.weights, info, mode)

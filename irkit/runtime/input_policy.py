@@ -1,0 +1,172 @@
+"""What a program takes: one set of rules for arrays on the host and on a device.
+
+Number, dtype, shape, layout, values without meaning, rows. What the host can mend without changing a value is
+mended there (lists, casts that the model's own library makes, copies in another order); an array on a device
+is taken as it is or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from irkit.errors import InvalidInputError
+from irkit.model_info import ModelInfo
+from irkit.runtime.host_arrays import as_array
+from irkit.schedule.tables import Port
+from irkit.weights import Array
+
+# Devices read several elements at once.
+DEVICE_ALIGNMENT = 16
+
+
+class Extent(NamedTuple):
+    """The largest magnitude of an array's elements that are numbers, 0 if there are none; is any NaN?"""
+
+    largest: float
+    nan: bool
+
+
+class DeviceFacts(NamedTuple):
+    """What an array on a device says of itself.
+
+    `strides` in bytes, None if it is C-contiguous. `producer`: the handle of the stream after whose work the
+    array is whole (1 is the default stream), None if nothing has to be waited for.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...] | None
+    producer: int | None = None
+
+
+class InputPolicy:
+    """The rules of one program. All methods raise InvalidInputError."""
+
+    def __init__(self, ports: Sequence[Port], info: ModelInfo | None = None) -> None:
+        self.ports = tuple(ports)
+        self._info = info if info is not None else ModelInfo("network", (), ())
+        self.dtypes = [np.dtype(p.dtype) for p in self.ports]
+        self.any_value = self._info.allow_nan and self._info.allow_infinity
+
+    def check_count(self, inputs: Sequence[Any]) -> None:
+        """Whether there is a value for each input."""
+        if len(inputs) != len(self.ports):
+            names = ", ".join(p.name for p in self.ports)
+            raise InvalidInputError(
+                f"expected {len(self.ports)} inputs ({names}), got {len(inputs)}"
+            )
+
+    def rows(self, shapes: Iterable[tuple[int, ...]]) -> int:
+        """The batch that inputs of these shapes make; 1 where there is none."""
+        sizes = {
+            shape[0]
+            for shape, port in zip(shapes, self.ports, strict=True)
+            if port.shape[:1] == (-1,)
+        }
+        if not sizes:
+            return 1
+        if len(sizes) > 1:
+            raise InvalidInputError(f"inputs disagree on the number of rows: {sorted(sizes)}")
+        (rows,) = sizes
+        if rows == 0 and self._info.kind != "network":
+            # As the libraries that such models come from.
+            raise InvalidInputError("expected 1 or more rows, got 0")
+        return rows
+
+    def host_array(self, number: int, value: Any) -> Array:
+        """`value` as an array that the program can take."""
+        port = self.ports[number]
+        if type(value) is not np.ndarray:
+            value = as_array(port.name, value, self.dtypes[number])
+        array: Array = value
+        if array.dtype != self.dtypes[number]:
+            array = self._cast(port, array)
+        _check_shape(port, array.shape)
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            # A copy in another order changes no value.
+            array = (
+                np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
+            )
+        if self.restricts(number):
+            self.check_extent(number, extent_of(array))
+        return array
+
+    def check_device_array(self, number: int, facts: DeviceFacts) -> None:
+        """Whether the program can take an array on a device, but for its values."""
+        port = self.ports[number]
+        if facts.dtype != self.dtypes[number]:
+            raise InvalidInputError(
+                f"input '{port.name}': expected dtype {port.dtype}, got {facts.dtype}"
+            )
+        _check_shape(port, facts.shape)
+        if facts.strides is not None and not _contiguous(facts):
+            raise InvalidInputError(f"input '{port.name}': expected a C-contiguous array")
+        if facts.address % DEVICE_ALIGNMENT:
+            raise InvalidInputError(
+                f"input '{port.name}': expected an address that is a multiple of {DEVICE_ALIGNMENT}, "
+                "as a view has not"
+            )
+
+    def restricts(self, number: int) -> bool:
+        """Whether there are values that the input must not have."""
+        return not self.any_value and self.dtypes[number].kind == "f"
+
+    def check_extent(self, number: int, extent: Extent) -> None:
+        """Whether the model has a meaning for values of such an extent."""
+        name, info = self.ports[number].name, self._info
+        if info.largest is not None and info.largest < extent.largest < np.inf:
+            raise InvalidInputError(
+                f"input '{name}' has a value of size {extent.largest:g}, which overflows inside the model: "
+                f"expected at most {info.largest:g}"
+            )
+        if extent.nan and not info.allow_nan:
+            raise InvalidInputError(f"input '{name}' has NaN, for which the model has no meaning")
+        if extent.largest == np.inf and not info.allow_infinity:
+            raise InvalidInputError(f"input '{name}' has infinity, which the model does not accept")
+
+    def _cast(self, port: Port, array: Array) -> Array:
+        """The conversions that the source library itself makes, and lossless ones."""
+        name = str(array.dtype)
+        if array.dtype.kind in "fiub" and (
+            name in self._info.casts or np.can_cast(array.dtype, port.dtype, "safe")
+        ):
+            with np.errstate(over="ignore"):
+                return array.astype(port.dtype)
+        accepted = ", ".join(dict.fromkeys((port.dtype, *self._info.casts)))
+        raise InvalidInputError(
+            f"input '{port.name}': expected dtype {accepted}, got {array.dtype}"
+        )
+
+
+def extent_of(array: Array) -> Extent:
+    """The extent of an array of floats on the host."""
+    sizes = np.abs(array)
+    largest = float(np.maximum.reduce(sizes, axis=None, initial=0.0))
+    if not np.isnan(largest):
+        return Extent(largest, False)
+    # NaN says nothing of the others' size.
+    return Extent(float(np.fmax.reduce(sizes, axis=None, initial=0.0)), True)
+
+
+def _check_shape(port: Port, shape: tuple[int, ...]) -> None:
+    want = port.shape
+    if len(shape) != len(want) or any(s not in (-1, n) for s, n in zip(want, shape, strict=True)):
+        wanted = "x".join("rows" if s == -1 else str(s) for s in want) or "scalar"
+        have = "x".join(map(str, shape)) or "scalar"
+        raise InvalidInputError(f"input '{port.name}': expected shape {wanted}, got {have}")
+
+
+def _contiguous(facts: DeviceFacts) -> bool:
+    assert facts.strides is not None
+    expected = facts.dtype.itemsize
+    if 0 in facts.shape:
+        return True
+    for size, stride in zip(reversed(facts.shape), reversed(facts.strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,124 @@
+"""Which mode a call runs in: the one that was asked for, or the fastest of those measured (`auto`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from irkit.errors import DeviceError
+from irkit.schedule.modes import Mode
+
+AUTO = "auto"
+MODES: Mapping[str, tuple[Mode, ...]] = {
+    "cpu": tuple(Mode),
+    # On a GPU there is no thread of the host to run straight through on.
+    "cuda": (Mode.PER_OP, Mode.PER_WAVE, Mode.PERSISTENT),
+}
+"""The modes of each target, as `mode=` takes them besides "auto"."""
+NOT_PROVED = "the schedule is not proved for it"
+# Calls of each mode that `auto` times, per size of batch, before it settles.
+_TRIALS = 2
+
+
+def check_mode(target: str, mode: str) -> None:
+    """Raises DeviceError unless programs of `target` can run in `mode`."""
+    known = (AUTO, *MODES[target])
+    if mode not in known:
+        raise DeviceError(f"mode '{mode}' for {target}: expected {', '.join(known)}")
+
+
+def not_proved(target: str, proved: Collection[str]) -> dict[Mode, str]:
+    """The modes of `target` that a proof does not cover, with the reason."""
+    return {mode: NOT_PROVED for mode in MODES[target] if mode not in proved}
+
+
+class Auto:
+    """Measures the modes on real calls, per power of two of the batch, and keeps the fastest.
+
+    A choice is looked at again after eight times as many calls: the machine may have been busy.
+    """
+
+    def __init__(self, modes: Sequence[Mode]) -> None:
+        self.modes = tuple(modes)
+        self.times: dict[int, dict[Mode, list[float]]] = {}
+        self.chosen: dict[int, Mode] = {}
+        self._calls: dict[int, int] = {}
+        self._review: dict[int, int] = {}
+
+    def pick(self, rows: int) -> tuple[Mode, bool]:
+        """(mode for this call, whether to report its time)"""
+        size = rows.bit_length()
+        calls = self._calls[size] = self._calls.get(size, 0) + 1
+        chosen = self.chosen.get(size)
+        if chosen is not None and (len(self.modes) == 1 or calls < self._review[size]):
+            return chosen, False
+        if chosen is not None and self.chosen.pop(size, None) is not None:
+            self.times[size] = {m: [] for m in self.modes}
+        tried = self.times.setdefault(size, {m: [] for m in self.modes})
+        return min(self.modes, key=lambda m: len(tried[m])), True
+
+    def report(self, rows: int, mode: Mode, seconds: float) -> None:
+        """Record a timed call; settles when every mode has been tried often enough."""
+        size = rows.bit_length()
+        tried = self.times[size]
+        tried[mode].append(seconds)
+        if all(len(t) > _TRIALS for t in tried.values()):
+            self._review[size] = 8 * self._calls[size]
+            # The first call of a mode pays for cold caches.
+            self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
+
+    def decisions(self) -> dict[str, Any]:
+        """What has been measured and chosen, by size of batch."""
+        return {
+            f"rows < {1 << size}": {
+                "mode": str(mode),
+                "microseconds": {
+                    str(m): round(min(t) * 1e6, 1) for m, t in self.times[size].items() if t
+                },
+            }
+            for size, mode in sorted(self.chosen.items())
+        }
+
+
+class ModeChoice:
+    """The mode of each call of one executor.
+
+    `refused`: modes that this program cannot run in here, with the reason. `measured`: those among which
+    `auto` chooses, of which the refused are left out.
+    Raises DeviceError where `mode`, or all of them, are refused.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        mode: str,
+        measured: Sequence[Mode],
+        refused: Mapping[Mode, str] | None = None,
+    ) -> None:
+        self._target, self.refused = target, dict(refused or {})
+        self.allowed = tuple(m for m in MODES[target] if m not in self.refused)
+        if not self.allowed:
+            reasons = "; ".join(f"{m}: {reason}" for m, reason in self.refused.items())
+            raise DeviceError(f"no mode is left to run the program in: {reasons}")
+        # What is never fastest is still better than nothing.
+        self.auto = Auto([m for m in measured if m in self.allowed] or self.allowed[:1])
+        self.mode = mode
+
+    @property
+    def mode(self) -> str:
+        """ "auto", or the mode of every call. Setting it raises DeviceError if it is unknown or refused."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        check_mode(self._target, mode)
+        fixed = Mode(mode) if mode != AUTO else None
+        if fixed is not None and fixed in self.refused:
+            raise DeviceError(
+                f"mode '{mode}': {self.refused[fixed]}; allowed: auto, {', '.join(self.allowed)}"
+            )
+        self.fixed, self._mode = fixed, mode
+
+    def pick(self, rows: int) -> tuple[Mode, bool]:
+        """(mode for this call, whether to report its time)"""
+        return (self.fixed, False) if self.fixed is not None else self.auto.pick(rows)

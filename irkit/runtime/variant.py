@@ -1,0 +1,73 @@
+"""One compiled program of a model: for one input dtype, with what runs it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
+from irkit.runtime.artifact import Artifact
+from irkit.runtime.cpu import CpuExecutor
+from irkit.runtime.executor import Executor, make_executor
+from irkit.runtime.host_arrays import to_host
+from irkit.runtime.mode_choice import AUTO
+from irkit.runtime.proof import check_proof
+from irkit.schedule.tables import Port
+from irkit.weights import Array
+
+if TYPE_CHECKING:
+    from irkit.viewing.timeline import Timeline
+
+
+class Variant:
+    """An artifact, its executor, and the checks that the model makes of its own results."""
+
+    def __init__(self, artifact: Artifact, mode: str = AUTO) -> None:
+        self.artifact = artifact
+        self.info = ModelInfo.from_json(artifact.info)
+        self.executor: Executor = make_executor(artifact, self.info, mode)
+        check_proof(artifact, self.executor.program)
+        self.inputs: tuple[Port, ...] = self.executor.program.inputs
+        self.outputs: tuple[Port, ...] = self.executor.program.outputs
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order. Raises InvalidInputError."""
+        outputs = self.executor.run(inputs)
+        return outputs if not self.info.checks else self._without_checks(outputs)
+
+    def _without_checks(self, outputs: list[Any]) -> list[Any]:
+        """The model's own outputs, if none of its checks failed in any row."""
+        own = len(outputs) - len(self.info.checks)
+        for array, message in zip(outputs[own:], self.info.checks.values(), strict=True):
+            host: Array = to_host(array)
+            if not host.all():
+                row = int(np.flatnonzero(host == 0)[0])
+                raise InvalidInputError(f"row {row}: {message}")
+        return outputs[:own]
+
+    def timelines(self, inputs: Sequence[Any] | None, mode: str) -> list[Timeline]:
+        """Planned, and measured if there are inputs. Raises UnsupportedError, InvalidInputError."""
+        from irkit.viewing.timeline import planned, timeline
+
+        facts = self.artifact.report
+        roperators, program = facts["roperators"], self.executor.program
+        costs = [float(roperators[k]["cost_ns"]) for k in program.kernels]
+        found = [planned(program, roperators, costs, float(facts["wait_ns"]))]
+        if inputs is None:
+            return found
+        if not isinstance(self.executor, CpuExecutor):
+            raise UnsupportedError(
+                "measured timelines of programs on a GPU; the planned one needs no inputs"
+            )
+        from irkit.runtime.cpu_trace import TracedExecutor
+
+        probe, traced = copy.copy(self), TracedExecutor(self.executor, mode)
+        probe.executor = traced
+        for _ in range(3):  # the first calls pay for cold caches
+            probe.run(inputs)
+        title = f"measured, {mode}"
+        return [*found, timeline(title, program, roperators, traced.rows())]

@@ -1,0 +1,50 @@
+"""The memory of one call of a CPU program."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irkit.errors import DeviceError
+from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables
+from irkit.weights import Array
+
+_ALIGN = 256
+
+
+def aligned(nbytes: int) -> Array:
+    """Uninitialised bytes that start on a cache line. Raises DeviceError if there is no such memory."""
+    try:
+        raw = np.empty(nbytes + _ALIGN, dtype=np.uint8)
+    except (MemoryError, ValueError):
+        raise DeviceError(f"no memory for {nbytes} bytes of intermediate values") from None
+    start = -raw.ctypes.data % _ALIGN
+    return raw[start : start + nbytes]
+
+
+class Workspace:
+    """What one call in flight needs for itself: arena, counters, addresses."""
+
+    def __init__(self, program: Program, tables: ProgramTables, constants: int) -> None:
+        self.program = program
+        ports = len(program.inputs) + len(program.outputs)
+        self.bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
+        self.arena = aligned(program.arena_bytes)
+        self.rows_capacity = 0
+        self.row_arena = aligned(0)
+        self.counters = np.zeros(max(len(program.appends), 1), dtype=np.int64)
+        # Per vEU: where its rTask's operands lie, and last its scratch.
+        self.addresses = [
+            np.zeros(tables.max_operands + 1, dtype=np.int64) for _ in range(program.veus)
+        ]
+        self.scratch = [aligned(program.shared_bytes) for _ in range(program.veus)]
+        for address, scratch in zip(self.addresses, self.scratch, strict=True):
+            address[-1] = scratch.ctypes.data
+        self.epoch = 0
+        self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
+
+    def reserve(self, rows_padded: int) -> None:
+        """Make room for a batch; never shrinks, so that a warm call allocates nothing."""
+        if rows_padded > self.rows_capacity:
+            self.row_arena = aligned(self.program.row_bytes * rows_padded)
+            self.rows_capacity = rows_padded
+            self.bases[1] = self.row_arena.ctypes.data

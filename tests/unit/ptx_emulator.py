@@ -1,0 +1,147 @@
+"""Runs straight PTX of one entry thread by thread: integers, branches, shuffles, global memory as bytes."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+WARP = 32
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "setp.ge.u64": operator.ge,
+    "setp.gt.u64": operator.gt,
+    "setp.ne.u32": operator.ne,
+}
+_COMPUTE: dict[str, Callable[..., int]] = {
+    "mov.u32": lambda a: a,
+    "mov.u64": lambda a: a,
+    "mov.b64": lambda a: a,
+    "cvt.u64.u32": lambda a: a,
+    "cvta.to.global.u64": lambda a: a,
+    "add.u64": lambda a, b: (a + b) % 2**64,
+    "and.b64": lambda a, b: a & b,
+    "max.u64": max,
+    "shl.b64": lambda a, b: (a << b) % 2**64,
+    "mul.wide.u32": lambda a, b: a * b,
+    "mad.wide.u32": lambda a, b, c: (a * b + c) % 2**64,
+}
+
+
+class Entry:
+    """The entry `name` of a PTX module."""
+
+    def __init__(self, ptx: str, name: str) -> None:
+        found = re.search(rf"\.visible \.entry {name}\((.*?)\)\s*\{{(.*?)\n\}}", ptx, re.S)
+        assert found is not None
+        self.parameters = re.findall(r"\.param \.u64 (\w+)", found.group(1))
+        self.code: list[str] = []
+        self.labels: dict[str, int] = {}
+        for line in map(str.strip, found.group(2).splitlines()):
+            if line.endswith(":"):
+                self.labels[line[:-1]] = len(self.code)
+            elif line and not line.startswith(".reg"):
+                assert line.endswith(";"), line
+                self.code.append(line[:-1])
+
+    def run(self, blocks: int, threads: int, arguments: list[int], memory: bytearray) -> None:
+        """All blocks, one after another; addresses are places in `memory`."""
+        given = dict(zip(self.parameters, arguments, strict=True))
+        for block in range(blocks):
+            for first in range(0, threads, WARP):
+                warp = [
+                    Thread(self, given, memory, block, first + lane, (threads, blocks))
+                    for lane in range(WARP)
+                ]
+                while any(not t.over for t in warp):
+                    for thread in warp:
+                        thread.run_to_shuffle()
+                    shuffle(warp)
+
+
+class Thread:
+    """Registers and place of one thread."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        given: dict[str, int],
+        memory: bytearray,
+        block: int,
+        number: int,
+        size: tuple[int, int],
+    ) -> None:
+        self.entry, self.given, self.memory = entry, given, memory
+        self.at, self.over = 0, False
+        self.registers: dict[str, int] = {
+            "%ctaid.x": block,
+            "%tid.x": number,
+            "%ntid.x": size[0],
+            "%nctaid.x": size[1],
+            "%laneid": number % WARP,
+        }
+
+    def value(self, text: str) -> int:
+        return self.registers[text] if text.startswith("%") else int(text, 0)
+
+    def place(self, text: str) -> int:
+        register, _, offset = text.strip("[]").partition("+")
+        return self.value(register) + int(offset or 0)
+
+    def run_to_shuffle(self) -> None:
+        while not self.over and "shfl.sync" not in self.entry.code[self.at]:
+            line = self.entry.code[self.at]
+            self.at += 1
+            guard = re.match(r"@(!?)(%\w+) (.*)", line)
+            if guard is not None:
+                wanted = 0 if guard.group(1) else 1
+                if self.registers[guard.group(2)] != wanted:
+                    continue
+                line = guard.group(3)
+            self.step(line)
+
+    def step(self, line: str) -> None:
+        name, _, rest = line.partition(" ")
+        operands: list[str] = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^\s,]+", rest)
+        if name == "ret":
+            self.over = True
+        elif name == "bra":
+            self.at = self.entry.labels[operands[0]]
+        elif name.startswith("ld.param"):
+            self.registers[operands[0]] = self.given[operands[1].strip("[]")]
+        elif name.startswith("ld.global.b"):
+            size, at = int(name[-2:]) // 8, self.place(operands[1])
+            self.registers[operands[0]] = int.from_bytes(self.memory[at : at + size], "little")
+        elif name == "red.relaxed.gpu.global.max.u64":
+            at = self.place(operands[0])
+            old = int.from_bytes(self.memory[at : at + 8], "little")
+            new = max(old, self.value(operands[1]))
+            self.memory[at : at + 8] = new.to_bytes(8, "little")
+        elif name in _COMPARE:
+            a, b = map(self.value, operands[1:])
+            self.registers[operands[0]] = int(_COMPARE[name](a, b))
+        elif operands[0].startswith("{"):
+            low, high = operands[0].strip("{}").split(", ")
+            value = self.value(operands[1])
+            self.registers |= {low: value % 2**32, high: value >> 32}
+        elif operands[1].startswith("{"):
+            low, high = map(self.value, operands[1].strip("{}").split(", "))
+            self.registers[operands[0]] = low | high << 32
+        else:
+            self.registers[operands[0]] = _COMPUTE[name](*map(self.value, operands[1:]))
+
+
+def shuffle(warp: list[Thread]) -> None:
+    """The exchange that all threads of a warp have come to."""
+    if all(t.over for t in warp):
+        return
+    assert len({t.at for t in warp}) == 1, "a warp must come to a shuffle together"
+    line = warp[0].entry.code[warp[0].at]
+    name, _, rest = line.partition(" ")
+    assert name == "shfl.sync.bfly.b32", name
+    target, source, distance, clamp, mask = rest.split(", ")
+    assert (int(clamp, 0), int(mask, 0)) == (31, 0xFFFFFFFF)
+    values: list[Any] = [t.registers[source] for t in warp]
+    for lane, thread in enumerate(warp):
+        thread.registers[target] = values[lane ^ int(distance)]
+        thread.at += 1

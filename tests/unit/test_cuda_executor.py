@@ -1,0 +1,191 @@
+"""The CUDA executor over a driver that only keeps a log: input rules, failures, what is given back."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_cuda import FakeDriver
+
+from irkit.errors import DeviceError, InvalidInputError
+from irkit.lower.task_to_numba.walkers_cuda import Kernel, launch_facts
+from irkit.model_info import ModelInfo
+from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda.extent import extent_probe
+from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.mode_choice import NOT_PROVED
+from irkit.schedule.modes import Mode
+from irkit.schedule.tables import Appended, Operand, Port, Program
+
+NAN, INF = float("nan"), float("inf")
+PROGRAM = Program(
+    device="test4",
+    veus=4,
+    threads=128,
+    shared_bytes=0,
+    inputs=(Port("x", "float32", (-1, 4)),),
+    outputs=(Port("y", "float32", (-1, 4)),),
+    arena_bytes=128,
+    row_bytes=0,
+    constant_bytes=16,
+    constants=(("w", 0, 16),),
+    kernels=("a",),
+    appends=(Appended(0, 4, 0, 4, 0, (), (Operand(3, 0), Operand(4, 0))),),
+    modes=tuple(m.value for m in Mode),
+    verified="sha256:0",
+).sealed()
+FIXED = Port("z", "float32", (2,))
+STRICT = ModelInfo(
+    "classifier", ("x",), ("y",), allow_nan=False, allow_infinity=False, largest=1e30
+)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    gc.collect()  # what tests before left behind goes to their drivers
+    made = FakeDriver()
+    for module in (driver, executor):
+        monkeypatch.setattr(module, "api", lambda: made)
+    for cached in (driver.device, extent_probe):
+        cached.cache_clear()
+    return made
+
+
+def made(info: ModelInfo | None = None, program: Program = PROGRAM, **options: Any) -> Any:
+    kernels = [Kernel("a", ["float32"] * 2, 0, batch=True)]
+    _, facts = read_facts(f"PROGRAM = {program!r}\n" + launch_facts(program, kernels))
+    weights = {"w": np.ones(4, np.float32)}
+    return executor.CudaExecutor(program, facts, b"cubin", weights, info, **options)
+
+
+class OnDevice:
+    """A foreign array in the fake driver's memory."""
+
+    def __init__(self, fake: FakeDriver, array: Any, stream: int | None = None) -> None:
+        self.at = fake._cuMemAlloc(max(array.nbytes, 16))[0]
+        fake.memory[self.at : self.at + array.nbytes] = array.tobytes()
+        self.__cuda_array_interface__ = {
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "data": (self.at, False),
+            "version": 3,
+            "stream": stream,
+        }
+
+
+def rows(count: int, *odd: float) -> Any:
+    array = np.linspace(-3, 3, 4 * count, dtype=np.float32).reshape(count, 4)
+    array.reshape(-1)[: len(odd)] = odd
+    return array
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ((NAN,), "'x' has NaN"),
+        ((-INF,), "'x' has infinity"),
+        ((2e30, 1.0), "'x' has a value of size 2e\\+30, which overflows"),
+        ((), ""),
+    ],
+)
+def test_values_are_looked_at_wherever_they_lie(
+    fake: FakeDriver, odd: tuple[float, ...], words: str
+) -> None:
+    run = made(STRICT, mode="per-wave")
+    array = rows(5, *odd)
+    for value in (array, OnDevice(fake, array)):
+        fake.log.clear()
+        if not words:
+            assert tuple(run.run([value])[0].shape) == (5, 4)
+            assert fake.names("cuGraphLaunch") == ["cuGraphLaunch"]
+            continue
+        with pytest.raises(InvalidInputError, match=words):
+            run.run([value])
+        assert not fake.names("cuGraphLaunch")
+
+
+def test_a_model_that_takes_any_value_waits_for_nothing(fake: FakeDriver) -> None:
+    run = made(mode="per-wave")
+    value = OnDevice(fake, rows(3, NAN))
+    run.run([value])
+    fake.log.clear()
+    run.run([value])
+    assert not fake.names("cuStreamSynchronize", "cuMemcpyDtoHAsync", "cuLaunchKernel")
+
+
+def test_no_rows(fake: FakeDriver) -> None:
+    """A network has none to answer for; an estimator refuses them, as its library."""
+    empty = rows(0)
+    for value in (empty, OnDevice(fake, empty)):
+        network = made(mode="persistent")
+        assert tuple(network.run([value])[0].shape) == (0, 4)
+        assert not fake.names("cuLaunchCooperativeKernel")
+        with pytest.raises(InvalidInputError, match="expected 1 or more rows, got 0"):
+            made(STRICT).run([value])
+    # What does not depend on the batch is computed all the same.
+    fixed = replace(PROGRAM, outputs=(*PROGRAM.outputs, FIXED))
+    made(program=fixed.sealed(), mode="persistent").run([empty])
+    assert fake.names("cuLaunchCooperativeKernel")
+
+
+def test_what_another_stream_makes_is_waited_for(fake: FakeDriver) -> None:
+    run = made(mode="persistent")
+    for stream, waits in [(None, 0), (77, 1), (int(run.stream), 0)]:
+        fake.log.clear()
+        run.run([OnDevice(fake, rows(2), stream)])
+        found = [c for c in fake.log if c[0] == "cuStreamWaitEvent"]
+        assert len(found) == waits
+        assert all(c[1] == run.stream for c in found)
+        assert [c[2] for c in fake.log if c[0] == "cuEventRecord"] == [77] * waits
+
+
+def test_a_run_that_could_not_start_counts_for_nothing(fake: FakeDriver) -> None:
+    """Else the next one would wait for signals that nobody gave."""
+    run = made(mode="persistent")
+    run.run([rows(2)])
+    assert run.residence.epoch == 1
+    fake.failing = {"cuLaunchCooperativeKernel"}
+    with pytest.raises(DeviceError, match="cuLaunchCooperativeKernel failed"):
+        run.run([rows(2)])
+    fake.failing.clear()
+    assert run.residence.epoch == 1
+    run.run([rows(2)])
+    assert run.residence.epoch == 2
+
+
+def test_modes_that_cannot_be(fake: FakeDriver) -> None:
+    with pytest.raises(DeviceError, match=f"'per-wave': {NOT_PROVED}; allowed: auto, persistent"):
+        made(program=replace(PROGRAM, modes=("serial", "persistent")).sealed(), mode="per-wave")
+    fake.attributes["CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT"] = 3
+    driver.device.cache_clear()
+    with pytest.raises(DeviceError, match=r"'persistent': .*needs 4 blocks.*holds 3.*per-wave"):
+        made(mode="persistent")
+    assert made().choice.allowed == ("per-op", "per-wave")
+
+
+def test_a_dropped_program_gives_all_back(fake: FakeDriver) -> None:
+    run = made()
+    for count in (1, 2, 40):
+        for _ in range(12):
+            run.run([rows(count)])
+    output = run.run([OnDevice(fake, rows(3))])[0]
+    module = run.module.handle
+    taken = {name: fake.names(name) for name in ("cuMemAlloc", "cuStreamCreate")}
+    del run
+    gc.collect()
+    assert ("cuModuleUnload", module) in fake.log
+    created, gone = fake.names("cuGraphInstantiate"), fake.names("cuGraphExecDestroy")
+    assert len(created) == len(gone) > 0
+    order = fake.names("cuGraphExecDestroy", "cuCtxSynchronize", "cuModuleUnload")
+    assert order[-2:] == ["cuCtxSynchronize", "cuModuleUnload"]
+    # An output that is still held keeps its memory and its stream.
+    assert not fake.names("cuMemFree", "cuStreamDestroy")
+    output.numpy()
+    del output
+    gc.collect()
+    assert len(fake.names("cuMemFree")) == len(taken["cuMemAlloc"])
+    assert len(fake.names("cuStreamDestroy")) == len(taken["cuStreamCreate"])
+    assert len(fake.names("cuEventDestroy")) == len(fake.names("cuEventCreate"))

@@ -1,0 +1,146 @@
+"""One set of rules for inputs of both targets, and the kernel that looks at values on a device."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from ptx_emulator import Entry
+
+from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
+from irkit.runtime.cuda.compiling import assemble
+from irkit.runtime.cuda.extent import THREADS, ExtentProbe, extent_ptx, read_extent
+from irkit.runtime.input_policy import DeviceFacts, Extent, InputPolicy, extent_of
+from irkit.schedule.tables import Port
+
+NAN, INF = float("nan"), float("inf")
+PORTS = (Port("x", "float32", (-1, 4)), Port("y", "float64", (8,)))
+
+
+def facts(shape: Any, dtype: str, address: int = 4096, strides: Any = None) -> DeviceFacts:
+    return DeviceFacts(address, tuple(shape), np.dtype(dtype), strides)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "words"),
+    [
+        ((3, 5), "float32", "input 'x': expected shape rowsx4, got 3x5"),
+        ((4,), "float32", "input 'x': expected shape rowsx4, got 4"),
+        ((3, 4), "complex64", "dtype"),
+    ],
+)
+def test_host_and_device_refuse_alike(shape: Any, dtype: str, words: str) -> None:
+    policy = InputPolicy(PORTS)
+    with pytest.raises(InvalidInputError, match=words):
+        policy.host_array(0, np.zeros(shape, dtype))
+    with pytest.raises(InvalidInputError, match=words):
+        policy.check_device_array(0, facts(shape, dtype))
+
+
+def test_layouts_on_a_device() -> None:
+    policy = InputPolicy(PORTS)
+    for shape, strides in [((3, 4), (16, 4)), ((1, 4), (999, 4)), ((0, 4), (7, 7)), ((3, 4), None)]:
+        policy.check_device_array(0, facts(shape, "float32", strides=strides))
+    for strides in [(4, 12), (32, 4), (16, 8)]:
+        with pytest.raises(InvalidInputError, match="C-contiguous"):
+            policy.check_device_array(0, facts((3, 4), "float32", strides=strides))
+    with pytest.raises(InvalidInputError, match="multiple of 16"):
+        policy.check_device_array(0, facts((3, 4), "float32", 4100))
+
+
+def test_rows() -> None:
+    estimator = InputPolicy(PORTS[:1], ModelInfo("classifier", ("x",), ("y",)))
+    network = InputPolicy(PORTS)
+    assert network.rows([(0, 4), (8,)]) == 0
+    assert network.rows([(7, 4), (8,)]) == 7
+    assert InputPolicy(PORTS[1:]).rows([(8,)]) == 1
+    with pytest.raises(InvalidInputError, match="expected 1 or more rows, got 0"):
+        estimator.rows([(0, 4)])
+    with pytest.raises(InvalidInputError, match=r"disagree on the number of rows: \[2, 3\]"):
+        InputPolicy(PORTS[:1] * 2).rows([(2, 4), (3, 4)])
+    with pytest.raises(InvalidInputError, match=r"expected 2 inputs \(x, y\), got 1"):
+        network.check_count([1])
+
+
+@pytest.mark.parametrize(
+    ("rules", "values", "words"),
+    [
+        ({"allow_nan": False}, [1, NAN], "has NaN"),
+        ({"allow_nan": False}, [1, INF], ""),
+        ({"allow_infinity": False}, [-INF, NAN], "has infinity"),
+        ({"allow_infinity": False}, [NAN, 3e38], ""),
+        ({"allow_infinity": False, "largest": 100.0}, [NAN, -101], "of size 101.*at most 100"),
+        ({"allow_infinity": False, "largest": 100.0}, [NAN, -100], ""),
+        ({"allow_nan": False, "largest": 100.0}, [INF, 1], ""),
+        ({}, [NAN, INF], ""),
+    ],
+)
+def test_values_that_a_model_has_no_meaning_for(rules: Any, values: Any, words: str) -> None:
+    policy = InputPolicy(PORTS[1:], ModelInfo("regressor", ("y",), ("z",), **rules))
+    array = np.zeros(8)
+    array[3 : 3 + len(values)] = values
+    if not words:
+        policy.host_array(0, array)
+        return
+    with pytest.raises(InvalidInputError, match=words):
+        policy.host_array(0, array)
+    with pytest.raises(InvalidInputError, match=words):
+        policy.check_extent(0, extent_of(array))
+    assert policy.restricts(0)
+
+
+# On the device
+
+
+def looked_at(array: Any, blocks: int = 2) -> Extent:
+    """What the kernel finds, thread by thread."""
+    start = 64
+    memory = bytearray(start) + bytearray(array.tobytes())
+    entry = Entry(extent_ptx(), f"extent_{array.dtype}")
+    entry.run(blocks, THREADS, [start, array.size, 16], memory)
+    words = struct.unpack("<2Q", memory[16:32])
+    assert not any(memory[:16] + memory[32:64])
+    return read_extent(str(array.dtype), words)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1, 31, 33, 600, 1100])
+def test_the_kernel_finds_what_numpy_finds(dtype: str, size: int) -> None:
+    rng = np.random.default_rng(size)
+    array = (rng.standard_normal(size) * 10.0 ** rng.integers(-40, 30, size)).astype(dtype)
+    assert looked_at(array) == extent_of(array)
+    for values in [
+        (NAN,),
+        (-INF,),
+        (INF, -NAN),
+        (np.finfo(dtype).max,),
+        (-np.finfo(dtype).tiny / 4,),
+    ]:
+        odd = array.copy()
+        odd[rng.integers(0, size, len(values))] = values
+        assert looked_at(odd) == extent_of(odd)
+    assert looked_at(np.full(size, -0.0, dtype)) == (0.0, False)
+    # Neighbours in their bits: infinity, and the smallest NaN.
+    infinity = np.full(size, -INF, dtype)
+    assert looked_at(infinity) == (INF, False)
+    infinity.view(f"u{array.itemsize}")[-1] += 1
+    assert looked_at(infinity) == (INF if size > 1 else 0.0, True)
+    assert looked_at(np.full(size, NAN, dtype)) == (0.0, True)
+
+
+def test_the_kernel_assembles_without_spills() -> None:
+    cubin, log = assemble(extent_ptx())
+    assert cubin
+    assert "extent_float32" in log
+    assert " 0 bytes spill stores" in log
+
+
+def test_a_probe_of_nothing_asks_no_device() -> None:
+    probe = ExtentProbe.__new__(ExtentProbe)
+    nowhere: Any = None
+    assert probe(0, 0, "float32", nowhere, nowhere) == Extent(0.0, False)
+    with pytest.raises(UnsupportedError, match="float16"):
+        probe(0, 1, "float16", nowhere, nowhere)
