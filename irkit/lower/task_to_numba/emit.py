@@ -35,7 +35,12 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
     if target is not None and target != scheduled:
         raise UnsupportedError(f"emission for {target}: the program is scheduled for {device.name}")
     program = describe(module, weights)
-    roperators = [op for op in module.ops if isinstance(op, ROperatorOp)]
+    # Those of other functions of the module are not of this program.
+    roperators = [
+        op
+        for op in module.ops
+        if isinstance(op, ROperatorOp) and op.sym_name.data in program.kernels
+    ]
     printer = TARGETS[scheduled]
     sections = [printer.header(program)]
     bindings: list[Binding] = []

@@ -94,7 +94,12 @@ class _Describer:
 
     def program(self, module: ModuleOp) -> Program:
         """Everything together."""
-        kernels = [o.sym_name.data for o in module.ops if isinstance(o, ROperatorOp)]
+        used = {launch.symbol for launch in self.schedule.launches}
+        kernels = [
+            o.sym_name.data
+            for o in module.ops
+            if isinstance(o, ROperatorOp) and o.sym_name.data in used
+        ]
         device = self.schedule.device
         return Program(
             device.name,

@@ -13,7 +13,6 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import te
 from irkit.dialects.roots import (
@@ -31,7 +30,6 @@ from irkit.passes.task.destinations import insert_copies
 from irkit.passes.task.outlining import (
     Outliner,
     erase_dead,
-    main_function,
     sink_constants,
 )
 from irkit.remarks import applied, missed
@@ -229,18 +227,19 @@ class FormROperators(ModulePass):
     produces: ClassVar[str] = "task"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        main = main_function(op)
-        if main is None:
-            return
-        if len(functions := [f for f in op.ops if isinstance(f, func.FuncOp)]) > 1:
-            raise PassFailedException(f"expected one function, got {len(functions)}")
-        check_types(main)
-        erase_dead(main)
-        for inner in list(main.body.block.ops):
-            sink_constants(inner)
-        insert_copies(main, is_view)
-        ops = [o for o in main.body.block.ops if not isinstance(o, LaunchOp)]
         outliner = Outliner(op)
-        for group in Grouping(ops).groups():
-            outliner.outline(group)
-        erase_dead(main)
+        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
+            _outline(function, outliner)
+
+
+def _outline(function: func.FuncOp, outliner: Outliner) -> None:
+    """Make all ops of a function but views launches."""
+    check_types(function)
+    erase_dead(function)
+    for inner in list(function.body.block.ops):
+        sink_constants(inner)
+    insert_copies(function, is_view)
+    ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
+    for group in Grouping(ops).groups():
+        outliner.outline(group)
+    erase_dead(function)

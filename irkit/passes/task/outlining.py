@@ -17,8 +17,8 @@ from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 
 
-def main_function(module: ModuleOp) -> func.FuncOp | None:
-    """The function to outline; a declaration has nothing in it."""
+def first_function(module: ModuleOp) -> func.FuncOp | None:
+    """The first function with a body; a declaration has nothing in it."""
     functions = (op for op in module.ops if isinstance(op, func.FuncOp))
     return next((op for op in functions if op.body.blocks), None)
 
@@ -71,7 +71,7 @@ class Outliner:
             candidate.sources.data if candidate.sources is not None else "",
         )
         main = next(iter(self.module.body.block.ops))
-        self.module.body.block.insert_op_before(candidate, main_function(self.module) or main)
+        self.module.body.block.insert_op_before(candidate, first_function(self.module) or main)
         self.known[key].append(candidate)
         return candidate.sym_name.data
 
