@@ -76,7 +76,16 @@ def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArra
         for cell in itertools.product(*(range(g) for g in grid))
     ]
     reads, writes = zip(*per_task, strict=True)
-    return _stack(reads), _stack(writes)
+    return _some_read(_stack(reads)), _stack(writes)
+
+
+def _some_read(operands: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """An operand of which no rTask reads anything is read in its first element all the same: what a launch
+    takes comes before it, whether it matters or not."""
+    for boxes in operands:
+        if not (boxes[:, :, 0] < boxes[:, :, 1]).all(axis=1).any():
+            boxes[0] = (0, 1)
+    return operands
 
 
 def check_rows(op: ROperatorOp, root: Root) -> None:

@@ -14,14 +14,38 @@ from irkit.dialects.types import int_array
 from irkit.driver.pipelines.standard import LEVELS, STANDARD
 from irkit.passes.task.partition_rtasks import grid_for, target_of
 from irkit.rkernels import registry
-from irkit.schedule.devices import device
+from irkit.schedule.devices import device, device_names, register_device
+from irkit.schedule.model import VDevice
 
 CLEANING = ("canonicalize", "cse", "dce")
 GRAPH = (*CLEANING, "fold-constants", "fold-batch-norm", "select-tree-strategy")
 TREES = ("tree-to-gemm", "tree-to-traversal", "tree-to-perfect-traversal")
 TENSOR = (*CLEANING, "fuse-elementwise", "fuse-elementwise")
 CPUS = ("cpu1", "cpu2", "cpu3", "cpu7")
-DEVICES = ("test4", "test4", "h200", *CPUS)
+OWN = tuple(f"fuzz{number}" for number in range(8))
+DEVICES = ("test4", "test4", "h200", *CPUS, *OWN)
+
+
+def own_device(number: int) -> VDevice:
+    """A vDevice whose numbers are drawn, so that other rKernels, grids and placements are the cheapest."""
+    rng = random.Random(number)
+    kind = ("cpu", "test", "cuda", "test")[number % 4]
+    return VDevice(
+        name=f"fuzz{number}",
+        kind=kind,
+        veus=rng.randint(1, 12),
+        threads=256 if kind == "cuda" else 1,
+        shared_bytes=0 if kind == "cpu" else rng.choice((48, 96, 224)) * 1024,
+        flops_per_ns=10 ** rng.uniform(-1, 3),
+        bytes_per_ns=10 ** rng.uniform(-1, 2),
+        wait_ns=10 ** rng.uniform(0, 4),
+        multiprocessors=12,
+    )
+
+
+for _number, _name in enumerate(OWN):
+    if _name not in device_names():
+        register_device(_name, own_device(_number))
 
 
 @dataclass(frozen=True)
