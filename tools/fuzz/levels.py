@@ -23,8 +23,7 @@ from irkit.frontends.module import ImportedModel
 from irkit.interp import run_module
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cpu import MODES
-from irkit.runtime.program import Variant
+from irkit.runtime.variant import Variant
 from tools.fuzz.orders import Route, random_grids
 
 Arrays = Sequence[np.ndarray]
@@ -115,7 +114,7 @@ class Journey:
             "cpu", source, {name: weights[name] for name in sorted(names)},
             lowered.info.to_json(), {}, figures(module), b"",
         )  # fmt: skip
-        for mode in MODES:
+        for mode in Variant(artifact).executor.choice.allowed:
             variant = Variant(artifact, mode)
             for x, want in zip(self.runs, self.wanted, strict=True):
                 if (found := self.differs(variant.run(x), want)) is not None:
