@@ -137,7 +137,12 @@ def compile_module_with_ptx(
     source: str, entries: Sequence[str], threads: int, cc: tuple[int, int, str] = HOPPER
 ) -> CompiledModule:
     """Compile module text; the entry kernels keep their Python names in the cubin."""
-    ptx = module_ptx(load_module(source), entries, threads, cc)
+    module = load_module(source)
+    try:
+        ptx = module_ptx(module, entries, threads, cc)
+    finally:
+        # Its dispatchers refer to one another through these names, where no garbage collector looks.
+        vars(module).clear()
     cubin, log = assemble(ptx, cc)
     return CompiledModule(cubin, ptx, log)
 
