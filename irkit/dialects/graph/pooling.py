@@ -2,7 +2,8 @@
 
 `pads` is all that come before, then all after. Where `ceil_mode` is true, a last window may reach
 behind the padded input, but each must begin before the padding at the end. What lies outside counts
-for nothing there, padding or not.
+for nothing there, padding or not. A window is taken in row-major order, but for large ones on a GPU: sums
+then differ by rounding, and of several zeros any may be the maximum.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ class ReduceOp(GraphOp):
 
     Of no elements: 0, NaN, the least or the greatest of the type (infinite for floats), 1. A sum starts
     at 0.0, so that it is never -0.0. Integers wrap, but the mean of integers has its sum in 64 bits and
-    truncates towards zero. Max and min are NaN if any element is, and of zeros the last.
+    truncates towards zero. Max and min are NaN if any element is, and of zeros the last. A GPU takes
+    many elements in another order: sums of floats then differ by rounding, and any of the zeros is taken.
 
     ```mlir
     %y = graph.reduce %x {kind = "sum", axes = array<i64: 1>, keepdims = false}
