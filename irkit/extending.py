@@ -1,4 +1,4 @@
-"""Add to irkit from outside the package: dialects with their ops, passes, rKernels.
+"""Add to irkit from outside the package: dialects with their ops, passes, rKernels, vDevices.
 
 Additions hold for the process that makes them. Compiled programs are kept on disk under a key that has
 all additions in it, their code with what it binds and refers to
@@ -8,6 +8,7 @@ all additions in it, their code with what it binds and refers to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
     from irkit.rkernels.family import Family
     from irkit.rkernels.registry import RKernel
+    from irkit.schedule.model import VDevice
     from irkit.weights import Array
+
+_SYMBOL = re.compile(r"[A-Za-z_][\w-]*")
 
 
 def add_dialect(
@@ -92,6 +96,24 @@ def add_family(family: Family) -> None:
 
     register(family)
     _note(f"family {family.name}", type(family), dict(vars(family)))
+
+
+def add_device(made: VDevice) -> None:
+    """Make a vDevice known by its name, to `irkit.compile(device=...)` and to every tool.
+
+    It may be a machine that is not at hand. Raises UnsupportedError for a name that is taken, or one that
+    a symbol cannot have.
+    """
+    from irkit.schedule.devices import device, device_names, register_device
+
+    if not _SYMBOL.fullmatch(made.name):
+        raise UnsupportedError(f"device name '{made.name}': expected letters, digits, _ and -")
+    if made.name in device_names() and device(made.name) == made:
+        return
+    try:
+        register_device(made.name, made)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from None
 
 
 def _is_added(name: str) -> bool:

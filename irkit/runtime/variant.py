@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 class Variant:
     """An artifact, its executor, and the checks that the model makes of its own results."""
 
-    def __init__(self, artifact: Artifact, mode: str = AUTO) -> None:
+    def __init__(
+        self, artifact: Artifact, mode: str = AUTO, executor: Executor | None = None
+    ) -> None:
         self.artifact = artifact
         self.info = ModelInfo.from_json(artifact.info)
-        self.executor: Executor = make_executor(artifact, self.info, mode)
+        self.executor: Executor = executor or make_executor(artifact, self.info, mode)
         check_proof(artifact, self.executor.program)
         self.inputs: tuple[Port, ...] = self.executor.program.inputs
         self.outputs: tuple[Port, ...] = self.executor.program.outputs

@@ -24,7 +24,7 @@ from irkit.driver.tools.translate import TranslateTool
 from irkit.passes import PASSES
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ["new_op", "new_pass", "own_rkernel"]
+EXAMPLES = ["new_op", "new_pass", "own_device", "own_rkernel"]
 TEXT = """\
 func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %0 = graph.add %x, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -171,7 +171,8 @@ def test_examples_are_plugins_of_irkit_opt(name: str, tmp_path: Path):
     path.write_text(text.replace("COLUMNS", "80"))
     plugin = f"--load-plugin={ROOT / 'examples' / name}.py"
     checks = ["--check-semantics", "--verify-roundtrip"]
-    done = opt(path, plugin, "--to=schedule", "--device=cpu2", *checks)
+    device = {"own_device": "three-cores"}.get(name, "cpu2")
+    done = opt(path, plugin, "--to=schedule", f"--device={device}", *checks)
     assert done.returncode == 0, done.stderr
     wanted = {"new_op": "graph.matmul, mine.softsign", "own_rkernel": "softmax.online"}
     assert wanted.get(name, "verified") in done.stdout

@@ -13,7 +13,7 @@ from irkit import extending
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["new_op", "new_pass", "own_rkernel", "own_family"])
+@pytest.mark.parametrize("name", ["new_op", "new_pass", "own_device", "own_family", "own_rkernel"])
 def test_example(name):
     environment = {**os.environ, "IRKIT_CACHE_DIR": ""}
     command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]

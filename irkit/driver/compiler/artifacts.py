@@ -10,30 +10,36 @@ from irkit.context import IrkitContext
 from irkit.driver.compiler.cache import cache_key, cached
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
-from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.compiler.targets import DEVICES, planned_device, target_of
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD
 from irkit.driver.registry import register_dialects
 from irkit.errors import ArtifactError
 from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
+from irkit.schedule.model import VDevice
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
 
 
 def build_artifact(
-    imported: ImportedModel, target: str, cache: bool = True, bar: ProgressBar = SILENT
+    imported: ImportedModel,
+    device: str | VDevice,
+    cache: bool = True,
+    bar: ProgressBar = SILENT,
 ) -> Artifact:
-    """Run the standard pipeline and emit; from the disk cache if the same model was compiled before."""
-    from irkit.schedule.devices import device
-
-    key = cache_key(imported, (device(DEVICES[target]), STANDARD))
+    """Run the standard pipeline for a vDevice (a target stands for its usual one) and emit; from the disk
+    cache if the same model was compiled before."""
+    device = planned_device(
+        device=DEVICES.get(device, device) if isinstance(device, str) else device
+    )
+    key = cache_key(imported, (device, STANDARD))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
     known = cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, target, bar)
+    artifact = _compile(imported, device, bar)
     if path is not None:
         # A cache that cannot be written is none: the program is there all the same.
         with suppress(OSError, ArtifactError):
@@ -42,16 +48,17 @@ def build_artifact(
     return artifact
 
 
-def _compile(imported: ImportedModel, target: str, bar: ProgressBar) -> Artifact:
+def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
+    target = target_of(device)
     module, texts, seconds = imported.module, dict[str, str](), dict[str, float]()
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
-        run_level(ctx, module, level, DEVICES[target])
+        run_level(ctx, module, level, device.name)
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
     bar.stage("emission")
@@ -60,7 +67,7 @@ def _compile(imported: ImportedModel, target: str, bar: ProgressBar) -> Artifact
     seconds["emit"] = round(time.perf_counter() - start, 3)
     names = {name for name in ctx.weights if f'"{name}"' in texts["schedule"]}
     weights = {name: ctx.weights[name] for name in sorted(names)}
-    report = {"target": target, "seconds": seconds, **figures(module)}
+    report = {"target": target, "device": device.name, "seconds": seconds, **figures(module)}
     cubin = b""
     if target == "cuda":
         from irkit.runtime.cuda.compiling import compile_module

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.progress import ProgressBar
-from irkit.driver.compiler.targets import resolve_target
+from irkit.driver.compiler.targets import planned_device, target_of
 from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.program import CompiledProgram
 from irkit.runtime.variant import Variant
+from irkit.schedule.model import VDevice
+
+if TYPE_CHECKING:
+    from irkit.runtime.artifact import Artifact
+    from irkit.runtime.cuda.absent import AbsentDevice
 
 DTYPES = ("float64", "float32")
 
@@ -25,6 +30,7 @@ def compile_model(
     model: Any,
     target: str = "auto",
     *,
+    device: str | VDevice | None = None,
     mode: str = "auto",
     dtype: str | None = None,
     cache: bool = True,
@@ -36,16 +42,19 @@ def compile_model(
 
     `model`: a fitted scikit-learn, LightGBM or XGBoost estimator or Pipeline, an `onnx.ModelProto`, a
     path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
-    "auto" (a GPU if there is one). `mode`: "auto" measures; "per-op", "per-wave", "persistent" (and
-    "serial" on a CPU) fix it. `dtype`: "float32" or "float64" if only arrays of that dtype will come.
-    `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic
-    dimensions and `constants` (input → array) makes inputs part of the program. `progress`: whether a bar is
-    shown on stderr while it takes more than a second; by default on a terminal.
+    "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name ("cpu4", "h200", one
+    that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
+    device that is not there can be saved, and raises DeviceError when it is called. `mode`: "auto"
+    measures; "per-op", "per-wave", "persistent" (and "serial" on a CPU) fix it. `dtype`: "float32" or
+    "float64" if only arrays of that dtype will come. `cache`: look for, and keep, the result on disk. For
+    ONNX models, `shapes` (input → shape) fixes symbolic dimensions and `constants` (input → array) makes
+    inputs part of the program. `progress`: whether a bar is shown on stderr while it takes more than a
+    second; by default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
-    chosen = resolve_target(target)
-    check_mode(chosen, mode)
+    chosen = planned_device(target, device)
+    check_mode(target_of(chosen), mode)
     if dtype not in (None, *DTYPES):
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     fixed = {"shapes": shapes, "constants": constants}
@@ -56,6 +65,17 @@ def compile_model(
         names = names[:1]
     pending = {n: (lambda n=n: build(n)) for n in names[1:]}
     return CompiledProgram({names[0]: first}, pending)
+
+
+def _absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
+    """What stands in for the GPU that a program was compiled for, where it cannot run; else None."""
+    if artifact.target != "cuda":
+        return None
+    from irkit.runtime.cuda.absent import AbsentDevice
+    from irkit.runtime.cuda.availability import why_not
+
+    reason = why_not()
+    return None if reason is None else AbsentDevice(artifact, mode, reason)
 
 
 def _dtypes(model: Any) -> list[str]:
@@ -72,7 +92,7 @@ def _same_for_all(variant: Variant) -> bool:
 
 def _builder(
     model: Any,
-    target: str,
+    device: VDevice,
     mode: str,
     cache: bool,
     fixed: Mapping[str, Any],
@@ -82,9 +102,9 @@ def _builder(
         with ProgressBar(progress) as bar:
             bar.stage("reading the model")
             imported = read_model(model, dtype, **fixed)
-            artifact = build_artifact(imported, target, cache, bar)
+            artifact = build_artifact(imported, device, cache, bar)
             symbols = list(artifact.report["roperators"])
             bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
-            return Variant(artifact, mode)
+            return Variant(artifact, mode, _absent_device(artifact, mode))
 
     return build

@@ -1,18 +1,19 @@
-"""What a program is compiled for."""
+"""What a program is compiled for: a target, and the vDevice that is planned for."""
 
 from __future__ import annotations
 
-from irkit.errors import DeviceError
+from irkit.errors import DeviceError, UnsupportedError
+from irkit.schedule import devices
+from irkit.schedule.model import VDevice
 
 TARGETS = ("auto", "cpu", "cuda")
 DEVICES = {"cpu": "cpu", "cuda": "h200"}
-"""Target → the vDevice that is planned for."""
+"""Target → the vDevice that is planned for where none is named."""
 
 
 def resolve_target(target: str) -> str:
     """ "cpu" or "cuda". Raises DeviceError for a target that is unknown or absent."""
-    if target not in TARGETS:
-        raise DeviceError(f"target '{target}': expected {', '.join(TARGETS)}")
+    _check_target(target)
     if target == "cpu":
         return "cpu"
     from irkit.runtime.cuda import availability
@@ -23,3 +24,43 @@ def resolve_target(target: str) -> str:
     if target == "cuda":
         raise DeviceError(f"target 'cuda': {reason}")
     return "cpu"
+
+
+def target_of(device: VDevice) -> str:
+    """The target whose programs run on `device`: tests' devices are emulated on a CPU."""
+    return "cuda" if device.kind == "cuda" else "cpu"
+
+
+def planned_device(target: str = "auto", device: str | VDevice | None = None) -> VDevice:
+    """The vDevice to plan for: `device`, by name or as it is, or the usual one of `target`.
+
+    A named device need not be there, so that programs can be compiled for another machine. Raises
+    DeviceError where target and device disagree or the target is absent, UnsupportedError for an unknown
+    device, or for one that has the name of another.
+    """
+    if device is None:
+        return devices.device(DEVICES[resolve_target(target)])
+    _check_target(target)
+    found = devices.device(device) if isinstance(device, str) else _known(device)
+    if target not in ("auto", target_of(found)):
+        raise DeviceError(
+            f"device '{found.name}' is for target '{target_of(found)}', not for target '{target}'"
+        )
+    return found
+
+
+def _known(device: VDevice) -> VDevice:
+    """`device`, which the registry knows from here on: modules name their device."""
+    try:
+        same = devices.device(device.name)
+    except UnsupportedError:
+        devices.register_device(device.name, device)
+        return device
+    if same != device:
+        raise UnsupportedError(f"device '{device.name}': there is another one of this name")
+    return device
+
+
+def _check_target(target: str) -> None:
+    if target not in TARGETS:
+        raise DeviceError(f"target '{target}': expected {', '.join(TARGETS)}")

@@ -38,7 +38,7 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (0)")
     parser.add_argument("--batch", type=int, default=3, help="rows of random inputs (3)")
     parser.add_argument(
-        "--target", choices=("cpu", "cuda"), default="cpu", help="for --level=numba"
+        "--target", choices=("auto", "cpu", "cuda"), help="for --level=numba (the device's, or cpu)"
     )
     parser.add_argument("--device", metavar="NAME", help="the vDevice to plan for")
     parser.add_argument(
@@ -136,7 +136,8 @@ class RunTool:
             raise UserError("--level=numba needs a file, not stdin", "irkit-run")
         import irkit
 
-        program = irkit.compile(options.input, target=options.target)
+        target = options.target or ("cpu" if options.device is None else "auto")
+        program = irkit.compile(options.input, target=target, device=options.device)
         if options.trace is not None or options.schedule_view is not None:
             self._see(options, program, inputs)
         return list(program.run(inputs))

@@ -1,0 +1,28 @@
+"""What stands in for a CUDA device that is not there: a program for it can be looked at and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from irkit.errors import DeviceError
+from irkit.runtime.artifact import Artifact
+from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.mode_choice import MODES, ModeChoice, not_proved
+
+
+class AbsentDevice:
+    """The executor of a program that was compiled for another machine; `reason` says why it cannot run."""
+
+    def __init__(self, artifact: Artifact, mode: str, reason: str) -> None:
+        self.program, _ = read_facts(artifact.source)
+        refused = not_proved("cuda", self.program.modes)
+        self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
+        self.reason = reason
+
+    def run(self, inputs: Sequence[Any]) -> NoReturn:
+        """Raises DeviceError."""
+        raise DeviceError(
+            f"this program was compiled for a CUDA device: {self.reason}; save it, and load it on a "
+            "machine that has one"
+        )
