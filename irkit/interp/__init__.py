@@ -17,7 +17,9 @@ _INTERPRETERS = {level: f"irkit.interp.{level}" for level in LEVELS}
 
 
 def level_of(module: ModuleOp) -> str:
-    """The level of `module`: the lowest that any of its ops belongs to; "graph" if none says more."""
+    """The level of `module`: the lowest that any of its ops belongs to; "graph" if none says more.
+
+    A module with a `task.program` is at the schedule level, whatever stands beside it."""
     level = "graph"
     for op in module.walk():
         dialect, _, name = op.name.partition(".")
@@ -31,13 +33,18 @@ def level_of(module: ModuleOp) -> str:
 
 
 def run_module(
-    module: ModuleOp, weights: Mapping[str, Array], inputs: Sequence[Array], **options: Any
+    module: ModuleOp,
+    weights: Mapping[str, Array],
+    inputs: Sequence[Array],
+    level: str | None = None,
+    **options: Any,
 ) -> list[Array]:
-    """The outputs of `@main` for `inputs`, by the interpreter of the module's level.
+    """The outputs of `@main` for `inputs`, by the interpreter of `level`, by default the module's.
 
+    A scheduled module runs at the task level too: it keeps the function that its schedule computes.
     `options` go to that interpreter (the schedule's takes `seed`, which picks an interleaving).
     """
-    level = level_of(module)
+    level = level or level_of(module)
     interpreter = importlib.import_module(_INTERPRETERS[level])
     run = getattr(interpreter, f"run_{level}")
     return list(run(module, weights, inputs, **options))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 from passes_for_tests import TEST_PASSES
 from xdsl.dialects.builtin import UnknownLoc
@@ -126,6 +130,29 @@ def test_locations_survive_compilation():
     place = place_of(launch)
     assert place is not None
     assert place.file == "net.mlir"
+
+
+def test_the_function_of_a_scheduled_module_runs(model: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is what the schedule is proved against, and stays in the module."""
+    scheduled = model.with_name("scheduled.mlir")
+    assert run(OptTool, model, "--to=schedule", "--device=test4", "-o", scheduled)[0] == 0
+    ran: list[str] = []
+    for level in ("task", "schedule"):
+        interpreter = importlib.import_module(f"irkit.interp.{level}")
+        monkeypatch.setattr(interpreter, f"run_{level}", recorded(interpreter, level, ran))
+    outputs = {level: scheduled.with_name(f"{level}.npz") for level in ("task", "schedule")}
+    for level, path in outputs.items():
+        status, text = run(RunTool, scheduled, f"--level={level}", f"--outputs={path}")
+        assert status == 0, text
+    assert ran == ["task", "schedule"]
+    task, schedule = (np.load(path)["output0"] for path in outputs.values())
+    np.testing.assert_array_equal(task, schedule)
+
+
+def recorded(interpreter: ModuleType, level: str, ran: list[str]) -> Callable[..., object]:
+    """An interpreter that says that it ran."""
+    known = getattr(interpreter, f"run_{level}")
+    return lambda *a, **k: ran.append(level) or known(*a, **k)
 
 
 def test_translate_verifies_what_a_front_end_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

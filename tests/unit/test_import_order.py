@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -124,6 +124,91 @@ def test_rooms_of_the_driver(path: Path) -> None:
     imported = modules_of(ast.parse(path.read_text(encoding="utf-8")), path.name)
     rooms = [name.split(".")[2] for name in imported if name.startswith("irkit.driver.")]
     assert [name for name in rooms if name not in below] == []
+
+
+# Cycles: of what is imported when a module is, so not in functions, nor for the type checker alone.
+
+
+def imported_at_once(body: list[ast.stmt], known: Collection[str]) -> Iterator[str]:
+    """Names of the `known` modules that statements import as they run."""
+    for node in body:
+        match node:
+            case ast.Import():
+                yield from {alias.name for alias in node.names} & set(known)
+            case ast.ImportFrom():
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                # `from package import module` is about the module.
+                yield from full & set(known) or {str(node.module)} & set(known)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                pass
+            case ast.If() | ast.Try() | ast.With():
+                yield from imported_at_once(node.body, known)
+            case _:
+                pass
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def unit_of(name: str, packages: set[str]) -> str:
+    """The package that a module is in; itself, where packages stand beside it."""
+    parent = name if name in packages else name.rpartition(".")[0]
+    has_packages = any(p.rpartition(".")[0] == parent for p in packages)
+    return name if has_packages else parent
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Nodes that a cycle goes through, or that lie between two; none if there is no cycle."""
+    left = dict(graph)
+    while left:
+        targets = {t for node in left for t in left[node]}
+        ends = [node for node in left if not left[node] & left.keys() or node not in targets]
+        if not ends:
+            return sorted(left)
+        for node in ends:
+            del left[node]
+    return []
+
+
+def graphs(trees: dict[str, ast.Module], packages: set[str]) -> tuple[dict[str, set[str]], ...]:
+    """Who imports whom at once: of modules, and of packages."""
+    modules = {
+        name: {i for i in imported_at_once(tree.body, trees) if i != name}
+        for name, tree in trees.items()
+    }
+    units: dict[str, set[str]] = {}
+    for name, imported in modules.items():
+        unit = unit_of(name, packages)
+        others = {unit_of(other, packages) for other in imported}
+        units.setdefault(unit, set()).update(others - {unit})
+    return modules, units
+
+
+def test_no_cycle_stands() -> None:
+    trees = {module_name(p): ast.parse(p.read_text(encoding="utf-8")) for p in FILES}
+    packages = {module_name(p) for p in FILES if p.name == "__init__.py"}
+    modules, units = graphs(trees, packages)
+    assert cycle(modules) == []
+    # Two rooms of the rKernels still import each other's modules, though no module its own importer.
+    assert set(cycle(units)) <= {"irkit.rkernels.binding", "irkit.rkernels.families"}
+
+
+def test_the_check_finds_cycles() -> None:
+    texts = {
+        "irkit": "",
+        "irkit.a": "",
+        "irkit.a.x": "from irkit.b import y",
+        "irkit.b": "",
+        "irkit.b.y": "def f():\n  import irkit.a.x",
+        "irkit.b.z": "if 1:\n  from irkit.a.x import f",
+    }
+    trees = {name: ast.parse(text) for name, text in texts.items()}
+    modules, units = graphs(trees, {"irkit", "irkit.a", "irkit.b"})
+    assert cycle(modules) == []
+    assert cycle(units) == ["irkit.a", "irkit.b"]
+    trees["irkit.b.y"] = ast.parse("import irkit.a.x")
+    assert cycle(graphs(trees, set())[0]) == ["irkit.a.x", "irkit.b.y"]
 
 
 def test_saved_programs_run_without_xdsl() -> None:

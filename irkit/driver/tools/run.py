@@ -99,7 +99,7 @@ class RunTool:
         from irkit.driver.execution.entry_point import entry_point_of
         from irkit.driver.pipelines.lowering import bring_to_level
         from irkit.driver.tools.loading import load_module
-        from irkit.interp import run_module
+        from irkit.interp import level_of, run_module
 
         self._check_options(options)
         ctx, module = load_module(options.input, self.stdin, handler)
@@ -111,8 +111,11 @@ class RunTool:
         if options.level == "numba":
             results = self._run_compiled(options, inputs)
         else:
-            bring_to_level(ctx, module, options.level, options.device, handler.reproducer)
-            results = run_module(module, ctx.weights, inputs)
+            # A scheduled module keeps the function that its schedule computes: that runs as it is.
+            if (level_of(module), options.level) != ("schedule", "task"):
+                bring_to_level(ctx, module, options.level, options.device, handler.reproducer)
+            level = "task" if options.level == "task" else None
+            results = run_module(module, ctx.weights, inputs, level)
         outputs = dict(zip(entry.output_names, results, strict=True))
         if options.outputs is not None:
             write_arrays(options.outputs, outputs)
