@@ -116,6 +116,8 @@ PROGRAMS = {
     "softmax": unary("graph.softmax", "tensor<4x7xf32>", attributes="{axis = 1 : i64}"),
     "softmax of rows": unary("graph.softmax", "tensor<?x9xf32>", attributes="{axis = 1 : i64}"),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
+    "argmax of bytes": unary("te.argmax", "tensor<4x40xi8>", "tensor<4xi64>"),
+    "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
     "gemm": gemm("9", 12, 10),
     "gemm of 64 bits": gemm("6", 5, 20, "f64"),
     "gemm by k": gemm("8", 12, 10, by_k=True),

@@ -236,6 +236,21 @@ def test_an_rkernel_runs_in_blocks_of_its_own_size() -> None:
     assert "two whole warps" in str(why_illegal(case.op, small("h200", 48)))
 
 
+@pytest.mark.parametrize(
+    ("name", "narrow", "wide"),
+    [
+        ("argmax of bytes", "argmax.warp", "argmax.thread"),
+        ("max of 16 bits", "reduce.warp", "reduce.thread"),
+    ],
+)
+def test_no_shuffle_of_what_it_cannot_move(name: str, narrow: str, wide: str) -> None:
+    (case,) = cases(name, "h200")
+    assert case.op.rkernel == StringAttr(wide)
+    case.op.rkernel = StringAttr(narrow)
+    set_needs(case.op, registry.find("cuda", narrow))
+    assert why_illegal(case.op, find_device("h200")) == f"rKernel '{narrow}' does not take this root"
+
+
 def test_partitioning_offers_an_rkernel_of_ones_own_to_its_blocks_alone() -> None:
     own = RKernel("map", "mine", "cuda", "irkit.rkernels.cuda.map", "map_elements",
                   overhead_ns=1.0, efficiency=1.0, threads=128)  # fmt: skip

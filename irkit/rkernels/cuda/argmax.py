@@ -1,5 +1,14 @@
-"""Number of the first largest element of the last dimension, a row per warp; NaN is larger than all."""
+"""Number of the first largest element of the last dimension; NaN is larger than all.
 
+`argmax_warp` gives a warp a row, whose elements its shuffles must be able to move; `argmax_thread` gives a
+thread a row, of any elements.
+"""
+
+from xdsl.dialects.builtin import f32, f64, i32, i64
+
+from irkit.dialects import te
+from irkit.dialects.roots import Root
+from irkit.dialects.types import tensor_type
 from irkit.rkernels.rkernel import RKernel
 
 
@@ -28,6 +37,25 @@ def argmax_warp(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, best)
 
 
+def argmax_thread(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0 + thread_index(), r1, THREADS):
+        best = int64(0)
+        value = LOAD(OPERANDS, r, 0)
+        for k in range(1, K0):
+            candidate = LOAD(OPERANDS, r, k)
+            if candidate > value or (candidate != candidate and value == value):
+                best = int64(k)
+                value = candidate
+        STORE(OPERANDS, r, best)
+
+
+def _shuffled(root: Root) -> bool:
+    """Elements that shuffles move."""
+    assert isinstance(root.op, te.ArgmaxOp)
+    return tensor_type(root.op.x).element_type in (i32, i64, f32, f64)
+
+
 RKERNELS = [
     RKernel(
         "argmax",
@@ -35,7 +63,17 @@ RKERNELS = [
         "cuda",
         __name__,
         "argmax_warp",
+        legal=_shuffled,
         efficiency=0.02,
+        overhead_ns=400.0,
+    ),
+    RKernel(
+        "argmax",
+        "thread",
+        "cuda",
+        __name__,
+        "argmax_thread",
+        efficiency=0.002,
         overhead_ns=400.0,
     ),
 ]

@@ -7,8 +7,10 @@ so COMBINE must be associative and commutative, up to rounding.
 import math
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import f32, f64, i32, i64
+
 from irkit.dialects.roots import Root
-from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.rkernel import RKernel
 
 THREADS_PER_BLOCK = 256
@@ -20,10 +22,9 @@ def _terms(root: Root) -> int:
 
 
 def _long(root: Root) -> bool:
-    """Enough terms for a warp to share, and sums that its shuffles can move: of 4 bytes or 8."""
+    """Enough terms for a warp to share, and sums that its shuffles can move."""
     assert root.value is not None
-    element = tensor_type(root.value).element_type
-    return _terms(root) >= 64 and numpy_dtype(element).itemsize >= 4
+    return _terms(root) >= 64 and tensor_type(root.value).element_type in (i32, i64, f32, f64)
 
 
 def _very_long(root: Root) -> bool:
