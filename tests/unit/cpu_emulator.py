@@ -80,12 +80,13 @@ def _names(scratch: Any) -> dict[str, Any]:
     return names
 
 
-def run(rkernel: RKernel, binding: Binding, arrays: Sequence[Any], tasks: int, rows: int) -> None:
-    """Run all rTasks over flat operands. Raises what an rTask raises."""
+def run(
+    rkernel: RKernel, binding: Binding, arrays: Sequence[Any], task: int, tasks: int, rows: int
+) -> None:
+    """Run one of `tasks` rTasks over flat operands. Raises what it raises."""
     body = specialise(template_source(rkernel), rkernel.function, "kernel", binding.names)
     names = _names(np.full(binding.scratch_bytes, 0xAB, dtype=np.uint8))
     exec(compile("\n".join([*binding.functions, body]), "<rKernel>", "exec"), names)
     pointers = [Memory(a.reshape(-1)) for a in arrays]
     with np.errstate(all="ignore"):
-        for task in range(tasks):
-            names["kernel"](task, tasks, rows, 0, *pointers)
+        names["kernel"](task, tasks, rows, 0, *pointers)

@@ -147,7 +147,8 @@ def _names(block: Block) -> dict[str, Any]:
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
-        **{n: getattr(np, n) for n in ("float32", "float64", "int32", "int64", "uint8", "uint32")},
+        **{n: getattr(np, n) for n in ("float32", "float64")},
+        **{f"{k}{n}": getattr(np, f"{k}{n}") for k in ("int", "uint") for n in (8, 16, 32, 64)},
     }
 
 
@@ -163,11 +164,11 @@ def run(
 
 def run_text(
     text: str, kernel: str, arrays: Sequence[Any], tasks: int, rows: int, threads: int,
-    shared_bytes: int = 1 << 16,
+    shared_bytes: int = 1 << 16, only: int | None = None,
 ) -> None:  # fmt: skip
-    """Run all rTasks of the kernel that a text defines."""
+    """Run all rTasks of the kernel that a text defines, or the one of number `only`."""
     pointers = [a.reshape(-1) for a in arrays]
-    for task in range(tasks):
+    for task in range(tasks) if only is None else (only,):
         block = Block(threads, shared_bytes)
         names = _names(block)
         exec(compile(text, "<template>", "exec"), names)
