@@ -7,15 +7,23 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from random_graphs import RandomGraph
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 
+from irkit.context import IrkitContext
 from irkit.dialects.graph import Graph
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import ints
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
 from irkit.interp import scalars
 from irkit.interp.graph import run_graph
+from irkit.rkernels.legality import why_illegal
+from irkit.schedule.devices import device
 from tools.fuzz import random_programs
 from tools.fuzz.levels import within
-from tools.fuzz.orders import routes, shuffled, standard
+from tools.fuzz.orders import DEVICES, random_grids, routes, shuffled, standard
 from tools.fuzz.programs import random_program
 from tools.fuzz.programs.arrays import ELEMENTS
 from tools.fuzz.programs.facts import of_array
@@ -92,6 +100,24 @@ def test_orders_have_what_a_level_needs():
             order += ["partition-rtasks", "schedule-wavefront", "plan-memory", "verify-schedule"]
             assert sorted(order, key=passes.index) == order
     assert len({r.steps for r in (shuffled(rng, "test4") for _ in range(50))}) > 45
+
+
+@pytest.mark.parametrize("name", sorted(set(DEVICES)))
+def test_random_grids_are_legal_and_others(name):
+    ctx, changed = IrkitContext(), 0
+    register_dialects(ctx)
+    model = RandomGraph(3, 12, batch=False).model()
+    ctx.weights = model.weights
+    for level in ("graph", "tensor", "task"):
+        run_level(ctx, model.module, level, name)
+    roperators = [op for op in model.module.ops if isinstance(op, ROperatorOp)]
+    assert roperators
+    before = [ints(op.grid) for op in roperators]
+    for seed in range(8):
+        random_grids(random.Random(seed), model.module, name)
+        assert all(why_illegal(op, device(name)) is None for op in roperators)
+        changed += before != [ints(op.grid) for op in roperators]
+    assert changed > 3
 
 
 def test_near_is_within_the_error():

@@ -6,14 +6,21 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, f64
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i64,
+)
 
-from irkit.dialects.roots import find_root
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import int_array
+from irkit.dialects.types import DYNAMIC, int_array
 from irkit.driver.pipelines.standard import LEVELS, STANDARD
-from irkit.passes.task.partition_rtasks import grid_for, target_of
 from irkit.rkernels import registry
+from irkit.rkernels.legality import root_of, target_of, why_illegal
 from irkit.schedule.devices import device, device_names, register_device
 from irkit.schedule.model import VDevice
 
@@ -99,18 +106,41 @@ def shuffled(rng: random.Random, name: str) -> Route:
     tensor = ["convert-graph-to-tensor", *some(TENSOR, 5)]
     task = ["form-roperators", f'partition-rtasks{{device="{name}"}}']
     residents = ["pin-residents"] * (rng.random() < 0.7)
-    schedule = ["schedule-wavefront", *residents, "plan-memory", "verify-schedule"]
+    accesses = ["select-accesses"] * (rng.random() < 0.7)
+    schedule = ["schedule-wavefront", *residents, "plan-memory", *accesses, "verify-schedule"]
     steps = tuple(",".join(names) for names in (graph, tensor, task, schedule))
     return Route(name, steps, rng.randrange(1000), grids=rng.random() < 0.7)
 
 
 def random_grids(rng: random.Random, module: ModuleOp, name: str) -> None:
-    """Give some rOperators of a partitioned module a grid for another number of rTasks than the cheapest."""
+    """Give some rOperators of a partitioned module another rKernel, grid and cost that are legal on the
+    vDevice `name`."""
+    vdevice = device(name)
     for op in module.ops:
-        if not isinstance(op, ROperatorOp) or rng.random() < 0.4:
-            continue
-        root = find_root(op.body.block)
-        known = registry.candidates(target_of(device(name)), root)
-        rkernel = next(k for k in known if k.name == op.rkernel.data)
-        op.grid = int_array(grid_for(root, rng.choice((1, 2, 3, 4, 5, 7, 16)), rkernel))
-        op.cost = FloatAttr(rng.uniform(10.0, 1e5), f64)
+        if isinstance(op, ROperatorOp) and rng.random() < 0.6:
+            for _ in range(4):
+                _try_another(rng, op, vdevice)
+
+
+def _try_another(rng: random.Random, op: ROperatorOp, vdevice: VDevice) -> None:
+    """Change `op` if what was drawn is legal."""
+    root = root_of(op)
+    rkernel = rng.choice(registry.candidates(target_of(vdevice), root))
+    before = dict(op.properties)
+    op.rkernel = StringAttr(rkernel.name)
+    op.parameters = DictionaryAttr(
+        {k: IntegerAttr(v, i64) for k, v in sorted(rkernel.literals(root).items())}
+    )
+    op.grid = int_array([_parts(rng, size, vdevice.veus) for size in root.parallel])
+    op.cost = FloatAttr(rng.uniform(10.0, 1e5), f64)
+    scratch = rkernel.scratch(root, rkernel.literals(root))
+    op.scratch = IntegerAttr(scratch, i64) if scratch else None
+    op.fastmath = rkernel.fastmath if rkernel.fastmath.data else None
+    if why_illegal(op, vdevice) is not None:
+        op.properties = before
+
+
+def _parts(rng: random.Random, size: int, veus: int) -> int:
+    if size == DYNAMIC:
+        return veus
+    return rng.choice((1, 1, min(2, size), rng.randint(1, max(size, 1)), size))
