@@ -45,13 +45,22 @@ def _unsigned_of(function: Function) -> Function:
     return unsigned
 
 
+def _wrapping(function: Function) -> Function:
+    """Sums and differences, of i1 too: modulo 2, which NumPy's booleans are not."""
+
+    def wrapping(lhs: Array, rhs: Array) -> Array:
+        return lhs ^ rhs if lhs.dtype.kind == "b" else function(lhs, rhs)
+
+    return wrapping
+
+
 def _widened(x: Array) -> Array:
     return x if x.dtype.kind == "b" else x.astype(np.dtype(f"u{x.dtype.itemsize}"))
 
 
 _FUNCTIONS: dict[type[Operation], Function] = {
     arith.AddfOp: np.add,
-    arith.AddiOp: np.add,
+    arith.AddiOp: _wrapping(np.add),
     arith.AndIOp: np.bitwise_and,
     arith.DivSIOp: divide,
     arith.DivUIOp: _unsigned_of(np.floor_divide),
@@ -80,7 +89,7 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.SIToFPOp: _identity,
     arith.SelectOp: np.where,
     arith.SubfOp: np.subtract,
-    arith.SubiOp: np.subtract,
+    arith.SubiOp: _wrapping(np.subtract),
     arith.TruncFOp: _identity,
     arith.TruncIOp: _identity,
     arith.UIToFPOp: _widened,
