@@ -1,12 +1,15 @@
-"""What random programs broke in compiled modules; what they broke before is in tests/filecheck/regress."""
+"""What fuzzers broke in compiled modules and at import; for the rest see tests/filecheck/regress."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper
 
 import irkit
 from irkit.driver.compiler.models import parse
+from irkit.errors import InvalidModelError
+from irkit.frontends import import_model
 from irkit.interp import run_module
 
 PADDED = """
@@ -38,3 +41,13 @@ def test_large_unsigned_integers_stay_whole(text, monkeypatch, tmp_path):
     (got,) = irkit.compile(module, target="cpu", cache=False).run([x])
     np.testing.assert_array_equal(got, want)
     assert got.dtype == want.dtype
+
+
+def test_a_graph_whose_name_is_no_text():
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "grph", *([v] for v in values)
+    )
+    data = helper.make_model(graph).SerializeToString().replace(b"grph", b"\xadrph")
+    with pytest.raises(InvalidModelError):
+        import_model(ModelProto.FromString(data))

@@ -45,7 +45,7 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     else:
         model, folder = _read(Path(source)), Path(source).parent
     _load_external_data(model, folder)
-    make_plain(model)
+    _run_check(lambda: make_plain(model))
     checker: Any = onnx.checker
     with with_types(model):
         _run_check(lambda: checker.check_model(model))

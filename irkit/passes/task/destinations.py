@@ -19,6 +19,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irkit.dialects.types import DYNAMIC, tensor_type
 
 RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+# What is copied into the bodies that read it, and has no launch of its own.
+_NO_LAUNCH = (arith.ConstantOp, linalg.FillOp, tensor.EmptyOp)
 
 
 def through_reshapes(value: SSAValue) -> SSAValue:
@@ -69,7 +71,7 @@ def insert_copies(main: func.FuncOp, is_view: Callable[[Operation], bool]) -> No
             computed = isinstance(owner, Operation) and (
                 not is_view(owner) or isinstance(owner, tensor.ConcatOp)
             )
-            if not computed or isinstance(owner, arith.ConstantOp) or source in claimed:
+            if not computed or isinstance(owner, _NO_LAUNCH) or source in claimed:
                 op.operands[number] = copy_of(value, op)
                 source = op.operands[number]
             claimed.add(source)
