@@ -378,7 +378,7 @@ UNPLANNABLE = {
         "tensor<4xf16>",
         "%0 = graph.exp %x : (tensor<4xf16>) -> tensor<4xf16>",
         "tensor<4xf16>",
-        "elements of type float16",
+        "elements of type f16",
     ),
     "a scalar": (
         "f32",
