@@ -26,12 +26,12 @@ from irkit.dialects.roots import (
 from irkit.dialects.task import LaunchOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.passes.task.checks import check_types
-from irkit.passes.task.destinations import insert_copies
 from irkit.passes.task.outlining import (
     Outliner,
     erase_dead,
     sink_constants,
 )
+from irkit.passes.task.results_in_place import insert_copies
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
