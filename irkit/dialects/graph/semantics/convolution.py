@@ -47,7 +47,11 @@ def _conv(op: graph.ConvOp, x: Array, w: Array, b: Array | None = None) -> Array
     order = [0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank)]
     taps = channels * math.prod(kernel)
     patches = patches.transpose(order).reshape(batch, group, taps, math.prod(sizes))
-    y = w.reshape(group, outputs // group, taps) @ patches
+    # In twice the precision: else a product of equal channels may round some of them otherwise, as the
+    # blocks fall that a processor's matrix product is cut into.
+    wide = np.float64 if x.dtype.kind == "f" else x.dtype
+    product = w.reshape(group, outputs // group, taps).astype(wide) @ patches.astype(wide)
+    y: Array = product.astype(x.dtype)
     return _with_bias(y.reshape(batch, outputs, *sizes), b)
 
 
