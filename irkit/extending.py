@@ -1,4 +1,4 @@
-"""Add to irkit from outside the package: dialects with their ops, passes, rKernels, vDevices.
+"""Add to irkit from outside the package: dialects with their ops, passes, rKernels, vDevices, policies.
 
 Additions hold for the process that makes them. Compiled programs are kept on disk under a key that has
 all additions in it, their code with what it binds and refers to
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from irkit.dialects.graph.base import GraphOp
     from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
+    from irkit.passes.task.schedule_policy import Policy
     from irkit.rkernels.family import Family
     from irkit.rkernels.registry import RKernel
     from irkit.schedule.model import VDevice
@@ -96,6 +97,27 @@ def add_family(family: Family) -> None:
 
     register(family)
     _note(f"family {family.name}", type(family), dict(vars(family)))
+
+
+def add_policy(name: str, policy: Policy) -> None:
+    """Make a scheduling policy known: `irkit.compile(policy=name)`, and the pass `schedule-<name>`.
+
+    What it places is proved like any schedule. Raises UnsupportedError for a name that is taken, or one
+    that no pass can have.
+    """
+    from irkit.driver.registry import all_passes
+    from irkit.passes import PASSES
+    from irkit.passes.task.schedule_policy import SchedulePass
+
+    made = f"schedule-{name}"
+    if not _SYMBOL.fullmatch(name):
+        raise UnsupportedError(f"policy '{name}': expected a name of letters, digits, - and _")
+    if made in all_passes() and not _is_added(f"policy {name}"):
+        raise UnsupportedError(f"policy '{name}': there is one of this name")
+    facts = {"name": made, "policy": staticmethod(policy), "__doc__": policy.__doc__}
+    kind = type(f"Schedule{name.title()}", (SchedulePass,), facts)
+    PASSES[made] = lambda: kind
+    _note(f"policy {name}", policy)
 
 
 def add_device(made: VDevice) -> None:

@@ -6,7 +6,8 @@ with the function's calls. List order stands for every run, since the rules 'rac
 that any order that a mode allows gives the same bytes.
 
 Calls of one rOperator on equal values are equal, so calls are numbered by what they compute; function
-and schedule must agree on how often each is made, and on what is returned.
+and schedule must agree on how often each is made, and on what is returned. Of an operand, only the bytes
+that the rTasks read count: a schedule may run a call before the rest of them is written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from irkit.schedule.byte_runs import Runs, runs_of
 from irkit.schedule.footprint import resolve_views
 from irkit.schedule.meaning import Function, Piece, Port, Value, cut, joined, size_of
 from irkit.schedule.model import Buffer, Schedule
@@ -26,8 +28,23 @@ _NOTHING = ("nothing", 0, 0)
 class _Numbers:
     """Numbers calls by what they compute: equal calls share one."""
 
-    def __init__(self) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self._known: dict[tuple[str, tuple[Value, ...]], int] = {}
+        self._read: dict[str, list[Runs | None]] = {}
+        for launch in schedule.launches:
+            if launch.symbol not in self._read:
+                buffers = (schedule.buffers[access.buffer] for access in launch.reads)
+                boxes = (access.boxes for access in launch.reads)
+                runs = [runs_of(b, buffer) for b, buffer in zip(boxes, buffers, strict=True)]
+                self._read[launch.symbol] = runs
+
+    def read(self, symbol: str, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """What the rTasks of `symbol` read of its operands."""
+        known = self._read.get(symbol, [None] * len(operands))
+        return tuple(
+            value if runs is None else joined(p for a, b in runs for p in cut(value, a, b))
+            for value, runs in zip(operands, known, strict=True)
+        )
 
     def number(self, symbol: str, operands: tuple[Value, ...]) -> int:
         return self._known.setdefault((symbol, operands), len(self._known))
@@ -72,13 +89,15 @@ def check_translation(schedule: Schedule, function: Function) -> None:
     Needs well-formed appends whose launches are listed in their order.
     """
     _check_ports(schedule, function)
-    numbers = _Numbers()
+    numbers = _Numbers(schedule)
     wanted, values = _calls_of(function, numbers)
     memory = _Memory(schedule.buffers)
     made: Counter[int] = Counter()
     for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
-        operands = tuple(memory.read(access.buffer) for access in launch.reads)
+        operands = numbers.read(
+            launch.symbol, [memory.read(access.buffer) for access in launch.reads]
+        )
         call = numbers.number(launch.symbol, operands)
         made[call] += 1
         if made[call] > len(wanted.get(call, ())):
@@ -108,7 +127,8 @@ def _calls_of(function: Function, numbers: _Numbers) -> tuple[dict[int, list[int
         )
 
     for launch, call in enumerate(function.calls):
-        number = numbers.number(call.symbol, tuple(renumbered(v) for v in call.operands))
+        operands = numbers.read(call.symbol, [renumbered(v) for v in call.operands])
+        number = numbers.number(call.symbol, operands)
         number_of.append(number)
         wanted.setdefault(number, []).append(launch)
     return wanted, [renumbered(value) for value in function.returned]

@@ -13,7 +13,17 @@ from irkit import extending
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["new_op", "new_pass", "own_device", "own_family", "own_rkernel"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "new_op",
+        "new_pass",
+        "own_device",
+        "own_family",
+        "own_policy",
+        "own_rkernel",
+    ],
+)
 def test_example(name):
     environment = {**os.environ, "IRKIT_CACHE_DIR": ""}
     command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
@@ -35,3 +45,11 @@ def test_names_that_are_taken():
         extending.add_dialect(Dialect("graph", [], []), {}, {})
     with pytest.raises(irkit.UnsupportedError, match="pass 'fold-constants': there is one"):
         extending.add_pass(FoldConstants)
+
+
+def test_policies_are_named():
+    module = irkit.parse(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {return %x : tensor<4xf32>}"
+    )
+    with pytest.raises(irkit.UnsupportedError, match=r"policy 'fastest': expected .*wavefront"):
+        irkit.compile(module, policy="fastest")

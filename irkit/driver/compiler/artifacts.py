@@ -12,7 +12,7 @@ from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of
 from irkit.driver.pipelines.lowering import run_level
-from irkit.driver.pipelines.standard import STANDARD
+from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
 from irkit.errors import ArtifactError
 from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
@@ -27,19 +27,20 @@ def build_artifact(
     device: str | VDevice,
     cache: bool = True,
     bar: ProgressBar = SILENT,
+    policy: str = WAVEFRONT,
 ) -> Artifact:
-    """Run the standard pipeline for a vDevice (a target stands for its usual one) and emit; from the disk
-    cache if the same model was compiled before."""
+    """Run the standard pipeline for a vDevice (a target stands for its usual one), scheduled by `policy`,
+    and emit; from the disk cache if the same model was compiled before."""
     device = planned_device(
         device=DEVICES.get(device, device) if isinstance(device, str) else device
     )
-    key = cache_key(imported, (device, STANDARD))
+    key = cache_key(imported, (device, STANDARD, policy))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
     known = cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, device, bar)
+    artifact = _compile(imported, device, bar, policy)
     if path is not None:
         # A cache that cannot be written is none: the program is there all the same.
         with suppress(OSError, ArtifactError):
@@ -48,7 +49,7 @@ def build_artifact(
     return artifact
 
 
-def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar) -> Artifact:
+def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy: str) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
     target = target_of(device)
@@ -58,7 +59,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar) -> Arti
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
-        run_level(ctx, module, level, device.name)
+        run_level(ctx, module, level, device.name, policy=policy)
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
     bar.stage("emission")
@@ -67,7 +68,13 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar) -> Arti
     seconds["emit"] = round(time.perf_counter() - start, 3)
     names = {name for name in ctx.weights if f'"{name}"' in texts["schedule"]}
     weights = {name: ctx.weights[name] for name in sorted(names)}
-    report = {"target": target, "device": device.name, "seconds": seconds, **figures(module)}
+    report = {
+        "target": target,
+        "device": device.name,
+        "policy": policy,
+        "seconds": seconds,
+        **figures(module),
+    }
     cubin = b""
     if target == "cuda":
         from irkit.runtime.cuda.compiling import compile_module

@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.progress import ProgressBar
-from irkit.driver.compiler.targets import planned_device, target_of
+from irkit.driver.compiler.targets import check_policy, planned_device, target_of
+from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
@@ -31,6 +32,7 @@ def compile_model(
     target: str = "auto",
     *,
     device: str | VDevice | None = None,
+    policy: str = WAVEFRONT,
     mode: str = "auto",
     dtype: str | None = None,
     cache: bool = True,
@@ -44,7 +46,8 @@ def compile_model(
     path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
     "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name ("cpu4", "h200", one
     that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
-    device that is not there can be saved, and raises DeviceError when it is called. `mode`: "auto"
+    device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
+    launches on vEUs, "wavefront" or one that `irkit.extending.add_policy` added. `mode`: "auto"
     measures; "per-op", "per-wave", "persistent" (and "serial" on a CPU) fix it. `dtype`: "float32" or
     "float64" if only arrays of that dtype will come. `cache`: look for, and keep, the result on disk. For
     ONNX models, `shapes` (input → shape) fixes symbolic dimensions and `constants` (input → array) makes
@@ -57,8 +60,9 @@ def compile_model(
     check_mode(target_of(chosen), mode)
     if dtype not in (None, *DTYPES):
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
+    check_policy(policy)
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, mode, cache, fixed, progress)
+    build = _builder(model, chosen, policy, mode, cache, fixed, progress)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -93,6 +97,7 @@ def _same_for_all(variant: Variant) -> bool:
 def _builder(
     model: Any,
     device: VDevice,
+    policy: str,
     mode: str,
     cache: bool,
     fixed: Mapping[str, Any],
@@ -102,7 +107,7 @@ def _builder(
         with ProgressBar(progress) as bar:
             bar.stage("reading the model")
             imported = read_model(model, dtype, **fixed)
-            artifact = build_artifact(imported, device, cache, bar)
+            artifact = build_artifact(imported, device, cache, bar, policy)
             symbols = list(artifact.report["roperators"])
             bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
             return Variant(artifact, mode, _absent_device(artifact, mode))

@@ -1,7 +1,8 @@
-"""What a program is compiled for: a target, and the vDevice that is planned for."""
+"""What a program is compiled for: a target, the vDevice that is planned for, and by which policy."""
 
 from __future__ import annotations
 
+from irkit.driver.registry import all_passes
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.schedule import devices
 from irkit.schedule.model import VDevice
@@ -64,3 +65,11 @@ def _known(device: VDevice) -> VDevice:
 def _check_target(target: str) -> None:
     if target not in TARGETS:
         raise DeviceError(f"target '{target}': expected {', '.join(TARGETS)}")
+
+
+def check_policy(policy: str) -> None:
+    """Raises UnsupportedError unless there is a pass `schedule-<policy>`."""
+    prefix = "schedule-"
+    known = [name.removeprefix(prefix) for name in all_passes() if name.startswith(prefix)]
+    if policy not in known:
+        raise UnsupportedError(f"policy '{policy}': expected {', '.join(sorted(known))}")

@@ -12,7 +12,7 @@ from irkit.driver.instruments.instrument import Instrument
 from irkit.driver.instruments.reproducer import Reproducer
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
-from irkit.driver.pipelines.standard import level_pipeline, standard_pipeline
+from irkit.driver.pipelines.standard import WAVEFRONT, level_pipeline, standard_pipeline
 from irkit.driver.registry import all_passes
 from irkit.interp import level_of
 
@@ -23,6 +23,7 @@ def run_level(
     level: str,
     device: str,
     *,
+    policy: str = WAVEFRONT,
     instruments: Sequence[Instrument] = (),
 ) -> None:
     """Run the standard passes that bring `module`, in place, from the level before to `level`.
@@ -32,7 +33,7 @@ def run_level(
     and what passes raise of `irkit.errors`.
     """
     with library_errors():
-        passes = build_pipeline(level_pipeline(level, device), all_passes())
+        passes = build_pipeline(level_pipeline(level, device, policy), all_passes())
         PipelineRunner(ctx, instruments=instruments, verify=Verify.LEVELS).run(module, passes)
 
 

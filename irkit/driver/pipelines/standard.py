@@ -5,6 +5,8 @@ from __future__ import annotations
 from irkit.driver.diagnostics.diagnostic import UserError
 
 LEVELS = ("graph", "tensor", "task", "schedule")
+WAVEFRONT = "wavefront"
+"""The policy of the standard pipeline; any other is a pass `schedule-<policy>` too."""
 
 STANDARD: dict[str, list[str]] = {
     "graph": [
@@ -43,10 +45,10 @@ STANDARD: dict[str, list[str]] = {
 """What brings a module from the level before to each level; `graph` also cleans up a graph module."""
 
 
-def level_pipeline(level: str, device: str | None = None) -> str:
+def level_pipeline(level: str, device: str | None = None, policy: str = WAVEFRONT) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `partition-rtasks` plans for."""
-    names = STANDARD[level]
+    `partition-rtasks` plans for, `policy` what stands for `schedule-wavefront`."""
+    names = [f"schedule-{policy}" if n == f"schedule-{WAVEFRONT}" else n for n in STANDARD[level]]
     if device is not None:
         names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
     return ",".join(names)

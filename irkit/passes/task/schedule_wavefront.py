@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
-
-from irkit.dialects.task import ProgramOp
-from irkit.passes.task.launch_reader import LaunchReader
-from irkit.passes.task.program_text import write_program
-from irkit.passes.task.vdevices import device_of
-from irkit.remarks import applied
-from irkit.schedule.waits import derive_waits
+from irkit.passes.task.schedule_policy import SchedulePass
 from irkit.schedule.wavefront import schedule_wavefront
 
 
 @dataclass(frozen=True)
-class ScheduleWavefront(ModulePass):
+class ScheduleWavefront(SchedulePass):
     """Place every launch on a range of vEUs, in waves, and derive the waits (Rammer's wavefront policy).
 
     Launches are layered into waves by their data dependences; those of one wave sit side by side, and
@@ -42,17 +31,4 @@ class ScheduleWavefront(ModulePass):
     """
 
     name = "schedule-wavefront"
-    requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
-    produces: ClassVar[str] = "scheduled"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        done = {o.function.string_value() for o in op.ops if isinstance(o, ProgramOp)}
-        functions = [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]
-        for main in [f for f in functions if f.sym_name.data not in done]:
-            found = LaunchReader(ctx, op, main).read()
-            schedule = schedule_wavefront(found.buffers, found.launches, device_of(op))
-            text = "{} launches in {} waves, estimated at {:.0f} ns"
-            notes = schedule.notes
-            launches = len(schedule.appends)
-            applied(main, "Wavefront", text, launches, notes["waves"], notes["estimate_ns"])
-            write_program(derive_waits(schedule), found, main)
+    policy = staticmethod(schedule_wavefront)
