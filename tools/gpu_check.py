@@ -28,6 +28,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests" / "unit")]
 
 import gpu_cases as cases  # noqa: E402
 
+from irkit.schedule.modes import Mode  # noqa: E402
+
 Record = dict[str, Any]
 
 
@@ -137,7 +139,7 @@ def check_modes(run: Any, x: Any, want: Any, modes: tuple[str, ...], repeats: in
         # Several runs: what a race or a stale counter spoils may be right the first time.
         errors = [error(run.run([x])[0], want) for _ in range(repeats)]
         kept = bind(run, x, rows)
-        queue = partial(run.launch, mode, rows, run.stream)
+        queue = partial(run.launch, Mode(mode), rows, run.stream)
         micros = microseconds(queue, run.stream)
         found[mode] = {"error": max(errors), "us": micros}
         del kept

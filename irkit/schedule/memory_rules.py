@@ -44,6 +44,9 @@ def check_arena(schedule: Schedule, feet: Footprints, order: HappensBefore) -> N
 def check_places(schedule: Schedule, feet: Footprints) -> None:
     """Every planned buffer has an aligned offset inside its space; views are where their parents are;
     constants share bytes only with themselves."""
+    for size in ("arena_bytes", "row_bytes", "constant_bytes", "shared_bytes"):
+        if getattr(schedule, size) < 0:
+            reject("arena", f"{size} of {getattr(schedule, size)}")
     for index, buffer in enumerate(schedule.buffers):
         if buffer.parent is None and buffer.space in _SPACES:
             alignment, size = _SPACES[buffer.space]

@@ -50,7 +50,8 @@ def files() -> list[Path]:
 def test_no_pattern_is_silent(path: Path):
     text = path.read_text(encoding="utf-8")
     assert list(silent_ways_out(text)) == []
-    if path.name != "base.py":
+    # canonicalize.py wraps patterns of xDSL's.
+    if path.name not in ("base.py", "canonicalize.py"):
         assert "(RewritePattern)" not in text, "irkit's patterns are Rules"
 
 

@@ -239,6 +239,11 @@ def test_arena() -> None:
     assert "cannot live in 'rows'" in rejected(with_buffer(schedule, 3, space="rows"))
 
 
+def test_no_space_is_less_than_empty() -> None:
+    bare = replace(proved(), row_bytes=-16)
+    assert "rule 'arena': row_bytes of -16" in rejected(bare)
+
+
 def test_one_rtask_may_not_overwrite_what_it_reads() -> None:
     """a and b are both used by n1, so even on one vEU they cannot share bytes."""
     schedule = proved()
