@@ -157,7 +157,8 @@ class _OpExporter:
             if name in SEGMENTS:
                 continue
             value = self._constraint(found.constr)
-            if isinstance(found, OptionalDef):
+            # What may be anything may be `unit`, and IRDL takes no alternative to it.
+            if isinstance(found, OptionalDef) and not isinstance(value.owner, irdl.AnyOp):
                 absent = self.builder.insert(irdl.IsOp(UnitAttr())).output
                 value = self.builder.insert(irdl.AnyOfOp([value, absent])).output
             values.append(value)
