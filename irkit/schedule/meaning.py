@@ -38,11 +38,10 @@ class Port(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One launch: the rOperator's symbol, its operands, the bytes of each of its results."""
+    """One launch: the rOperator's symbol and its operands."""
 
     symbol: str
     operands: tuple[Value, ...]
-    results: tuple[int, ...]
 
 
 @dataclass

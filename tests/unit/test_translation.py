@@ -29,9 +29,9 @@ FUNCTION = Function(
     [Port((4,), "float64")],
     [Port((8,), "float64")],
     [
-        Call("g", (value(piece("input", 0, 0, 32)),), (32,)),
-        Call("h", (value(piece("result", 0, 0, 32)), value(piece("constant", "w", 0, 32))), (32,)),
-        Call("k", (value(piece("result", 0, 0, 32), piece("result", 1, 0, 32)),), (64,)),
+        Call("g", (value(piece("input", 0, 0, 32)),)),
+        Call("h", (value(piece("result", 0, 0, 32)), value(piece("constant", "w", 0, 32)))),
+        Call("k", (value(piece("result", 0, 0, 32), piece("result", 1, 0, 32)),)),
     ],
     [value(piece("result", 2, 0, 64))],
 )
@@ -127,7 +127,7 @@ def test_ports_are_those_of_the_function() -> None:
 def test_equal_calls_may_take_each_others_place() -> None:
     """Two equal calls compute the same, whichever append is whose."""
     second = (value(piece("result", 1, 0, 32)), value(piece("constant", "w", 0, 32)))
-    calls = [FUNCTION.calls[0], FUNCTION.calls[0], Call("h", second, (32,))]
+    calls = [FUNCTION.calls[0], FUNCTION.calls[0], Call("h", second)]
     twice = Function("f", [Port((4,), "float64")], [], calls)
     found = schedule((0, 0, 1))
     found.buffers.pop()

@@ -238,7 +238,7 @@ def attempt(rng: random.Random) -> Finding | None:
             outcome, wrong = judge(changed, weights)
     except TookTooLong:
         return Finding(f"{what}longer than {SECONDS:.0f} s", changed.encode(), ".mlir")
-    except Exception:
+    except Exception:  # whatever the proof raises is what is looked for
         return Finding(what + traceback.format_exc(), changed.encode(), ".mlir")
     counts[kind, outcome] += 1
     return Finding(what + wrong, changed.encode(), ".mlir") if wrong is not None else None

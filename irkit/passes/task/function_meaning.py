@@ -68,13 +68,8 @@ class _Reader:
 
     def _launch(self, op: LaunchOp) -> None:
         number = len(self.found.calls)
-        self.found.calls.append(
-            Call(
-                op.callee.string_value(),
-                tuple(self.values[v] for v in op.arguments),
-                tuple(row_bytes(tensor_type(v)) for v in op.outputs),
-            )
-        )
+        operands = tuple(self.values[v] for v in op.arguments)
+        self.found.calls.append(Call(op.callee.string_value(), operands))
         for which, result in enumerate(op.outputs):
             self._whole(result, ("result", number, which))
 
