@@ -28,7 +28,7 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 1
+VERSION = 2
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors")

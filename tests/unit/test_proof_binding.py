@@ -159,3 +159,12 @@ def test_tables_are_not_built_without_their_digest(compiled) -> None:
     assert build_tables(program)
     with pytest.raises(ArtifactError):
         build_tables(replace(program, tables=""))
+
+
+def test_programs_of_the_format_without_proofs_are_refused(compiled, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "program.irkit"
+    with monkeypatch.context() as older:
+        older.setattr("irkit.runtime.artifact.VERSION", 1)
+        compiled.save(path)
+    with pytest.raises(ArtifactError, match="is of format irkit-program 1; this irkit reads"):
+        irkit.load(path)
