@@ -17,7 +17,7 @@ import sys
 import numpy as np
 
 import irkit
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.extending import add_rkernel
 from irkit.rkernels.registry import RKernel

@@ -22,7 +22,7 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from irkit.dialects.roots import Root, is_contraction, is_elementwise, maps
+from irkit.dialects.roperator_root import Root, is_contraction, is_elementwise, maps
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 
 _LINEAR = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)

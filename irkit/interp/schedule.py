@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from irkit.dialects.regions import operand_boxes
+from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError

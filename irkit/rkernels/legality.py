@@ -13,8 +13,8 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineMap
 
-from irkit.dialects.regions import check_rows, grid_of
-from irkit.dialects.roots import Root, find_root, iterators, maps
+from irkit.dialects.access_boxes import check_rows, grid_of
+from irkit.dialects.roperator_root import Root, find_root, iterators, maps
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError

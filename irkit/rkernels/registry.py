@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families import families_for
 from irkit.rkernels.families import find as find_family

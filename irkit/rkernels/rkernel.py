@@ -9,7 +9,7 @@ from typing import Literal
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 
 Target = Literal["cpu", "cuda"]
 Parameters = Mapping[str, int]

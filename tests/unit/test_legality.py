@@ -17,7 +17,7 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
-from irkit.dialects.regions import has_batch, operand_boxes
+from irkit.dialects.access_boxes import has_batch, operand_boxes
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.passes.task.partition_rtasks import Partition

@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.passes import ModulePass
 
 from irkit.dialects import te
-from irkit.dialects.roots import (
+from irkit.dialects.roperator_root import (
     continues,
     is_contraction,
     is_elementwise,

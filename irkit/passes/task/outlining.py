@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.roots import find_root, is_heavy
+from irkit.dialects.roperator_root import find_root, is_heavy
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import LaunchOp, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.errors import UnsupportedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from irkit.dialects.regions import operand_boxes
+from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.task import ROperatorOp
 from irkit.schedule.model import Access, Boxes, Launch, VDevice
 

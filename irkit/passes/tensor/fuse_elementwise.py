@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irkit.dialects.roots import is_elementwise, maps
+from irkit.dialects.roperator_root import is_elementwise, maps
 from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type
 from irkit.remarks import applied, missed
 

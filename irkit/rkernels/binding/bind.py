@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
 from irkit.errors import UnsupportedError
 from irkit.rkernels import families

@@ -13,8 +13,8 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import i1
 from xdsl.ir import BlockArgument, SSAValue
 
-from irkit.dialects.regions import grid_of
-from irkit.dialects.roots import Root
+from irkit.dialects.access_boxes import grid_of
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError

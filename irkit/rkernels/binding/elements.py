@@ -30,7 +30,7 @@ from xdsl.ir.affine import (
 )
 
 from irkit.dialects import te
-from irkit.dialects.roots import iterators, maps
+from irkit.dialects.roperator_root import iterators, maps
 from irkit.dialects.types import DYNAMIC, ints, is_float, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.scalars import numba_type, scalar_text

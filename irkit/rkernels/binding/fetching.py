@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects.products import Product, Window, windows
-from irkit.dialects.roots import maps
+from irkit.dialects.roperator_root import maps
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, strides

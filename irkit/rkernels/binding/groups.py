@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.products import Product, columns_run_on
-from irkit.dialects.regions import grid_of
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from irkit.dialects.products import Product, Window, windows
-from irkit.dialects.roots import maps
+from irkit.dialects.roperator_root import maps
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

@@ -4,7 +4,7 @@ The strip's accumulators stay on the stack while the reduction runs over channel
 the innermost loop runs along the row and vectorises.
 """
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.rkernels.rkernel import RKernel
 
 

@@ -1,6 +1,6 @@
 """gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
 
-from irkit.dialects.roots import Root, gemm_layout
+from irkit.dialects.roperator_root import Root, gemm_layout
 from irkit.rkernels.rkernel import RKernel
 
 

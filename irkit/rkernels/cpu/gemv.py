@@ -1,6 +1,6 @@
 """gemv: few rows b; y[b, u] = sum_k X[b, k] * W[u, k]."""
 
-from irkit.dialects.roots import Root, row_term
+from irkit.dialects.roperator_root import Root, row_term
 from irkit.dialects.types import DYNAMIC, is_float, tensor_type
 from irkit.rkernels.rkernel import RKernel
 

@@ -11,7 +11,7 @@ import math
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
 from irkit.dialects.products import as_product
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
 

@@ -5,7 +5,7 @@ Nothing here knows which cell it is: two terms, a group of gates, and what the e
 
 from collections.abc import Callable
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.rkernels.rkernel import RKernel
 
 

@@ -7,7 +7,7 @@ thread a row, of any elements.
 from xdsl.dialects.builtin import f32, f64, i32, i64
 
 from irkit.dialects import te
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.rkernel import RKernel
 

@@ -7,7 +7,7 @@ filter's). `conv_split` shares one output among LANES threads, for few outputs a
 import math
 from collections.abc import Sequence
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import RKernel
 

@@ -12,7 +12,7 @@ Node i of a perfect tree sits in slot i + 1 of 2^DEPTH: the children of slot s a
 from xdsl.ir import SSAValue
 
 from irkit.dialects import te
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
 

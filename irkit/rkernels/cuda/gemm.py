@@ -6,7 +6,7 @@ terms are already in registers. `BY_K` says along which index neighbours load B 
 memory). `gemm_tile32` has a small tile for matrices of few rows and for company on the device.
 """
 
-from irkit.dialects.roots import Root, gemm_layout
+from irkit.dialects.roperator_root import Root, gemm_layout
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
 from irkit.dialects.products import Product, as_product
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
 from irkit.rkernels.families.elementwise import Elementwise

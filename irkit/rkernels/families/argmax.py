@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irkit.dialects import te
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.family import Family

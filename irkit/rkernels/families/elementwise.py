@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.family import Family
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.ir.affine import AffineMap
 
-from irkit.dialects.roots import Root, gemm_inputs, maps
+from irkit.dialects.roperator_root import Root, gemm_inputs, maps
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from irkit.dialects.products import as_product
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
 
-from irkit.dialects.roots import Root, combiner
+from irkit.dialects.roperator_root import Root, combiner
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

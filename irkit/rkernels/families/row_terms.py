@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from irkit.dialects.roots import Root, row_term
+from irkit.dialects.roperator_root import Root, row_term
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
@@ -87,7 +87,7 @@ class RecurrentCell(RowTerms):
     name = "recurrent_cell"
 
     def refuses(self, root: Root) -> str | None:
-        """What `irkit.dialects.roots` calls so."""
+        """What `irkit.dialects.roperator_root` calls so."""
         if root.family != "recurrent_cell":
             return "its root is no recurrent cell"
         return super().refuses(root)

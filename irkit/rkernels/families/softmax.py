@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects import te
-from irkit.dialects.roots import Root
+from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats

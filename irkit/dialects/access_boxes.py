@@ -27,7 +27,7 @@ from xdsl.ir.affine import (
 )
 
 from irkit.dialects import te
-from irkit.dialects.roots import Root, find_root, iterators, loop_sizes, maps
+from irkit.dialects.roperator_root import Root, find_root, iterators, loop_sizes, maps
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import UnsupportedError
@@ -126,7 +126,7 @@ def _stack(boxes: Sequence[list[Box]]) -> list[NDArray[np.int64]]:
 def _task_boxes(
     op: ROperatorOp, root: Root, cell: list[Interval], shares: int
 ) -> tuple[list[Box], list[Box]]:
-    analysis = _Regions(root, cell, shares)
+    analysis = _BoxPropagation(root, cell, shares)
     block = op.body.block
     results = [analysis.forward(v) for v in op.terminator.values]
     for value, box in zip(op.terminator.values, results, strict=True):
@@ -140,7 +140,7 @@ def _task_boxes(
     return reads, results
 
 
-class _Regions:
+class _BoxPropagation:
     """Forward and backward propagation for one rTask."""
 
     def __init__(self, root: Root, cell: list[Interval], shares: int) -> None:
@@ -257,11 +257,11 @@ def _clip(interval: Interval, size: int) -> Interval:
     return low, max(min(interval[1], size), low)
 
 
-def _pad(regions: _Regions, op: Operation, box: Box) -> None:
+def _pad(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     assert isinstance(op, tensor.PadOp)
     low = ints(op.static_low)
-    limits = [b for _, b in regions.full(op.source)]
-    regions.demand(
+    limits = [b for _, b in boxes.full(op.source)]
+    boxes.demand(
         op.source,
         tuple(_clip((a - o, b - o), n) for (a, b), o, n in zip(box, low, limits, strict=True)),
     )
@@ -273,75 +273,75 @@ def _strided(interval: Interval, offset: int, step: int) -> Interval:
     return min(first, last), max(first, last) + 1
 
 
-def _extract_slice(regions: _Regions, op: Operation, box: Box) -> None:
+def _extract_slice(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     assert isinstance(op, tensor.ExtractSliceOp)
     offsets, steps = ints(op.static_offsets), ints(op.static_strides)
     if len(box) != len(offsets):
-        regions.demand(op.source, regions.full(op.source))
+        boxes.demand(op.source, boxes.full(op.source))
         return
-    regions.demand(
+    boxes.demand(
         op.source,
         tuple(_strided(interval, o, s) for interval, o, s in zip(box, offsets, steps, strict=True)),
     )
 
 
-def _reshape(regions: _Regions, op: Operation, box: Box) -> None:
+def _reshape(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     """Exact where the leading dimension is kept; all of every other dimension."""
     source, result = op.operands[0], op.results[0]
-    full = regions.full(source)
-    same_lead = full and box and full[0] == regions.full(result)[0]
-    regions.demand(source, (box[0], *full[1:]) if same_lead else full)
+    full = boxes.full(source)
+    same_lead = full and box and full[0] == boxes.full(result)[0]
+    boxes.demand(source, (box[0], *full[1:]) if same_lead else full)
 
 
-def _concat(regions: _Regions, op: Operation, box: Box) -> None:
+def _concat(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     assert isinstance(op, tensor.ConcatOp)
     axis, start = op.dim.value.data, 0
     for operand in op.inputs:
-        full = regions.full(operand)
+        full = boxes.full(operand)
         moved = list(box)
         moved[axis] = _clip((box[axis][0] - start, box[axis][1] - start), full[axis][1])
-        regions.demand(operand, tuple(moved))
+        boxes.demand(operand, tuple(moved))
         start += full[axis][1]
 
 
-def _gather(regions: _Regions, op: Operation, box: Box) -> None:
+def _gather(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     assert isinstance(op, te.GatherOp)
     axis, rank = op.axis.value.data, tensor_type(op.indices).get_num_dims()
-    regions.demand(op.indices, box[axis : axis + rank])
-    full = regions.full(op.data)
-    regions.demand(op.data, (*box[:axis], full[axis], *box[axis + rank :]))
+    boxes.demand(op.indices, box[axis : axis + rank])
+    full = boxes.full(op.data)
+    boxes.demand(op.data, (*box[:axis], full[axis], *box[axis + rank :]))
 
 
-def _gather_elements(regions: _Regions, op: Operation, box: Box) -> None:
+def _gather_elements(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     assert isinstance(op, te.GatherElementsOp)
     axis = op.axis.value.data
-    regions.demand(op.indices, box)
-    full = regions.full(op.data)
-    regions.demand(op.data, (*box[:axis], full[axis], *box[axis + 1 :]))
+    boxes.demand(op.indices, box)
+    full = boxes.full(op.data)
+    boxes.demand(op.data, (*box[:axis], full[axis], *box[axis + 1 :]))
 
 
-def _softmax(regions: _Regions, op: Operation, box: Box) -> None:
+def _softmax(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     source = op.operands[0]
-    regions.demand(source, (*box[:-1], regions.full(source)[-1]))
+    boxes.demand(source, (*box[:-1], boxes.full(source)[-1]))
 
 
-def _argmax(regions: _Regions, op: Operation, box: Box) -> None:
+def _argmax(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     source = op.operands[0]
-    regions.demand(source, (*box, regions.full(source)[-1]))
+    boxes.demand(source, (*box, boxes.full(source)[-1]))
 
 
-def _forest(regions: _Regions, op: Operation, box: Box) -> None:
+def _forest(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     x, *arrays = op.operands
-    regions.demand(x, (box[0], regions.full(x)[1]))
+    boxes.demand(x, (box[0], boxes.full(x)[1]))
     for operand in arrays:
-        regions.demand(operand, regions.full(operand))
+        boxes.demand(operand, boxes.full(operand))
 
 
-def _nothing(regions: _Regions, op: Operation, box: Box) -> None:
+def _nothing(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
     """The op reads no tensor's elements."""
 
 
-_BACKWARD: dict[type[Operation], Callable[[_Regions, Operation, Box], None]] = {
+_BACKWARD: dict[type[Operation], Callable[[_BoxPropagation, Operation, Box], None]] = {
     arith.ConstantOp: _nothing,
     linalg.FillOp: _nothing,
     tensor.EmptyOp: _nothing,
