@@ -20,7 +20,7 @@ from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels import families, registry
 from irkit.rkernels.accesses import refuses_accesses
-from irkit.rkernels.binding.bind import bind, parameters_of
+from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.scalars import numba_type
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
 from irkit.schedule.model import VDevice
@@ -34,7 +34,7 @@ def target_of(device: VDevice) -> Target:
 def why_illegal(op: ROperatorOp, device: VDevice) -> str | None:
     """Why `op` cannot be computed on `device` as its attributes say; None if it can.
 
-    After None, `irkit.rkernels.binding.bind.bind` of the same op raises nothing.
+    After None, `irkit.rkernels.bind.bind` of the same op raises nothing.
     """
     if op.rkernel is None:
         return "it has no rKernel"

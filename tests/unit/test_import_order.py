@@ -190,8 +190,7 @@ def test_no_cycle_stands() -> None:
     packages = {module_name(p) for p in FILES if p.name == "__init__.py"}
     modules, units = graphs(trees, packages)
     assert cycle(modules) == []
-    # Two rooms of the rKernels still import each other's modules, though no module its own importer.
-    assert set(cycle(units)) <= {"irkit.rkernels.binding", "irkit.rkernels.families"}
+    assert cycle(units) == []
 
 
 def test_the_check_finds_cycles() -> None:

@@ -22,7 +22,7 @@ from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.rkernels import families, registry
-from irkit.rkernels.binding.bind import bind, parameters_of
+from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel

@@ -15,7 +15,7 @@ from irkit.lower.task_to_numba.target_cuda import RESIDENT
 from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
-from irkit.rkernels.binding.bind import bind
+from irkit.rkernels.bind import bind
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.rkernel import RKernel, Target

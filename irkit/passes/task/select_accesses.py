@@ -18,7 +18,7 @@ from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
 from irkit.rkernels import registry
 from irkit.rkernels.accesses import VECTOR_BYTES, can_read_vectors, kept_operands
-from irkit.rkernels.binding.bind import bind
+from irkit.rkernels.bind import bind
 from irkit.rkernels.legality import root_of, target_of
 from irkit.schedule.model import VDevice
 
