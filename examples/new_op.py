@@ -19,7 +19,8 @@ from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 import irkit
-from irkit.dialects.graph.base import GraphOp, Props
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props
 from irkit.dialects.types import Tensor, tensor_type
 from irkit.extending import add_dialect
 from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder

@@ -11,14 +11,14 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorTy
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, check_axis, check_rank, fail
-from irkit.dialects.graph.forest import ForestBase
-from irkit.dialects.graph.shape import GatherBase, GatherElementsBase
+from irkit.dialects.forest_base import ForestBase
+from irkit.dialects.gather_base import GatherBase, GatherElementsBase
+from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.types import Tensor, is_float, tensor
 
 
 @irdl_op_definition
-class ArgmaxOp(GraphOp):
+class ArgmaxOp(InferredOp):
     """Index of the first largest element along the last axis, which goes.
 
     ```mlir
@@ -80,7 +80,7 @@ class GatherElementsOp(GatherElementsBase):
 
 
 @irdl_op_definition
-class PerfectForestOp(GraphOp):
+class PerfectForestOp(InferredOp):
     """A forest whose trees are all padded to the same depth, so that a walk needs no child pointers.
 
     Per tree, inner node `i` has children `2i+1` (left) and `2i+2`; leaf `l` of `2^depth` is reached
@@ -139,7 +139,7 @@ class PerfectForestOp(GraphOp):
 
 
 @irdl_op_definition
-class SoftmaxOp(GraphOp):
+class SoftmaxOp(InferredOp):
     """exp(x - max) / sum(exp(x - max)) along the last axis.
 
     ```mlir

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irkit.dialects import graph, te
-from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.semantics import SEMANTICS
+from irkit.dialects import te
+from irkit.dialects.forest_base import forest_sums
+from irkit.dialects.gather_base import gathered, gathered_elements
+from irkit.dialects.inference import InferredOp
 from irkit.weights import Array
 
 
@@ -46,18 +47,18 @@ def _perfect_forest(
     return total
 
 
-RULES: dict[type[GraphOp], Callable[..., Array | tuple[Array, ...]]] = {
+RULES: dict[type[InferredOp], Callable[..., Array | tuple[Array, ...]]] = {
     te.ArgmaxOp: _argmax,
-    te.ForestOp: SEMANTICS[graph.ForestOp],
-    te.GatherElementsOp: SEMANTICS[graph.GatherElementsOp],
-    te.GatherOp: SEMANTICS[graph.GatherOp],
+    te.ForestOp: forest_sums,
+    te.GatherElementsOp: gathered_elements,
+    te.GatherOp: gathered,
     te.PerfectForestOp: _perfect_forest,
     te.SoftmaxOp: _softmax,
 }
 """Per op a function of the op and its operands' arrays, as in `irkit.dialects.graph.semantics`."""
 
 
-def evaluate_te(op: GraphOp, operands: list[Array]) -> list[Array]:
+def evaluate_te(op: InferredOp, operands: list[Array]) -> list[Array]:
     """The results of a `te` op on arrays of its operands."""
     with np.errstate(all="ignore"):
         result = RULES[type(op)](op, *operands)

@@ -19,6 +19,7 @@ from xdsl.traits import IsTerminator
 from irkit.dialects.constants import constant_array
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import SEMANTICS, evaluate
+from irkit.dialects.inference import InferredOp
 from irkit.dialects.types import DYNAMIC, ints, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.interp.generic import evaluate_generic
@@ -79,7 +80,7 @@ def evaluate_op(op: Operation, operands: list[Array], weights: WeightStore) -> l
     if isinstance(op, linalg.GenericOp):
         return evaluate_generic(op, operands)
     if type(op) in TE_RULES:
-        assert isinstance(op, GraphOp)
+        assert isinstance(op, InferredOp)
         return evaluate_te(op, operands)
     if isinstance(op, GraphOp) and type(op) in SEMANTICS:
         return evaluate(op, operands)

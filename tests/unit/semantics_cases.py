@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.element_sets import ALL
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.elements import ALL
 from irkit.dialects.graph.elementwise import PREDICATES, BinaryOp, UnaryOp
 from irkit.dialects.types import element_type, numpy_dtype
 

@@ -100,6 +100,13 @@ def test_the_check_finds_wrong_imports(path: str, text: str, wrong: list[str]) -
     assert wrong_imports(path, text) == wrong
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "dialects").glob("*.py")), ids=lambda p: p.name)
+def test_other_dialects_know_nothing_of_graph(path: Path) -> None:
+    """What `te` and `graph` share lies below both."""
+    imported = modules_of(ast.parse(path.read_text(encoding="utf-8")), path.name)
+    assert [name for name in imported if name.startswith("irkit.dialects.graph")] == []
+
+
 # Rooms of the driver, from the last to the first; `execution` and `verification` stand side by side.
 ROOMS = [
     "tools",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from irkit.dialects import graph
-from irkit.dialects.graph.elements import (
+from irkit.dialects.element_sets import (
     ALL,
     BOOLEANS,
     FLOATS,

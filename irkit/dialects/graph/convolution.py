@@ -12,15 +12,9 @@ from typing import ClassVar
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import (
-    GraphOp,
-    Props,
-    check_rank,
-    fail,
-    same_element,
-    window_output,
-)
-from irkit.dialects.graph.elements import NUMBERS, Elements
+from irkit.dialects.element_sets import NUMBERS, Elements
+from irkit.dialects.graph.base import GraphOp, window_output
+from irkit.dialects.inference import Props, check_rank, fail, same_element
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 
 SPATIAL = (1, 2, 3)

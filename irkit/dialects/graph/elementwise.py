@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType
 from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, broadcast_shapes, fail, same_element
-from irkit.dialects.graph.elements import ALL, BOOLEANS, FLOATS, INTEGERS, NUMBERS, Elements
+from irkit.dialects.element_sets import ALL, BOOLEANS, FLOATS, INTEGERS, NUMBERS, Elements
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props, broadcast_shapes, fail, same_element
 from irkit.dialects.types import Tensor, tensor
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from xdsl.irdl import irdl_op_definition
 
+from irkit.dialects.element_sets import BOOLEANS, INTEGERS, Elements
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.elements import BOOLEANS, INTEGERS, Elements
 from irkit.dialects.graph.elementwise import BinaryOp, BitwiseOp, UnaryOp
 
 

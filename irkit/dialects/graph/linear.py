@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import BoolAttr, Float64Type, FloatAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, check_rank, fail, same_element
-from irkit.dialects.graph.elements import NUMBERS, Elements, holds
+from irkit.dialects.element_sets import NUMBERS, Elements, holds
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props, check_rank, fail, same_element
 from irkit.dialects.types import Tensor, tensor
 
 

@@ -8,8 +8,9 @@ from typing import ClassVar
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail, same_element
-from irkit.dialects.graph.elements import FLOATS, Elements
+from irkit.dialects.element_sets import FLOATS, Elements
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props, check_axis, fail, same_element
 from irkit.dialects.types import DYNAMIC, Tensor
 
 

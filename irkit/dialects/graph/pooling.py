@@ -24,9 +24,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, fail, with_shape
+from irkit.dialects.element_sets import FLOATS, NUMBERS, Elements
+from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import check_output, check_sizes, spatial_rank
-from irkit.dialects.graph.elements import FLOATS, NUMBERS, Elements
+from irkit.dialects.inference import Props, fail, with_shape
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor, tensor_type
 from irkit.weights import Array
 

@@ -28,8 +28,9 @@ from xdsl.irdl import (
     result_def,
 )
 
-from irkit.dialects.graph.base import GraphOp, Props, check_rank, fail, same_element, with_shape
-from irkit.dialects.graph.elements import FLOATS, Elements
+from irkit.dialects.element_sets import FLOATS, Elements
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props, check_rank, fail, same_element, with_shape
 from irkit.dialects.types import Tensor, tensor_type
 
 ACTIVATIONS = ("relu", "sigmoid", "softplus", "softsign", "tanh")

@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.graph.base import GraphOp, Props, check_axis, fail
-from irkit.dialects.graph.elements import NUMBERS, Elements
+from irkit.dialects.element_sets import NUMBERS, Elements
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.inference import Props, check_axis, fail
 from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, tensor
 
 KINDS = ("sum", "mean", "max", "min", "prod")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -15,16 +15,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
-from irkit.dialects.graph.base import (
-    GraphOp,
-    Props,
-    check_axis,
-    fail,
-    product,
-    same_element,
-    with_shape,
-)
-from irkit.dialects.graph.elements import ALL, INDICES, Elements, holds
+from irkit.dialects.element_sets import holds
+from irkit.dialects.gather_base import GatherBase, GatherElementsBase
+from irkit.dialects.graph.base import GraphOp, product
+from irkit.dialects.inference import Props, check_axis, fail, same_element, with_shape
 from irkit.dialects.types import DYNAMIC, Tensor, ints
 
 
@@ -87,31 +81,8 @@ class ExpandOp(GraphOp):
         return [with_shape(x, shape)]
 
 
-class GatherBase(GraphOp):
-    """Operands, types and verifier of gather."""
-
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL, INDICES)
-
-    data = operand_def(TensorType)
-    indices = operand_def(TensorType)
-    axis = prop_def(IntegerAttr[IntegerType])
-    y = result_def(TensorType)
-    assembly_format = "$data `,` $indices attr-dict `:` functional-type(operands, results)"
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        data, indices = operands
-        axis_attr = props["axis"]
-        assert isinstance(axis_attr, IntegerAttr)
-        axis = check_axis(cls, axis_attr.value.data, data)
-        if data.get_shape()[axis] == 0:
-            raise fail(cls, "an axis of one element or more", data)
-        shape = data.get_shape()
-        return [with_shape(data, (*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]))]
-
-
 @irdl_op_definition
-class GatherOp(GatherBase):
+class GatherOp(GatherBase, GraphOp):
     """Slices of `data` along `axis` picked by `indices` (ONNX Gather, NumPy take).
 
     Below 0 and beyond the end, an index picks the nearest element.
@@ -125,35 +96,8 @@ class GatherOp(GatherBase):
     name = "graph.gather"
 
 
-class GatherElementsBase(GraphOp):
-    """Operands, types and verifier of gather elements."""
-
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL, INDICES)
-
-    data = operand_def(TensorType)
-    indices = operand_def(TensorType)
-    axis = prop_def(IntegerAttr[IntegerType])
-    y = result_def(TensorType)
-    assembly_format = "$data `,` $indices attr-dict `:` functional-type(operands, results)"
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        data, indices = operands
-        axis_attr = props["axis"]
-        assert isinstance(axis_attr, IntegerAttr)
-        axis = check_axis(cls, axis_attr.value.data, data)
-        if data.get_shape()[axis] == 0:
-            raise fail(cls, "an axis of one element or more", data)
-        pairs = zip(data.get_shape(), indices.get_shape(), strict=False)
-        if data.get_num_dims() != indices.get_num_dims() or any(
-            p != q for d, (p, q) in enumerate(pairs) if d != axis
-        ):
-            raise fail(cls, f"indices that agree with {data} outside axis {axis}", indices)
-        return [with_shape(data, indices.get_shape())]
-
-
 @irdl_op_definition
-class GatherElementsOp(GatherElementsBase):
+class GatherElementsOp(GatherElementsBase, GraphOp):
     """Element picked along `axis` at each position of `indices` (ONNX GatherElements).
 
     `data` and `indices` agree outside the axis. Below 0 and beyond the end, an index picks the nearest

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irkit.context import weights_of
-from irkit.dialects import graph, te
+from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor import (
@@ -62,7 +62,7 @@ def lower_block(block: Block, weights: WeightStore) -> None:
     """Replace every graph op of a function's body. Raises UnsupportedError naming the op."""
     builder = TensorBuilder(block, weights)
     for op in list(block.ops):
-        if not isinstance(op, GraphOp) or op.dialect_name() == te.Te.name:
+        if not isinstance(op, GraphOp):
             continue
         rule = RULES.get(type(op))
         if rule is None:

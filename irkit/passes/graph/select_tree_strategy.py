@@ -10,7 +10,8 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.graph.forest import STRATEGIES, ForestOp
+from irkit.dialects.forest_base import STRATEGIES
+from irkit.dialects.graph.forest import ForestOp
 from irkit.rewriting import Rule, rewrite
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.gather_base import gathered, gathered_elements
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import DYNAMIC, ints
 from irkit.weights import Array
@@ -23,19 +24,6 @@ def _concrete(shape: Sequence[int], x: Array) -> list[int]:
 
 def _expand(op: graph.ExpandOp, x: Array) -> Array:
     return np.broadcast_to(x, _concrete(ints(op.shape), x))
-
-
-def _inside(op: graph.GatherOp | graph.GatherElementsOp, data: Array, indices: Array) -> Array:
-    """`indices`, and the nearest where one lies outside."""
-    return np.clip(indices.astype(np.int64), 0, data.shape[op.axis.value.data] - 1)
-
-
-def _gather(op: graph.GatherOp, data: Array, indices: Array) -> Array:
-    return np.take(data, _inside(op, data, indices), axis=op.axis.value.data)
-
-
-def _gather_elements(op: graph.GatherElementsOp, data: Array, indices: Array) -> Array:
-    return np.take_along_axis(data, _inside(op, data, indices), axis=op.axis.value.data)
 
 
 def _pad(op: graph.PadOp, x: Array) -> Array:
@@ -65,8 +53,8 @@ def _transpose(op: graph.TransposeOp, x: Array) -> Array:
 RULES: Rules = {
     graph.ConcatOp: _concat,
     graph.ExpandOp: _expand,
-    graph.GatherElementsOp: _gather_elements,
-    graph.GatherOp: _gather,
+    graph.GatherElementsOp: gathered_elements,
+    graph.GatherOp: gathered,
     graph.PadOp: _pad,
     graph.ReshapeOp: _reshape,
     graph.SliceOp: _slice,
