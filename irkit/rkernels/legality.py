@@ -22,6 +22,7 @@ from irkit.rkernels import families, registry
 from irkit.rkernels.accesses import refuses_accesses
 from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.in_place import refuses_in_place
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
 from irkit.schedule.model import VDevice
 
@@ -147,4 +148,5 @@ def _refuses_parts(root: Root, grid: Sequence[int]) -> str | None:
 def _refuses_body(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str | None:
     """What only an attempt tells. Raises UnsupportedError."""
     check_rows(op, root)
-    return refuses_accesses(op, rkernel, bind(op, root, rkernel, device.threads))
+    binding = bind(op, root, rkernel, device.threads)
+    return refuses_accesses(op, rkernel, binding) or refuses_in_place(op, rkernel, binding)

@@ -34,6 +34,7 @@ class RKernel:
     rounded once, which a GPU's compiler always does. `vectors` are the placeholders of operands that it can
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
     RESIDENT is 1.
+    `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts and `part_ns(root, grid)` is
     what its largest part costs; else both follow from the family and the efficiency.
     """
@@ -54,6 +55,7 @@ class RKernel:
     contracts: bool = False
     vectors: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    stores_again: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
     part_ns: Callable[[Root, Sequence[int]], float] | None = None
 

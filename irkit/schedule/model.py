@@ -80,7 +80,11 @@ class Access:
 
 @dataclass(frozen=True)
 class Launch:
-    """One use of an rOperator. `cost_ns` is one rTask's estimated time."""
+    """One use of an rOperator. `cost_ns` is one rTask's estimated time.
+
+    `in_place`: (number of a read, number of a write) that may be of the same bytes, as each element is
+    read before it is written, by the rTask that writes it, and not again.
+    """
 
     name: str
     symbol: str
@@ -89,6 +93,7 @@ class Launch:
     writes: tuple[Access, ...]
     cost_ns: float = 1000.0
     scratch_bytes: int = 0
+    in_place: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ It accepts only if all of these hold; each failure is a ScheduleError that names
 | device | all vEUs are resident at once, in blocks that a walker can run in |
 | deadlock | abstract execution reaches the end |
 | constant | nothing writes to inputs and constants |
+| alias | no launch writes what it reads, but for what its rKernel updates in place, or a byte twice |
 | race | conflicting rTasks are ordered, in the order in which the program lists their launches |
 | unwritten | what is read from arena, rows, outputs was written before; results are whole |
 | arena | offsets are planned, aligned, inside; buffers in use together share no bytes |
@@ -39,6 +40,7 @@ from irkit.schedule.memory_rules import check_arena, check_places, check_shared
 from irkit.schedule.model import Schedule
 from irkit.schedule.modes import Mode
 from irkit.schedule.orders import is_implied, order_of
+from irkit.schedule.own_results import check_own_results
 from irkit.schedule.translation import check_translation
 from irkit.schedule.wellformed import check_appends, check_device, check_once, describe, reject
 
@@ -66,6 +68,7 @@ def verify_schedule(schedule: Schedule) -> Proof:
     check_device(schedule)
     feet = Footprints(schedule.buffers, schedule.launches)
     check_read_only(schedule, feet)
+    check_own_results(schedule, feet)
     check_places(schedule, feet)
     _check_mode(schedule, feet, Mode.PERSISTENT)
     check_covered(schedule, feet)

@@ -177,10 +177,12 @@ class RandomProgram:
         self.buffers.append(Buffer(f"{name}{len(self.buffers)}", space, shape, 8, **more))
         return len(self.buffers) - 1
 
-    def _launch(self, tasks: int, reads: list[Access], writes: list[Access]) -> None:
+    def _launch(
+        self, tasks: int, reads: list[Access], writes: list[Access], **facts: tuple
+    ) -> None:
         name = f"n{len(self.launches)}"
         cost = float(self.rng.integers(1, 9)) * 100
-        self.launches.append(Launch(name, "toy", tasks, tuple(reads), tuple(writes), cost))
+        self.launches.append(Launch(name, "toy", tasks, tuple(reads), tuple(writes), cost, **facts))
 
     def _boxes(self, buffer: int, tasks: int, owned: bool) -> np.ndarray:
         """The part of a buffer per rTask: its own, or everything, or for reads any box."""
@@ -211,7 +213,7 @@ class RandomProgram:
             roots = resolve_views(self.buffers)
             reads = [r for r in self._reads(tasks) if roots[r.buffer].root != target]
             mine = Access(target, self._boxes(target, tasks, owned=True))
-            self._launch(tasks, [*reads, mine], [mine])
+            self._launch(tasks, [*reads, mine], [mine], in_place=((len(reads), 0),))
         elif kind < 0.45:
             self._halves(tasks)
         elif kind < 0.6:

@@ -120,7 +120,7 @@ def test_rtasks_of_one_launch_race_with_each_other() -> None:
     schedule = with_launch(proved(), 1, writes=both)
     assert "write after write on 'b'" in rejected(schedule)
     reading = with_launch(proved(), 1, reads=(Access(2, whole((4,), 2)), Access(3, whole((4,), 2))))
-    assert "on 'b'" in rejected(reading)
+    assert "rule 'alias': 'n1' writes to 'b' what it reads as operand 1" in rejected(reading)
 
 
 def test_rtasks_of_one_launch_on_one_veu_are_ordered() -> None:
@@ -316,3 +316,51 @@ def test_residents_do_not_overlap() -> None:
     assert "overlap on vEU 0" in rejected(with_append(roomy, 0, residents=(Resident(1, 16),)))
     shifted = with_append(roomy, 0, first_veu=1)
     assert "overlap on vEU 1" in rejected(with_append(shifted, 1, waits=(0,)))
+
+
+def updating(in_place: tuple[tuple[int, int], ...] = (), tasks: int = 2) -> Schedule:
+    """n0 makes a from x; n1, a from a; n2 the output from a."""
+    buffers = [
+        Buffer("x", "input", (4,), 8),
+        Buffer("a", "arena", (4,), 8),
+        Buffer("o", "output", (4,), 8),
+    ]
+    part, all_of = split((4,), tasks), whole((4,), 1)
+    launches = [
+        Launch("n0", "toy", 1, (Access(0, all_of),), (Access(1, all_of),)),
+        Launch("n1", "toy", tasks, (Access(1, part),), (Access(1, part),), in_place=in_place),
+        Launch("n2", "toy", 1, (Access(1, all_of),), (Access(2, all_of),)),
+    ]
+    appends = [Append(0, 0, 1), Append(1, 0, 1, 1), Append(2, 0, 1, 2)]
+    return plan_memory(Schedule(TEST4, buffers, launches, appends))
+
+
+def test_alias() -> None:
+    verify_schedule(updating(((0, 0),)))
+    # Each rTask writes what it alone reads: but the rKernel may read it again.
+    assert "rule 'alias': 'n1' writes to 'a' what it reads as operand 0" in rejected(updating())
+    assert "rule 'alias'" in rejected(updating(((0, 1),)))
+
+
+def test_alias_of_other_rtasks() -> None:
+    """All on one vEU, one after another: a reader after a writer sees the new value."""
+    schedule = updating(((0, 0),))
+    access = Access(1, whole((4,), 2))
+    text = rejected(with_launch(schedule, 1, reads=(access,)))
+    assert "writes to 'a' in rTask 1 what rTask 0 touches of operand 0" in text
+
+
+def test_alias_at_other_places() -> None:
+    """The same bytes, as elements of another kind."""
+    schedule = updating(((0, 0),), tasks=1)
+    buffers = [*schedule.buffers, Buffer("v", "arena", (8,), 4, parent=1)]
+    read = Access(3, whole((8,), 1))
+    changed = with_launch(replace(schedule, buffers=buffers), 1, reads=(read,))
+    assert "and reads it as operand 0 at other places" in rejected(changed)
+
+
+def test_alias_of_two_results() -> None:
+    schedule = updating()
+    one = Access(1, whole((4,), 1))
+    changed = with_launch(schedule, 0, writes=(one, one))
+    assert "rule 'alias': 'n0' writes to 'a' as results 0 and 1 at once" in rejected(changed)

@@ -81,7 +81,11 @@ class ROperatorOp(IRDLOperation):
     none where it is absent. `vector_bytes` is how much of an operand is read at once where the rKernel can
     read vectors (1 element where it is absent): all appends must place what it reads so at multiples of
     that. `residents` are the numbers of the operands that every append keeps in shared memory, and for
-    which the rKernel is printed a second time. The last two are for `select-accesses` to say.
+    which the rKernel is printed a second time. These two are for `select-accesses` to say.
+
+    `in_place` has pairs of an operand and a result that may be the same bytes: each element of the operand is
+    read where that element of the result is made, before it is written, and nowhere else. `form-roperators`
+    says so of what updates state.
 
     ```mlir
     task.roperator @double(%x : tensor<8xf32>) -> tensor<8xf32>
@@ -110,6 +114,7 @@ class ROperatorOp(IRDLOperation):
     fastmath = opt_prop_def(FastMathFlagsAttr)
     vector_bytes = opt_prop_def(IntegerAttr[IntegerType])
     residents = opt_prop_def(DenseArrayBase)
+    in_place = opt_prop_def(DenseArrayBase)
     body = region_def("single_block")
     traits = traits_def(
         SymbolOpInterface(), IsolatedFromAbove(), SingleBlockImplicitTerminator(YieldOp)
@@ -141,6 +146,12 @@ class ROperatorOp(IRDLOperation):
         return self.scratch.value.data if self.scratch is not None else 0
 
     @property
+    def in_place_pairs(self) -> tuple[tuple[int, int], ...]:
+        """(operand, result) that may be the same bytes."""
+        flat = ints(self.in_place)
+        return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+    @property
     def tasks(self) -> int:
         """Number of rTasks; 1 before `partition-rtasks`."""
         total = 1
@@ -161,6 +172,19 @@ class ROperatorOp(IRDLOperation):
             )
         if min(ints(self.grid), default=1) < 1:
             raise VerifyException(f"'task.roperator' expects a grid of 1 or more, got {self.grid}")
+        self._verify_in_place()
+
+    def _verify_in_place(self) -> None:
+        if len(ints(self.in_place)) % 2:
+            raise VerifyException("'task.roperator' expects pairs in in_place, got an odd number")
+        inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
+        for operand, result in self.in_place_pairs:
+            known = 0 <= operand < len(inputs) and 0 <= result < len(outputs)
+            if not known or inputs[operand] != outputs[result]:
+                raise VerifyException(
+                    f"'task.roperator' expects an operand and a result of one type in in_place, got "
+                    f"{operand} and {result}"
+                )
 
     @classmethod
     def parse(cls, parser: Parser) -> ROperatorOp:

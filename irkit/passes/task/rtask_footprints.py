@@ -34,4 +34,5 @@ class RTaskFootprints:
             tuple(Access(b, x) for b, x in zip(writes, write_boxes, strict=True)),
             op.cost.value.data if op.cost is not None else _UNKNOWN_COST_NS,
             op.scratch_bytes,
+            op.in_place_pairs,
         )

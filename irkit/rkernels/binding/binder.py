@@ -143,6 +143,7 @@ class Binder:
             printer.known[self.root.value] = accumulator
         first = len(self.block.args)
         extents = self.root.parallel[: len(where)]
+        stores: list[str] = []
         for number, value in enumerate(self.op.terminator.values):
             if tuple(tensor_type(value).get_shape()) != extents:
                 raise UnsupportedError(
@@ -153,7 +154,12 @@ class Binder:
             if tensor_type(value).element_type == i1:
                 text = f"uint8(1) if {text} else uint8(0)"
             position = linear(where, extents)
-            printer.line(f"p{first + number}[{position}] = {text}")
+            # What is written in place must not be read any more.
+            (stores.append if self.op.in_place else printer.line)(
+                f"p{first + number}[{position}] = {text}"
+            )
+        for line in stores:
+            printer.line(line)
         self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
 
     def accumulated(self, index: Index) -> str:
