@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.builder import Builder
-from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.arith import ConstantOp, FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -108,13 +108,21 @@ class GraphBuilder:
         """Append an op with one result; returns it."""
         return self.ops(op, *operands, **props)[0]
 
-    def finish(self, outputs: Sequence[tuple[str, SSAValue]], info: ModelInfo) -> ImportedModel:
-        """Close the function over `outputs` and verify the module."""
+    def finish(
+        self,
+        outputs: Sequence[tuple[str, SSAValue]],
+        info: ModelInfo,
+        fastmath: FastMathFlagsAttr | None = None,
+    ) -> ImportedModel:
+        """Close the function over `outputs` and verify the module. `fastmath`: in what its arithmetic may
+        differ from its ops', because that of the model's own library does."""
         self._builder.insert(ReturnOp(*(v for _, v in outputs)))
         types = [tensor_type(v) for _, v in outputs]
         main = FuncOp("main", (list(self._block.arg_types), types), Region(self._block))
         main.attributes["irkit.inputs"] = ArrayAttr([StringAttr(n) for n in self.names])
         main.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n, _ in outputs])
+        if fastmath is not None:
+            main.attributes["irkit.fastmath"] = fastmath
         module = ModuleOp([main], {MODEL_ATTRIBUTE: StringAttr(info.to_json())})
         module.verify()
         return ImportedModel(module, self.weights, info)

@@ -29,6 +29,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     # tensor level
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
+    "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),

@@ -7,6 +7,7 @@ somebody holds the `LoadedModule`: programs of the same text share one, and the 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import linecache
 import pickle
@@ -22,6 +23,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from irkit.errors import ArtifactError
+from irkit.runtime import intrinsics
 from irkit.runtime.artifact import Artifact, cache_folder, write_atomically
 from irkit.schedule.tables import Program
 
@@ -108,8 +110,18 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
         raise ArtifactError(f"no folder for the program's machine code: {error}") from None
 
 
+@functools.cache
+def _intrinsics_digest() -> str:
+    """Of the sources whose functions an emitted module calls, and which are compiled into it."""
+    h = hashlib.sha256()
+    for path in sorted(Path(intrinsics.__path__[0]).glob("*.py")):
+        h.update(path.name.encode() + b"\0" + path.read_bytes())
+    return h.hexdigest()[:16]
+
+
 def _write_module(base: Path, artifact: Artifact) -> Path:
-    path = base / "modules" / artifact.key / "module.py"
+    # Numba looks at the module's own file alone to tell whether what it kept is stale.
+    path = base / "modules" / f"{artifact.key}-{_intrinsics_digest()}" / "module.py"
     source = artifact.source.encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
@@ -35,6 +36,7 @@ def compile_model(
     policy: str = WAVEFRONT,
     mode: str = "auto",
     dtype: str | None = None,
+    fastmath: Collection[str] | None = None,
     cache: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
@@ -49,10 +51,13 @@ def compile_model(
     device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
     launches on vEUs, "wavefront" or one that `irkit.extending.add_policy` added. `mode`: "auto"
     measures; "per-op", "per-wave", "persistent" (and "serial" on a CPU) fix it. `dtype`: "float32" or
-    "float64" if only arrays of that dtype will come. `cache`: look for, and keep, the result on disk. For
-    ONNX models, `shapes` (input → shape) fixes symbolic dimensions and `constants` (input → array) makes
-    inputs part of the program. `progress`: whether a bar is shown on stderr while it takes more than a
-    second; by default on a terminal.
+    "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
+    the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
+    registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
+    library has it (ONNX Runtime approximates; scikit-learn, LightGBM and XGBoost do not). `cache`: look for,
+    and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic dimensions and
+    `constants` (input → array) makes inputs part of the program. `progress`: whether a bar is shown on
+    stderr while it takes more than a second; by default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
@@ -61,8 +66,9 @@ def compile_model(
     if dtype not in (None, *DTYPES):
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     check_policy(policy)
+    check_fastmath(fastmath)
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, policy, mode, cache, fixed, progress)
+    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -102,11 +108,13 @@ def _builder(
     cache: bool,
     fixed: Mapping[str, Any],
     progress: bool | None,
+    fastmath: Collection[str] | None,
 ) -> Callable[[str], Variant]:
     def build(dtype: str) -> Variant:
         with ProgressBar(progress) as bar:
             bar.stage("reading the model")
             imported = read_model(model, dtype, **fixed)
+            set_fastmath(imported.module, fastmath)
             artifact = build_artifact(imported, device, cache, bar, policy)
             symbols = list(artifact.report["roperators"])
             bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))

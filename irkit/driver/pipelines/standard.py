@@ -32,6 +32,7 @@ STANDARD: dict[str, list[str]] = {
         "dce",
         "fuse-elementwise",
         "canonicalize",
+        "propagate-fastmath",
     ],
     "task": ["form-roperators", "partition-rtasks"],
     "schedule": [

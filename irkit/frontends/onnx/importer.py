@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import f16
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
@@ -232,7 +234,8 @@ class Importer:
         producer = f"ONNX {self.model.producer_name} {self.model.producer_version}".strip()
         names = tuple(name for name, _ in outputs)
         info = ModelInfo("network", self.builder.names, names, source=producer)
-        return self.builder.finish(outputs, info)
+        # ONNX says of functions what they are, not to which digit; ONNX Runtime approximates them too.
+        return self.builder.finish(outputs, info, FastMathFlagsAttr([FastMathFlag.APPROX_FUNC]))
 
     def _constant_output(self, name: str, array: Array) -> SSAValue:
         if name in self.symbolic:

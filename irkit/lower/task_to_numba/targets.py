@@ -56,6 +56,10 @@ from irkit.runtime.intrinsics.cpu import (
     add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, ipow, rint,
     stack_float32, stack_float64, stack_int32, stack_int64, uint8p, uint16p, uint32p, uint64p, wait_for,
 )
+from irkit.runtime.intrinsics.cpu_approximations import (
+    atan_float32, atan_float64, cos_float32, erf_float32, exp_float32, exp_float64, log1p_float32,
+    log1p_float64, log_float32, log_float64, pow_float32, sin_float32, tanh_float32, tanh_float64,
+)
 from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_tile
 from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''

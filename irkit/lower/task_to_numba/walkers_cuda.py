@@ -68,6 +68,22 @@ from irkit.runtime.intrinsics.cuda import (
     u32p,
     u64p,
 )
+from irkit.runtime.intrinsics.cuda_approximations import (
+    atan_float32,
+    atan_float64,
+    cos_float32,
+    erf_float32,
+    exp_float32,
+    exp_float64,
+    log1p_float32,
+    log1p_float64,
+    log_float32,
+    log_float64,
+    pow_float32,
+    sin_float32,
+    tanh_float32,
+    tanh_float64,
+)
 from irkit.runtime.intrinsics.cuda_lanes import (
     group_sums,
     lane_dots,

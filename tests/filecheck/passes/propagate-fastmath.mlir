@@ -1,0 +1,31 @@
+// RUN: irkit-opt %s -p propagate-fastmath | filecheck %s
+
+// CHECK-LABEL: func.func @granted
+// CHECK: math.exp %{{.*}} fastmath<afn> : f32
+// CHECK: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK: math.powf %{{.*}}, %{{.*}} fastmath<afn> : f32
+// CHECK: math.sqrt %{{[^ ]*}} : f32
+func.func @granted(%x: tensor<8xf32>) -> tensor<8xf32> attributes {irkit.fastmath = #arith.fastmath<afn>} {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = math.exp %a : f32
+    %1 = arith.addf %0, %a : f32
+    %2 = math.powf %1, %a : f32
+    %3 = math.sqrt %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @strict
+// CHECK: math.exp %{{[^ ]*}} : f32
+func.func @strict(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}
