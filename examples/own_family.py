@@ -19,7 +19,8 @@ from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineMap
 
 import irkit
-from irkit.dialects.roperator_root import Root, combiner, maps
+from irkit.dialects.linalg_generic import combiner, maps
+from irkit.dialects.roperator_root import Root
 from irkit.extending import add_family, add_rkernel
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.family import Family, of_floats

@@ -1,8 +1,8 @@
 """Which elements each rTask of an rOperator reads and writes: a box per operand and per result.
 
 Boxes come from the body and the grid alone. Results: the root's part is carried forward through the
-epilogue. Operands: what the results need is carried backward, by interval arithmetic on the indexing
-maps. A box may be larger than what is touched, never smaller.
+epilogue. Operands: what the results need is carried backward, op by op, as each op's model says
+(`tensor_ops/`). A box may be larger than what is touched, never smaller.
 
 The batch (a dynamic leading dimension) is counted in shares: a grid of g parts along it makes its
 extent g, and part p is the interval [p, p + 1).
@@ -11,29 +11,20 @@ extent g, and part p is the interval [p, p + 1).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-)
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
 
-from irkit.dialects import te
-from irkit.dialects.roperator_root import Root, find_root, iterators, loop_sizes, maps
+from irkit.dialects.roperator_body import find_root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
+from irkit.dialects.tensor_ops.interface import Box, Extents, Interval
+from irkit.dialects.tensor_ops.registry import model_of
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import UnsupportedError
-
-Interval = tuple[int, int]
-Box = tuple[Interval, ...]
 
 
 def part(size: int, parts: int, number: int) -> Interval:
@@ -128,7 +119,7 @@ def _task_boxes(
 ) -> tuple[list[Box], list[Box]]:
     analysis = _BoxPropagation(root, cell, shares)
     block = op.body.block
-    results = [analysis.forward(v) for v in op.terminator.values]
+    results = analysis.forward(block)
     for value, box in zip(op.terminator.values, results, strict=True):
         analysis.demand(value, box)
     if root.op is not None:
@@ -141,61 +132,42 @@ def _task_boxes(
 
 
 class _BoxPropagation:
-    """Forward and backward propagation for one rTask."""
+    """Forward and backward propagation for one rTask: what each op says of its own boxes, put together."""
 
     def __init__(self, root: Root, cell: list[Interval], shares: int) -> None:
-        self.root, self.cell, self.shares = root, cell, shares
+        self.root, self.cell, self.extents = root, cell, Extents(shares)
         self.demanded: dict[SSAValue, Box] = {}
-
-    def full(self, value: SSAValue) -> Box:
-        """All of a value."""
-        shape = tensor_type(value).get_shape()
-        return tuple((0, self.shares if s == DYNAMIC else s) for s in shape)
 
     def root_box(self) -> Box:
         """The rTask's part of what the root defines."""
-        assert self.root.op is not None
-        if not isinstance(self.root.op, linalg.GenericOp):
-            return tuple(self.cell)
-        parallel = [d for d, p in enumerate(iterators(self.root.op)) if p]
-        where = dict(zip(parallel, self.cell, strict=True))
-        out = maps(self.root.op)[-1]
-        return tuple(where[e.position] for e in out.results if isinstance(e, AffineDimExpr))
+        model = model_of(self.root.op) if self.root.op is not None else None
+        return model.root_box(self.root, self.cell) if model is not None else tuple(self.cell)
 
-    def forward(self, value: SSAValue) -> Box:
-        """The part of a result that the rTask computes, from its part of the root."""
-        if self.root.op is None:
-            return tuple(self.cell)
-        if value is self.root.op.results[0]:
-            return self.root_box()
-        op = value.owner
-        if not isinstance(op, linalg.GenericOp) or not self._after_root(value):
+    def forward(self, body: Block) -> list[Box]:
+        """The parts of the results that the rTask computes, from its part of the root.
+
+        Raises UnsupportedError for a result of which no op says what follows from the root.
+        """
+        assert body.last_op is not None
+        results = body.last_op.operands
+        if self.root.op is None or self.root.value is None:
+            return [tuple(self.cell) for _ in results]
+        computed: dict[SSAValue, Box | None] = {self.root.value: self.root_box()}
+        for op in body.ops:
+            if op not in self.root.chain and any(v in computed for v in op.operands):
+                self._follow(op, computed)
+        boxes = [computed.get(v) for v in results]
+        if any(box is None for box in boxes):
             raise UnsupportedError("a result that is no elementwise function of the root")
-        loops = self._loops_from_root(op)
-        number = next(i for i, result in enumerate(op.results) if result is value)
-        out = maps(op)[len(op.inputs) + number]
-        return tuple(_interval(e, loops) for e in out.results)
+        return [box for box in boxes if box is not None]
 
-    def _loops_from_root(self, op: linalg.GenericOp) -> list[Interval]:
-        """Loop intervals of an epilogue op: given by operands whose part is known, else full."""
-        sizes = loop_sizes(op)
-        loops = [(0, self.shares if s == DYNAMIC else s) for s in sizes]
-        for operand, amap in zip(op.inputs, maps(op), strict=False):
-            if not self._after_root(operand):
-                continue
-            for expr, interval in zip(amap.results, self.forward(operand), strict=True):
-                if isinstance(expr, AffineDimExpr):
-                    loops[expr.position] = interval
-        return loops
-
-    def _after_root(self, value: SSAValue) -> bool:
-        assert self.root.op is not None
-        if value is self.root.op.results[0]:
-            return True
-        op = value.owner
-        if not isinstance(op, linalg.GenericOp) or op in self.root.chain:
-            return False
-        return any(self._after_root(v) for v in op.inputs)
+    def _follow(self, op: Operation, computed: dict[SSAValue, Box | None]) -> None:
+        """What is computed of the results of an op behind the root."""
+        model = model_of(op)
+        if model is None:
+            return
+        known = [computed.get(v) for v in op.operands]
+        computed.update(zip(op.results, model.result_boxes(op, known, self.extents), strict=True))
 
     def demand(self, value: SSAValue, box: Box) -> None:
         """`box` of `value` is needed too; an empty one is nothing, wherever it lies."""
@@ -208,153 +180,17 @@ class _BoxPropagation:
 
     def backward(self, op: Operation) -> None:
         """Carry what is needed of an op's results to its operands."""
-        needed = [r for r in op.results if r in self.demanded]
-        if not needed:
+        needed = [self.demanded.get(r) for r in op.results]
+        if all(box is None for box in needed):
             return
-        if isinstance(op, linalg.GenericOp):
-            self._generic(op)
-            return
-        rule = _BACKWARD.get(type(op))
-        if rule is not None:
-            rule(self, op, self.demanded[needed[0]])
-            return
-        for operand in op.operands:
-            if hasattr(operand.type, "get_shape"):
-                self.demand(operand, self.full(operand))
+        for operand, box in zip(op.operands, self._read(op, needed), strict=True):
+            if box is not None:
+                self.demand(operand, box)
 
-    def _generic(self, op: linalg.GenericOp) -> None:
-        loops = [(0, self.shares if s == DYNAMIC else s) for s in loop_sizes(op)]
-        for number, result in enumerate(op.results):
-            if result not in self.demanded:
-                continue
-            out = maps(op)[len(op.inputs) + number]
-            for expr, interval in zip(out.results, self.demanded[result], strict=True):
-                if isinstance(expr, AffineDimExpr):
-                    loops[expr.position] = interval
-        for operand, amap in zip(op.operands, maps(op), strict=True):
-            self.demand(operand, tuple(_interval(e, loops) for e in amap.results))
-
-
-def _interval(expr: AffineExpr, loops: Sequence[Interval]) -> Interval:
-    """Half-open range of an affine expression over loop ranges."""
-    if isinstance(expr, AffineDimExpr):
-        return loops[expr.position]
-    if isinstance(expr, AffineConstantExpr):
-        return expr.value, expr.value + 1
-    if not isinstance(expr, AffineBinaryOpExpr):
-        raise UnsupportedError(f"indexing map with {expr}")
-    (a, b), (c, d) = _interval(expr.lhs, loops), _interval(expr.rhs, loops)
-    if expr.kind == AffineBinaryOpKind.Add:
-        return a + c, b + d - 1
-    if expr.kind == AffineBinaryOpKind.Mul:
-        corners = [a * c, a * (d - 1), (b - 1) * c, (b - 1) * (d - 1)]
-        return min(corners), max(corners) + 1
-    raise UnsupportedError(f"indexing map with {expr.kind}")
-
-
-def _clip(interval: Interval, size: int) -> Interval:
-    low = min(max(interval[0], 0), size)
-    return low, max(min(interval[1], size), low)
-
-
-def _pad(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    assert isinstance(op, tensor.PadOp)
-    low = ints(op.static_low)
-    limits = [b for _, b in boxes.full(op.source)]
-    boxes.demand(
-        op.source,
-        tuple(_clip((a - o, b - o), n) for (a, b), o, n in zip(box, low, limits, strict=True)),
-    )
-
-
-def _strided(interval: Interval, offset: int, step: int) -> Interval:
-    """What `interval` of a slice is of its source."""
-    first, last = offset + interval[0] * step, offset + (interval[1] - 1) * step
-    return min(first, last), max(first, last) + 1
-
-
-def _extract_slice(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    assert isinstance(op, tensor.ExtractSliceOp)
-    offsets, steps = ints(op.static_offsets), ints(op.static_strides)
-    if len(box) != len(offsets):
-        boxes.demand(op.source, boxes.full(op.source))
-        return
-    boxes.demand(
-        op.source,
-        tuple(_strided(interval, o, s) for interval, o, s in zip(box, offsets, steps, strict=True)),
-    )
-
-
-def _reshape(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    """Exact where the leading dimension is kept; all of every other dimension."""
-    source, result = op.operands[0], op.results[0]
-    full = boxes.full(source)
-    same_lead = full and box and full[0] == boxes.full(result)[0]
-    boxes.demand(source, (box[0], *full[1:]) if same_lead else full)
-
-
-def _concat(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    assert isinstance(op, tensor.ConcatOp)
-    axis, start = op.dim.value.data, 0
-    for operand in op.inputs:
-        full = boxes.full(operand)
-        moved = list(box)
-        moved[axis] = _clip((box[axis][0] - start, box[axis][1] - start), full[axis][1])
-        boxes.demand(operand, tuple(moved))
-        start += full[axis][1]
-
-
-def _gather(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    assert isinstance(op, te.GatherOp)
-    axis, rank = op.axis.value.data, tensor_type(op.indices).get_num_dims()
-    boxes.demand(op.indices, box[axis : axis + rank])
-    full = boxes.full(op.data)
-    boxes.demand(op.data, (*box[:axis], full[axis], *box[axis + rank :]))
-
-
-def _gather_elements(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    assert isinstance(op, te.GatherElementsOp)
-    axis = op.axis.value.data
-    boxes.demand(op.indices, box)
-    full = boxes.full(op.data)
-    boxes.demand(op.data, (*box[:axis], full[axis], *box[axis + 1 :]))
-
-
-def _softmax(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    source = op.operands[0]
-    boxes.demand(source, (*box[:-1], boxes.full(source)[-1]))
-
-
-def _argmax(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    source = op.operands[0]
-    boxes.demand(source, (*box, boxes.full(source)[-1]))
-
-
-def _forest(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    x, *arrays = op.operands
-    boxes.demand(x, (box[0], boxes.full(x)[1]))
-    for operand in arrays:
-        boxes.demand(operand, boxes.full(operand))
-
-
-def _nothing(boxes: _BoxPropagation, op: Operation, box: Box) -> None:
-    """The op reads no tensor's elements."""
-
-
-_BACKWARD: dict[type[Operation], Callable[[_BoxPropagation, Operation, Box], None]] = {
-    arith.ConstantOp: _nothing,
-    linalg.FillOp: _nothing,
-    tensor.EmptyOp: _nothing,
-    tensor.DimOp: _nothing,
-    tensor.PadOp: _pad,
-    tensor.ExtractSliceOp: _extract_slice,
-    tensor.CollapseShapeOp: _reshape,
-    tensor.ExpandShapeOp: _reshape,
-    tensor.ConcatOp: _concat,
-    te.GatherOp: _gather,
-    te.GatherElementsOp: _gather_elements,
-    te.SoftmaxOp: _softmax,
-    te.ArgmaxOp: _argmax,
-    te.ForestOp: _forest,
-    te.PerfectForestOp: _forest,
-}
+    def _read(self, op: Operation, needed: Sequence[Box | None]) -> Sequence[Box | None]:
+        model = model_of(op)
+        if model is not None:
+            return model.operand_boxes(op, needed, self.extents)
+        return [
+            self.extents.whole(v) if isinstance(v.type, TensorType) else None for v in op.operands
+        ]

@@ -22,7 +22,10 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 
-from irkit.dialects.roperator_root import Root, is_contraction, is_elementwise, maps
+from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 
 _LINEAR = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
@@ -183,7 +186,7 @@ def _behind(root: Root, body: Block) -> list[Operation]:
 
 
 def _runs_on(op: Operation, columns: list[int]) -> bool:
-    if isinstance(op, linalg.FillOp | tensor.EmptyOp | tensor.DimOp | arith.ConstantOp):
+    if kind_of(op) in (Kind.FREE, Kind.STORED):
         return True
     if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
         return False

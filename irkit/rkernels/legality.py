@@ -14,7 +14,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineMap
 
 from irkit.dialects.access_boxes import check_rows, grid_of
-from irkit.dialects.roperator_root import Root, find_root, iterators, maps
+from irkit.dialects.linalg_generic import iterators, maps
+from irkit.dialects.roperator_body import find_root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError

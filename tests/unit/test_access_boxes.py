@@ -11,7 +11,7 @@ from test_levels_agree import bring
 from xdsl.dialects.builtin import i64
 
 from irkit.dialects.access_boxes import operand_boxes, part
-from irkit.dialects.roperator_root import find_root
+from irkit.dialects.roperator_body import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, int_array, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError

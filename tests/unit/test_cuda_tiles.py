@@ -11,7 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from irkit.context import IrkitContext
-from irkit.dialects.roperator_root import Root, find_root
+from irkit.dialects.roperator_body import find_root
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array, tensor_type
 from irkit.driver.compiler.models import read_model

@@ -295,7 +295,7 @@ def test_other_ops_are_refused(make, types, words):
     op = make(*block.args)
     scope: dict[SSAValue, str] = {a: f"v{a.index}" for a in block.args}
     with pytest.raises(UnsupportedError) as info:
-        ElementPrinter().scalar(op, scope, ())
+        ElementPrinter().expression(op, scope, ())
     assert words in str(info.value)
 
 
@@ -313,4 +313,4 @@ def test_other_ops_are_refused(make, types, words):
 )
 def test_constants(value, t, text):
     attr = FloatAttr(value, t) if t in FLOATS else IntegerAttr(value, t)
-    assert ElementPrinter().scalar(arith.ConstantOp(attr), {}, ()) == text
+    assert ElementPrinter().expression(arith.ConstantOp(attr), {}, ()) == text

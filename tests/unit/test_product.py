@@ -10,7 +10,7 @@ import pytest
 from irkit.context import IrkitContext
 from irkit.dialects import graph
 from irkit.dialects.products import as_product, columns_run_on, windows
-from irkit.dialects.roperator_root import find_root
+from irkit.dialects.roperator_body import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.driver.compiler.artifacts import build_artifact

@@ -7,24 +7,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.passes import ModulePass
 
-from irkit.dialects import te
-from irkit.dialects.roperator_root import (
-    continues,
-    is_contraction,
-    is_elementwise,
-    is_heavy,
-    iterators,
-    maps,
-)
+from irkit.dialects.linalg_generic import continues
 from irkit.dialects.task import LaunchOp
-from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.outlining import (
     Outliner,
@@ -36,39 +28,6 @@ from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
 CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
-_LIGHT = (tensor.PadOp, te.GatherOp, te.GatherElementsOp)
-
-
-def is_contiguous_slice(op: tensor.ExtractSliceOp) -> bool:
-    """Whether a slice is one run of its source's bytes, whole rows of the batch included."""
-    shape = tensor_type(op.source).get_shape()
-    sizes, steps = ints(op.static_sizes), ints(op.static_strides)
-    if len(sizes) != len(shape) or any(s != 1 for s in steps) or DYNAMIC in shape:
-        return False
-    cut = [d for d, (s, n) in enumerate(zip(sizes, shape, strict=True)) if s != n]
-    return not cut or all(sizes[d] == 1 for d in range(cut[-1]))
-
-
-def is_contiguous_concat(op: tensor.ConcatOp) -> bool:
-    """Whether each operand of a concatenation is one run of the result's bytes."""
-    shape = tensor_type(op.result).get_shape()
-    return all(s == 1 for s in shape[: op.dim.value.data])
-
-
-def is_view(op: Operation) -> bool:
-    """Ops that stay between launches: they name bytes, and move none."""
-    if isinstance(op, tensor.ExtractSliceOp):
-        return is_contiguous_slice(op)
-    if isinstance(op, tensor.ConcatOp):
-        return is_contiguous_concat(op)
-    return isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
-
-
-def is_light(op: Operation) -> bool:
-    """Ops whose elements are expressions, and that compute or move something."""
-    if isinstance(op, tensor.ExtractSliceOp | tensor.ConcatOp):
-        return not is_view(op)
-    return is_elementwise(op) or isinstance(op, _LIGHT)
 
 
 def only_user(op: Operation) -> Operation | None:
@@ -91,13 +50,13 @@ class Grouping:
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
-            if is_heavy(op):
+            if kind_of(op) is Kind.HEAVY:
                 self._join_chain(op)
         for op in ops:
-            if is_heavy(op):
+            if kind_of(op) is Kind.HEAVY:
                 self._absorb_epilogue(op)
         for op in reversed(ops):
-            if op not in self.group and is_light(op):
+            if op not in self.group and kind_of(op) is Kind.LIGHT:
                 self._join_consumer(op)
 
     def groups(self) -> Iterable[list[Operation]]:
@@ -142,26 +101,13 @@ class Grouping:
         missed(last, EPILOGUE, "its results have no one user")
 
     def _why_no_epilogue(self, producer: Operation, user: Operation) -> str | None:
-        """None if `user` reads the producer once per element (or a fixed set of its last dimension), in
-        place; else what is in the way."""
-        if not isinstance(user, linalg.GenericOp) or not is_elementwise(user):
-            return f"'{user.name}' is no elementwise op"
-        if user in self.group:
+        """None if `user` is computed where the producer's elements are made; else what is in the way."""
+        if user in self.group and kind_of(user) is Kind.LIGHT:
             return "it belongs to another rOperator"
-        loops = len(user.iterator_types)
-        rank = tensor_type(producer.results[0]).get_num_dims()
-        if loops != rank and not (_is_row_contraction(producer) and loops < rank):
-            return f"it has {loops} loops, the root's result {rank} dimensions"
-        for operand, amap in zip(user.operands, maps(user), strict=True):
-            if operand.owner is not producer:
-                continue
-            lead, rest = amap.results[:loops], amap.results[loops:]
-            in_place = all(
-                isinstance(e, AffineDimExpr) and e.position == d for d, e in enumerate(lead)
-            )
-            if not in_place or not all(isinstance(e, AffineConstantExpr) for e in rest):
-                return f"it reads the root's result as {amap}, not in place"
-        return None
+        model = model_of(user)
+        if model is None:
+            return f"'{user.name}' is no elementwise op"
+        return model.why_no_epilogue(user, producer)
 
     def _join_consumer(self, op: Operation) -> None:
         """A light op that one op alone uses is recomputed there, where that costs nothing."""
@@ -178,27 +124,12 @@ class Grouping:
         self._add(op, Group())
 
 
-def _is_row_contraction(op: Operation) -> bool:
-    return (
-        isinstance(op, linalg.GenericOp)
-        and is_contraction(op)
-        and iterators(op) == [True] * (len(op.iterator_types) - 1) + [False]
-    )
-
-
 def _why_no_prologue(op: Operation, user: Operation) -> str | None:
-    """None if `user` reads each element of `op` about once; else what is in the way."""
-    if is_light(user) or isinstance(user, te.ArgmaxOp):
-        return None
-    if not isinstance(user, linalg.GenericOp):
-        return f"'{user.name}' reads its operands by pointer"
-    position = [i for i, v in enumerate(user.operands) if v.owner is op]
-    if all(i >= len(user.inputs) for i in position):
-        return None
-    window = any(not isinstance(e, AffineDimExpr) for i in position for e in maps(user)[i].results)
-    if window:
-        return None if isinstance(op, tensor.PadOp) else "its windows read elements more than once"
-    return "a contraction reads each element many times" if is_contraction(user) else None
+    """None if `user` can compute each element of `op` where it reads it; else what is in the way."""
+    model, own = model_of(user), model_of(op)
+    assert model is not None
+    assert own is not None
+    return model.why_no_prologue(user, op, own.cheap)
 
 
 @dataclass(frozen=True)
@@ -238,7 +169,7 @@ def _outline(function: func.FuncOp, outliner: Outliner) -> None:
     erase_dead(function)
     for inner in list(function.body.block.ops):
         sink_constants(inner)
-    insert_copies(function, is_view)
+    insert_copies(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
     for group in Grouping(ops).groups():
         outliner.outline(group)

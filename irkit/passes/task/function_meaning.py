@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.task import LaunchOp
+from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, ints, numpy_dtype, tensor_type
 from irkit.passes.task.launch_reader import constant_name, is_batch, row_bytes, slice_position
-from irkit.passes.task.results_in_place import RESHAPES
 from irkit.schedule.meaning import Call, Function, Piece, Port, Source, Value, cut, joined
 
 

@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.context import resource_name, weights_of
 from irkit.dialects.constants import constant_array
 from irkit.dialects.task import LaunchOp
+from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, Tensor, ints, numpy_dtype, tensor_type
-from irkit.passes.task.results_in_place import RESHAPES
 from irkit.passes.task.rtask_footprints import RTaskFootprints
 from irkit.passes.task.vdevices import device_of
 from irkit.schedule.model import Buffer, Launch, Space

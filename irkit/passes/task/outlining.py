@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp, NameLoc, TensorType
-from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.builtin import IndexType, ModuleOp, NameLoc
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.roperator_root import find_root, is_heavy
+from irkit.dialects.roperator_body import find_root
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.types import DYNAMIC, tensor_type
 
 
@@ -25,12 +26,7 @@ def first_function(module: ModuleOp) -> func.FuncOp | None:
 
 def is_free(op: Operation) -> bool:
     """Ops that cost nothing and are copied into every body that needs them."""
-    if isinstance(op, arith.ConstantOp):
-        value = op.value
-        return not isinstance(op.result.type, TensorType) or (
-            isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
-        )
-    return isinstance(op, tensor.EmptyOp | tensor.DimOp | linalg.FillOp)
+    return kind_of(op) is Kind.FREE
 
 
 class Outliner:
@@ -90,8 +86,10 @@ def _is_copied(user: Operation, value: SSAValue) -> bool:
     owner = value.owner
     if not isinstance(owner, Operation) or not is_free(owner):
         return False
-    inputs = user.inputs if isinstance(user, linalg.GenericOp) else user.operands
-    by_pointer = is_heavy(user) and value in inputs
+    model = model_of(user)
+    by_pointer = (
+        model is not None and model.kind(user) is Kind.HEAVY and value in model.inputs(user)
+    )
     return not (by_pointer and isinstance(owner, arith.ConstantOp))
 
 

@@ -6,8 +6,6 @@ into one such place. Where a value has two, or is an input, a constant or a slic
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.dialects.linalg import ops as linalg
@@ -16,18 +14,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of, through_reshapes
 from irkit.dialects.types import DYNAMIC, tensor_type
 
-RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
-# What is copied into the bodies that read it, and has no launch of its own.
-_NO_LAUNCH = (arith.ConstantOp, linalg.FillOp, tensor.EmptyOp)
-
-
-def through_reshapes(value: SSAValue) -> SSAValue:
-    """The value that a chain of reshapes starts from."""
-    while isinstance(value.owner, RESHAPES):
-        value = value.owner.src
-    return value
+# What is copied into the bodies that read it, or stored, and has no launch of its own.
+_NO_LAUNCH = (Kind.FREE, Kind.STORED)
 
 
 def copy_of(value: SSAValue, before: Operation) -> SSAValue:
@@ -56,22 +48,25 @@ def copy_of(value: SSAValue, before: Operation) -> SSAValue:
     return copy.results[0]
 
 
-def insert_copies(main: func.FuncOp, is_view: Callable[[Operation], bool]) -> None:
+def insert_copies(main: func.FuncOp) -> None:
     """After this, each operand of a view-like concatenation and each returned value is, up to
     reshapes, the result of an op that computes it, and of that place alone."""
     claimed: set[SSAValue] = set()
     for op in list(main.body.block.ops):
-        if not isinstance(op, func.ReturnOp) and not (
-            isinstance(op, tensor.ConcatOp) and is_view(op)
-        ):
+        in_parts = isinstance(op, tensor.ConcatOp) and kind_of(op) is Kind.VIEW
+        if not in_parts and not isinstance(op, func.ReturnOp):
             continue
         for number, value in enumerate(op.operands):
             source = through_reshapes(value)
-            owner = source.owner
-            computed = isinstance(owner, Operation) and (
-                not is_view(owner) or isinstance(owner, tensor.ConcatOp)
-            )
-            if not computed or isinstance(owner, _NO_LAUNCH) or source in claimed:
+            if not _has_launch(source) or source in claimed:
                 op.operands[number] = copy_of(value, op)
                 source = op.operands[number]
             claimed.add(source)
+
+
+def _has_launch(value: SSAValue) -> bool:
+    """Whether a launch will write a value, or several its parts."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or kind_of(owner) in _NO_LAUNCH:
+        return False
+    return kind_of(owner) is not Kind.VIEW or isinstance(owner, tensor.ConcatOp)

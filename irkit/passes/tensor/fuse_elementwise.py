@@ -22,13 +22,15 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irkit.dialects.roperator_root import is_elementwise, maps
+from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of
+from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
 RESOLVE, CANCEL, FUSE = "ResolveSize", "CancelReshapes", "FuseProducer"
-_RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
 
 
 def fuse_block(block: Block) -> None:
@@ -37,7 +39,7 @@ def fuse_block(block: Block) -> None:
         if isinstance(op, tensor.DimOp):
             _resolve_size(op)
     for op in list(block.ops):
-        if isinstance(op, _RESHAPES):
+        if isinstance(op, RESHAPES):
             _cancel_reshapes(op)
     for op in list(block.ops):
         consumer: linalg.GenericOp | None = op if isinstance(op, linalg.GenericOp) else None
@@ -50,17 +52,7 @@ def fuse_block(block: Block) -> None:
 
 def _is_removable(op: Operation) -> bool:
     """What fusion leaves without users."""
-    if isinstance(op, linalg.GenericOp):
-        return is_elementwise(op)
-    return isinstance(
-        op,
-        tensor.EmptyOp
-        | tensor.DimOp
-        | arith.ConstantOp
-        | linalg.FillOp
-        | _RESHAPES[0]
-        | _RESHAPES[1],
-    )
+    return is_elementwise(op) or isinstance(op, RESHAPES) or kind_of(op) in (Kind.FREE, Kind.STORED)
 
 
 def _resolve_size(op: tensor.DimOp) -> None:
@@ -87,7 +79,7 @@ def _cancel_reshapes(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
     """A chain of reshapes that ends in the type that it started from changes nothing."""
     source = op.src
     while source.type != op.result.type:
-        if not isinstance(source.owner, _RESHAPES):
+        if not isinstance(source.owner, RESHAPES):
             return missed(op, CANCEL, "no reshape before it starts from its type")
         source = source.owner.src
     applied(op, CANCEL)

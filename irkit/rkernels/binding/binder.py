@@ -9,16 +9,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import i1
 from xdsl.ir import BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
+from irkit.dialects.tensor_ops.interface import Index
+from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised, linear
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
 from irkit.rkernels.binding.scalars import numba_type
 from irkit.rkernels.rkernel import Target
 
@@ -190,8 +191,7 @@ class Binder:
 
     def pointer(self, value: SSAValue) -> str:
         """The operand that `value` is, up to reshapes. Raises UnsupportedError if it is computed."""
-        while isinstance(value.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
-            value = value.owner.src
+        value = through_reshapes(value)
         if not isinstance(value, BlockArgument):
             raise UnsupportedError("an operand that is read by pointer is computed")
         return f"p{value.index}"

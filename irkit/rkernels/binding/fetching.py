@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import Product, Window, windows
-from irkit.dialects.roperator_root import maps
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, strides

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.products import Product, columns_run_on
+from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised
 
 _GROUPS = ("b", "m", "l", "c")
 

@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import Product, Window, windows
-from irkit.dialects.roperator_root import maps
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder

@@ -1,6 +1,7 @@
 """gemv: few rows b; y[b, u] = sum_k X[b, k] * W[u, k]."""
 
-from irkit.dialects.roperator_root import Root, row_term
+from irkit.dialects.linalg_generic import row_term
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_float, tensor_type
 from irkit.rkernels.rkernel import RKernel
 

@@ -6,7 +6,8 @@ VECTOR 1 needs operands whose addresses are multiples of 16; with 0 any will do.
 that W0 is in shared memory.
 """
 
-from irkit.dialects.roperator_root import Root, row_term
+from irkit.dialects.linalg_generic import row_term
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import RKernel
 

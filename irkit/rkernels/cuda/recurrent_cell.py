@@ -9,7 +9,8 @@ A last pass of few rows takes one row a group at a time, so that no row is compu
 
 import math
 
-from irkit.dialects.roperator_root import Root, row_term
+from irkit.dialects.linalg_generic import row_term
+from irkit.dialects.roperator_root import Root
 from irkit.rkernels.rkernel import RKernel
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from xdsl.ir.affine import AffineMap
 
-from irkit.dialects.roperator_root import Root, gemm_inputs, maps
+from irkit.dialects.linalg_generic import maps
+from irkit.dialects.roperator_root import Root, gemm_inputs
+from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import ElementPrinter, Index
+from irkit.rkernels.binding.elements import ElementPrinter
 from irkit.rkernels.family import Family, leading_parts
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
 
-from irkit.dialects.roperator_root import Root, combiner
+from irkit.dialects.linalg_generic import combiner
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import ElementPrinter, Index, delinearised
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised
 from irkit.rkernels.family import Family
 
 _COMBINE = {

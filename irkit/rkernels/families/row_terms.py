@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from irkit.dialects.roperator_root import Root, row_term
+from irkit.dialects.linalg_generic import row_term
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import Index, delinearised, linear
+from irkit.rkernels.binding.elements import delinearised, linear
 from irkit.rkernels.family import Family, leading_parts, of_floats
 
 

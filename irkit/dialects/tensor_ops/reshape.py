@@ -1,0 +1,61 @@
+"""`tensor.collapse_shape` and `tensor.expand_shape`: the same elements under another index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.ir import SSAValue
+
+from irkit.dialects.tensor_ops.dynamic import completed
+from irkit.dialects.tensor_ops.interface import (
+    Box,
+    ElementText,
+    Extents,
+    Index,
+    Interpreter,
+    Kind,
+    TensorOpModel,
+)
+from irkit.dialects.types import ints, tensor_type
+from irkit.weights import Array
+
+ReshapeOp = tensor.CollapseShapeOp | tensor.ExpandShapeOp
+RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+
+
+class Reshape(TensorOpModel[ReshapeOp]):
+    """Between launches it is another shape of the same bytes."""
+
+    def kind(self, op: ReshapeOp) -> Kind:
+        return Kind.VIEW
+
+    def same_bytes(self, op: ReshapeOp) -> SSAValue:
+        return op.src
+
+    def evaluate(
+        self, op: ReshapeOp, operands: list[Array], interpreter: Interpreter
+    ) -> Sequence[Array]:
+        source, *sizes = operands
+        if isinstance(op, tensor.ExpandShapeOp):
+            return [source.reshape(completed(ints(op.static_output_shape), sizes))]
+        groups = [[int(d.value.data) for d in group] for group in op.reassociation]
+        shape = [1] * len(groups)
+        for number, group in enumerate(groups):
+            for d in group:
+                shape[number] *= source.shape[d]
+        return [source.reshape(shape)]
+
+    def operand_boxes(
+        self, op: ReshapeOp, needed: Sequence[Box | None], extents: Extents
+    ) -> Sequence[Box | None]:
+        """Exact where the leading dimension is kept; all of every other dimension."""
+        (box,) = needed
+        full = extents.whole(op.src)
+        same_lead = full and box and full[0] == extents.whole(op.result)[0]
+        read = (box[0], *full[1:]) if box and same_lead else full
+        return [read, *(None for _ in op.operands[1:])]
+
+    def element(self, op: ReshapeOp, printer: ElementText, result: SSAValue, index: Index) -> str:
+        shape, to = tensor_type(result).get_shape(), tensor_type(op.src).get_shape()
+        return printer.element(op.src, printer.reshaped(index, shape, to))
