@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class IrkitError(Exception):
@@ -25,6 +25,15 @@ class ConstantInputError(UnsupportedError):
         self.inputs = tuple(inputs)
         names = ", ".join(map(repr, inputs))
         super().__init__(f"give the values of {names} as constants={{name: array}}:", missing)
+
+
+class OpenBatchError(UnsupportedError):
+    """An ONNX model cannot be imported for every batch size: `axes` says which dimension of which input
+    the batch is."""
+
+    def __init__(self, message: str, missing: Sequence[str], axes: Mapping[str, int]) -> None:
+        self.axes = dict(axes)
+        super().__init__(message, missing)
 
 
 class InvalidModelError(IrkitError):

@@ -30,19 +30,20 @@ def import_model(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    batch: int | None = None,
 ) -> ImportedModel:
     """The graph-level module of a trained model.
 
     `dtype` ("float32" or "float64") is that of the arrays that will come, for models whose arithmetic
-    depends on it. `shapes` and `constants` fix inputs of an ONNX model (see
+    depends on it. `shapes`, `constants` and `batch` fix inputs of an ONNX model (see
     `import_onnx`). Raises UnsupportedError listing all that is missing, InvalidModelError.
     """
     if isinstance(model, str | Path):
         if Path(model).suffix != ".onnx":
             raise UnsupportedError(f"model file '{model}'; accepted: {ACCEPTED}")
-        return _onnx(model, shapes, constants)
+        return _onnx(model, shapes, constants, batch)
     if type(model).__name__ == "ModelProto":
-        return _onnx(model, shapes, constants)
+        return _onnx(model, shapes, constants, batch)
     if shapes or constants:
         raise UnsupportedError("shapes and constants are for ONNX models only")
     # Only the libraries' own classes: a user's subclass may override what irkit would reproduce.
@@ -54,8 +55,11 @@ def import_model(
 
 
 def _onnx(
-    model: Any, shapes: Mapping[str, Sequence[int]] | None, constants: Mapping[str, Any] | None
+    model: Any,
+    shapes: Mapping[str, Sequence[int]] | None,
+    constants: Mapping[str, Any] | None,
+    batch: int | None,
 ) -> ImportedModel:
     from irkit.frontends.onnx import import_onnx
 
-    return import_onnx(model, shapes, constants)
+    return import_onnx(model, shapes, constants, batch)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    UnknownLoc,
     f64,
     i64,
 )
@@ -24,7 +25,9 @@ from xdsl.rewriter import InsertPoint
 
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import Tensor, int_array, tensor_type
+from irkit.dialects.graph.batch import BatchAnalysis
+from irkit.dialects.symbols import BATCH, DIMS, dims_attribute
+from irkit.dialects.types import DYNAMIC, Tensor, int_array, tensor_type
 from irkit.model_info import ModelInfo
 from irkit.weights import Array, WeightStore
 
@@ -77,7 +80,8 @@ class GraphBuilder:
     b.finish([("y", y)], info)
     """
 
-    def __init__(self, inputs: Sequence[tuple[str, Tensor]]) -> None:
+    def __init__(self, inputs: Sequence[tuple[str, Tensor]], symbol: str = BATCH) -> None:
+        """`symbol` names the dynamic dimensions of the inputs."""
         self.weights = WeightStore()
         self.names = tuple(name for name, _ in inputs)
         self._block = Block(arg_types=[t for _, t in inputs])
@@ -85,6 +89,12 @@ class GraphBuilder:
             argument.name_hint = name if name.isascii() and name.isidentifier() else None
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._constants: dict[Attribute, SSAValue] = {}
+        self._symbol = symbol
+        self.batch = BatchAnalysis()
+        self.location: Attribute = UnknownLoc()
+        """That of the ops that follow."""
+        for argument in self._block.args:
+            self.batch.argument(argument)
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
@@ -102,6 +112,8 @@ class GraphBuilder:
     def ops(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
         """Append `op`; returns its results. Raises VerifyException on operands it does not take."""
         made = op.make(operands, {k: attribute(v) for k, v in props.items()})
+        made.location = self.location  # pyright: ignore[reportAttributeAccessIssue]
+        self.batch.visit(made)
         return self._builder.insert(made).results
 
     def __call__(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> SSAValue:
@@ -123,6 +135,10 @@ class GraphBuilder:
         main.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n, _ in outputs])
         if fastmath is not None:
             main.attributes["irkit.fastmath"] = fastmath
+        inputs = [tensor_type(v) for v in self._block.args]
+        names = [[self._symbol] * list(t.get_shape()).count(DYNAMIC) for t in inputs]
+        if (dims := dims_attribute(inputs, names)) is not None:
+            main.attributes[DIMS] = dims
         module = ModuleOp([main], {MODEL_ATTRIBUTE: StringAttr(info.to_json())})
         module.verify()
         return ImportedModel(module, self.weights, info)

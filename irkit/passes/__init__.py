@@ -21,6 +21,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
+    "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),
     "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),
     "tree-to-perfect-traversal": _lazy(
         "passes.graph.tree_to_perfect_traversal", "TreeToPerfectTraversal"

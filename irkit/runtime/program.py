@@ -15,6 +15,7 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.mode_choice import AUTO
+from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
 
 if TYPE_CHECKING:
@@ -25,15 +26,17 @@ class CompiledProgram:
     """A compiled model. Call it with arrays, or use the model's own methods.
 
     A model whose meaning depends on the input's dtype (a scikit-learn pipeline) has one variant per
-    dtype, compiled when the first such array comes; `save` compiles all of them.
+    dtype, compiled when the first such array comes; `save` compiles all of them. A model whose rows of the
+    batch mix has one per batch size, compiled when it is first met; it is saved for a size that is named
+    when it is compiled.
     """
 
     def __init__(
         self,
-        variants: dict[str, Variant],
-        pending: Mapping[str, Callable[[], Variant]] | None = None,
+        variants: Mapping[str, Variant | SizedVariant],
+        pending: Mapping[str, Callable[[], Variant | SizedVariant]] | None = None,
     ) -> None:
-        self._variants = variants
+        self._variants = dict(variants)
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
         self._methods = self._first.info.methods
@@ -58,7 +61,7 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _variant(self, inputs: Sequence[Any]) -> Variant:
+    def _variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
         # A torch dtype prints as torch.float32; a data frame has one only as an array.
@@ -69,7 +72,7 @@ class CompiledProgram:
             return self._variants.get(name) or self._compiled(name)
         return self._variants.get("float64") or self._first
 
-    def _compiled(self, name: str) -> Variant:
+    def _compiled(self, name: str) -> Variant | SizedVariant:
         """A variant that was pending; compiled once, whoever asks first."""
         with self._lock:
             if name not in self._variants:
@@ -84,8 +87,8 @@ class CompiledProgram:
             raise UnsupportedError(f"method '{name}' of this model; it has {known}")
         inputs = self._plain([X])
         variant = self._variant(inputs)
-        names = [p.name for p in variant.outputs]
         results = variant.run(inputs)
+        names = [p.name for p in variant.outputs]
         wanted = [output] if isinstance(output, str) else output
         found: list[Any] = [results[names.index(o)] for o in wanted]
         if name == "predict_log_proba" and output == self._methods.get("predict_proba"):
@@ -134,7 +137,7 @@ class CompiledProgram:
     @property
     def target(self) -> str:
         """ "cpu" or "cuda"."""
-        return self._first.artifact.target
+        return self._first.target
 
     @property
     def source(self) -> str:
@@ -149,12 +152,11 @@ class CompiledProgram:
         return texts[level]
 
     def report(self) -> dict[str, Any]:
-        """Levels, rOperators, rKernels, waves, arena bytes and their ratio to the bound, mode and why."""
-        return {
-            **self._first.artifact.report,
-            "mode": self._first.executor.choice.mode,
-            "measured": self._first.executor.choice.auto.decisions(),
-        }
+        """Levels, rOperators, rKernels, waves, arena bytes and their ratio to the bound, mode and why.
+
+        `batch`: "any", "fixed", or, where rows of it mix, the sizes compiled for and what mixes them.
+        """
+        return self._first.report()
 
     def timelines(
         self, inputs: Sequence[Any] | None = None, mode: str = "persistent"
@@ -174,11 +176,12 @@ class CompiledProgram:
         """
         for name in list(self._pending):
             self._compiled(name)
-        keys = {name: v.artifact.key for name, v in self._variants.items()}
+        artifacts = {name: v.kept() for name, v in self._variants.items()}
+        keys = {name: artifact.key for name, artifact in artifacts.items()}
         path = Path(path)
         # The first file, which names the others, comes last: until then there is no new program.
         for name in reversed(keys):
-            artifact = replace(self._variants[name].artifact, variants=keys)
+            artifact = replace(artifacts[name], variants=keys)
             first = name == next(iter(keys))
             artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
 

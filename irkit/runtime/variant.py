@@ -51,6 +51,25 @@ class Variant:
                 raise InvalidInputError(f"row {row}: {message}")
         return outputs[:own]
 
+    def report(self) -> dict[str, Any]:
+        """What was compiled, for which batch ("any" or "fixed"), and which mode it runs in and why."""
+        choice = self.executor.choice
+        return {
+            **self.artifact.report,
+            "batch": "any" if self.executor.program.dynamic else "fixed",
+            "mode": choice.mode,
+            "measured": choice.auto.decisions(),
+        }
+
+    def kept(self) -> Artifact:
+        """What `save` writes."""
+        return self.artifact
+
+    @property
+    def target(self) -> str:
+        """ "cpu" or "cuda"."""
+        return self.artifact.target
+
     def timelines(self, inputs: Sequence[Any] | None, mode: str) -> list[Timeline]:
         """Planned, and measured if there are inputs. Raises UnsupportedError, InvalidInputError."""
         from irkit.viewing.timeline import planned, timeline

@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.models import lstm_stack, mlp, small_cnn
+from irkit.dialects.graph.batch import analyse
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
-from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.errors import InvalidInputError, InvalidModelError, OpenBatchError, UnsupportedError
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.graph import run_graph
 
@@ -49,9 +50,9 @@ def arguments(imported):
     return list(next(iter(imported.module.body.block.ops)).body.block.args)
 
 
-def check(proto, rows=4, tolerance=2e-6, shapes=None):
+def check(proto, rows=4, tolerance=2e-6, shapes=None, batch=None):
     """Import, run on random inputs, compare with ONNX Runtime."""
-    imported = import_onnx(proto, shapes=shapes)
+    imported = import_onnx(proto, shapes=shapes, batch=batch)
     feeds = {}
     for name, argument in zip(imported.info.inputs, arguments(imported), strict=True):
         kind = tensor_type(argument)
@@ -404,33 +405,86 @@ def test_lstm_needs_static_steps():
     [
         node("ReduceSum", "x axes"),
         node("Softmax", "x", axis=0),
-        node("Transpose", "x"),
-        node("Concat", "x x", axis=0),
         node("Gather", "x axes", axis=0),
-        node("Flatten", "x", axis=0),
         node("Reshape", "x shape"),
         node("Slice", "x axes one"),
         node("Split", "x", "y z", axis=0),
     ],
     ids=lambda n: n.op_type,
 )
-def test_rows_of_a_dynamic_batch_never_mix(one):
+def test_rows_of_a_dynamic_batch_never_mix_unseen(one):
+    """Refused at import, or seen by the analysis; by either road a program for each size."""
     weights = {"axes": np.array([0]), "shape": np.array([2, -1]), "one": np.array([1])}
-    (line,) = missing(model([one], {"x": ["n", 4]}, weights=weights))
-    assert "batch" in line
+    proto = model([one], {"x": ["n", 4]}, weights=weights)
+    if one.op_type in ("ReduceSum", "Reshape"):
+        (mixing,) = analyse(next(iter(check(proto, rows=6).module.ops))).mixing
+        assert str(mixing).startswith(f"node '{one.name}' (graph.")
+    else:
+        with pytest.raises(OpenBatchError) as caught:
+            import_onnx(proto)
+        (line,) = caught.value.missing
+        assert "batch" in line
+        assert caught.value.axes == {"x": 0}
+    for rows in (2, 6):
+        check(proto, batch=rows)
 
 
-def test_arithmetic_on_the_batch_size_is_refused():
-    nodes = [node("Shape", "x", "s"), node("Mul", "s two", "d"), node("ConstantOfShape", "d")]
-    (line,) = missing(model(nodes, {"x": ["n", 4]}, weights={"two": np.array([2])}))
-    assert line == "node 'Mul_d' (Mul): it computes with the dynamic batch size"
+@pytest.mark.parametrize(
+    "one",
+    [
+        node("Transpose", "x"),
+        node("Concat", "x x", axis=0),
+        node("Flatten", "x", axis=0),
+        node("Reshape", "x flat"),
+    ],
+    ids=lambda n: n.op_type,
+)
+def test_the_batch_may_be_any_dimension(one):
+    proto = model([one], {"x": ["n", 4]}, weights={"flat": np.array([-1])})
+    imported = check(proto, rows=5)
+    assert not analyse(next(iter(imported.module.ops))).mixing
 
 
-def test_other_symbolic_dimensions_must_be_fixed():
+def test_multiples_of_the_batch_size_are_computed():
+    """Sums, products and quotients of sizes are followed; what is none of these is refused."""
+    nodes = [
+        node("Shape", "x", "s", end=1),
+        node("Mul", "s two", "d"),
+        node("Add", "d s", "t"),
+        node("Concat", "t two", "shape", axis=0),
+        node("Reshape", "x shape"),
+    ]
+    check(model(nodes, {"x": ["n", 6]}, weights={"two": np.array([2])}), rows=4)
+    for broken in ("Mod", "Max"):
+        nodes[1] = node(broken, "s two", "d")
+        (line,) = missing(model(nodes, {"x": ["n", 6]}, weights={"two": np.array([2])}))
+        assert line == f"node '{broken}_d' ({broken}): it computes with the dynamic batch size"
+
+
+def test_two_symbols_are_refused():
     proto = model([node("Relu", "x")], {"x": ["n", "m"]})
     (line,) = missing(proto)
-    assert "only its first dimension may be symbolic" in line
+    assert line == (
+        "input 'x': its dimension 'm' and 'n' of it are both open, and a program is compiled for any size"
+        " of one dimension alone (fix the others with shapes={'x': ...})"
+    )
     check(proto, shapes={"x": (2, 3)})
+    (line,) = missing(model([node("Mul", "x z")], {"x": ["n", 4], "z": ["m", 4]}))
+    assert "its dimension 'm' and 'n' of input 'x' are both open" in line
+
+
+def test_dimensions_without_a_name_are_the_batch():
+    (line,) = missing(model([node("Relu", "x")], {"x": [None, None]}))
+    assert "its dimension 'x[1]' and 'x[0]' of it" in line
+    imported = check(model([node("Mul", "x z")], {"x": [None, 4], "z": ["n", 4]}))
+    assert 'irkit.dims = [["n"], ["n"]]' in str(imported.module)
+
+
+def test_a_batch_size_fixes_the_symbol():
+    proto = mlp()
+    assert tensor_type(arguments(import_onnx(proto, batch=5))[0]).get_shape() == (5, 64)
+    with pytest.raises(InvalidInputError, match="no dimension of the model's inputs is symbolic"):
+        import_onnx(mlp(2), batch=2)
 
 
 def test_foreign_domains_are_refused():

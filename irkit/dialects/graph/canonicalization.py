@@ -19,6 +19,7 @@ from irkit.dialects.graph.shape import (
     ReshapeOp,
     SliceOp,
     TransposeOp,
+    same_elements,
 )
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
 from irkit.rewriting import Rule
@@ -107,6 +108,8 @@ class ReshapeOfReshape(Rule):
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter, /):
         if not isinstance(inner := op.x.owner, ReshapeOp):
             return self.no_match(op, "the operand is no reshape")
+        if not same_elements(_shape(inner.x), _shape(op.y)):
+            return self.no_match(op, "the sizes of the dynamic dimensions do not tell")
         rewriter.replace(op, _reshaped(inner.x, ints(op.shape)))
 
 

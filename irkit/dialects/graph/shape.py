@@ -13,7 +13,14 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 
 from irkit.dialects.element_sets import holds
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
@@ -24,7 +31,7 @@ from irkit.dialects.types import DYNAMIC, Tensor, ints
 
 @irdl_op_definition
 class ConcatOp(GraphOp):
-    """Join along an axis.
+    """Join along an axis, of static extents or, of all operands, the dynamic one.
 
     ```mlir
     %y = graph.concat(%a, %b) {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x8xf32>) -> tensor<?x12xf32>
@@ -49,8 +56,10 @@ class ConcatOp(GraphOp):
         for t in operands[1:]:
             if [s for d, s in enumerate(t.get_shape()) if d != axis] != rest:
                 raise fail(cls, f"operands that agree with {first} outside axis {axis}", t)
-        shape = list(first.get_shape())
-        shape[axis] = sum(t.get_shape()[axis] for t in operands)
+        shape, joined = list(first.get_shape()), [t.get_shape()[axis] for t in operands]
+        if DYNAMIC in joined and set(joined) != {DYNAMIC}:
+            raise fail(cls, f"extents of axis {axis} that are all static or all dynamic", joined)
+        shape[axis] = DYNAMIC if DYNAMIC in joined else sum(joined)
         return [with_shape(first, shape)]
 
 
@@ -58,26 +67,38 @@ class ConcatOp(GraphOp):
 class ExpandOp(GraphOp):
     """Broadcast to `shape` by NumPy's rules.
 
+    A dimension that becomes dynamic is as long as the dynamic one of `like`, of which nothing else matters.
+
     ```mlir
     %y = graph.expand %x {shape = array<i64: 4, 8>} : (tensor<8xf32>) -> tensor<4x8xf32>
+    %z = graph.expand %x like %in {shape = array<i64: -9223372036854775808, 8>}
+      : (tensor<8xf32>, tensor<?x3xf32>) -> tensor<?x8xf32>
     ```
     """
 
     name = "graph.expand"
     x = operand_def(TensorType)
+    like = opt_operand_def(TensorType)
     shape = prop_def(DenseArrayBase)
     y = result_def(TensorType)
-    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+    assembly_format = "$x (`like` $like^)? attr-dict `:` functional-type(operands, results)"
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = operands
+        x, *like = operands
         shape = ints(props["shape"])
-        tail = shape[len(shape) - x.get_num_dims() :]
-        if len(tail) != x.get_num_dims() or any(
-            s not in (1, t) for s, t in zip(x.get_shape(), tail, strict=True)
+        have = [1] * (len(shape) - x.get_num_dims()) + list(x.get_shape())
+        if len(have) != len(shape) or any(
+            s not in (1, t) for s, t in zip(have, shape, strict=True)
         ):
             raise fail(cls, f"an operand that broadcasts to {shape}", x)
+        new = shape.count(DYNAMIC) - have.count(DYNAMIC)
+        if not like and new:
+            raise fail(
+                cls, "an operand to be as long as, where a dimension becomes dynamic", "none"
+            )
+        if like and (new != 1 or list(like[0].get_shape()).count(DYNAMIC) != 1):
+            raise fail(cls, "one dimension that becomes dynamic as the one of 'like'", like[0])
         return [with_shape(x, shape)]
 
 
@@ -153,7 +174,7 @@ class PadOp(GraphOp):
 class ReshapeOp(GraphOp):
     """The same elements in row-major order under another shape.
 
-    With a dynamic leading dimension, `?` stays first and the rest of the row is reshaped.
+    One dimension may be dynamic, then one of the result is too: all elements that are left.
 
     ```mlir
     %y = graph.reshape %x {shape = array<i64: 4, 2>} : (tensor<8xf32>) -> tensor<4x2xf32>
@@ -170,10 +191,18 @@ class ReshapeOp(GraphOp):
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         (x,) = operands
         have, want = list(x.get_shape()), ints(props["shape"])
-        dynamic = [s[:1] == [DYNAMIC] for s in (have, want)]
-        if dynamic[0] != dynamic[1] or product(have[dynamic[0] :]) != product(want[dynamic[1] :]):
+        if have.count(DYNAMIC) != want.count(DYNAMIC) or not same_elements(have, want):
             raise fail(cls, f"a shape with the elements of {x}", want)
         return [with_shape(x, want)]
+
+
+def same_elements(have: Sequence[int], want: Sequence[int]) -> bool:
+    """Whether two shapes may have equally many elements: exactly, where none is dynamic or both lead."""
+    known = [product([s for s in shape if s != DYNAMIC]) for shape in (have, want)]
+    few, many = sorted(known)
+    if DYNAMIC not in have or few == many:
+        return few == many
+    return have.count(DYNAMIC) == 1 and few > 0 and many % few == 0
 
 
 @irdl_op_definition

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
-from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
 from irkit.driver.pipelines.standard import WAVEFRONT
@@ -18,10 +18,12 @@ from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.program import CompiledProgram
+from irkit.runtime.sized import OpenBatch, SizedVariant
 from irkit.runtime.variant import Variant
 from irkit.schedule.model import VDevice
 
 if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
     from irkit.runtime.artifact import Artifact
     from irkit.runtime.cuda.absent import AbsentDevice
 
@@ -40,6 +42,7 @@ def compile_model(
     cache: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    batch: int | None = None,
     progress: bool | None = None,
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
@@ -56,7 +59,9 @@ def compile_model(
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
     library has it (ONNX Runtime approximates; scikit-learn, LightGBM and XGBoost do not). `cache`: look for,
     and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic dimensions and
-    `constants` (input → array) makes inputs part of the program. `progress`: whether a bar is shown on
+    `constants` (input → array) makes inputs part of the program. `batch`: a batch size to compile for;
+    without one the program takes any, and a model whose rows of the batch mix is compiled anew for each
+    size that it is called with. `progress`: whether a bar is shown on
     stderr while it takes more than a second; by default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
@@ -68,12 +73,14 @@ def compile_model(
     check_policy(policy)
     check_fastmath(fastmath)
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath)
+    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath, batch)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
         names = names[:1]
-    pending = {n: (lambda n=n: build(n)) for n in names[1:]}
+    pending: dict[str, Callable[[], Variant | SizedVariant]] = {
+        n: (lambda n=n: build(n)) for n in names[1:]
+    }
     return CompiledProgram({names[0]: first}, pending)
 
 
@@ -95,7 +102,7 @@ def _dtypes(model: Any) -> list[str]:
     return list(DTYPES)
 
 
-def _same_for_all(variant: Variant) -> bool:
+def _same_for_all(variant: Variant | SizedVariant) -> bool:
     """Whether the model itself casts every other dtype, so that one variant serves all."""
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
@@ -109,15 +116,27 @@ def _builder(
     fixed: Mapping[str, Any],
     progress: bool | None,
     fastmath: Collection[str] | None,
-) -> Callable[[str], Variant]:
-    def build(dtype: str) -> Variant:
+    batch: int | None,
+) -> Callable[[str], Variant | SizedVariant]:
+    def finished(imported: ImportedModel, bar: ProgressBar) -> Variant:
+        set_fastmath(imported.module, fastmath)
+        artifact = build_artifact(imported, device, cache, bar, policy)
+        symbols = list(artifact.report["roperators"])
+        bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
+        return Variant(artifact, mode, _absent_device(artifact, mode))
+
+    def build(dtype: str) -> Variant | SizedVariant:
         with ProgressBar(progress) as bar:
             bar.stage("reading the model")
-            imported = read_model(model, dtype, **fixed)
-            set_fastmath(imported.module, fastmath)
-            artifact = build_artifact(imported, device, cache, bar, policy)
-            symbols = list(artifact.report["roperators"])
-            bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
-            return Variant(artifact, mode, _absent_device(artifact, mode))
+            found = read_for_batch(model, dtype, batch, fixed)
+            if not isinstance(found, SizedModel):
+                return finished(found, bar)
+        sized = OpenBatch(found.probe.info, target_of(device), found.axes, found.reasons)
+        return SizedVariant(sized, lambda rows: at_size(found, rows))
+
+    def at_size(found: SizedModel, rows: int) -> Variant:
+        with ProgressBar(progress) as bar:
+            bar.stage(f"reading the model for {rows} rows")
+            return finished(found.at(rows), bar)
 
     return build

@@ -39,8 +39,8 @@ def parse(text: str, name: str = "<module>") -> ModuleOp:
 
 
 def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
-    """The graph-level module of any model that `compile_model` takes, `fixed` being its `shapes` and
-    `constants`."""
+    """The graph-level module of any model that `compile_model` takes, `fixed` being its `shapes`, `constants`
+    and `batch`. Of these a module that is none of ONNX is left as it is by `batch`."""
     from irkit.frontends import import_model
     from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 
@@ -49,7 +49,7 @@ def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
         model, weights = _read_mlir(str(model))
     if not isinstance(model, ModuleOp):
         return import_model(model, dtype, **fixed)
-    if any(fixed.values()):
+    if fixed.get("shapes") or fixed.get("constants"):
         raise UnsupportedError("shapes and constants are for ONNX models only")
     # Passes rewrite in place, and the module is its owner's.
     model = model.clone()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.symbols import dims_fault
 from irkit.driver.diagnostics.diagnostic import Diagnostic, UserError, note
 from irkit.driver.diagnostics.locations import place_of
 from irkit.driver.files.parsing import UNCHECKED
@@ -30,6 +32,9 @@ def check_module(module: ModuleOp) -> None:
         raise UserError(f"'{op.name}' has a block without a terminator", place_of(op))
     if (violation := dominance_violation(module)) is not None:
         raise _dominance_error(violation)
+    for op in module.ops:
+        if isinstance(op, FuncOp) and (wrong := dims_fault(op)) is not None:
+            raise UserError(f"'{op.name}' {wrong}", place_of(op))
 
 
 def _open_block(module: ModuleOp) -> Operation | None:

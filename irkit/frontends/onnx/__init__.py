@@ -17,11 +17,13 @@ def import_onnx(
     model: ModelProto | str | Path,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Array] | None = None,
+    batch: int | None = None,
 ) -> ImportedModel:
     """Import a network, given as a ModelProto or the path of a `.onnx` file.
 
-    A symbolic first dimension of an input becomes the dynamic batch; `shapes` (input name → full
-    shape) fixes symbolic dimensions, and gives a shape to an input that has none; `constants` (input
+    A symbolic dimension of the inputs becomes the dynamic batch, wherever it stands; `shapes` (input name →
+    full shape) fixes symbolic dimensions, and gives a shape to an input that has none; `batch` fixes the one
+    that would be the batch; `constants` (input
     name → array) gives inputs their values, so that they are no inputs of the program any more. Raises
     InvalidModelError for a malformed or truncated model, UnsupportedError that lists every node which
     cannot be imported, ConstantInputError that names inputs which must be given in `constants`,
@@ -30,4 +32,4 @@ def import_onnx(
     from irkit.frontends.onnx.importer import Importer
     from irkit.frontends.onnx.load import load
 
-    return Importer(load(model, shapes or {}), constants or {}).run()
+    return Importer(load(model, shapes or {}, batch), constants or {}).run()

@@ -12,11 +12,20 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from irkit.frontends.onnx.extents import RULES, NotAnExtent, computed
 from irkit.frontends.onnx.node import Node
 from irkit.weights import Array
 
-MOVERS = frozenset(("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
+MOVERS = frozenset(
+    ("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze", "Where")
+)
 """These carry the mark of a dynamic size along unharmed."""
+MARKED_INPUTS = {"Concat": slice(0, None), "Where": slice(1, None)}
+"""Which inputs of a mover may hold marks, where it is not the first alone."""
+MADE_OF_SHAPES = frozenset(("ConstantOfShape", "Expand"))
+"""With a dynamic size in their shape, these make tensors of the program."""
+READ_THE_SHAPE = frozenset(("Shape", "Size"))
+"""These do not look at what an array holds."""
 
 FOLDABLE = MOVERS | frozenset(
     (
@@ -39,6 +48,10 @@ def fold(node: Node) -> list[Array] | None:
     arrays = [v for v in node.inputs if v is not None]
     if op not in FOLDABLE or not all(isinstance(v, np.ndarray) for v in arrays):
         return None
+    if any(node.symbolic) and op in MADE_OF_SHAPES:
+        return None
+    if any(node.symbolic) and op in RULES:
+        return [_computed(node)]
     if any(node.symbolic) and not _keeps_marks(node):
         node.refuse("", "it computes with the dynamic batch size")
     feeds = {n: v for n, v in zip(node.proto.input, node.inputs, strict=True) if n}
@@ -56,11 +69,25 @@ def fold(node: Node) -> list[Array] | None:
 
 
 def _keeps_marks(node: Node) -> bool:
-    if node.proto.op_type == "Cast":
+    op = node.proto.op_type
+    if op == "Cast":
         return node.attribute("to", None) == TensorProto.INT64
     # Only the data may hold marks, not the indices or axes.
-    first_only = node.proto.op_type != "Concat" and any(node.symbolic[1:])
-    return node.proto.op_type in MOVERS and not first_only
+    moved = list(node.symbolic)
+    allowed = MARKED_INPUTS.get(op, slice(0, 1))
+    moved[allowed] = [False] * len(moved[allowed])
+    return op in READ_THE_SHAPE or (op in MOVERS and not any(moved))
+
+
+def _computed(node: Node) -> Array:
+    """Arithmetic on sizes."""
+    a, b = (node.shape_array(i) for i in (0, 1))
+    if a.dtype != np.int64 or b.dtype != np.int64:
+        node.refuse("", "it computes with the dynamic batch size")
+    try:
+        return computed(node.proto.op_type, a, b)
+    except NotAnExtent:
+        node.refuse("", "it computes with the dynamic batch size, and gives no multiple of it")
 
 
 def _check_size(node: Node) -> None:

@@ -8,22 +8,25 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import f16
+from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc, f16
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
+from irkit.dialects.symbols import BATCH
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, tensor, tensor_type
 from irkit.errors import (
     ConstantInputError,
     InvalidInputError,
     InvalidModelError,
+    OpenBatchError,
     UnsupportedError,
 )
 from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
+from irkit.frontends.onnx.extents import has_marks
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
-from irkit.frontends.onnx.handlers import HANDLERS
-from irkit.frontends.onnx.load import opset_of
+from irkit.frontends.onnx.handlers import ANYWHERE, HANDLERS
+from irkit.frontends.onnx.load import opset_of, symbols_of
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
 from irkit.weights import Array
@@ -46,6 +49,8 @@ class Importer:
         self.only_constants = True
         self.inlined = 0
         self.symbolic: set[str] = set()
+        self.opened: list[tuple[str, str]] = []
+        self.ambiguous = False
         self.builder = GraphBuilder([])
 
     def run(self) -> ImportedModel:
@@ -58,8 +63,28 @@ class Importer:
         if self.missing and self.only_constants:
             raise ConstantInputError(tuple(self.wanted), self.missing)
         if self.missing:
-            raise UnsupportedError("this ONNX model cannot be imported:", self.missing)
-        return self._finish()
+            raise self._refusal()
+        imported = self._finish()
+        if self.missing:
+            raise self._refusal()
+        return imported
+
+    def _refusal(self) -> UnsupportedError:
+        """What is missing; an open batch may be why."""
+        axes = {
+            name: tensor_type(v).get_shape().index(DYNAMIC)
+            for name, v in zip(self.builder.names, self.builder.inputs, strict=True)
+            if DYNAMIC in tensor_type(v).get_shape()
+        }
+        if not axes or self.ambiguous:
+            return UnsupportedError("this ONNX model cannot be imported:", self.missing)
+        name = next(iter(axes))
+        return OpenBatchError(
+            "this ONNX model cannot be imported for a batch of any size (one of its dimensions is open:"
+            f" batch=N, or shapes={{'{name}': ...}}, fixes it):",
+            self.missing,
+            axes,
+        )
 
     def _read_initializers(self) -> None:
         for t in self.model.graph.initializer:
@@ -83,7 +108,7 @@ class Importer:
                 self.values[value.name] = _fitting(value, self.constants[value.name])
             elif (declared := self._input_type(value)) is not None:
                 inputs.append((value.name, declared))
-        self.builder = GraphBuilder(inputs)
+        self.builder = GraphBuilder(inputs, max((n for n, _ in self.opened), default="") or BATCH)
         for (name, _), argument in zip(inputs, self.builder.inputs, strict=True):
             self.values[name] = argument
 
@@ -99,13 +124,10 @@ class Importer:
             )
             return None
         sizes = [d.dim_value if d.HasField("dim_value") else DYNAMIC for d in declared.shape.dim]
-        if DYNAMIC in sizes[1:] or any(s < 1 for s in sizes if s != DYNAMIC):
-            names = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?")
-                     for d in declared.shape.dim]  # fmt: skip
-            self._miss(
-                f"input '{value.name}': only its first dimension may be symbolic and none below 1,"
-                f" got {names} (fix it with shapes={{'{value.name}': ...}})"
-            )
+        if any(s < 1 for s in sizes if s != DYNAMIC):
+            self._miss(f"input '{value.name}': no dimension may be below 1, got {sizes}")
+            return None
+        if not self._one_symbol(value):
             return None
         try:
             element = element_type(helper.tensor_dtype_to_np_dtype(declared.elem_type))
@@ -119,6 +141,23 @@ class Importer:
             return None
         return tensor(element, sizes)
 
+    def _one_symbol(self, value: ValueInfoProto) -> bool:
+        """Whether the symbolic dimensions of an input are the batch of all others; if not, say so."""
+        own = symbols_of(value)
+        self.opened += [(n, value.name) for n in own]
+        if len({n for n, _ in self.opened} - {""}) < 2 and len(own) < 2:
+            return True
+        self.ambiguous = True
+        (first, where), (second, here) = self.opened[0], self.opened[-1]
+        first = first or f"{where}[0]"
+        place = "it" if where == here else f"input '{where}'"
+        self._miss(
+            f"input '{here}': its dimension '{second}' and '{first}' of {place} are both open, and a program"
+            f" is compiled for any size of one dimension alone"
+            f" (fix the others with shapes={{'{here}': ...}})"
+        )
+        return False
+
     def _import(self, proto: NodeProto) -> None:
         """Import one node, or note why not."""
         name = proto.name or (proto.output[0] if proto.output else "")
@@ -129,6 +168,7 @@ class Importer:
         if not _is_known(proto.op_type, self.opset):
             self._miss(f"{where}: this operator is not supported")
             return
+        self.builder.location = NameLoc(StringAttr(name or proto.op_type), UnknownLoc())
         try:
             node = self._node(proto, self.opset)
             if node is None:
@@ -159,6 +199,8 @@ class Importer:
         if op == "If":
             return self._branch(node)
         if op in HANDLERS:
+            if op not in ANYWHERE:
+                _check_leading(node)
             outputs = HANDLERS[op](node)
             node.check_attributes()
             return outputs
@@ -221,7 +263,7 @@ class Importer:
 
     def _holds_batch(self, node: Node, array: Array) -> bool:
         reads_shape = node.proto.op_type == "Shape" or any(node.symbolic)
-        return reads_shape and array.dtype == np.int64 and DYNAMIC in array
+        return reads_shape and has_marks(array)
 
     def _finish(self) -> ImportedModel:
         outputs: list[tuple[str, SSAValue]] = []
@@ -239,7 +281,7 @@ class Importer:
 
     def _constant_output(self, name: str, array: Array) -> SSAValue:
         if name in self.symbolic:
-            raise UnsupportedError(f"output '{name}' is the dynamic batch size")
+            self._miss(f"output '{name}': it is the dynamic batch size")
         try:
             return self.builder.constant(array)
         except KeyError:
@@ -260,6 +302,13 @@ def _fitting(value: ValueInfoProto, array: Array) -> Array:
             f"the model declares {wanted} of {sizes}"
         )
     return array
+
+
+def _check_leading(node: Node) -> None:
+    """Refuse an operand whose batch does not lead: the handler knows of no other."""
+    for index, value in enumerate(node.inputs):
+        if isinstance(value, SSAValue) and DYNAMIC in tensor_type(value).get_shape()[1:]:
+            node.refuse(node.name_of(index), "the dynamic batch is not its leading dimension")
 
 
 def _is_known(op_type: str, opset: int) -> bool:

@@ -32,10 +32,13 @@ CONVERTED_OPSET = 9
 """What models older than MIN_OPSET are converted to."""
 
 
-def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -> ModelProto:
+def load(
+    source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]], batch: int | None = None
+) -> ModelProto:
     """A copy of the model that passed ONNX's checker and shape inference, all data inside.
 
-    `shapes` fixes symbolic dimensions of inputs, and gives shapes where there are none. Raises
+    `shapes` fixes symbolic dimensions of inputs, and gives shapes where there are none; `batch` fixes those
+    that are left if they have one name. Raises
     InvalidModelError for a file that is unreadable, truncated or inconsistent, UnsupportedError for an
     operator-set version out of range.
     """
@@ -57,6 +60,8 @@ def load(source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]]) -
     if model.functions:
         model = inline_local_functions(model, convert_version=True)
     _fix_shapes(model, shapes)
+    if batch is not None:
+        fix_batch(model, batch)
     _write_defaults(model)
     _run_check(lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True))
     drop_dead(model.graph)
@@ -82,6 +87,35 @@ def _run_check(check: Callable[[], object]) -> None:
 def opset_of(model: ModelProto) -> int:
     """Version of the standard operator set."""
     return max((o.version for o in model.opset_import if o.domain in STANDARD), default=0)
+
+
+def symbols_of(value: ValueInfoProto) -> list[str]:
+    """Names of an input's symbolic dimensions, in order. The first without a name has an empty one: it is
+    the batch of whichever name; any further is a dimension of its own."""
+    dims = enumerate(value.type.tensor_type.shape.dim)
+    opened = [(axis, d.dim_param) for axis, d in dims if not d.HasField("dim_value")]
+    return [
+        name or (f"{value.name}[{axis}]" if number else "")
+        for number, (axis, name) in enumerate(opened)
+    ]
+
+
+def fix_batch(model: ModelProto, batch: int) -> None:
+    """Give the inputs' symbolic dimensions a size, in place, where they all have one name.
+
+    Raises InvalidInputError where there are none.
+    """
+    inputs = {v.name for v in model.graph.input} - {t.name for t in model.graph.initializer}
+    opened = [v for v in model.graph.input if v.name in inputs and symbols_of(v)]
+    if not opened:
+        raise InvalidInputError(f"batch = {batch}: no dimension of the model's inputs is symbolic")
+    if len({n for v in opened for n in symbols_of(v)} - {""}) > 1:
+        return
+    for value in opened:
+        for dim in value.type.tensor_type.shape.dim:
+            if not dim.HasField("dim_value"):
+                dim.dim_value = batch
+    del model.graph.value_info[:]
 
 
 def _first_line(error: Exception) -> str:

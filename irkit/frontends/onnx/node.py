@@ -12,9 +12,11 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.graph.batch import BatchDim
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder, attribute
+from irkit.frontends.onnx.extents import mark
 from irkit.frontends.onnx.provenance import known_array
 from irkit.weights import Array
 
@@ -50,7 +52,8 @@ class NeedsConstant(Refusal):
 class Node:
     """A node of the standard operator set at version `opset`, with its inputs resolved.
 
-    `symbolic` tells which inputs are shape arrays that hold DYNAMIC, the unknown batch size.
+    `symbolic` tells which inputs are shape arrays that hold multiples of the unknown batch size, as marks
+    (`extents.py`).
     """
 
     proto: NodeProto
@@ -149,6 +152,23 @@ class Node:
         """Type of input `index` as a tensor of the program."""
         return tensor_type(self.operand(index))
 
+    def sizes(self, index: int) -> list[int]:
+        """Shape of input `index`; a dynamic dimension is a mark, which says what multiple of the batch."""
+        value = self.operand(index)
+        shape, state = list(tensor_type(value).get_shape()), self.builder.batch.of(value)
+        if DYNAMIC not in shape:
+            return shape
+        if not isinstance(state, BatchDim):
+            self.refuse(self.name_of(index), "its size hangs on a batch whose rows were mixed")
+        return [mark(state.factor) if s == DYNAMIC else s for s in shape]
+
+    def batch_source(self) -> SSAValue:
+        """An input of the program that is as long as the batch."""
+        for value in self.builder.inputs:
+            if isinstance(state := self.builder.batch.of(value), BatchDim) and state.factor == 1:
+                return value
+        self.refuse("", "it depends on the dynamic batch size")
+
     def axis(self, value: int, rank: int) -> int:
         """An axis counted from the front."""
         return value + rank if value < 0 else value
@@ -160,7 +180,7 @@ class Node:
         return self.emit_all(op, *operands, **props)[0]
 
     def emit_all(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
-        """Append an op. Refuses one that does not treat each row of a dynamic batch alone.
+        """Append an op. Whether it treats each row of a dynamic batch alone is the analysis's to say.
 
         What has no elements, or comes of what has none, is a constant: a program has no empty tensors.
         """
@@ -170,11 +190,6 @@ class Node:
             results = self.builder.ops(op, *operands, **props)
         except VerifyException as error:
             self.refuse("", str(error))
-        if any(DYNAMIC in tensor_type(v).get_shape() for v in operands):
-            for result in results:
-                first, *rest = (0, *tensor_type(result).get_shape())[1:] or (0,)
-                if first != DYNAMIC or DYNAMIC in rest:
-                    self.refuse("", "it mixes the rows of a dynamic batch (fix the batch size)")
         return results
 
     def _evaluated(

@@ -30,6 +30,7 @@ from irkit.lower.graph_to_tensor import (
     reduction,
     shape,
 )
+from irkit.lower.graph_to_tensor.batch import check_batch
 from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.weights import WeightStore
@@ -115,4 +116,5 @@ class ConvertGraphToTensor(ModulePass):
         weights = weights_of(ctx)
         for function in op.walk():
             if isinstance(function, FuncOp) and function.body.blocks:
+                check_batch(function)
                 lower_block(function.body.block, weights)

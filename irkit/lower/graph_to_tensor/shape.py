@@ -26,7 +26,7 @@ def _concat(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
 def _expand(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ExpandOp)
     shape = tensor_type(op.y).get_shape()
-    return [b.broadcast(op.x, broadcast_index(tensor_type(op.x), shape), shape, [op.x])]
+    return [b.broadcast(op.x, broadcast_index(tensor_type(op.x), shape), shape, [op.like or op.x])]
 
 
 def _gather(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
 
 from irkit.dialects import graph
 from irkit.dialects.gather_base import gathered, gathered_elements
 from irkit.dialects.graph.semantics.rule import Rules
-from irkit.dialects.types import DYNAMIC, ints
+from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.weights import Array
 
 
@@ -17,13 +17,14 @@ def _concat(op: graph.ConcatOp, *inputs: Array) -> Array:
     return np.concatenate(inputs, axis=op.axis.value.data)
 
 
-def _concrete(shape: Sequence[int], x: Array) -> list[int]:
-    """`shape` with a leading dynamic dimension taken from `x`."""
-    return [x.shape[0] if s == DYNAMIC else s for s in shape]
-
-
-def _expand(op: graph.ExpandOp, x: Array) -> Array:
-    return np.broadcast_to(x, _concrete(ints(op.shape), x))
+def _expand(op: graph.ExpandOp, x: Array, like: Array | None = None) -> Array:
+    """A dynamic dimension is that of the operand, or else as long as that of `like`."""
+    want = ints(op.shape)
+    have = [1] * (len(want) - x.ndim) + list(x.shape)
+    if like is not None and op.like is not None:
+        rows = like.shape[tensor_type(op.like).get_shape().index(DYNAMIC)]
+        have = [rows if s == DYNAMIC else h for h, s in zip(have, want, strict=True)]
+    return np.broadcast_to(x, [h if s == DYNAMIC else s for h, s in zip(have, want, strict=True)])
 
 
 def _pad(op: graph.PadOp, x: Array) -> Array:
@@ -34,7 +35,8 @@ def _pad(op: graph.PadOp, x: Array) -> Array:
 
 
 def _reshape(op: graph.ReshapeOp, x: Array) -> Array:
-    return x.reshape(_concrete(ints(op.shape), x))
+    known = math.prod(s for s in ints(op.shape) if s != DYNAMIC)
+    return x.reshape([x.size // known if s == DYNAMIC else s for s in ints(op.shape)])
 
 
 def _slice(op: graph.SliceOp, x: Array) -> Array:

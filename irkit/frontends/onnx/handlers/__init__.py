@@ -31,3 +31,25 @@ HANDLERS: dict[str, Handler] = {
     **window.HANDLERS,
 }
 """Operator type → handler."""
+
+ANYWHERE = frozenset(
+    {
+        *arithmetic.HANDLERS,
+        *elementwise.HANDLERS,
+        *linear.HANDLERS,
+        *recurrent.HANDLERS,
+        *reduction.HANDLERS,
+        *shape.HANDLERS,
+        "Gather",
+        "GatherElements",
+        "LayerNormalization",
+        "LogSoftmax",
+        "OneHot",
+        "Pad",
+        "RMSNormalization",
+        "Softmax",
+        "Tile",
+    }
+)
+"""Operators whose handlers read a shape as it is: the batch may be any dimension of their operands.
+Others take it for the leading one."""

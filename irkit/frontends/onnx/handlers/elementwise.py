@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import numpy_dtype
+from irkit.dialects.types import DYNAMIC, numpy_dtype
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -36,6 +36,10 @@ def _dropout(node: Node) -> Sequence[Value]:
     if node.given(2) is not None and node.array(2).item():
         node.refuse("training_mode = True", "only inference is supported")
     x = node.type_of(0)
+    if len(node.proto.output) < 2 or not node.proto.output[1]:
+        return [node.operand(0)]
+    if DYNAMIC in x.get_shape():
+        node.refuse("mask", "it has the size of the dynamic batch")
     # The mask keeps everything; before operator set 10 it has the data's type.
     kept = np.ones((), numpy_dtype(x.element_type) if node.opset < 10 else np.bool_)
     return [node.operand(0), np.broadcast_to(kept, x.get_shape())]

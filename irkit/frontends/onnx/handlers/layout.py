@@ -14,6 +14,7 @@ from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.frontends.onnx.folding import MAX_ELEMENTS
 from irkit.frontends.onnx.handlers.arithmetic import scalar
 from irkit.frontends.onnx.handlers.gather import slice_along
+from irkit.frontends.onnx.handlers.shape import expanded
 from irkit.frontends.onnx.node import Handler, Node, Value
 from irkit.weights import Array
 
@@ -163,8 +164,10 @@ def _range(node: Node) -> Sequence[Value]:
 
 
 def _constant_of_shape(node: Node) -> Sequence[Value]:
-    shape, value = node.array(0).tolist(), node.attribute("value", None)
+    shape, value = node.shape_array(0).tolist(), node.attribute("value", None)
     filler = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+    if node.symbolic[0]:
+        return [expanded(node, node.tensor(filler.reshape(())), [1] * len(shape), shape)]
     if math.prod(shape) > MAX_ELEMENTS:
         node.refuse("", f"a constant of more than {MAX_ELEMENTS} elements")
     filled: Array = np.broadcast_to(filler.reshape(()), shape)

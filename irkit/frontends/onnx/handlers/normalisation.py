@@ -206,7 +206,7 @@ def _along_axis(make: Callable[[Node, SSAValue, int], SSAValue]) -> Handler:
     def handler(node: Node) -> Sequence[Value]:
         x, shape = node.operand(0), _shape(node.operand(0))
         axis = _axis(node, -1 if node.opset >= 13 else 1)
-        if shape[axis] == DYNAMIC:
+        if DYNAMIC in (shape[axis : axis + 1] if node.opset >= 13 else shape[axis:]):
             node.refuse(f"axis = {axis}", "it mixes the rows of a dynamic batch")
         if node.opset >= 13 or axis == len(shape) - 1:
             return [make(node, x, axis)]

@@ -160,7 +160,7 @@ class Recurrence:
 
     def _zeros(self) -> SSAValue:
         """Zeros with as many rows as the dynamic batch: nothing of x but its rows."""
-        row = self._picked(self.x, 1, 0)
+        row = self._picked(self.x, 1 if self.batch_first else 0, 0)
         first = self.node.emit(
             graph.SliceOp, row, offsets=[0, 0], sizes=[DYNAMIC, 1], strides=[1, 1]
         )

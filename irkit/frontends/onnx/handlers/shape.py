@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC
+from irkit.frontends.onnx.extents import factor_of
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -27,30 +28,34 @@ def _reject_batch_axis(node: Node, axis: int, shape: Sequence[int]) -> None:
 
 
 def _concat(node: Node) -> Sequence[Value]:
-    shape = _shape_of(node)
-    axis = _axis_attribute(node, 0, len(shape))
-    for i in range(len(node.inputs)):
-        _reject_batch_axis(node, axis, _shape_of(node, i))
+    axis = _axis_attribute(node, 0, len(_shape_of(node)))
     return [node.emit(graph.ConcatOp, *node.operands(), axis=axis)]
 
 
 def _expand(node: Node) -> Sequence[Value]:
-    have, want = _shape_of(node), node.shape_array(1).tolist()
+    have, want = node.sizes(0), node.shape_array(1).tolist()
     rank = max(len(have), len(want))
-    pairs = zip([1] * (rank - len(have)) + have, [1] * (rank - len(want)) + want, strict=True)
-    shape = [h if w == 1 else w for h, w in pairs]
-    return [node.emit(graph.ExpandOp, node.operand(0), shape=shape)]
+    have, want = [1] * (rank - len(have)) + have, [1] * (rank - len(want)) + want
+    shape = [h if w == 1 else w for h, w in zip(have, want, strict=True)]
+    return [expanded(node, node.operand(0), have, shape)]
+
+
+def expanded(node: Node, x: SSAValue, have: Sequence[int], want: Sequence[int]) -> SSAValue:
+    """`x`, of shape `have` behind as many ones as lack, broadcast to `want`; both may hold marks."""
+    new = [factor_of(w) for h, w in zip(have, want, strict=True) if factor_of(w) and h == 1]
+    if any(factor_of(h) and h != w for h, w in zip(have, want, strict=True)):
+        node.refuse("shape", "it is none that the dynamic batch broadcasts to at every size")
+    if len(new) > 1 or any(f != 1 for f in new):
+        node.refuse("shape", "it has a multiple of the dynamic batch size")
+    shape = [DYNAMIC if factor_of(w) else w for w in want]
+    like = [node.batch_source()] if new else []
+    return node.emit(graph.ExpandOp, x, *like, shape=shape)
 
 
 def _flatten(node: Node) -> Sequence[Value]:
     shape = _shape_of(node)
     axis = _axis_attribute(node, 1, len(shape))
-    if shape[:1] != [DYNAMIC]:
-        flat = [math.prod(shape[:axis]), math.prod(shape[axis:])]
-    elif axis == 1:
-        flat = [DYNAMIC, math.prod(shape[1:])]
-    else:
-        node.refuse(f"axis = {axis}", "only 1 is supported with a dynamic batch")
+    flat = [DYNAMIC if DYNAMIC in s else math.prod(s) for s in (shape[:axis], shape[axis:])]
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=flat)]
 
 
@@ -65,14 +70,14 @@ def _slice_along(node: Node, axis: int, offset: int, size: int) -> SSAValue:
 
 
 def _reshape(node: Node) -> Sequence[Value]:
-    have, want = _shape_of(node), [int(s) for s in node.shape_array(1)]
+    have, want = node.sizes(0), [int(s) for s in node.shape_array(1)]
     if 0 in want and node.attribute("allowzero", 0):
         node.refuse("allowzero = 1", "empty tensors are not supported")
     node.ignore("allowzero")
     if any(w == 0 and i >= len(have) for i, w in enumerate(want)):
         node.refuse("shape", f"{want} copies a dimension that {have} lacks")
     want = [have[i] if w == 0 else w for i, w in enumerate(want)]
-    if have[:1] == [DYNAMIC]:
+    if any(map(factor_of, [*have, *want])):
         return [node.emit(graph.ReshapeOp, node.operand(0), shape=_reshape_rows(node, have, want))]
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=_fill(want, math.prod(have)))]
 
@@ -84,16 +89,34 @@ def _fill(want: list[int], elements: int) -> list[int]:
 
 
 def _reshape_rows(node: Node, have: list[int], want: list[int]) -> list[int]:
-    """The batch stays first; a leading -1 is the batch if the rest makes up one row."""
-    row = math.prod(have[1:])
-    batch_is_rest = want[:1] == [-1] and math.prod(want[1:]) == row
-    if want[:1] != [DYNAMIC] and not batch_is_rest:
-        node.refuse("shape", f"{want} does not keep the dynamic batch first")
-    return [DYNAMIC, *_fill(want[1:], row)]
+    """One dimension holds the batch: the one that is a multiple of it, or else the -1."""
+    elements, known = _elements(have), _elements([s for s in want if s != -1])
+    batch, rest = [i for i, s in enumerate(want) if factor_of(s)], want.count(-1)
+    if elements[0] != 1 or len(batch) > 1 or len(batch) + rest == 0 or rest > 1:
+        node.refuse("shape", f"{_shown(want)} is none of {_shown(have)} at every size of the batch")
+    if elements[1] % known[1] or (not rest and elements[1] != known[1]):
+        node.refuse("shape", f"{_shown(want)} is none of {_shown(have)} at every size of the batch")
+    left = elements[1] // known[1] if batch else DYNAMIC
+    return [DYNAMIC if factor_of(s) else left if s == -1 else s for s in want]
+
+
+def _elements(sizes: Sequence[int]) -> tuple[int, int]:
+    """(power of the batch, factor) of a product of sizes."""
+    factors = [factor_of(s) for s in sizes]
+    return sum(f > 0 for f in factors), math.prod(
+        f or s for f, s in zip(factors, sizes, strict=True)
+    )
+
+
+def _shown(sizes: Sequence[int]) -> str:
+    """Sizes as messages show them."""
+    factors = [factor_of(s) for s in sizes]
+    names = {0: "", 1: "batch"}
+    return str([names.get(f, f"{f}*batch") or s for f, s in zip(factors, sizes, strict=True)])
 
 
 def _shape(node: Node) -> Sequence[Value]:
-    shape = np.array(_shape_of(node), dtype=np.int64)
+    shape = np.array(node.sizes(0), dtype=np.int64)
     start, end = node.attribute("start", 0), node.attribute("end", len(shape))
     return [shape[start:end]]
 

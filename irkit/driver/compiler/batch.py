@@ -1,0 +1,122 @@
+"""Whether a model has one program for every batch size, or one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from irkit.dialects.graph.batch import BatchAnalysis, analyse
+from irkit.dialects.symbols import open_fault, symbols
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.driver.compiler.models import read_model
+from irkit.errors import OpenBatchError, UnsupportedError
+from irkit.interp import level_of
+from irkit.passes.graph.specialise_batch import specialise
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+PROBES = (1, 2)
+"""Batch sizes at which a model is tried that cannot be imported for every size."""
+
+
+@dataclass(frozen=True)
+class SizedModel:
+    """A model with a program for each batch size: `at(size)` reads it for one. `probe` is it at some size;
+    `axes` and `reasons` as in `irkit.runtime.sized.OpenBatch`."""
+
+    probe: ImportedModel
+    axes: tuple[int | None, ...]
+    reasons: tuple[str, ...]
+    at: Callable[[int], ImportedModel]
+
+
+def read_for_batch(
+    model: Any, dtype: str, batch: int | None, fixed: Mapping[str, Any]
+) -> ImportedModel | SizedModel:
+    """The model for a batch of any size, or for `batch`, or, where its rows mix, for each size.
+
+    Raises UnsupportedError, InvalidModelError.
+    """
+    if batch is not None and batch < 1:
+        raise UnsupportedError(f"batch = {batch}: it has 1 row or more")
+    of_onnx = type(model).__name__ == "ModelProto" or str(model).endswith(".onnx")
+    try:
+        imported = read_model(model, dtype, **fixed, batch=batch)
+    except OpenBatchError as error:
+        return _each_size(model, dtype, fixed, error)
+    main = _main(imported.module)
+    if batch is not None:
+        return imported if of_onnx else _of_one_size(imported, main, batch)
+    if main is None or level_of(imported.module) != "graph":
+        return imported
+    if open_fault(main) is not None:
+        return imported  # refused when it is lowered
+    found = analyse(main)
+    reasons = tuple(map(str, found.mixing)) or _elsewhere(found)
+    if not reasons:
+        return imported
+    axes = tuple(map(_axis, main.body.block.args))
+    return SizedModel(imported, axes, reasons, lambda size: _specialised(imported, size))
+
+
+def _elsewhere(found: BatchAnalysis) -> tuple[str, ...]:
+    """Why a function in which no rows mix has no program for every batch size all the same."""
+    values = found.elsewhere()
+    if not values:
+        return ()
+    owner = values[0].owner
+    made = f"'{owner.name}'" if isinstance(owner, Operation) else "an input"
+    return (f"{made}: the batch is not the leading dimension of {values[0].type}",)
+
+
+def _of_one_size(imported: ImportedModel, main: FuncOp | None, batch: int) -> ImportedModel:
+    """For the size that the user names."""
+    if main is None or not symbols(main):
+        raise UnsupportedError(f"batch = {batch}: no dimension of the model's inputs is open")
+    if level_of(imported.module) != "graph":
+        raise UnsupportedError("batch: it is for models and modules of the graph level")
+    return _specialised(imported, batch)
+
+
+def _each_size(
+    model: Any, dtype: str, fixed: Mapping[str, Any], error: OpenBatchError
+) -> SizedModel:
+    """A model that can be imported for some batch size. Raises `error` if it cannot."""
+    for size in PROBES:
+        try:
+            probe = read_model(model, dtype, **fixed, batch=size)
+        except UnsupportedError:
+            continue
+        axes = tuple(error.axes.get(name) for name in probe.info.inputs)
+        return SizedModel(
+            probe, axes, error.missing, lambda n: read_model(model, dtype, **fixed, batch=n)
+        )
+    raise error
+
+
+def _specialised(imported: ImportedModel, size: int) -> ImportedModel:
+    """A copy for a batch of so many rows."""
+    from irkit.frontends.module import ImportedModel
+
+    module = imported.module.clone()
+    for function in module.ops:
+        if isinstance(function, FuncOp) and function.body.blocks:
+            for symbol in symbols(function):
+                specialise(function, size, symbol)
+    return ImportedModel(module, imported.weights, imported.info)
+
+
+def _main(module: ModuleOp) -> FuncOp | None:
+    functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+    return next((f for f in functions if f.sym_name.data == "main"), None)
+
+
+def _axis(value: SSAValue) -> int | None:
+    shape = tensor_type(value).get_shape() if isinstance(value.type, TensorType) else ()
+    return shape.index(DYNAMIC) if DYNAMIC in shape else None
