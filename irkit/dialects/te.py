@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Dialect
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
@@ -142,13 +143,16 @@ class PerfectForestOp(InferredOp):
 class SoftmaxOp(InferredOp):
     """exp(x - max) / sum(exp(x - max)) along the last axis.
 
+    `fastmath`: `afn` lets exp be approximated, as on `math.exp`.
+
     ```mlir
-    %y = te.softmax %x : (tensor<?x10xf32>) -> tensor<?x10xf32>
+    %y = te.softmax %x {fastmath = #arith.fastmath<afn>} : (tensor<?x10xf32>) -> tensor<?x10xf32>
     ```
     """
 
     name = "te.softmax"
     x = operand_def(TensorType)
+    fastmath = opt_prop_def(FastMathFlagsAttr)
     y = result_def(TensorType)
     assembly_format = "$x attr-dict `:` functional-type(operands, results)"
 

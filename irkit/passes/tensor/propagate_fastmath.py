@@ -15,6 +15,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects import te
+
 FASTMATH = "irkit.fastmath"
 """The attribute of a `func.func` that says it, as LLVM's functions do."""
 
@@ -36,6 +38,7 @@ _FUNCTIONS: tuple[type[Operation], ...] = (
     math.SinhOp,
     math.TanOp,
     math.TanhOp,
+    te.SoftmaxOp,
 )
 
 

@@ -196,7 +196,7 @@ def template_of(op: Operation) -> str:
             return known[number]
         raise UnsupportedError(f"emission of '{op.name}' with predicate {number}")
     have, becomes = op.operands[0].type, op.results[0].type
-    if _may_be_approximate(op) and (type(op), becomes) in APPROXIMATE:
+    if may_be_approximate(op) and (type(op), becomes) in APPROXIMATE:
         places = ", ".join(f"{{{number}}}" for number in range(len(op.operands)))
         return f"{APPROXIMATE[type(op), becomes]}({places})"
     table = _BOOLEAN if have == i1 else {} if becomes == i1 else _BINARY | _UNARY
@@ -205,7 +205,7 @@ def template_of(op: Operation) -> str:
     return table[type(op)]
 
 
-def _may_be_approximate(op: Operation) -> bool:
+def may_be_approximate(op: Operation) -> bool:
     """Whether the op is granted `afn`."""
     flags = op.properties.get("fastmath")
     return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data

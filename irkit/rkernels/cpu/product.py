@@ -31,7 +31,7 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
                 m = m0
                 while m + 4 <= m1:
                     for q in range(0, count, 16):
-                        multiply_tile(4, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
+                        multiply_tile(4, 1, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
                     if TRANSPOSED:
                         for j in range(count):
                             for i in range(4):
@@ -47,7 +47,7 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
                     m += 4
                 while m < m1:
                     for q in range(0, count, 16):
-                        multiply_tile(1, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
+                        multiply_tile(1, 1, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
                     for j in range(count):
                         total = panel[sums + j] + INIT(OPERANDS, b, m, lead, c + j)
                         STORE(OPERANDS, b, m, lead, c + j, total)

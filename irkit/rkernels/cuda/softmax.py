@@ -17,13 +17,13 @@ def softmax_warp(task, tasks, rows, scratch, OPERANDS):
             distance >>= 1
         total = FLOAT(0)
         for j in range(lane, J, 32):
-            total += math.exp(LOAD(OPERANDS, r, j) - largest)
+            total += EXP(LOAD(OPERANDS, r, j) - largest)
         distance = 16
         while distance > 0:
             total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
             distance >>= 1
         for j in range(lane, J, 32):
-            STORE(OPERANDS, r, j, math.exp(LOAD(OPERANDS, r, j) - largest) / total)
+            STORE(OPERANDS, r, j, EXP(LOAD(OPERANDS, r, j) - largest) / total)
 
 
 def softmax_block(task, tasks, rows, scratch, OPERANDS):
@@ -47,7 +47,7 @@ def softmax_block(task, tasks, rows, scratch, OPERANDS):
             largest = max(largest, maxima[w])
         total = FLOAT(0)
         for j in range(thread, J, THREADS):
-            total += math.exp(LOAD(OPERANDS, r, j) - largest)
+            total += EXP(LOAD(OPERANDS, r, j) - largest)
         distance = 16
         while distance > 0:
             total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
@@ -59,7 +59,7 @@ def softmax_block(task, tasks, rows, scratch, OPERANDS):
         for w in range(THREADS // 32):
             total += totals[w]
         for j in range(thread, J, THREADS):
-            STORE(OPERANDS, r, j, math.exp(LOAD(OPERANDS, r, j) - largest) / total)
+            STORE(OPERANDS, r, j, EXP(LOAD(OPERANDS, r, j) - largest) / total)
 
 
 RKERNELS = [

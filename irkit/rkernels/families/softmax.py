@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import math as math_dialect
+
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.scalars import APPROXIMATE, may_be_approximate
 from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
 
 
 class Softmax(Family):
-    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)` and `STORE(OPERANDS, r, j, value)`."""
+    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `EXP(x)` and `STORE(OPERANDS, r, j, value)`."""
 
     name = "softmax"
 
@@ -35,5 +39,10 @@ class Softmax(Family):
         if not isinstance(binder.root.op, te.SoftmaxOp):
             raise UnsupportedError("a softmax of another root")
         binder.range()
+        exact = not may_be_approximate(binder.root.op)
+        element = tensor_type(binder.root.op.x).element_type
+        binder.binding.names["EXP"] = (
+            "math.exp" if exact else APPROXIMATE[math_dialect.ExpOp, element]
+        )
         binder.load("LOAD", "r, j", binder.root.op.x, binder.rj_index)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)

@@ -23,51 +23,52 @@ LANES = 16
 
 @intrinsic(prefer_literal=True)
 def multiply_tile(
-    typingctx: Any, rows: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any, c: Any, at_c: Any,
-    width: Any,
+    typingctx: Any, rows: Any, vectors: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any, c: Any,
+    at_c: Any, width: Any,
 ) -> Any:  # fmt: skip
-    """C[i, j] = sum over k of A[i, k] * B[k, j], for a literal number of rows i and 16 columns j.
+    """C[i, j] = sum over k of A[i, k] * B[k, j], for literal numbers of rows i and of 16 columns j each.
 
     A's rows are k elements long; those of B and C are `width` apart. Elements are counted from
     pointers `a`, `b`, `c`. The sums stay in registers.
     """
-    if not isinstance(rows, types.IntegerLiteral):
+    if not isinstance(rows, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
         return None
-    count: int = rows.literal_value
+    count, across = rows.literal_value, vectors.literal_value
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, a, at_a, k, b, at_b, c, at_c, width = arguments
-        element = a.type.pointee
-        tile = _Tile(builder, element)
+        _, _, a, at_a, k, b, at_b, c, at_c, width = arguments
+        tile = _Tile(builder, a.type.pointee, across)
         rows_of_a = [
             builder.gep(a, [builder.add(at_a, builder.mul(k, _I64(i)))]) for i in range(count)
         ]
         sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), width)
-        for i, total in enumerate(sums):
-            where = builder.add(at_c, builder.mul(width, _I64(i)))
-            builder.store(total, tile.vector_at(builder.gep(c, [where])), align=4)
+        for i, totals in enumerate(sums):
+            row = builder.gep(c, [builder.add(at_c, builder.mul(width, _I64(i)))])
+            for number, total in enumerate(totals):
+                builder.store(total, tile.vector_at(row, number), align=4)
         return context.get_dummy_value()
 
-    return types.void(rows, a, types.int64, types.int64, b, types.int64, c, types.int64,
+    return types.void(rows, vectors, a, types.int64, types.int64, b, types.int64, c, types.int64,
                       types.int64), codegen  # fmt: skip
 
 
 class _Tile:
-    """Prints the loop of `multiply_tile`: one vector of 16 sums per row of A."""
+    """Prints the loop of `multiply_tile`: `across` vectors of 16 sums per row of A."""
 
     lanes = LANES
 
-    def __init__(self, builder: Any, element: Any) -> None:
-        self.builder = builder
+    def __init__(self, builder: Any, element: Any, across: int) -> None:
+        self.builder, self.across = builder, across
         self.vector = ir.VectorType(element, self.lanes)
         letter = "f32" if isinstance(element, ir.FloatType) else "f64"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
         name = f"llvm.fma.v{self.lanes}{letter}"
         self.fma = cgutils.get_or_insert_function(builder.module, kind, name)
 
-    def vector_at(self, pointer: Any) -> Any:
-        """A pointer to a vector's worth of elements."""
-        return self.builder.bitcast(pointer, self.vector.as_pointer())
+    def vector_at(self, pointer: Any, number: int) -> Any:
+        """A pointer to the vector of this number from `pointer` on."""
+        place = self.builder.gep(pointer, [_I64(self.lanes * number)])
+        return self.builder.bitcast(place, self.vector.as_pointer())
 
     def spread(self, scalar: Any) -> Any:
         """A vector of one scalar."""
@@ -76,8 +77,8 @@ class _Tile:
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, zeros)
 
-    def sums(self, rows: list[Any], k: Any, b: Any, width: Any) -> list[Any]:
-        """Runs over k at least once; returns the sums, the builder behind the loop."""
+    def sums(self, rows: list[Any], k: Any, b: Any, width: Any) -> list[list[Any]]:
+        """Runs over k at least once; returns the sums of each row, the builder behind the loop."""
         builder = self.builder
         before = builder.block
         loop, done = (builder.append_basic_block(n) for n in ("tile.loop", "tile.done"))
@@ -85,17 +86,21 @@ class _Tile:
         builder.position_at_end(loop)
         step = builder.phi(_I64)
         step.add_incoming(_I64(0), before)
-        totals = [builder.phi(self.vector) for _ in rows]
+        totals = [[builder.phi(self.vector) for _ in range(self.across)] for _ in rows]
         column = builder.gep(b, [builder.mul(step, width)])
-        values = builder.load(self.vector_at(column), align=4)
+        values = [builder.load(self.vector_at(column, n), align=4) for n in range(self.across)]
         following = builder.add(step, _I64(1))
         step.add_incoming(following, loop)
-        added: list[Any] = []
-        for row, total in zip(rows, totals, strict=True):
+        zero = ir.Constant(self.vector, [0.0] * self.lanes)
+        added: list[list[Any]] = []
+        for row, phis in zip(rows, totals, strict=True):
             scalar = self.spread(builder.load(builder.gep(row, [step])))
-            added.append(builder.call(self.fma, [scalar, values, total]))
-            total.add_incoming(ir.Constant(self.vector, [0.0] * self.lanes), before)
-            total.add_incoming(added[-1], loop)
+            added.append(
+                [builder.call(self.fma, [scalar, v, t]) for v, t in zip(values, phis, strict=True)]
+            )
+            for phi, total in zip(phis, added[-1], strict=True):
+                phi.add_incoming(zero, before)
+                phi.add_incoming(total, loop)
         builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
         builder.position_at_end(done)
         return added

@@ -1,0 +1,125 @@
+"""Numba intrinsics that reduce a row in memory to one number, in vector registers and in any order."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
+# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
+# pyright: reportCallIssue=false
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+LANES = 16
+UNROLLED = 4
+
+Combine = Callable[[Any, Any, Any], Any]
+"""Prints how two values of a kind, scalars or vectors, become one."""
+
+
+def _sum(builder: Any, total: Any, value: Any) -> Any:
+    return builder.fadd(total, value)
+
+
+def _extreme(sign: str) -> Combine:
+    """The larger or the smaller of two; NaN where one of them is."""
+
+    def combined(builder: Any, best: Any, value: Any) -> Any:
+        better = builder.fcmp_ordered(sign, value, best)
+        unknown = builder.fcmp_unordered("uno", value, value)
+        return builder.select(builder.or_(better, unknown), value, best)
+
+    return combined
+
+
+class _Row:
+    """Prints the reduction of `count` elements from `pointer` on, which is one at least."""
+
+    def __init__(self, builder: Any, combine: Combine, pointer: Any, count: Any) -> None:
+        self.builder, self.combine, self.pointer, self.count = builder, combine, pointer, count
+        self.vector = ir.VectorType(pointer.type.pointee, LANES)
+
+    def result(self, start: float) -> Any:
+        """The combination of all; `start` changes nothing that it is combined with."""
+        block = LANES * UNROLLED
+        whole = self.builder.and_(self.count, _I64(-block))
+        zero = ir.Constant(self.vector, [start] * LANES)
+        totals = self._loop(_I64(0), whole, block, [zero] * UNROLLED, self._vectors)
+        total = totals[0]
+        for other in totals[1:]:
+            total = self.combine(self.builder, total, other)
+        lanes = [self.builder.extract_element(total, _I32(n)) for n in range(LANES)]
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            pairs = zip(lanes[:half], lanes[half:], strict=True)
+            lanes = [self.combine(self.builder, a, b) for a, b in pairs]
+        return self._loop(whole, self.count, 1, lanes, self._scalar)[0]
+
+    def _vectors(self, at: Any, totals: list[Any]) -> list[Any]:
+        first = self.builder.gep(self.pointer, [at])
+        made: list[Any] = []
+        for number, total in enumerate(totals):
+            place = self.builder.gep(first, [_I64(LANES * number)])
+            pointer = self.builder.bitcast(place, self.vector.as_pointer())
+            value = self.builder.load(pointer, align=4)
+            made.append(self.combine(self.builder, total, value))
+        return made
+
+    def _scalar(self, at: Any, totals: list[Any]) -> list[Any]:
+        value = self.builder.load(self.builder.gep(self.pointer, [at]))
+        return [self.combine(self.builder, totals[0], value)]
+
+    def _loop(
+        self,
+        begin: Any,
+        end: Any,
+        step: int,
+        totals: list[Any],
+        body: Callable[[Any, list[Any]], list[Any]],
+    ) -> list[Any]:
+        """`body` from `begin` to `end`, which may be none at all; the builder behind the loop."""
+        builder, before = self.builder, self.builder.block
+        head, inside, done = (
+            builder.append_basic_block(f"row.{n}") for n in ("head", "body", "done")
+        )
+        builder.branch(head)
+        builder.position_at_end(head)
+        at = builder.phi(_I64)
+        phis = [builder.phi(total.type) for total in totals]
+        builder.cbranch(builder.icmp_signed("<", at, end), inside, done)
+        builder.position_at_end(inside)
+        made = body(at, phis)
+        following = builder.add(at, _I64(step))
+        builder.branch(head)
+        for phi, start, value in zip(
+            [at, *phis], [begin, *totals], [following, *made], strict=True
+        ):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, inside)
+        builder.position_at_end(done)
+        return phis
+
+
+def _reduction(combine: Combine, start: float, says: str) -> Any:
+    @intrinsic
+    def reduced(typingctx: Any, row: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return _Row(builder, combine, *arguments).result(start)
+
+        return row.dtype(row, types.int64), codegen
+
+    reduced.__doc__ = says
+    return reduced
+
+
+row_sum = _reduction(_sum, -0.0, "The sum of `count` floats from a pointer on.")
+row_maximum = _reduction(
+    _extreme(">"), float("-inf"), "The largest of `count` floats; NaN where one is."
+)
+row_minimum = _reduction(
+    _extreme("<"), float("inf"), "The smallest of `count` floats; NaN where one is."
+)

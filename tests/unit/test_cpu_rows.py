@@ -1,0 +1,76 @@
+"""Rows reduced in vector registers, and the softmax that is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import irkit
+from irkit.runtime.intrinsics import cpu_rows
+from irkit.runtime.intrinsics.cpu import float32p, float64p
+
+LENGTHS = (1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000)
+POINTERS: dict[str, Any] = {"float32": float32p, "float64": float64p}
+
+
+def reduced(name: str, pointer: Any) -> Any:
+    function = getattr(cpu_rows, name)
+
+    @njit
+    def of_row(row: Any) -> Any:
+        return function(pointer(row.ctypes.data), row.size)
+
+    return of_row
+
+
+@pytest.mark.parametrize("dtype", POINTERS)
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [("row_sum", np.sum), ("row_maximum", np.max), ("row_minimum", np.min)],
+)
+def test_rows_of_any_length(dtype: str, name: str, meaning: Any) -> None:
+    function, rng = reduced(name, POINTERS[dtype]), np.random.default_rng(0)
+    for length in LENGTHS:
+        # Sums of these are exact in any order.
+        row = rng.integers(-1000, 1000, length).astype(dtype)
+        assert function(row) == meaning(row), length
+        row[rng.integers(length)] = np.inf
+        assert function(row) == meaning(row), length
+        row[rng.integers(length)] = np.nan
+        assert np.isnan(function(row)), length
+    zeros = np.full(5, -0.0, dtype)
+    assert np.signbit(function(zeros))
+
+
+MODULE = """
+func.func @main(%x: tensor<?x{n}x{dtype}>) -> tensor<?x{n}x{dtype}>
+    attributes {{irkit.fastmath = #arith.fastmath<{flags}>}} {{
+  %y = graph.softmax %x {{axis = 1 : i64}} : (tensor<?x{n}x{dtype}>) -> tensor<?x{n}x{dtype}>
+  func.return %y : tensor<?x{n}x{dtype}>
+}}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 200])
+@pytest.mark.parametrize(("dtype", "bound"), [("f32", 4e-7), ("f64", 1e-15)])
+def test_softmax(n: int, dtype: str, bound: float) -> None:
+    module = irkit.parse(MODULE.format(n=n, dtype=dtype, flags="afn"))
+    program = irkit.compile(module, "cpu")
+    assert "softmax.buffered" in program.ir("schedule")
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((9, n)) * 20).astype("float32" if dtype == "f32" else "float64")
+    wide = np.exp(x.astype(np.longdouble) - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(
+        program(x), wide / wide.sum(axis=1, keepdims=True), rtol=0, atol=bound
+    )
+    x[0, 0], x[1, n - 1] = np.nan, np.inf
+    assert np.isnan(program(x)[:2]).all()
+    assert not np.isnan(program(x)[2:]).any()
+
+
+def test_softmax_of_the_c_library() -> None:
+    module = irkit.parse(MODULE.format(n=9, dtype="f32", flags="none"))
+    assert "softmax.rows" in irkit.compile(module, "cpu").ir("schedule")
