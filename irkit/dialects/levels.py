@@ -132,7 +132,7 @@ _PLANNED = (
     *_TASK_NEEDS,
     Needs("task.program", "arena_bytes"),
     Needs("task.program", "row_bytes"),
-    Needs("task.buffer", "offset", unless=("space", "input", "output")),
+    Needs("task.buffer", "offset", unless=("space", "input", "output", "state")),
 )
 
 LEVELS: dict[str, Level] = {

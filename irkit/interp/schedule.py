@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from irkit.dialects.access_boxes import operand_boxes
+from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError
@@ -45,16 +47,31 @@ def run_schedule(
     program = next(iter(named or programs), None)
     if program is None:
         raise InvalidModelError("the module has no task.program")
-    memory = _Memory(program, weights, inputs)
+    memory = _Memory(program, weights, inputs, _state(module, program))
     machine = _Machine(module, program, memory, weights)
     interleave(machine.schedule(), machine.run, np.random.default_rng(seed), mode)
     return memory.outputs()
 
 
+def _state(module: ModuleOp, program: ProgramOp) -> Sequence[StatePair]:
+    """The state of the function that `program` is a schedule of."""
+    name = program.function.string_value()
+    functions = (op for op in module.ops if isinstance(op, FuncOp))
+    main = next((f for f in functions if f.sym_name.data == name), None)
+    return state_of(main) if main is not None else ()
+
+
 class _Memory:
     """Bytes of every buffer."""
 
-    def __init__(self, program: ProgramOp, weights: WeightStore, inputs: Sequence[Array]) -> None:
+    def __init__(
+        self,
+        program: ProgramOp,
+        weights: WeightStore,
+        inputs: Sequence[Array],
+        state: Sequence[StatePair],
+    ) -> None:
+        self.state = state
         self.rows = self._batch(program, inputs)
         self.padded = -(-self.rows // 16) * 16
         arena = program.arena_bytes.value.data if program.arena_bytes is not None else 0
@@ -91,14 +108,11 @@ class _Memory:
         offset = op.offset.value.data if op.offset is not None else 0
         match op.space.data:
             case "input":
-                # Not `ascontiguousarray`: it makes one dimension of none.
-                dtype = numpy_dtype(t.element_type)
-                array = np.asarray(self.inputs[number], dtype=dtype, order="C")
-                if array.shape != self.shape(t):
-                    raise InvalidInputError(
-                        f"input {number}: expected {t}, got shape {array.shape}"
-                    )
-                return array.reshape(-1).view(np.uint8)
+                return self._input(number, t)
+            case "state":
+                data = self._input(self.state[number].argument, t).copy()
+                self.results[self.state[number].result] = (t, data)
+                return data
             case "output":
                 data = _poisoned(self.size(t))
                 self.results[number] = (t, data)
@@ -109,6 +123,13 @@ class _Memory:
             case space:
                 start = offset * (self.padded if space == "rows" else 1)
                 return self.spaces[space][start : start + self.size(t)]
+
+    def _input(self, number: int, t: Tensor) -> NDArray[np.uint8]:
+        # Not `ascontiguousarray`: it makes one dimension of none.
+        array = np.asarray(self.inputs[number], dtype=numpy_dtype(t.element_type), order="C")
+        if array.shape != self.shape(t):
+            raise InvalidInputError(f"input {number}: expected {t}, got shape {array.shape}")
+        return array.reshape(-1).view(np.uint8)
 
     def _view(self, op: ViewOp) -> NDArray[np.uint8]:
         batch = tensor_type(op.source).get_shape()[:1] == (DYNAMIC,)

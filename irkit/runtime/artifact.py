@@ -4,6 +4,8 @@
     module.py             the emitted Numba module
     constants.safetensors the weights it names
     module.cubin          on CUDA: machine code
+    state.safetensors     what the program keeps from run to run, if it does
+    initial.safetensors   what that is set back to, where it is not zero
     graph.mlir …          the IR at each level, as text
 
 A saved program is code: load only what you trust.
@@ -28,7 +30,7 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 2
+VERSION = 3
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors")
@@ -63,6 +65,8 @@ class Artifact:
     report: dict[str, Any] = field(default_factory=dict[str, Any])
     cubin: bytes = b""
     variants: dict[str, str] = field(default_factory=dict[str, str])
+    state: dict[str, Array] = field(default_factory=dict[str, Array])
+    initial: dict[str, Array] = field(default_factory=dict[str, Array])
 
     @property
     def key(self) -> str:
@@ -80,6 +84,9 @@ class Artifact:
         }
         if self.cubin:
             members["module.cubin"] = self.cubin
+        for name, arrays in (("state", self.state), ("initial", self.initial)):
+            if arrays:
+                members[f"{name}.safetensors"] = save(arrays)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -136,6 +143,10 @@ def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
             manifest["report"],
             members.get("module.cubin", b""),
             manifest["variants"],
+            *(
+                load(members[name]) if name in members else {}
+                for name in ("state.safetensors", "initial.safetensors")
+            ),
         )
     except (KeyError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"'{path}' is not a saved irkit program: {error}") from None

@@ -15,6 +15,7 @@ from irkit.model_info import ModelInfo
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
+from irkit.runtime.state_memory import host_state
 from irkit.runtime.veu_threads import veu_threads
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
@@ -51,7 +52,8 @@ def _join(futures: Sequence[Future[int]]) -> None:
 
 
 class CpuExecutor:
-    """Runs one program. Thread-safe: each call in flight has a workspace of its own.
+    """Runs one program. Thread-safe: each call in flight has a workspace of its own; those that change state
+    go one after another.
 
     `auto` and `mode` are of the modes alone that the program is proved for.
     """
@@ -73,6 +75,7 @@ class CpuExecutor:
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
         self._run, self._call = module.run, module.call
+        self.state = host_state(self.program.states)
         self._constants = aligned(self.program.constant_bytes)
         for name, at, size in self.program.constants:
             self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
@@ -98,14 +101,17 @@ class CpuExecutor:
             else (p.shape, np.dtype(p.dtype), False)
             for p in self.program.outputs
         ]
-        self._fixed_outputs = not all(dynamic for _, _, dynamic in self._outputs)
+        fixed = not all(dynamic for _, _, dynamic in self._outputs)
+        self._without_rows = fixed or self.state is not None
 
     def _prepare_row(self) -> None:
         """One row takes microseconds: what is known of it is made ready here."""
         serial = Mode.SERIAL in self.choice.allowed and self.choice.fixed in (None, Mode.SERIAL)
         self._straight = serial and self.program.dynamic
         first = self.program.inputs[0] if len(self.program.inputs) == 1 else None
-        self._plain_row = self._straight and first is not None and self.policy.any_value
+        self._plain_row = (
+            self._straight and first is not None and self.policy.any_value and self.state is None
+        )
         self._row_shape = (1, *first.shape[1:]) if first is not None else ()
         self._row_dtype = self.policy.dtypes[0] if self._plain_row else None
         self._row_outputs = [
@@ -137,7 +143,7 @@ class CpuExecutor:
             np.empty((rows, *shape) if dynamic else shape, dtype)
             for shape, dtype, dynamic in self._outputs
         ]
-        if rows > 0 or self._fixed_outputs:
+        if rows > 0 or self._without_rows:
             self._fill(arrays, outputs, rows)
         return outputs
 
@@ -155,17 +161,32 @@ class CpuExecutor:
         padded = -(-rows // 16) * 16
         if padded > space.rows_capacity:
             space.reserve(padded)
+        if self.state is None:
+            self._compute(space, inputs, outputs, rows, padded)
+        else:
+            with self.state.lock, self.state.advance.step():
+                self._compute(space, inputs, outputs, rows, padded)
+        self._idle.append(space)
+
+    def _compute(
+        self,
+        space: Workspace,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        rows: int,
+        padded: int,
+    ) -> None:
         if rows == 1 and self._straight:
             self._serial(space, inputs, outputs, rows, padded)
         else:
             self._measured(space, inputs, outputs, rows, padded)
-        self._idle.append(space)
 
     def _workspace(self) -> Workspace:
         try:
             return self._idle.pop()
         except IndexError:
-            return Workspace(self.program, self.tables, self._constants.ctypes.data)
+            state = self.state.addresses if self.state is not None else ()
+            return Workspace(self.program, self.tables, self._constants.ctypes.data, state)
 
     def run_row(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Fill `outputs` for one row of a row-wise program, straight through on this thread."""

@@ -88,6 +88,8 @@ class TracedExecutor(CpuExecutor):
         self.__dict__.update(plain.__dict__)
         self.choice, self._idle = ModeChoice("cpu", mode, traced, plain.choice.refused), []
         self._straight = self._plain_row = False
+        # What is traced is no run of the program: its state stays as it is.
+        self.state = plain.state.copy() if plain.state is not None else None
         records = self._serial_records if mode == Mode.SERIAL else self._records
         self._stamps = np.zeros((len(records), 3), dtype=np.int64)
         self._run = self._traced

@@ -10,6 +10,7 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.loading import load_source
 from irkit.runtime.mode_choice import ModeChoice, check_mode
+from irkit.runtime.state_memory import StateMemory
 from irkit.schedule.tables import Program
 
 
@@ -24,6 +25,11 @@ class Executor(Protocol):
     @property
     def choice(self) -> ModeChoice:
         """The modes that the program may run in here, and which one a call takes."""
+        ...
+
+    @property
+    def state(self) -> StateMemory | None:
+        """What lasts from run to run, if anything does."""
         ...
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.mode_choice import AUTO
+from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
 
@@ -35,12 +36,15 @@ class CompiledProgram:
         self,
         variants: Mapping[str, Variant | SizedVariant],
         pending: Mapping[str, Callable[[], Variant | SizedVariant]] | None = None,
+        initial_state: Mapping[str, Any] | None = None,
     ) -> None:
         self._variants = dict(variants)
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
         self._methods = self._first.info.methods
         self._lock = threading.Lock()
+        self.state = ProgramState(self._first.state, self._first.info, initial_state)
+        """What the program keeps from run to run: name → array, to be read, set, reset, saved."""
 
     # Running
 
@@ -172,7 +176,7 @@ class CompiledProgram:
     def save(self, path: Path | str) -> None:
         """Write the program to a file; with several dtypes, to `path` and `path` + `.<dtype>`.
 
-        Raises ArtifactError if that cannot be written.
+        The state that it has now goes with it. Raises ArtifactError if that cannot be written.
         """
         for name in list(self._pending):
             self._compiled(name)
@@ -183,6 +187,8 @@ class CompiledProgram:
         for name in reversed(keys):
             artifact = replace(artifacts[name], variants=keys)
             first = name == next(iter(keys))
+            if first:
+                artifact = replace(artifact, state=self.state.arrays(), initial=self.state.initial)
             artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
 
 
@@ -202,4 +208,7 @@ def load(path: Path | str, mode: str = AUTO) -> CompiledProgram:
             name, artifact.key
         ):
             raise ArtifactError(f"'{path}.{name}' belongs to another program than '{path}'")
-    return CompiledProgram({name: Variant(artifact, mode) for name, artifact in artifacts.items()})
+    variants = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
+    program = CompiledProgram(variants, initial_state=first.initial)
+    program.state.restore(first.state, str(path))
+    return program

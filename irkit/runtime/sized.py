@@ -14,6 +14,7 @@ from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.executor import Executor
+from irkit.runtime.state_memory import StateMemory
 from irkit.runtime.variant import Variant
 from irkit.schedule.tables import Port
 
@@ -47,7 +48,9 @@ class OpenBatch:
 
 
 class SizedVariant:
-    """A variant for each batch size, behind the interface of one; thread-safe."""
+    """A variant for each batch size, behind the interface of one; thread-safe. It has no state."""
+
+    state: StateMemory | None = None
 
     def __init__(self, model: OpenBatch, build: Callable[[int], Variant], kept: int = KEPT) -> None:
         self.model, self.info, self.target = model, model.info, model.target

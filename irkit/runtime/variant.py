@@ -16,6 +16,7 @@ from irkit.runtime.executor import Executor, make_executor
 from irkit.runtime.host_arrays import to_host
 from irkit.runtime.mode_choice import AUTO
 from irkit.runtime.proof import check_proof
+from irkit.runtime.state_memory import StateMemory
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
@@ -35,6 +36,11 @@ class Variant:
         check_proof(artifact, self.executor.program)
         self.inputs: tuple[Port, ...] = self.executor.program.inputs
         self.outputs: tuple[Port, ...] = self.executor.program.outputs
+
+    @property
+    def state(self) -> StateMemory | None:
+        """What lasts from run to run, if anything does."""
+        return self.executor.state
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irkit.errors import DeviceError
@@ -24,10 +26,13 @@ def aligned(nbytes: int) -> Array:
 class Workspace:
     """What one call in flight needs for itself: arena, counters, addresses."""
 
-    def __init__(self, program: Program, tables: ProgramTables, constants: int) -> None:
+    def __init__(
+        self, program: Program, tables: ProgramTables, constants: int, state: Sequence[int] = ()
+    ) -> None:
         self.program = program
-        ports = len(program.inputs) + len(program.outputs)
-        self.bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
+        self.bases = np.zeros(FIRST_INPUT + len(program.ports), dtype=np.int64)
+        # Behind inputs and outputs, which are bound anew for each call.
+        self.bases[len(self.bases) - len(state) :] = state
         self.arena = aligned(program.arena_bytes)
         self.rows_capacity = 0
         self.row_arena = aligned(0)

@@ -28,8 +28,8 @@ def aligned(nbytes: int) -> int:
 class BlockMemory:
     """Where things lie in a block's shared memory.
 
-    `bases` counts the entries of the base table (those of the spaces, inputs, outputs); `planned` is how
-    many bytes the schedule uses, residents and scratch side by side.
+    `bases` counts the entries of the base table (those of the spaces, inputs, outputs, state); `planned` is
+    how many bytes the schedule uses, residents and scratch side by side.
     """
 
     bases: int
@@ -69,7 +69,8 @@ def walker_bytes(schedule: Schedule) -> int:
     """Bytes of shared memory that the walker of each vEU needs beside what is planned; 0 on a CPU."""
     if schedule.device.kind != "cuda":
         return 0
-    ports = sum(b.space in ("input", "output") and b.parent is None for b in schedule.buffers)
+    spaces = ("input", "output", "state")
+    ports = sum(b.space in spaces and b.parent is None for b in schedule.buffers)
     waits = (len(append.waits) for append in schedule.appends)
     operands = (len(launch.reads) + len(launch.writes) for launch in schedule.launches)
     return BlockMemory(FIRST_INPUT + ports, max(waits, default=0), max(operands, default=0)).nbytes

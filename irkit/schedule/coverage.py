@@ -28,7 +28,7 @@ def check_covered(schedule: Schedule, feet: Footprints) -> None:
     """
     _check_whole(schedule)
     for root, touches in feet.touches.items():
-        if schedule.buffers[root].space in ("input", "constant"):
+        if schedule.buffers[root].space in ("input", "constant", "state"):
             continue
         if {touch.buffer for touch in touches} == {root}:
             written = _follow_boxes(schedule, feet, root, touches)

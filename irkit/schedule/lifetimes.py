@@ -56,7 +56,7 @@ def lifetimes(schedule: Schedule, feet: Footprints, order: HappensBefore) -> Lif
     known, last = np.full(shape, NEVER, np.int32), np.zeros(shape, np.int32)
     written, read = np.full(shape, NEVER, np.int32), np.zeros(shape, np.int32)
     for root, touches in feet.touches.items():
-        if schedule.buffers[root].space in ("constant", "input"):
+        if schedule.buffers[root].space in ("constant", "input", "state"):
             continue
         for touch in touches:
             if touch.launch not in append_of:

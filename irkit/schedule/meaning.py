@@ -46,13 +46,15 @@ class Call(NamedTuple):
 
 @dataclass
 class Function:
-    """A function of launches as values. Call numbers in sources count `calls`."""
+    """A function of launches as values. Call numbers in sources count `calls`; `state` has pairs of an input
+    and an output."""
 
     name: str
     inputs: list[Port] = field(default_factory=list[Port])
     outputs: list[Port] = field(default_factory=list[Port])
     calls: list[Call] = field(default_factory=list[Call])
     returned: list[Value] = field(default_factory=list[Value])
+    state: Sequence[tuple[int, int]] = ()
 
 
 def joined(pieces: Iterable[Piece]) -> Value:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Space = Literal["arena", "rows", "input", "output", "constant"]
+Space = Literal["arena", "rows", "input", "output", "constant", "state"]
 Boxes = NDArray[np.int64]
 
 
@@ -46,8 +46,9 @@ class Buffer:
     `shape` has -1 for the batch dimension. For accesses, a "rows" buffer's leading dimension is
     counted in shares: share i of N is rows [i*n/N, (i+1)*n/N).
 
-    `element` is the NumPy name of its elements' type; `port` the number of an input or output, `source`
-    the name of a constant.
+    `element` is the NumPy name of its elements' type; `port` the number of an input, output or pair of
+    state, `source` the name of a constant. "state" lasts from run to run: when a run starts it is what the
+    function takes as the pair's argument, and in the end what it returns as the pair's result.
     """
 
     name: str

@@ -62,7 +62,8 @@ class Program:
 
     `shared_bytes` is what residents and scratch take of each vEU's own memory. `modes` are those that
     the proof covers, `verified` is the digest of the IR that was proved, and `tables` the digest of
-    all the rest here, so that tables that are not those of the proof are known.
+    all the rest here, so that tables that are not those of the proof are known. `states` is what lasts from
+    run to run, by the names of the inputs that it stands for; these are none of `inputs`.
     """
 
     device: str
@@ -80,6 +81,7 @@ class Program:
     modes: tuple[str, ...]
     verified: str
     tables: str = ""
+    states: tuple[Port, ...] = ()
 
     def sealed(self) -> Program:
         """The same with its digest in `tables`."""
@@ -87,9 +89,16 @@ class Program:
 
     def digest(self) -> str:
         """Digest of everything but `tables`."""
-        given = (getattr(self, f.name) for f in fields(self) if f.name != "tables")
+        # A program without state says nothing of it.
+        left_out = ("tables",) if self.states else ("tables", "states")
+        given = (getattr(self, f.name) for f in fields(self) if f.name not in left_out)
         # Plain tuples of numbers and names: a named one prints its fields' names, which say nothing new.
         return hashlib.sha256(repr([_as_plain(value) for value in given]).encode()).hexdigest()
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Whose addresses follow those of the spaces in the table of bases."""
+        return (*self.inputs, *self.outputs, *self.states)
 
     @property
     def dynamic(self) -> bool:
@@ -101,7 +110,7 @@ class Program:
         result = append.operands[-1]
         if result.base < FIRST_INPUT:
             return result.base == ROWS
-        return (*self.inputs, *self.outputs)[result.base - FIRST_INPUT].shape[:1] == (-1,)
+        return self.ports[result.base - FIRST_INPUT].shape[:1] == (-1,)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ that any order that a mode allows gives the same bytes.
 Calls of one rOperator on equal values are equal, so calls are numbered by what they compute; function
 and schedule must agree on how often each is made, and on what is returned. Of an operand, only the bytes
 that the rTasks read count: a schedule may run a call before the rest of them is written.
+
+State is an argument and a result in one place: a buffer of it starts as the argument, and must end as the
+result.
 """
 
 from __future__ import annotations
@@ -53,10 +56,12 @@ class _Numbers:
 class _Memory:
     """What the bytes of each root buffer are."""
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, buffers: Sequence[Buffer], function: Function) -> None:
         self.buffers, self.places = buffers, resolve_views(buffers)
         self.values: dict[int, Value] = {
-            index: _initial(buffer) for index, buffer in enumerate(buffers) if buffer.parent is None
+            index: _initial(buffer, function)
+            for index, buffer in enumerate(buffers)
+            if buffer.parent is None
         }
 
     def read(self, index: int) -> Value:
@@ -74,10 +79,12 @@ class _Memory:
         self.values[place.root] = joined(parts)
 
 
-def _initial(buffer: Buffer) -> Value:
-    source = _NOTHING
+def _initial(buffer: Buffer, function: Function) -> Value:
+    source, port = _NOTHING, buffer.port if buffer.port is not None else -1
     if buffer.space == "input":
-        source = ("input", buffer.port if buffer.port is not None else -1, 0)
+        source = ("input", port, 0)
+    elif buffer.space == "state":
+        source = ("input", function.state[port][0], 0)
     elif buffer.space == "constant":
         source = ("constant", buffer.source or "", 0)
     return joined([Piece(source, 0, buffer.nbytes)])
@@ -91,7 +98,7 @@ def check_translation(schedule: Schedule, function: Function) -> None:
     _check_ports(schedule, function)
     numbers = _Numbers(schedule)
     wanted, values = _calls_of(function, numbers)
-    memory = _Memory(schedule.buffers)
+    memory = _Memory(schedule.buffers, function)
     made: Counter[int] = Counter()
     for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
@@ -135,17 +142,17 @@ def _calls_of(function: Function, numbers: _Numbers) -> tuple[dict[int, list[int
 
 
 def _check_ports(schedule: Schedule, function: Function) -> None:
-    """Every input and output of the function is one buffer, of its type."""
-    for space, ports in (("input", function.inputs), ("output", function.outputs)):
+    """Every input, output and pair of state of the function is one buffer, of its type."""
+    for space, ports in _ports(function).items():
         found = Counter(b.port for b in schedule.buffers if b.space == space and b.parent is None)
-        for port in range(len(ports)):
+        for port in ports:
             if found[port] != 1:
                 times = f"{found[port]} buffers, expected 1"
                 reject("meaning", f"{space} {port} of @{function.name} has {times}")
         for buffer in schedule.buffers:
             if buffer.space != space or buffer.parent is not None:
                 continue
-            if buffer.port is None or not 0 <= buffer.port < len(ports):
+            if buffer.port is None or buffer.port not in ports:
                 reject("meaning", f"@{function.name} has no {space} {buffer.port}")
             given = Port(buffer.shape, buffer.element)
             if given != ports[buffer.port]:
@@ -155,6 +162,16 @@ def _check_ports(schedule: Schedule, function: Function) -> None:
                     f"{space} {buffer.port} of @{function.name} is {_type(wanted)}, its buffer "
                     f"'{buffer.name}' is {_type(given)}",
                 )
+
+
+def _ports(function: Function) -> dict[str, dict[int, Port]]:
+    """What buffers of each space stand for. What is state is no input or output besides."""
+    held, kept = zip(*function.state, strict=True) if function.state else ((), ())
+    return {
+        "input": {n: port for n, port in enumerate(function.inputs) if n not in held},
+        "output": {n: port for n, port in enumerate(function.outputs) if n not in kept},
+        "state": {n: function.inputs[argument] for n, argument in enumerate(held)},
+    }
 
 
 def _type(port: Port) -> str:
@@ -178,10 +195,12 @@ def _check_outputs(
     schedule: Schedule, function: Function, memory: _Memory, returned: list[Value]
 ) -> None:
     for index, buffer in enumerate(schedule.buffers):
-        if buffer.space != "output" or buffer.parent is not None or buffer.port is None:
+        if buffer.space not in ("output", "state") or buffer.parent is not None:
             continue
-        if memory.read(index) != returned[buffer.port]:
+        assert buffer.port is not None
+        output = function.state[buffer.port][1] if buffer.space == "state" else buffer.port
+        if memory.read(index) != returned[output]:
             reject(
                 "meaning",
-                f"'{buffer.name}' does not hold output {buffer.port} of @{function.name} at the end",
+                f"'{buffer.name}' does not hold output {output} of @{function.name} at the end",
             )

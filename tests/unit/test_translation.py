@@ -154,3 +154,95 @@ def test_runs_of_boxes() -> None:
     assert runs_of(boxes([(1, 2), (0, 8)]), large) == [(4096, 4128)]
     scalar = Buffer("s", "arena", (), 4)
     assert runs_of(np.zeros((1, 0, 2), np.int64), scalar) is None
+
+
+# State
+
+UPDATE = Function(
+    "f",
+    [Port((4,), "float64"), Port((4,), "float64"), Port((4,), "float64")],
+    [Port((4,), "float64"), Port((4,), "float64"), Port((4,), "float64")],
+    [
+        Call("g", (value(piece("input", 0, 0, 32)),)),
+        Call("h", (value(piece("input", 1, 0, 32)), value(piece("input", 2, 0, 32)))),
+    ],
+    [
+        value(piece("result", 0, 0, 32)),
+        value(piece("result", 1, 0, 32)),
+        value(piece("input", 2, 0, 32)),
+    ],
+    state=((0, 2), (2, 1)),
+)
+"""Inputs 0 and 2 are state: what follows them is output 2 (the old input 2) and output 1."""
+
+
+def stateful(first: int = 0, second: int = 1) -> Schedule:
+    """g reads state 0; then state 1 is copied there, by k; then h updates state 1 in place."""
+    buffers = [
+        Buffer("s", "state", (4,), 8, element="float64", port=first),
+        Buffer("x", "input", (4,), 8, element="float64", port=1),
+        Buffer("t", "state", (4,), 8, element="float64", port=second),
+        Buffer("y", "output", (4,), 8, element="float64", port=0),
+    ]
+    all4 = whole((4,), 1)
+    launches = [
+        Launch("g", "g", 1, (Access(0, all4),), (Access(3, all4),)),
+        Launch("k", "k", 1, (Access(2, all4),), (Access(0, all4),)),
+        Launch("h", "h", 1, (Access(1, all4), Access(2, all4)), (Access(2, all4),)),
+    ]
+    return Schedule(device("test4"), buffers, launches, [Append(n, 0, 1, n) for n in range(3)])
+
+
+COPIED = replace(
+    UPDATE,
+    calls=[UPDATE.calls[0], Call("k", (value(piece("input", 2, 0, 32)),)), UPDATE.calls[1]],
+    returned=[
+        value(piece("result", 0, 0, 32)),
+        value(piece("result", 2, 0, 32)),
+        value(piece("result", 1, 0, 32)),
+    ],
+)
+
+
+def reordered(*order: int) -> Schedule:
+    found = stateful()
+    return replace(found, launches=[found.launches[n] for n in order])
+
+
+def test_state_starts_as_the_argument_and_ends_as_the_result() -> None:
+    check_translation(stateful(), COPIED)
+
+
+def test_an_old_value_is_read_before_the_new_one_takes_its_place() -> None:
+    # k before g: g reads what k has written. h before k: k copies the new value.
+    assert "append 1 ('g') computes what no launch of @f does" in refused(
+        reordered(1, 0, 2), COPIED
+    )
+    assert "append 2 ('k') computes what no launch of @f does" in refused(
+        reordered(0, 2, 1), COPIED
+    )
+
+
+def test_state_that_is_not_written_is_missed() -> None:
+    """The function says that state 0 takes the old value of state 1, and nothing moves it there."""
+    found = stateful()
+    found.launches.pop(1)
+    found.appends.pop()
+    assert "'s' does not hold output 2 of @f at the end" in refused(found, UPDATE)
+
+
+def test_state_of_the_wrong_pair_is_refused() -> None:
+    assert "rule 'meaning'" in refused(stateful(1, 0), COPIED)
+
+
+def test_state_is_one_buffer_and_no_input_besides() -> None:
+    assert "state 0 of @f has 2 buffers, expected 1" in refused(stateful(0, 0), COPIED)
+    assert "@f has no state 7" in refused(stateful_with(port=7), COPIED)
+    assert "@f has no input 0" in refused(stateful_with(space="input", port=0), COPIED)
+
+
+def stateful_with(**changes) -> Schedule:
+    """With one more buffer."""
+    found = stateful()
+    extra = Buffer("z", "state", (4,), 8, element="float64", port=0)
+    return replace(found, buffers=[*found.buffers, replace(extra, **changes)])

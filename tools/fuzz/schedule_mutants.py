@@ -40,6 +40,12 @@ class Text:
         return self.edited(line, whole[: match.start(1)] + str(new) + whole[match.end(1) :])
 
 
+def without_names(text: str) -> str:
+    """The text with its values numbered: an append repeated, of which the first is dropped, is the same."""
+    numbers: dict[str, int] = {}
+    return re.sub(r"%\w+", lambda m: f"%{numbers.setdefault(m[0], len(numbers))}", text)
+
+
 Mutation = Callable[[Text, random.Random], str | None]
 
 
@@ -195,6 +201,31 @@ def rkernel(text: Text, rng: random.Random) -> str | None:
     return text.edited(number, new) if new != text.lines[number] else None
 
 
+def space(text: Text, rng: random.Random) -> str | None:
+    """An input, output or state made another of these."""
+    kinds = ["input", "output", "state"]
+    found = [
+        n for n, line in enumerate(text.lines) if re.search(rf'space = "({"|".join(kinds)})"', line)
+    ]
+    if not found:
+        return None
+    number = rng.choice(found)
+    line = re.sub(r'space = "\w+"', f'space = "{rng.choice(kinds)}"', text.lines[number])
+    return text.edited(number, line) if line != text.lines[number] else None
+
+
+def pairing(text: Text, rng: random.Random) -> str | None:
+    """The results of two pairs of state exchanged."""
+    for number, line in enumerate(text.lines):
+        match = re.search(r"irkit\.state = array<i64: ([^>]*)>", line)
+        flat = match[1].split(", ") if match else []
+        if match and len(flat) > 2:
+            a, b = rng.sample(range(1, len(flat), 2), 2)
+            flat[a], flat[b] = flat[b], flat[a]
+            return text.edited(number, line.replace(match[1], ", ".join(flat)))
+    return None
+
+
 def numbers(pattern: str) -> Mutation:
     """A change of one of the numbers that `pattern` finds."""
     return lambda text, rng: text.number(rng, pattern)
@@ -211,6 +242,10 @@ MUTATIONS: dict[str, Mutation] = {
     "rOperator of an append": callee,
     "results exchanged": returned,
     "rKernel": rkernel,
+    "space": space,
+    "pairs of state": pairing,
+    "pair of state": numbers(r"irkit\.state = array<i64: .*?(\d+)[,>]"),
+    "in place": numbers(r"in_place = array<i64: .*?(\d+)[,>]"),
     "wave": numbers(r"wave (\d+)"),
     "offset": numbers(r'(?:space = "\w+",.* |\{)offset = (\d+)'),
     "port": numbers(r"port = (\d+)"),

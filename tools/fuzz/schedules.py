@@ -40,12 +40,13 @@ from irkit.passes.task.verify_schedule import VerifySchedule
 from irkit.schedule.modes import Mode
 from irkit.weights import WeightStore
 from tools.fuzz.finding import Finding, TookTooLong, limit
-from tools.fuzz.schedule_mutants import MUTATIONS, Text
+from tools.fuzz.schedule_mutants import MUTATIONS, Text, without_names
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
 
 from random_graphs import RandomGraph  # noqa: E402
+from stateful_graphs import StatefulGraph  # noqa: E402
 
 DEVICES = ("test4", "test4", "test4", "h200")
 ORDERS = 6
@@ -142,6 +143,10 @@ MODELS: dict[str, Callable[[], Any]] = {
         f"random {seed}": (lambda seed=seed: RandomGraph(seed, 9, batch=seed % 3 == 0).model())
         for seed in range(12)
     },
+    **{
+        f"state {seed}": (lambda seed=seed: StatefulGraph(seed, 1 + seed % 6).model())
+        for seed in range(10)
+    },
 }
 
 
@@ -173,7 +178,8 @@ def mutant(rng: random.Random, text: str) -> tuple[str, str] | None:
     if changed is not None and rng.random() < 0.15:
         second = rng.choice(list(MUTATIONS))
         changed = MUTATIONS[second](Text(changed), rng) or changed
-    return (kind, changed) if changed is not None and changed != text else None
+    same = changed is None or without_names(changed) == without_names(text)
+    return None if same or changed is None else (kind, changed)
 
 
 def judge(text: str, weights: WeightStore) -> tuple[str, str | None]:

@@ -24,10 +24,10 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-SPACES = ("arena", "rows", "input", "output", "constant")
+SPACES = ("arena", "rows", "input", "output", "constant", "state")
 # Which facts the buffers of which spaces have; an offset is there once memory is planned.
 _FACTS = {
-    "port": ("input", "output"),
+    "port": ("input", "output", "state"),
     "source": ("constant",),
     "offset": ("arena", "rows", "constant"),
 }
@@ -38,7 +38,8 @@ class BufferOp(IRDLOperation):
     """Bytes that hold a tensor during a run.
 
     `space` is `arena`, `rows` or `constant` (planned by `plan-memory`: `offset` in bytes, or in bytes
-    per row of the batch for `rows`), or `input` or `output` (number `port` of the function).
+    per row of the batch for `rows`), or `input` or `output` (number `port` of the function), or `state`:
+    pair `port` of the function's state, which it finds as the argument and leaves as the result.
     `source` names the weight that a constant holds.
 
     ```mlir

@@ -10,9 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
+from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
+from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
@@ -43,6 +45,8 @@ def compile_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
     batch: int | None = None,
+    state: Mapping[str, str] | None = None,
+    initial_state: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> CompiledProgram:
     """Compile a trained model into a program with a proved static schedule.
@@ -61,8 +65,11 @@ def compile_model(
     and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic dimensions and
     `constants` (input → array) makes inputs part of the program. `batch`: a batch size to compile for;
     without one the program takes any, and a model whose rows of the batch mix is compiled anew for each
-    size that it is called with. `progress`: whether a bar is shown on
-    stderr while it takes more than a second; by default on a terminal.
+    size that it is called with. `state` (input → output) makes inputs state: the program keeps them, and
+    what a call makes of such an output is the next call's input. Neither is an argument or a result of calls
+    any more; `program.state` has them by the inputs' names. They start as zeros, or as `initial_state` says
+    (input → array). `progress`: whether a bar is shown on stderr while it takes more than a second; by
+    default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
@@ -72,8 +79,10 @@ def compile_model(
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     check_policy(policy)
     check_fastmath(fastmath)
+    if state and _dtypes(model) != ["float32"]:
+        raise UnsupportedError("state is for ONNX networks and modules")
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath, batch)
+    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath, batch, state)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -81,7 +90,7 @@ def compile_model(
     pending: dict[str, Callable[[], Variant | SizedVariant]] = {
         n: (lambda n=n: build(n)) for n in names[1:]
     }
-    return CompiledProgram({names[0]: first}, pending)
+    return CompiledProgram({names[0]: first}, pending, initial_state)
 
 
 def _absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
@@ -117,9 +126,12 @@ def _builder(
     progress: bool | None,
     fastmath: Collection[str] | None,
     batch: int | None,
+    state: Mapping[str, str] | None,
 ) -> Callable[[str], Variant | SizedVariant]:
     def finished(imported: ImportedModel, bar: ProgressBar) -> Variant:
         set_fastmath(imported.module, fastmath)
+        with library_errors():
+            declare_state(imported, state)
         artifact = build_artifact(imported, device, cache, bar, policy)
         symbols = list(artifact.report["roperators"])
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
@@ -131,6 +143,12 @@ def _builder(
             found = read_for_batch(model, dtype, batch, fixed)
             if not isinstance(found, SizedModel):
                 return finished(found, bar)
+        if state or has_state(found.probe):
+            raise UnsupportedError(
+                "state of a model that has a program for each batch size, as rows of the batch mix"
+                " (name one size: irkit.compile(..., batch=N)):",
+                found.reasons,
+            )
         sized = OpenBatch(found.probe.info, target_of(device), found.axes, found.reasons)
         return SizedVariant(sized, lambda rows: at_size(found, rows))
 

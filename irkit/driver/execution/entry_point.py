@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.types import Tensor
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.diagnostics.locations import place_of
@@ -17,21 +17,29 @@ from irkit.driver.diagnostics.locations import place_of
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """Input types and names, output names, of `func.func @main`, which a scheduled module has too."""
+    """Input types and names, output names, and state, of `func.func @main`, which a scheduled module has
+    too. State is among the inputs and outputs."""
 
     inputs: tuple[Tensor, ...]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    state: tuple[StatePair, ...] = ()
 
 
 def entry_point_of(module: ModuleOp) -> EntryPoint:
     """The entry point of `module`. Raises UserError if there is none, or more than one."""
-    main = _main_function(module)
+    main = main_function_of(module)
     types = main.function_type
-    return _entry(main, list(types.inputs.data), len(types.outputs.data))
+    return EntryPoint(
+        tuple(cast(Tensor, t) for t in types.inputs.data),
+        _names(main, "irkit.inputs", len(types.inputs.data), "input"),
+        _names(main, "irkit.outputs", len(types.outputs.data), "output"),
+        state_of(main),
+    )
 
 
-def _main_function(module: ModuleOp) -> FuncOp:
+def main_function_of(module: ModuleOp) -> FuncOp:
+    """The function that runs. Raises UserError if there is none, or more than one."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     named = [f for f in functions if f.sym_name.data == "main"]
     if len(named or functions) != 1:
@@ -39,14 +47,6 @@ def _main_function(module: ModuleOp) -> FuncOp:
             f"expected a function @main, got {len(functions)} functions", place_of(module)
         )
     return (named or functions)[0]
-
-
-def _entry(op: Operation, inputs: Sequence[Attribute], outputs: int) -> EntryPoint:
-    return EntryPoint(
-        tuple(cast(Tensor, t) for t in inputs),
-        _names(op, "irkit.inputs", len(inputs), "input"),
-        _names(op, "irkit.outputs", outputs, "output"),
-    )
 
 
 def _names(op: Operation, attribute: str, count: int, prefix: str) -> tuple[str, ...]:

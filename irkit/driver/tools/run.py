@@ -13,6 +13,7 @@ from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.plugins import add_plugin_flag, load_plugins
 
 if TYPE_CHECKING:
+    from irkit.driver.execution.entry_point import EntryPoint
     from irkit.runtime.program import CompiledProgram
     from irkit.weights import Array
 
@@ -109,7 +110,7 @@ class RunTool:
         else:
             inputs = pick_inputs(read_arrays(options.inputs), entry, options.inputs)
         if options.level == "numba":
-            results = self._run_compiled(options, inputs)
+            results = self._run_compiled(options, entry, inputs)
         else:
             # A scheduled module keeps the function that its schedule computes: that runs as it is.
             if (level_of(module), options.level) != ("schedule", "task"):
@@ -134,16 +135,27 @@ class RunTool:
                 f"--trace and --schedule-view need --level=numba, got {options.level}", "irkit-run"
             )
 
-    def _run_compiled(self, options: argparse.Namespace, inputs: list[Array]) -> list[Array]:
+    def _run_compiled(
+        self, options: argparse.Namespace, entry: EntryPoint, inputs: list[Array]
+    ) -> list[Array]:
+        """The results of the function; what is state is set before the run, and read after it."""
         if options.input == "-":
             raise UserError("--level=numba needs a file, not stdin", "irkit-run")
         import irkit
 
         target = options.target or ("cpu" if options.device is None else "auto")
         program = irkit.compile(options.input, target=target, device=options.device)
+        names = {pair.result: entry.input_names[pair.argument] for pair in entry.state}
+        held = {pair.argument for pair in entry.state}
+        program.state.update({entry.input_names[n]: inputs[n] for n in held})
+        inputs = [x for n, x in enumerate(inputs) if n not in held]
         if options.trace is not None or options.schedule_view is not None:
             self._see(options, program, inputs)
-        return list(program.run(inputs))
+        outputs = iter(program.run(inputs))
+        state = program.state.arrays()
+        return [
+            state[names[n]] if n in names else next(outputs) for n in range(len(entry.output_names))
+        ]
 
     def _see(
         self, options: argparse.Namespace, program: CompiledProgram, inputs: list[Array]

@@ -11,11 +11,13 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.state import state_of
 from irkit.dialects.symbols import dims_fault
 from irkit.driver.diagnostics.diagnostic import Diagnostic, UserError, note
 from irkit.driver.diagnostics.locations import place_of
 from irkit.driver.files.parsing import UNCHECKED
 from irkit.driver.verification.dominance import Violation, dominance_violation
+from irkit.errors import InvalidModelError, UnsupportedError
 
 
 def check_module(module: ModuleOp) -> None:
@@ -35,6 +37,15 @@ def check_module(module: ModuleOp) -> None:
     for op in module.ops:
         if isinstance(op, FuncOp) and (wrong := dims_fault(op)) is not None:
             raise UserError(f"'{op.name}' {wrong}", place_of(op))
+        if isinstance(op, FuncOp):
+            _check_state(op)
+
+
+def _check_state(function: FuncOp) -> None:
+    try:
+        state_of(function)
+    except (InvalidModelError, UnsupportedError) as error:
+        raise UserError(str(error), place_of(function)) from error
 
 
 def _open_block(module: ModuleOp) -> Operation | None:

@@ -90,7 +90,8 @@ def print_program(program: Program) -> str:
     lines = ["PROGRAM = Program("]
     for name in _FACTS:
         lines.append(f"    {name}={getattr(program, name)!r},")
-    for name in ("inputs", "outputs"):
+    # Programs without state say nothing of it.
+    for name in ("inputs", "outputs", "states") if program.states else ("inputs", "outputs"):
         lines += [
             f"    {name}=(",
             *(f"        Port{tuple(p)!r}," for p in getattr(program, name)),

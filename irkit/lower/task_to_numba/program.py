@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from irkit.dialects.state import state_of
 from irkit.dialects.task import ProgramOp, ROperatorOp
 from irkit.errors import InvalidModelError
 from irkit.passes.task.program_text import function_of, program_of, read_program
@@ -39,10 +42,15 @@ def describe(module: ModuleOp, weights: WeightStore) -> Program:
 class _Describer:
     def __init__(self, module: ModuleOp, op: ProgramOp, weights: WeightStore) -> None:
         self.op, self.schedule = op, read_program(module, op)
-        self.attributes = function_of(module, op).attributes
+        self.function = function_of(module, op)
+        self.attributes = self.function.attributes
         self.constants = self._constants(weights)
         self.inputs = self._ports("input", "irkit.inputs")
         self.outputs = self._ports("output", "irkit.outputs")
+        self.states = self._states()
+        found = (("input", self.inputs), ("output", self.outputs), ("state", self.states))
+        bases = count(FIRST_INPUT)
+        self.bases = {(space, number): next(bases) for space, ports in found for number in ports}
 
     def _constants(self, weights: WeightStore) -> list[tuple[str, int, int]]:
         """(name, offset, bytes) of each constant; equal ones are one buffer's bytes."""
@@ -59,19 +67,31 @@ class _Describer:
             found[buffer.source, buffer.offset, buffer.nbytes] = None
         return list(found)
 
-    def _ports(self, space: str, attribute: str) -> tuple[Port, ...]:
+    def _ports(self, space: str, attribute: str) -> dict[int, Port]:
+        """What buffers of a space stand for, by number."""
         found = {
             b.port: b
             for b in self.schedule.buffers
             if b.space == space and b.parent is None and b.port is not None
         }
+        return {
+            i: Port(self._name(attribute, space, i), found[i].element, found[i].shape)
+            for i in sorted(found)
+        }
+
+    def _name(self, attribute: str, kind: str, number: int) -> str:
         names = self.attributes.get(attribute)
-        given = (
-            [n.data for n in names.data]
-            if isa(names, ArrayAttr[StringAttr])
-            else [f"{space}{i}" for i in sorted(found)]
-        )
-        return tuple(Port(given[i], found[i].element, found[i].shape) for i in sorted(found))
+        if isa(names, ArrayAttr[StringAttr]) and number < len(names.data):
+            return names.data[number].data
+        return f"{kind}{number}"
+
+    def _states(self) -> dict[int, Port]:
+        """State is called as the input that it stands for."""
+        pairs = state_of(self.function)
+        return {
+            i: port._replace(name=self._name("irkit.inputs", "input", pairs[i].argument))
+            for i, port in self._ports("state", "").items()
+        }
 
     def operand(self, number: int) -> Operand:
         """Address of a buffer or view."""
@@ -87,10 +107,8 @@ class _Describer:
                 return Operand(ROWS, 0, at + shift)
             case "constant":
                 return Operand(CONSTANTS, at + shift)
-            case "input":
-                return Operand(FIRST_INPUT + (buffer.port or 0), shift)
-            case "output":
-                return Operand(FIRST_INPUT + len(self.inputs) + (buffer.port or 0), shift)
+            case space:
+                return Operand(self.bases[space, buffer.port or 0], shift)
 
     def program(self, module: ModuleOp) -> Program:
         """Everything together."""
@@ -106,8 +124,8 @@ class _Describer:
             device.veus,
             device.threads,
             self.schedule.shared_bytes,
-            self.inputs,
-            self.outputs,
+            tuple(self.inputs.values()),
+            tuple(self.outputs.values()),
             self.schedule.arena_bytes,
             self.schedule.row_bytes,
             self.schedule.constant_bytes,
@@ -116,6 +134,7 @@ class _Describer:
             tuple(self._append(n, kernels) for n in range(len(self.schedule.appends))),
             tuple(m.data for m in self.op.modes or ()),
             self.op.verified.data if self.op.verified is not None else "",
+            states=tuple(self.states.values()),
         ).sealed()
 
     def _append(self, number: int, kernels: list[str]) -> Appended:

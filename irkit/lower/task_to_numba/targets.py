@@ -134,20 +134,19 @@ def _entry(program: Program) -> str:
     """`call(serial, bases, counters, address, rows, rows_padded, x..., y...)`: straight through."""
     ports = [*program.inputs, *program.outputs]
     names = [f"a{i}" for i in range(len(ports))]
-    kinds = [_array_type(p, i < len(program.inputs)) for i, p in enumerate(ports)]
-    binds = "\n".join(f"    bases[{3 + i}] = {n}.ctypes.data" for i, n in enumerate(names))
+    arrays = [_array_type(p, i < len(program.inputs)) for i, p in enumerate(ports)]
+    kinds = f"\n        {', '.join(arrays)}," if arrays else ""
+    binds = "".join(f"    bases[{3 + i}] = {n}.ctypes.data\n" for i, n in enumerate(names))
     return f'''@njit(
     types.int64(
         types.int64[:, ::1], types.int64[::1], types.int64[::1], types.int64[::1],
-        types.int64, types.int64,
-        {", ".join(kinds)},
+        types.int64, types.int64,{kinds}
     ),
     nogil=True, cache=True, error_model="numpy",
 )
 def call(serial, bases, counters, address, rows, rows_padded, {", ".join(names)}):
     """Bind the arrays and run every rTask on this thread, in list order."""
-{binds}
-    return run(serial, 0, serial.shape[0], bases, counters, 1, rows, rows_padded, address)'''
+{binds}    return run(serial, 0, serial.shape[0], bases, counters, 1, rows, rows_padded, address)'''
 
 
 def _array_type(port: Port, readonly: bool) -> str:

@@ -334,7 +334,7 @@ def op_kernel(number: int, kernel: Kernel) -> str:
 def layout_of(program: Program) -> Layout:
     """What a program's walkers are printed for."""
     memory = BlockMemory(
-        FIRST_INPUT + len(program.inputs) + len(program.outputs),
+        FIRST_INPUT + len(program.ports),
         max((len(a.waits) for a in program.appends), default=0),
         max((len(a.operands) for a in program.appends), default=0),
         program.shared_bytes,

@@ -24,6 +24,7 @@ from irkit.passes.task.outlining import (
     sink_constants,
 )
 from irkit.passes.task.results_in_place import insert_copies
+from irkit.passes.task.state_in_place import place_state
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
@@ -140,7 +141,9 @@ class FormROperators(ModulePass):
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue. Identical rOperators become one symbol. Slices, reshapes and concatenations
-    that only name bytes stay between the launches. No value changes.
+    that only name bytes stay between the launches. State is updated in place where no launch reads its old
+    value any more, or where the launch that makes the new one reads it element by element (`in_place`); else
+    a launch copies the new value in the end. No value changes.
 
     ```mlir
     %0 = linalg.generic {... "reduction"} ins(%x, %w) outs(%init) {...}
@@ -160,10 +163,10 @@ class FormROperators(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outliner = Outliner(op)
         for function in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
-            _outline(function, outliner)
+            _outline(ctx, function, outliner)
 
 
-def _outline(function: func.FuncOp, outliner: Outliner) -> None:
+def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner) -> None:
     """Make all ops of a function but views launches."""
     check_types(function)
     erase_dead(function)
@@ -173,4 +176,6 @@ def _outline(function: func.FuncOp, outliner: Outliner) -> None:
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
     for group in Grouping(ops).groups():
         outliner.outline(group)
+    erase_dead(function)
+    place_state(ctx, function, outliner)
     erase_dead(function)

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.state import state_of
 from irkit.dialects.task import LaunchOp
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, ints, numpy_dtype, tensor_type
@@ -41,6 +42,7 @@ class _Reader:
         for number, argument in enumerate(self.main.body.block.args):
             self.found.inputs.append(port_of(argument))
             self._whole(argument, ("input", number, 0))
+        self.found.state = state_of(self.main)
         for op in self.main.body.block.ops:
             self._visit(op)
         return self.found

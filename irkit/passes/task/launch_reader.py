@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import resource_name, weights_of
 from irkit.dialects.constants import constant_array
+from irkit.dialects.state import state_of
 from irkit.dialects.task import LaunchOp
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, Tensor, ints, numpy_dtype, tensor_type
@@ -74,15 +75,18 @@ class LaunchReader:
     """Reads a function of launches and views into buffers and launches."""
 
     def __init__(self, ctx: Context, module: ModuleOp, main: func.FuncOp) -> None:
-        self.ctx, self.main = ctx, main
+        self.ctx, self.main, self.state = ctx, main, state_of(main)
         self.found = Unscheduled()
         self.footprints = RTaskFootprints(module, device_of(module))
         self.index: dict[SSAValue, int] = {}
+        self.views: dict[tuple[int, int, Attribute], int] = {}
 
     def read(self) -> Unscheduled:
         """All buffers and launches, in program order."""
+        held = {pair.argument: number for number, pair in enumerate(self.state)}
         for number, argument in enumerate(self.main.body.block.args):
-            self._new(argument, "input", port=number)
+            space: Space = "state" if number in held else "input"
+            self._new(argument, space, port=held.get(number, number))
         self._place_outputs()
         for op in self.main.body.block.ops:
             self._visit(op)
@@ -91,8 +95,13 @@ class LaunchReader:
     def _place_outputs(self) -> None:
         terminator = self.main.body.block.last_op
         assert isinstance(terminator, func.ReturnOp)
+        kept = {pair.result: pair.argument for pair in self.state}
         for number, value in enumerate(terminator.operands):
-            self._new(value, "output", port=number)
+            if number in kept:
+                # In the place of its old value, which nothing reads any more by then.
+                self.index[value] = self.index[self.main.body.block.args[kept[number]]]
+            else:
+                self._new(value, "output", port=number)
             self._inherit(value)
         for op in reversed(list(self.main.body.block.ops)):
             if isinstance(op, tensor.ConcatOp):
@@ -126,14 +135,30 @@ class LaunchReader:
         self.found.types.append(value.type)
 
     def _view(self, value: SSAValue, parent: int, offset: int) -> None:
+        if self.found.buffers[parent].space == "state":
+            parent, offset = self._in_state(parent, offset)
         if self.found.types[parent] == value.type and offset == 0:
             self.index[value] = parent
             return
+        known = self.views.get((parent, offset, value.type))
+        if known is not None:
+            self.index[value] = known
+            return
         self.index[value] = at = len(self.found.buffers)
+        if self.found.buffers[parent].space == "state":
+            self.views[parent, offset, value.type] = at
         space = self.found.buffers[parent].space
         buffer = as_buffer(value.name_hint or f"b{at}", space, tensor_type(value))
         self.found.buffers.append(replace(buffer, parent=parent, parent_offset=offset))
         self.found.types.append(value.type)
+
+    def _in_state(self, parent: int, offset: int) -> tuple[int, int]:
+        """The place of a view of state in the state itself: old and new value of the same type at the same
+        place are one buffer, whose elements are then known to be the same."""
+        buffer = self.found.buffers[parent]
+        if buffer.parent is None:
+            return parent, offset
+        return self._in_state(buffer.parent, buffer.parent_offset + offset)
 
     def _visit(self, op: Operation) -> None:
         if isinstance(op, LaunchOp):

@@ -9,6 +9,7 @@ from irkit.errors import DeviceError
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.mode_choice import MODES, ModeChoice, not_proved
+from irkit.runtime.state_memory import host_state
 
 
 class AbsentDevice:
@@ -19,6 +20,7 @@ class AbsentDevice:
         refused = not_proved("cuda", self.program.modes)
         self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.reason = reason
+        self.state = host_state(self.program.states)
 
     def run(self, inputs: Sequence[Any]) -> NoReturn:
         """Raises DeviceError."""

@@ -21,6 +21,7 @@ from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence
+from irkit.runtime.cuda.state import DeviceState
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
 from irkit.schedule.modes import Mode
@@ -67,6 +68,11 @@ class CudaExecutor:
         self.residence = Residence(self.pool, program, self.tables, facts, self.stream)
         self.residence.load_constants(weights)
         self._lock = threading.Lock()
+        self.state = (
+            DeviceState(self.pool, program.states, self._lock, lambda: self._last_stream)
+            if program.states
+            else None
+        )
 
     @staticmethod
     def from_artifact(artifact: Artifact, info: ModelInfo, mode: str = AUTO) -> CudaExecutor:
@@ -147,7 +153,10 @@ class CudaExecutor:
             rows = self.policy.rows([b.shape for b in bound])
             outputs = self.new_outputs(library or "irkit", rows, stream)
             addresses = [b.address for b in bound] + [address for address, _ in outputs]
-            if rows > 0 or not all(p.shape[:1] == (-1,) for p in self.program.outputs):
+            if self.state is not None:
+                with self.state.advance.step():
+                    self._run(addresses + self.state.addresses, rows, stream)
+            elif rows > 0 or not all(p.shape[:1] == (-1,) for p in self.program.outputs):
                 self._run(addresses, rows, stream)
         results = [array for _, array in outputs]
         return results if library is not None else [self._to_host(r) for r in results]

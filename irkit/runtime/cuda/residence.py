@@ -57,8 +57,7 @@ class Residence:
         self.row_arena = pool.take(0)
         self.rows_capacity = 0
         self.epoch = 0
-        ports = len(program.inputs) + len(program.outputs)
-        self._bases = np.zeros(FIRST_INPUT + ports, dtype=np.int64)
+        self._bases = np.zeros(FIRST_INPUT + len(program.ports), dtype=np.int64)
         self._bases[:2] = self.arena.address, self.row_arena.address
         self._on_device = np.full_like(self._bases, -1)
         buffer = pool.take(self._bases.nbytes)
@@ -85,7 +84,7 @@ class Residence:
         self._bases[2] = buffer.address
 
     def bind(self, addresses: list[int], rows_padded: int, stream: Any) -> None:
-        """Make the program see these inputs and outputs, and room for this many rows."""
+        """Make the program see these inputs, outputs and state, and room for this many rows."""
         if rows_padded > self.rows_capacity:
             self.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
             self.rows_capacity = rows_padded

@@ -24,3 +24,10 @@ func.func @terminator(%x: tensor<4xf32>) {
   // expected-error@+1 {{graph.relu terminates block in single-block region but is not a terminator}}
   %y = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{irkit.state of @main: argument 0 ('h') is tensor<4xf32>, result 0 is tensor<4xf64>}}
+func.func @main(%h: tensor<4xf32>, %x: tensor<4xf64>) -> tensor<4xf64> attributes {irkit.inputs = ["h", "x"], irkit.state = array<i64: 0, 0>} {
+  func.return %x : tensor<4xf64>
+}

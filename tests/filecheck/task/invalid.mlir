@@ -40,7 +40,7 @@ func.func @launch(%x: tensor<5xf32>) {
 // -----
 
 task.program @main_schedule of @main attributes {device = @test4} {
-  // expected-error@+1 {{'task.buffer' expects a space among arena, rows, input, output, constant, got 'heap'}}
+  // expected-error@+1 {{'task.buffer' expects a space among arena, rows, input, output, constant, state, got 'heap'}}
   %x = task.buffer {space = "heap"} : tensor<4xf32>
 }
 
@@ -128,4 +128,25 @@ task.program @main_schedule of @main attributes {device = @test4} {
 task.program @main_schedule of @main attributes {device = @test4} {
   // expected-error@+1 {{use of undefined value '%x'}}
   %t = task.append @f to [0:0] wave 0 reads(%x) writes(%x)
+}
+
+// -----
+
+task.program @main_schedule of @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' in space 'state' expects a port, got none}}
+  %x = task.buffer {space = "state"} : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects an operand and a result of one type in in_place, got 0 and 0}}
+task.roperator @f(%a : tensor<4xf32>, %b : tensor<2xf32>) -> tensor<2xf32> attributes {in_place = array<i64: 1, 0, 0, 0>} {
+  task.yield %b : tensor<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects pairs in in_place, got an odd number}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {in_place = array<i64: 0>} {
+  task.yield %a : tensor<4xf32>
 }
