@@ -6,7 +6,8 @@ rTasks of a launch on a range of vEUs and says which earlier appends they wait f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -79,12 +80,30 @@ class Access:
     boxes: Boxes
 
 
+@dataclass(frozen=True, eq=False)
+class Option:
+    """One way to run a launch: by `rkernel`, as `tasks` rTasks of `cost_ns` and `scratch_bytes` each.
+
+    `boxes()` gives those of all reads, then those of all writes, as `Access` has them; it may be costly.
+    """
+
+    tasks: int
+    cost_ns: float
+    scratch_bytes: int
+    boxes: Callable[[], Sequence[Boxes]]
+    rkernel: str = ""
+
+
 @dataclass(frozen=True)
 class Launch:
     """One use of an rOperator. `cost_ns` is one rTask's estimated time.
 
     `in_place`: (number of a read, number of a write) that may be of the same bytes, as each element is
     read before it is written, by the rTask that writes it, and not again.
+
+    `options` are the ways to run it, the fastest alone first; none where there is no choice. The launch is
+    what number `option` of them makes of it. `whole()` gives boxes (1×rank×2 each, reads then writes) that
+    hold what any of them touches.
     """
 
     name: str
@@ -95,6 +114,30 @@ class Launch:
     cost_ns: float = 1000.0
     scratch_bytes: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
+    options: tuple[Option, ...] = ()
+    option: int = 0
+    whole: Callable[[], Sequence[Boxes]] | None = None
+
+    def choose(self, number: int) -> Launch:
+        """The launch as its option `number` has it. Raises IndexError where there is no such option."""
+        chosen = self.options[number]
+        return replace(
+            self._with(chosen.boxes()),
+            tasks=chosen.tasks,
+            cost_ns=chosen.cost_ns,
+            scratch_bytes=chosen.scratch_bytes,
+            option=number,
+        )
+
+    def as_one(self) -> Launch:
+        """The launch as one rTask that touches all that those of any option do."""
+        return self if self.whole is None else replace(self._with(self.whole()), tasks=1)
+
+    def _with(self, boxes: Sequence[Boxes]) -> Launch:
+        uses = (*self.reads, *self.writes)
+        made = tuple(Access(a.buffer, b) for a, b in zip(uses, boxes, strict=True))
+        at = len(self.reads)
+        return replace(self, reads=made[:at], writes=made[at:])
 
 
 @dataclass(frozen=True)
