@@ -2,9 +2,11 @@
 
     python examples/own_policy.py
 
-A policy says which launch goes to which execution units, and in which order; waits, memory and the proof
-come behind it, as behind irkit's own. This one is the bulk-synchronous schedule that most runtimes
-have: one launch after another, each as wide as the machine lets it, in a wave of its own.
+A policy says which launch goes to which execution units, in which order, and by which of its options
+(`launch.options`: rKernels and grids, and their cost) it is run; waits, memory and the proof come behind it,
+as behind irkit's own. This one takes each launch as it comes, the fastest alone, and makes the
+bulk-synchronous schedule that most runtimes have: one launch after another, each as wide as the machine lets
+it, in a wave of its own.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     OperandDef,
@@ -69,7 +69,8 @@ def _dialect(name: str, dialect: Dialect) -> Iterator[str]:
 
 
 def _attribute(attribute: type[Attribute]) -> str:
-    return f"### `!{attribute.name}`\n\n{_text(attribute)}\n"
+    sigil = "!" if issubclass(attribute, TypeAttribute) else "#"
+    return f"### `{sigil}{attribute.name}`\n\n{_text(attribute)}\n"
 
 
 def _op(op: type[Operation]) -> str:

@@ -34,12 +34,12 @@ def part(size: int, parts: int, number: int) -> Interval:
     return size * number // parts, size * (number + 1) // parts
 
 
-def grid_of(op: ROperatorOp, root: Root) -> list[int]:
-    """The grid over the root's parallel dimensions; ones before `partition-rtasks`.
+def grid_of(op: ROperatorOp, root: Root, grid: Sequence[int] | None = None) -> list[int]:
+    """The grid over the root's parallel dimensions: the op's, or `grid`; ones where neither says more.
 
     Raises UnsupportedError for one of another rank, or that cuts more than the batch of a row-wise root.
     """
-    grid = list(ints(op.grid)) or [1] * len(root.parallel)
+    grid = list(ints(op.grid) if grid is None else grid) or [1] * len(root.parallel)
     where = f"grid {grid} of @{op.sym_name.data}"
     if len(grid) != len(root.parallel):
         raise UnsupportedError(f"{where}: its root has {len(root.parallel)} parallel dimensions")
@@ -48,13 +48,15 @@ def grid_of(op: ROperatorOp, root: Root) -> list[int]:
     return grid
 
 
-def operand_boxes(op: ROperatorOp) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Boxes of the operands and of the results: one tasks×rank×2 array each.
+def operand_boxes(
+    op: ROperatorOp, grid: Sequence[int] | None = None
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Boxes of the operands and of the results in the op's grid, or in `grid`: one tasks×rank×2 array each.
 
     Raises UnsupportedError for a grid that does not fit the root, or rows that depend on other rows.
     """
     root = find_root(op.body.block)
-    grid = grid_of(op, root)
+    grid = grid_of(op, root, grid)
     check_rows(op, root)
     shares = grid[0] if root.parallel and root.parallel[0] == DYNAMIC else 1
     per_task = [

@@ -61,15 +61,17 @@ _ROPERATOR = {"task.roperator": _TENSOR_OPS | {"task.yield"}, **_BODIES}
 
 @dataclass(frozen=True)
 class Needs:
-    """Every `op` has the property `name`, unless its property `unless[0]` is one of the other strings."""
+    """Every `op` has the property `name`, or `instead` of it another, unless its property `unless[0]` is one
+    of the other strings."""
 
     op: str
     name: str
     unless: tuple[str, ...] = ()
+    instead: str = ""
 
     def lacks(self, op: Operation) -> bool:
         """Whether `op` is of this kind and has not what it needs."""
-        if op.name != self.op or self.name in op.properties:
+        if op.name != self.op or self.name in op.properties or self.instead in op.properties:
             return False
         if not self.unless:
             return True
@@ -111,7 +113,9 @@ class Level:
         self._legal.clear()
 
 
-_TASK_NEEDS = tuple(Needs("task.roperator", name) for name in ("rkernel", "grid"))
+_CHOSEN = ("rkernel", "grid")
+_TASK_NEEDS = tuple(Needs("task.roperator", name) for name in _CHOSEN)
+_OFFERED = tuple(Needs("task.roperator", name, instead="alternatives") for name in _CHOSEN)
 _MODULE = frozenset({"func.func"})
 _TASK_MODULE = frozenset({"func.func", "task.roperator", "task.vdevice"})
 _LAUNCHES = _FUNCTION | _VIEWS | {"task.launch"}
@@ -149,7 +153,7 @@ LEVELS: dict[str, Level] = {
             _VALUES,
         ),
         Level("task", _TASK, _VALUES),
-        Level("partitioned", _TASK, _VALUES, _TASK_NEEDS),
+        Level("partitioned", _TASK, _VALUES, _OFFERED),
         Level("scheduled", _SCHEDULED, _VALUES | {"token"}, _TASK_NEEDS),
         Level("planned", _SCHEDULED, _VALUES | {"token"}, _PLANNED),
         Level(
@@ -185,7 +189,8 @@ def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
             yield Fault(op, f"does not belong in '{parent.name}'")
         for needs in level.needs:
             if needs.lacks(op):
-                yield Fault(op, f"has no '{needs.name}'")
+                instead = f", nor '{needs.instead}' instead" if needs.instead else ""
+                yield Fault(op, f"has no '{needs.name}'{instead}")
         for t in _types(op):
             if kind_of(t) not in level.types:
                 yield Fault(op, f"has a value of type {t}")

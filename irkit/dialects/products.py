@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import FloatAttr
@@ -69,11 +70,21 @@ def used_loops(amap: AffineMap) -> set[int]:
     return {e.position for r in amap.results for e in r.dfs() if isinstance(e, AffineDimExpr)}
 
 
+# Many grids are tried of a root, and the cost of each asks for the product.
+_known: WeakKeyDictionary[Root, Product | None] = WeakKeyDictionary()
+
+
 def as_product(root: Root) -> Product | None:
     """`root` as a product, None if it is none.
 
     Of two ways, the one whose A is no batch and has more rows: A is read in place, B is packed.
     """
+    if root not in _known:
+        _known[root] = _find_product(root)
+    return _known[root]
+
+
+def _find_product(root: Root) -> Product | None:
     if len(root.chain) != 1 or not is_contraction(root.chain[0]):
         return None
     found = [p for a in (0, 1) if (p := _with_a(root, root.chain[0], a)) is not None]

@@ -1,6 +1,6 @@
 """Whether an rOperator can be computed as it says: by its rKernel, in its grid, with its parameters.
 
-Asked before a schedule is proved, by `partition-rtasks` of what it is about to write and by
+Asked before a schedule is proved, by `partition-rtasks` of what it is about to offer and by
 `verify-schedule` of what it reads. What is legal here is emitted without a refusal: the last condition is
 the binding itself, a pure function that emission repeats.
 """

@@ -1,15 +1,18 @@
-"""Rammer's wavefront policy: layer, split, lay side by side on contiguous vEU ranges, go on."""
+"""Rammer's wavefront policy: layer, choose and split, lay side by side on contiguous vEU ranges, go on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irkit.schedule.dependences import critical_path, dependences
+from irkit.schedule.allotments import Allotment, Speedup, speedups
+from irkit.schedule.dependences import Dependences, critical_path, dependences
+from irkit.schedule.few_options import with_few_options
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.model import Append, Buffer, Launch, Schedule, VDevice
 from irkit.schedule.placement import Placer
+from irkit.schedule.stationary import keep_still
 from irkit.schedule.waits import derive_waits
-from irkit.schedule.waves import duration, form_waves
+from irkit.schedule.waves import Company, Waves, duration, fill_waves, layers
 
 
 def schedule_wavefront(
@@ -17,25 +20,68 @@ def schedule_wavefront(
 ) -> Schedule:
     """A schedule of `launches`, given in program order, with its waits; memory is not planned yet.
 
-    Launches of one wave do not depend on each other. Each takes min(tasks, vEUs) vEUs, or a share of
-    the device when a layer is wider than the device and sharing ends it sooner. Launches that read the
-    same constants by equal boxes keep their vEUs, so that the constants can stay there.
+    Raises ScheduleError for a program that is not well formed.
+    """
+    return derive_waits(place_wavefront(buffers, launches, device))
+
+
+def place_wavefront(
+    buffers: Sequence[Buffer], launches: Sequence[Launch], device: VDevice
+) -> Schedule:
+    """The appends of `launches`, given in program order, without their waits.
+
+    Launches of one wave do not depend on each other. Each is run by the option, and on as many vEUs, with
+    which its layer ends soonest: what is fastest alone is often not the best in company (L. Ma et al.,
+    Rammer: Enabling Holistic Deep Learning Compiler Optimizations with rTasks, OSDI 2020, figure 17).
+    Launches that read the same constants keep one option and their vEUs, so that the constants can stay.
 
     `notes`: "waves", and "estimate_ns", the policy's own estimate of the run time.
     Raises ScheduleError for a program that is not well formed.
     """
     launches = list(launches)
-    feet = Footprints(buffers, launches)
+    feet = Footprints(buffers, [launch.as_one() for launch in launches])
     graph = dependences(feet)
-    durations = [duration(n, min(n.tasks, device.veus)) for n in launches]
-    urgency = critical_path(graph, durations)
-    waves = form_waves(graph, launches, urgency, device)
+    waves = _form_waves(graph, feet, launches, device)
+    if any(launch.options for launch in launches):
+        launches = [
+            launch.choose(found.option) if launch.options else launch
+            for launch, found in zip(launches, waves.allotments, strict=True)
+        ]
+        feet = Footprints(buffers, launches)
+        graph = dependences(feet)
     placer = Placer(feet, graph, device)
     appends: list[Append] = []
     for wave, members in enumerate(waves.members):
         # Those with a home first: the others then see which vEUs are left.
         for launch in sorted(members, key=lambda n: not placer.has_home(n)):
-            where = placer.place(launch, waves.widths[launch])
+            where = placer.place(launch, waves.allotments[launch].veus)
             appends.append(Append(launch, where.first, where.veus, wave))
     notes = {"waves": len(waves.members), "estimate_ns": placer.makespan()}
-    return derive_waits(Schedule(device, list(buffers), launches, appends, notes=notes), feet)
+    return Schedule(device, list(buffers), launches, appends, notes=notes)
+
+
+def _form_waves(
+    graph: Dependences, feet: Footprints, launches: list[Launch], device: VDevice
+) -> Waves:
+    """Layer the program once, choose in each layer, and fill waves with the result."""
+    found = speedups(launches, device)
+    alone = [_alone(launch, speedup) for launch, speedup in zip(launches, found, strict=True)]
+    urgency = critical_path(graph, alone)
+    layered = [sorted(layer, key=lambda n: (-urgency[n], n)) for layer in layers(graph)]
+    company = Company(device)
+
+    def allot(found: list[Speedup]) -> list[Allotment]:
+        made = dict[int, Allotment]()
+        for layer in layered:
+            made.update(zip(layer, company.allot([found[n] for n in layer]), strict=True))
+        return [made[n] for n in range(len(found))]
+
+    fixed = keep_still(feet, launches, found, allot(found), device)
+    chosen = with_few_options(launches, allot(fixed))
+    return fill_waves(graph, layered, chosen, device.veus)
+
+
+def _alone(launch: Launch, speedup: Speedup) -> float:
+    """Time of a launch that has the device to itself, in ns; what has to wait for it does not count."""
+    best = speedup.alone
+    return duration(launch.options[best.option] if launch.options else launch, best.veus)

@@ -1,20 +1,25 @@
-"""Waves: sets of launches that do not depend on each other and fit side by side on the device."""
+"""Waves: sets of launches that do not depend on each other and run side by side on the device."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from irkit.schedule.allotments import Allotment, Speedup, side_by_side
 from irkit.schedule.dependences import Dependences
-from irkit.schedule.model import Launch, VDevice
+from irkit.schedule.model import Launch, Option, VDevice
+
+MUCH_SOONER = 0.95
+"""More shelves must end a layer within this share of the time: estimates are rough, waits are certain."""
 
 
 @dataclass
 class Waves:
-    """`members[w]` are the launches of wave w, most urgent first; `widths[n]` vEUs go to launch n."""
+    """`members[w]` are the launches of wave w, most urgent first; `allotments[n]` is what launch n gets."""
 
     members: list[list[int]] = field(default_factory=list[list[int]])
-    widths: list[int] = field(default_factory=list[int])
+    allotments: list[Allotment] = field(default_factory=list[Allotment])
 
 
 def layers(graph: Dependences) -> list[list[int]]:
@@ -28,79 +33,74 @@ def layers(graph: Dependences) -> list[list[int]]:
     return result
 
 
-def duration(launch: Launch, veus: int) -> float:
-    """Estimated time of `launch` on `veus` vEUs, in ns."""
+def duration(launch: Launch | Option, veus: int) -> float:
+    """Estimated time on `veus` vEUs, in ns."""
     return math.ceil(launch.tasks / veus) * launch.cost_ns
 
 
-def form_waves(
-    graph: Dependences, launches: list[Launch], urgency: list[float], device: VDevice
+def fill_waves(
+    graph: Dependences, layered: list[list[int]], found: list[Allotment], veus: int
 ) -> Waves:
-    """Layer the program, split layers too wide for the device, fill the room that is left.
+    """Waves of launches in `layered`, each of the most urgent first, that fit on `veus` vEUs.
 
     A launch goes to the first wave after its sources with enough free vEUs. So what is left of a split
     layer and the next layer share a wave wherever dependences allow it.
     """
-    waves = Waves(widths=[0] * len(launches))
-    wave_of = [0] * len(launches)
+    waves = Waves(allotments=found)
+    wave_of = [0] * len(found)
     room: list[int] = []
-    for layer in layers(graph):
-        for launch, width in _widths(layer, launches, device).items():
-            waves.widths[launch] = width
-        for launch in sorted(layer, key=lambda n: (-urgency[n], n)):
-            wave = 1 + max((wave_of[source] for source in graph.sources[launch]), default=-1)
-            while wave < len(room) and room[wave] < waves.widths[launch]:
-                wave += 1
-            if wave == len(room):
-                room.append(device.veus)
-                waves.members.append([])
-            room[wave] -= waves.widths[launch]
-            wave_of[launch] = wave
-            waves.members[wave].append(launch)
+    for launch in (launch for layer in layered for launch in layer):
+        width = found[launch].veus
+        wave = 1 + max((wave_of[source] for source in graph.sources[launch]), default=-1)
+        while wave < len(room) and room[wave] < width:
+            wave += 1
+        if wave == len(room):
+            room.append(veus)
+            waves.members.append([])
+        room[wave] -= width
+        wave_of[launch] = wave
+        waves.members[wave].append(launch)
     return waves
 
 
-def _widths(layer: list[int], launches: list[Launch], device: VDevice) -> dict[int, int]:
-    """vEUs for each launch of a layer: all it can use, or a share if that ends the layer sooner."""
-    full = {n: min(launches[n].tasks, device.veus) for n in layer}
-    if sum(full.values()) <= device.veus or len(layer) > device.veus:
-        return full
-    shared = _shared_widths(layer, launches, device.veus)
-    together = max(duration(launches[n], shared[n]) for n in layer)
-    return shared if together <= _shelf_time(layer, full, launches, device) else full
+class Company:
+    """Divides the device among the launches of a layer."""
 
+    def __init__(self, device: VDevice) -> None:
+        self.device = device
+        self._known: dict[tuple[Speedup, ...], tuple[float, list[Allotment]]] = {}
 
-def _shelf_time(
-    layer: list[int], widths: dict[int, int], launches: list[Launch], device: VDevice
-) -> float:
-    """Time of a layer that is split into shelves of launches side by side, waits between included."""
-    total, room, longest = 0.0, device.veus, 0.0
-    for n in layer:
-        if widths[n] > room:
-            total, room, longest = total + longest + device.wait_ns, device.veus, 0.0
-        room -= widths[n]
-        longest = max(longest, duration(launches[n], widths[n]))
-    return total + longest
+    def allot(self, members: Sequence[Speedup]) -> list[Allotment]:
+        """What each launch of a layer gets: all together, or in several shelves one after another, whichever
+        is estimated to end sooner. The first members are the most urgent."""
+        order = sorted(range(len(members)), key=lambda n: -members[n].steps[0].time)
+        least, best = math.inf, list[Allotment]()
+        for shelves in self._shelves(len(members)):
+            total, found = self._in_shelves([members[n] for n in order], shelves)
+            if total < MUCH_SOONER * least:
+                least, best = total, found
+        back = dict(zip(order, best, strict=True))
+        return [back[n] for n in range(len(members))]
 
+    def _shelves(self, members: int) -> Iterator[int]:
+        """Numbers of shelves worth trying: as few as hold all, and twice as many again and again."""
+        count = -(-members // self.device.veus)
+        while count < members:
+            yield count
+            count *= 2
+        yield members
 
-def _shared_widths(layer: list[int], launches: list[Launch], veus: int) -> dict[int, int]:
-    """The split of the device over a layer, at least one vEU each, that ends soonest.
-
-    Bisection on the number of ns: within T, a launch needs ceil(tasks / floor(T / cost)) vEUs.
-    """
-
-    def needed(limit: float) -> dict[int, int]:
-        return {
-            n: math.ceil(launches[n].tasks / max(1, int(limit / max(launches[n].cost_ns, 1e-9))))
-            for n in layer
-        }
-
-    low = max(launches[n].cost_ns for n in layer)
-    high = max(duration(launches[n], 1) for n in layer)
-    for _ in range(40):
-        middle = (low + high) / 2
-        if sum(needed(middle).values()) <= veus:
-            high = middle
-        else:
-            low = middle
-    return {n: min(width, veus) for n, width in needed(high * (1 + 1e-9)).items()}
+    def _in_shelves(self, members: list[Speedup], shelves: int) -> tuple[float, list[Allotment]]:
+        """Members of like times share a shelf. (end, what each gets)"""
+        total = (shelves - 1) * self.device.wait_ns
+        found: list[Allotment] = []
+        for number in range(shelves):
+            size = len(members)
+            part = tuple(members[size * number // shelves : size * (number + 1) // shelves])
+            if part not in self._known:
+                shelf = side_by_side(part, self.device.veus)
+                self._known[part] = max(a.time for a in shelf), shelf
+            end, shelf = self._known[part]
+            total += end
+            found += shelf
+        return total, found

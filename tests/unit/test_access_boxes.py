@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+from family_programs import choose_first
 from random_graphs import RandomGraph
 from test_levels_agree import bring
 from xdsl.dialects.builtin import i64
 
 from irkit.dialects.access_boxes import operand_boxes, part
 from irkit.dialects.roperator_body import find_root
-from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, int_array, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.interp.task import evaluate_body
@@ -26,7 +26,7 @@ def roperators(seed, batch):
     model = program.model()
     for level in ("graph", "tensor", "task"):
         bring(model, level)
-    return model, [op for op in model.module.ops if isinstance(op, ROperatorOp)]
+    return model, list(choose_first(model.module).values())
 
 
 def slices(box, value, shares):

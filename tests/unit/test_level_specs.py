@@ -46,7 +46,7 @@ FAULTS = [
         "partitioned",
         "task.roperator @r(%a : tensor<8xf32>) -> tensor<8xf32> {task.yield %a : tensor<8xf32>}",
         "task.roperator",
-        "has no 'rkernel'",
+        "has no 'rkernel', nor 'alternatives' instead",
     ),
     (
         "planned",

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 
-from irkit.dialects.task import ROperatorOp
+from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.dialects.types import DYNAMIC, int_array
 from irkit.driver.pipelines.standard import LEVELS, STANDARD
 from irkit.rkernels import registry
@@ -113,13 +113,25 @@ def shuffled(rng: random.Random, name: str) -> Route:
 
 
 def random_grids(rng: random.Random, module: ModuleOp, name: str) -> None:
-    """Give some rOperators of a partitioned module another rKernel, grid and cost that are legal on the
-    vDevice `name`."""
+    """Give the rOperators of a partitioned module one other rKernel, grid and cost that are legal on the
+    vDevice `name`, or some of their alternatives, at other costs, so that launches choose differently."""
     vdevice = device(name)
     for op in module.ops:
-        if isinstance(op, ROperatorOp) and rng.random() < 0.6:
+        if not isinstance(op, ROperatorOp) or op.alternatives is None:
+            continue
+        offered = op.alternatives.data
+        op.offer(
+            [_at_another_cost(rng, a) for a in rng.sample(offered, rng.randint(1, len(offered)))]
+        )
+        if rng.random() < 0.4:
+            op.choose(rng.choice(offered))
             for _ in range(4):
                 _try_another(rng, op, vdevice)
+
+
+def _at_another_cost(rng: random.Random, alternative: AlternativeAttr) -> AlternativeAttr:
+    facts = {**alternative.facts.data, "cost": FloatAttr(rng.uniform(10.0, 1e5), f64)}
+    return AlternativeAttr(DictionaryAttr(facts))
 
 
 def _try_another(rng: random.Random, op: ROperatorOp, vdevice: VDevice) -> None:

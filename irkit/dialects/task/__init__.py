@@ -6,6 +6,7 @@ Unscheduled, a program is a function of `task.launch`es of `task.roperator`s. Sc
 
 from xdsl.ir import Dialect
 
+from irkit.dialects.task.alternative import AlternativeAttr
 from irkit.dialects.task.buffers import SPACES, BufferOp, ViewOp
 from irkit.dialects.task.program import AppendOp, ProgramOp, TokenType
 from irkit.dialects.task.roperator import LaunchOp, ROperatorOp, YieldOp, lookup, verify_call
@@ -14,11 +15,12 @@ from irkit.dialects.task.vdevice import VDeviceOp
 Task = Dialect(
     "task",
     [AppendOp, BufferOp, LaunchOp, ProgramOp, ROperatorOp, VDeviceOp, ViewOp, YieldOp],
-    [TokenType],
+    [AlternativeAttr, TokenType],
 )
 
 __all__ = [
     "SPACES",
+    "AlternativeAttr",
     "AppendOp",
     "BufferOp",
     "LaunchOp",

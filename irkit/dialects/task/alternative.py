@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.arith import FastMathFlagsAttr
@@ -54,7 +54,7 @@ class AlternativeAttr(ParametrizedAttribute):
         rkernel: str,
         grid: Sequence[int],
         cost: float,
-        parameters: DictionaryAttr,
+        parameters: Mapping[str, int],
         scratch: int = 0,
         fastmath: FastMathFlagsAttr | None = None,
     ) -> AlternativeAttr:
@@ -62,7 +62,7 @@ class AlternativeAttr(ParametrizedAttribute):
         facts: dict[str, Attribute] = {
             "rkernel": StringAttr(rkernel),
             "grid": int_array(list(grid)),
-            "parameters": parameters,
+            "parameters": DictionaryAttr({k: IntegerAttr(v, i64) for k, v in parameters.items()}),
             "cost": FloatAttr(cost, f64),
         }
         if scratch:
@@ -106,7 +106,9 @@ class AlternativeAttr(ParametrizedAttribute):
             if name not in found and name not in _OPTIONAL:
                 raise VerifyException(f"'task.alternative' expects '{name}'")
             if name in found and not isinstance(found[name], kind):
-                raise VerifyException(f"'task.alternative' expects another '{name}' than {found[name]}")
+                raise VerifyException(
+                    f"'task.alternative' expects another '{name}' than {found[name]}"
+                )
         if min(self.grid, default=1) < 1:
             raise VerifyException(
                 f"'task.alternative' expects a grid of 1 or more, got {found['grid']}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
@@ -47,7 +48,11 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.task.alternative import AlternativeAttr
 from irkit.dialects.types import ints
+
+# What is said of a choice when it is known where operands lie.
+_LATER = ("vector_bytes", "residents")
 
 
 @irdl_op_definition
@@ -87,6 +92,9 @@ class ROperatorOp(IRDLOperation):
     read where that element of the result is made, before it is written, and nowhere else. `form-roperators`
     says so of what updates state.
 
+    Before it is scheduled, an rOperator may have `alternatives` in place of all that says how it is run, the
+    fastest alone first (`#task.alternative`): a scheduling pass chooses one for each launch.
+
     ```mlir
     task.roperator @double(%x : tensor<8xf32>) -> tensor<8xf32>
         attributes {grid = array<i64: 2>, rkernel = "map", parameters = {}} {
@@ -115,6 +123,7 @@ class ROperatorOp(IRDLOperation):
     vector_bytes = opt_prop_def(IntegerAttr[IntegerType])
     residents = opt_prop_def(DenseArrayBase)
     in_place = opt_prop_def(DenseArrayBase)
+    alternatives = opt_prop_def(ArrayAttr[AlternativeAttr])
     body = region_def("single_block")
     traits = traits_def(
         SymbolOpInterface(), IsolatedFromAbove(), SingleBlockImplicitTerminator(YieldOp)
@@ -153,13 +162,29 @@ class ROperatorOp(IRDLOperation):
 
     @property
     def tasks(self) -> int:
-        """Number of rTasks; 1 before `partition-rtasks`."""
+        """Number of rTasks; 1 where no grid is chosen yet."""
         total = 1
         for parts in ints(self.grid):
             total *= parts
         return total
 
+    def choose(self, alternative: AlternativeAttr) -> None:
+        """Be run as `alternative` says, in place of any choice before; nothing is offered any more."""
+        for name in (*AlternativeAttr.NAMES, *_LATER, "alternatives"):
+            self.properties.pop(name, None)
+        for name in AlternativeAttr.NAMES:
+            if name in alternative.facts.data:
+                self.properties[name] = alternative.facts.data[name]
+
+    def offer(self, alternatives: Sequence[AlternativeAttr]) -> None:
+        """Have these `alternatives`, the fastest alone first, and no choice."""
+        self.choose(alternatives[0])
+        for name in AlternativeAttr.NAMES:
+            self.properties.pop(name, None)
+        self.alternatives = ArrayAttr(alternatives)
+
     def verify_(self) -> None:
+        self._verify_alternatives()
         if list(self.function_type.inputs.data) != list(self.body.block.arg_types):
             raise VerifyException(
                 f"'task.roperator' @{self.sym_name.data} expects arguments {self.function_type.inputs}"
@@ -184,6 +209,17 @@ class ROperatorOp(IRDLOperation):
                 raise VerifyException(
                     f"'task.roperator' expects an operand and a result of one type in in_place, got "
                     f"{operand} and {result}"
+                )
+
+    def _verify_alternatives(self) -> None:
+        if self.alternatives is None:
+            return
+        if not self.alternatives.data:
+            raise VerifyException("'task.roperator' expects one alternative or more, got none")
+        for name in (*AlternativeAttr.NAMES, *_LATER):
+            if name in self.properties:
+                raise VerifyException(
+                    f"'task.roperator' with alternatives has made no choice, but has '{name}'"
                 )
 
     @classmethod

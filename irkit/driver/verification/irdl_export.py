@@ -271,6 +271,25 @@ def _slots(
     return [(f"_{i}", irdl.VariadicityAttr.OPTIONAL) for i in range(widest)]
 
 
+def _exported_attribute(attribute: type[Attribute]) -> irdl.TypeOp | irdl.AttributeOp:
+    """A type or attribute; raises TypeError for a parameter that IRDL has no base for."""
+    if not issubclass(attribute, ParametrizedAttribute):
+        raise TypeError(f"'{attribute.name}' is not defined by IRDL")
+    block = Block()
+    values: list[SSAValue] = []
+    names: list[StringAttr] = []
+    for name, parameter in attribute.get_irdl_definition().parameters:
+        if not isinstance(parameter.constr, BaseAttr):
+            raise TypeError(f"parameter '{name}' of '{attribute.name}' has no base")
+        base = irdl.BaseOp(_BASES[parameter.constr.attr])
+        block.add_op(base)
+        values.append(base.output)
+        names.append(StringAttr(name))
+    block.add_op(irdl.ParametersOp(values, ArrayAttr(names)))
+    made = irdl.TypeOp if issubclass(attribute, TypeAttributeMixin) else irdl.AttributeOp
+    return made(Dialect.split_name(attribute.name)[1], Region([block]))
+
+
 def export_dialects(dialects: Iterable[Dialect], widest: int = 16) -> Export:
     """IRDL of `dialects`; groups of values have at most `widest` members."""
     notes: dict[str, list[str]] = {}
@@ -278,11 +297,7 @@ def export_dialects(dialects: Iterable[Dialect], widest: int = 16) -> Export:
     for dialect in dialects:
         block = Block()
         for attribute in dialect.attributes:
-            if not issubclass(attribute, TypeAttributeMixin):
-                raise TypeError(f"'{attribute.name}' is no type")
-            name = Dialect.split_name(attribute.name)[1]
-            parameters = Region([Block([irdl.ParametersOp([], ArrayAttr([]))])])
-            block.add_op(irdl.TypeOp(name, parameters))
+            block.add_op(_exported_attribute(attribute))
         for op in sorted(dialect.operations, key=lambda o: o.name):
             if not issubclass(op, IRDLOperation):
                 raise TypeError(f"'{op.name}' is not defined by IRDL")

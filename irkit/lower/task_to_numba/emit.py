@@ -57,7 +57,9 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
 def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[Binding, str]:
     """Fused functions and specialised rKernel of one rOperator; a second copy for operands that stay."""
     if op.rkernel is None:
-        raise PassFailedException(f"@{op.sym_name.data} has no rKernel: run partition-rtasks first")
+        raise PassFailedException(
+            f"@{op.sym_name.data} has no rKernel: run partition-rtasks and a scheduling pass first"
+        )
     printer, rkernel = TARGETS[target], registry.find(target, op.rkernel.data)
     binding = bind(op, root_of(op), rkernel, program.threads)
     template, flags = template_source(rkernel), fastmath_flags(op)

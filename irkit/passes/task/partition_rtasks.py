@@ -1,4 +1,4 @@
-"""`partition-rtasks`: cut each rOperator into rTasks and choose its rKernel."""
+"""`partition-rtasks`: the ways to cut each rOperator into rTasks, and their rKernels."""
 
 from __future__ import annotations
 
@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DictionaryAttr,
-    FloatAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    f64,
-    i64,
-)
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.task import LaunchOp, ROperatorOp, VDeviceOp
-from irkit.dialects.types import DYNAMIC, int_array, tensor_type
+from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
@@ -31,6 +22,7 @@ from irkit.rkernels import families, registry
 from irkit.rkernels.family import TYPICAL_ROWS
 from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel, Target
+from irkit.schedule.allotments import Speedup
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -40,19 +32,6 @@ def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
     if rkernel.grid is not None:
         return rkernel.grid(root, tasks)
     return families.find(rkernel.family).grid(root, tasks)
-
-
-def levels(launches: Sequence[LaunchOp]) -> dict[LaunchOp, int]:
-    """Kahn level of each launch: how many launches must come before it."""
-    depth: dict[Operation, int] = {}
-    found: dict[LaunchOp, int] = {}
-    parent = launches[0].parent if launches else None
-    for op in parent.ops if parent is not None else ():
-        before = [depth[v.owner] for v in op.operands if isinstance(v.owner, Operation)]
-        depth[op] = max(before, default=0) + isinstance(op, LaunchOp)
-        if isinstance(op, LaunchOp):
-            found[op] = depth[op]
-    return found
 
 
 def nbytes(op: ROperatorOp) -> float:
@@ -80,116 +59,120 @@ def _root(op: ROperatorOp) -> Root:
         raise UnsupportedError(f"{_title(op)}: {error}") from None
 
 
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """An rKernel in a grid, and the estimated time of an rTask."""
+
+    rkernel: RKernel
+    grid: tuple[int, ...]
+    cost_ns: float
+
+    def alternative(self, root: Root) -> AlternativeAttr:
+        """What an rOperator with this root would say of it."""
+        rkernel, literals = self.rkernel, self.rkernel.literals(root)
+        parameters = {name: literals[name] for name in sorted(literals)}
+        scratch = rkernel.scratch(root, literals)
+        return AlternativeAttr.of(
+            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath
+        )
+
+
 class Partition:
-    """Chooses rKernel and grid of every rOperator of a module for one device."""
+    """Offers rKernels and grids for every rOperator of a module, for one device."""
 
     def __init__(self, module: ModuleOp, device: VDevice) -> None:
         self.device = device
         self.target: Target = target_of(device)
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
-        self.launches = [op for op in module.walk() if isinstance(op, LaunchOp)]
-        self.roots = {name: _root(op) for name, op in self.roperators.items()}
-
-    def company(self) -> dict[str, float]:
-        """Share of the device that each rOperator can count on: its part of the widest of its waves."""
-        waves: dict[int, list[str]] = {}
-        for launch, level in levels(self.launches).items():
-            waves.setdefault(level, []).append(launch.callee.string_value())
-        shares = dict.fromkeys(self.roperators, 1.0)
-        for names in waves.values():
-            work = {n: self._operations(n) + nbytes(self.roperators[n]) for n in names}
-            total = sum(work[n] for n in names)
-            for name in names:
-                shares[name] = min(shares[name], work[name] / total)
-        return shares
 
     def run(self) -> None:
-        """Set `rkernel`, `parameters`, `grid` and `cost` of every rOperator."""
-        shares = self.company()
-        for name, op in self.roperators.items():
-            rkernel, grid, cost = self.choose(op, self.roots[name], shares[name])
-            text = "{} in a grid of {}, {:.0f} ns an rTask, with {:.0%} of the device"
-            applied(op, "ChooseRKernel", text, rkernel.name, grid, cost, shares[name])
+        """Set `alternatives` of every rOperator; what was chosen of it is taken back.
 
-    def _operations(self, name: str) -> float:
-        root = self.roots[name]
-        return families.find(root.family).operations(root, TYPICAL_ROWS)
-
-    def choose(self, op: ROperatorOp, root: Root, share: float) -> tuple[RKernel, list[int], float]:
-        """The rKernel and grid with the least estimated time within this share of the device, written on
-        `op` with the rKernel's parameters. Raises UnsupportedError if there is no legal one."""
-        reasons: dict[str, None] = {}
-        for _, rkernel, grid, cost in sorted(self._options(op, root, share), key=lambda o: o[0]):
-            op.rkernel, op.grid = StringAttr(rkernel.name), int_array(grid)
-            op.cost = FloatAttr(cost, f64)
-            op.parameters = DictionaryAttr(
-                {k: IntegerAttr(v, i64) for k, v in sorted(rkernel.literals(root).items())}
+        Raises UnsupportedError for one that no rKernel can compute.
+        """
+        for op in self.roperators.values():
+            offered = self.alternatives(op)
+            op.offer(offered)
+            text = "{} alternatives; the fastest alone is {} in a grid of {}, {:.0f} ns an rTask"
+            best = offered[0]
+            applied(
+                op, "OfferRKernels", text, len(offered), best.rkernel, list(best.grid), best.cost_ns
             )
-            scratch = rkernel.scratch(root, rkernel.literals(root))
-            op.scratch = IntegerAttr(scratch, i64) if scratch else None
-            op.fastmath = rkernel.fastmath if rkernel.fastmath.data else None
-            op.vector_bytes = op.residents = None
-            reason = why_illegal(op, self.device)
-            if reason is None:
-                return rkernel, grid, cost
-            missed(op, "ChooseRKernel", "{} in a grid of {}: {}", rkernel.name, grid, reason)
-            reasons[f"{rkernel.name}: {reason}"] = None
+
+    def alternatives(self, op: ROperatorOp) -> list[AlternativeAttr]:
+        """What is fastest on some number of vEUs, and legal, the fastest alone first.
+
+        Raises UnsupportedError if there is no legal one.
+        """
+        root = _root(op)
+        candidates = list(self._candidates(op, root))
+        reasons: dict[str, None] = {}
+        while candidates:
+            front = {one: one.alternative(root) for one in self._front(candidates)}
+            refused = {
+                one: r for one, a in front.items() if (r := self._refuses(op, a)) is not None
+            }
+            if not refused:
+                return list(front.values())
+            for one, reason in refused.items():
+                name, grid = one.rkernel.name, list(one.grid)
+                missed(op, "OfferRKernels", "{} in a grid of {}: {}", name, grid, reason)
+                reasons[f"{name}: {reason}"] = None
+            candidates = [one for one in candidates if one not in refused]
         raise UnsupportedError(
             f"{_title(op)}: no rKernel for {self.device.name} can compute it; " + "; ".join(reasons)
         )
 
-    def _candidates(self, op: ROperatorOp, root: Root) -> list[RKernel]:
+    def _front(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+        """The Pareto front of vEUs and time, the fastest first."""
+        tasks, costs = [math.prod(c.grid) for c in candidates], [c.cost_ns for c in candidates]
+        steps = Speedup.of(tasks, costs, self.device).steps
+        return [candidates[n] for n in dict.fromkeys(step.option for step in reversed(steps))]
+
+    def _refuses(self, op: ROperatorOp, alternative: AlternativeAttr) -> str | None:
+        op.choose(alternative)
+        return why_illegal(op, self.device)
+
+    def _rkernels(self, op: ROperatorOp, root: Root) -> Iterator[RKernel]:
+        """Those that take the root on this device."""
         try:
-            return registry.candidates(self.target, root)
+            found = registry.candidates(self.target, root)
         except UnsupportedError as error:
             raise UnsupportedError(f"{_title(op)}: {error}") from None
-
-    def _options(
-        self, op: ROperatorOp, root: Root, share: float
-    ) -> Iterator[tuple[float, RKernel, list[int], float]]:
-        """(time of the whole, rKernel, grid, time of an rTask), in no order."""
-        # On few vEUs, most of them are better taken whole than one left to the company.
-        room = max(1, round(self.device.veus * share))
-        size, dynamic = nbytes(op), root.parallel[:1] == (DYNAMIC,)
-        for rkernel in self._candidates(op, root):
+        for rkernel in found:
             reason = refuses_device(rkernel, self.device) or refuses_scratch(
                 rkernel, root, rkernel.literals(root), self.device
             )
-            if reason is not None:
-                missed(op, "ChooseRKernel", "{}: {}", rkernel.name, reason)
-                continue
+            if reason is None:
+                yield rkernel
+            else:
+                missed(op, "OfferRKernels", "{}: {}", rkernel.name, reason)
+
+    def _candidates(self, op: ROperatorOp, root: Root) -> Iterator[_Candidate]:
+        """All rKernels in all grids worth trying."""
+        size, dynamic = nbytes(op), root.parallel[:1] == (DYNAMIC,)
+        counts = task_counts(self.device.veus, dynamic=dynamic)
+        for rkernel in self._rkernels(op, root):
             family = families.find(rkernel.family)
-            for tasks in _task_counts(room, dynamic=dynamic, veus=self.device.veus):
-                grid = grid_for(root, tasks, rkernel)
-                count = math.prod(grid)
+            for grid in dict.fromkeys(tuple(grid_for(root, n, rkernel)) for n in counts):
                 cost = family.task_ns(rkernel, root, grid, size, self.device)
-                # Several rTasks of one wave on one vEU run one after another.
-                total = (
-                    cost * math.ceil(count / self.device.veus) + (count > 1) * self.device.wait_ns
-                )
-                yield total, rkernel, grid, cost
+                yield _Candidate(rkernel, grid, cost)
 
 
-def _task_counts(room: int, dynamic: bool, veus: int) -> list[int]:
-    """Counts worth trying: all of the room, and halves of it. A batch is shared by all vEUs, so that
-    one share is on the same vEU in every rOperator."""
-    if dynamic:
-        return [veus]
-    counts = {room}
-    while room > 1:
-        room = (room + 1) // 2
-        counts.add(room)
-    return sorted(counts)
+def task_counts(veus: int, dynamic: bool) -> list[int]:
+    """Counts worth trying: the device, a half, a third, a quarter of it and so on. A batch is shared by all
+    vEUs, so that one share is on the same vEU in every rOperator."""
+    return [veus] if dynamic else sorted({veus // parts for parts in range(1, veus + 1)})
 
 
 @dataclass(frozen=True)
 class PartitionRTasks(ModulePass):
-    """Cut every rOperator into rTasks for `device`, and choose its rKernel from the cost table.
+    """Offer ways to cut every rOperator into rTasks for `device`: rKernel, grid, and cost by the cost table.
 
-    An rOperator gets as many rTasks as its share of the device in company: the vEUs divided among
-    the launches of its widest wave, by their work (the lesson of Rammer's figure 17: the fastest
-    kernel alone is often not the best in company). A row-wise program's batch is cut into one share
-    per vEU. Adds `grid`, `rkernel`, `parameters` and `cost`, and a `task.vdevice`; changes no body.
+    Of all rKernels and grids, those are offered that are the fastest on some number of vEUs, and legal
+    (docs/emission.md). Which of them a launch is run by, the scheduling policy decides, in the company of the
+    launches beside it. A row-wise program's batch is cut into one share per vEU, by the fastest rKernel.
+    Adds `alternatives`, and a `task.vdevice`; changes no body.
 
     ```mlir
     task.roperator @gemm_0(%x, %w) {...}
@@ -197,7 +180,9 @@ class PartitionRTasks(ModulePass):
     becomes
     ```mlir
     task.vdevice @h200 {...}
-    task.roperator @gemm_0(%x, %w) attributes {grid = array<i64: 4, 8>, rkernel = "gemm.tiled", ...} {...}
+    task.roperator @gemm_0(%x, %w) attributes {alternatives = [
+        #task.alternative<{rkernel = "gemm.tiled", grid = array<i64: 4, 32>, cost = 900.0 : f64, ...}>,
+        #task.alternative<{rkernel = "gemm.tiled", grid = array<i64: 4, 8>, cost = 3200.0 : f64, ...}>]} {...}
     ```
     """
 

@@ -62,7 +62,7 @@ def write_program(schedule: Schedule, found: Unscheduled, main: func.FuncOp) -> 
     for append in schedule.appends:
         launch = schedule.launches[append.launch]
         op = AppendOp(
-            launch.symbol,
+            found.ops[append.launch].callee.string_value(),
             (append.first_veu, append.first_veu + append.veus - 1),
             append.wave,
             [tokens[w] for w in append.waits],
@@ -136,6 +136,8 @@ def _read_append(
     schedule: Schedule,
 ) -> None:
     symbol = op.callee.string_value()
+    if footprints.roperators[symbol].alternatives is not None:
+        raise PassFailedException(f"@{symbol} is scheduled, but has alternatives and no choice")
     number = len(schedule.launches)
     schedule.launches.append(
         footprints.launch(

@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.access_boxes import operand_boxes
-from irkit.dialects.task import ROperatorOp
-from irkit.schedule.model import Access, Boxes, Launch, VDevice
+from irkit.dialects.task import AlternativeAttr, ROperatorOp
+from irkit.schedule.model import Access, Boxes, Launch, Option, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
 _UNKNOWN_COST_NS = 1000.0
 
 
 class RTaskFootprints:
-    """What each rTask of each rOperator touches, found once per symbol."""
+    """What each rTask of each rOperator touches, found once per symbol and grid, when it is asked for."""
 
     def __init__(self, module: ModuleOp, device: VDevice) -> None:
         self.device = device
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
-        self._boxes: dict[str, tuple[list[Boxes], list[Boxes]]] = {}
+        self._options: dict[str, tuple[Option, ...]] = {}
+        self._boxes = cache(self._boxes_of)
 
     def launch(self, name: str, symbol: str, reads: list[int], writes: list[int]) -> Launch:
-        """A use of `symbol` on these buffers."""
+        """A use of `symbol` on these buffers: with options, and as the first of them, where its rOperator
+        has alternatives."""
         op = self.roperators[symbol]
-        if symbol not in self._boxes:
-            self._boxes[symbol] = operand_boxes(op)
-        read_boxes, write_boxes = self._boxes[symbol]
+        options = self._options_of(symbol)
+        boxes = options[0].boxes() if options else self._boxes(symbol, None)
+        uses = [Access(b, x) for b, x in zip((*reads, *writes), boxes, strict=True)]
         return Launch(
             name,
             symbol,
-            op.tasks,
-            tuple(Access(b, x) for b, x in zip(reads, read_boxes, strict=True)),
-            tuple(Access(b, x) for b, x in zip(writes, write_boxes, strict=True)),
-            op.cost.value.data if op.cost is not None else _UNKNOWN_COST_NS,
-            op.scratch_bytes,
+            options[0].tasks if options else op.tasks,
+            tuple(uses[: len(reads)]),
+            tuple(uses[len(reads) :]),
+            options[0].cost_ns if options else _cost_ns(op),
+            options[0].scratch_bytes if options else op.scratch_bytes,
             op.in_place_pairs,
+            options,
+            whole=(lambda: self._boxes(symbol, ())) if options else None,
         )
+
+    def _options_of(self, symbol: str) -> tuple[Option, ...]:
+        if symbol not in self._options:
+            offered = self.roperators[symbol].alternatives
+            found = () if offered is None else offered.data
+            self._options[symbol] = tuple(self._option(symbol, a) for a in found)
+        return self._options[symbol]
+
+    def _option(self, symbol: str, offered: AlternativeAttr) -> Option:
+        return Option(
+            offered.tasks,
+            offered.cost_ns,
+            offered.scratch_bytes,
+            lambda: self._boxes(symbol, offered.grid),
+            offered.rkernel,
+        )
+
+    def _boxes_of(self, symbol: str, grid: tuple[int, ...] | None) -> Sequence[Boxes]:
+        """Boxes of reads, then of writes. An empty grid is one part, no grid is the op's own."""
+        reads, writes = operand_boxes(self.roperators[symbol], grid)
+        return [*reads, *writes]
+
+
+def _cost_ns(op: ROperatorOp) -> float:
+    return op.cost.value.data if op.cost is not None else _UNKNOWN_COST_NS

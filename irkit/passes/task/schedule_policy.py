@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -14,21 +14,29 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.task import ProgramOp
 from irkit.errors import ScheduleError
-from irkit.passes.task.launch_reader import LaunchReader
+from irkit.passes.task.choices import Chosen, write_choices
+from irkit.passes.task.launch_reader import LaunchReader, Unscheduled
 from irkit.passes.task.program_text import write_program
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
 from irkit.schedule.model import Buffer, Launch, Schedule, VDevice
 from irkit.schedule.waits import derive_waits
+from irkit.schedule.wellformed import reject
 
 Policy = Callable[[Sequence[Buffer], Sequence[Launch], VDevice], Schedule]
 """Places launches, which are given in program order, on vEUs: the schedule of their appends, in an order
-that keeps that of launches which conflict. Waits are derived behind it; memory is planned later."""
+that keeps that of launches which conflict. Where a launch has options, it is returned as one of them
+(`launch.choose(n)`), or as it is, which is the fastest alone. Waits are derived behind it; memory is planned
+later."""
 
 
 @dataclass(frozen=True)
 class SchedulePass(ModulePass):
-    """Place every launch by `policy`, and derive the waits. A function that has a schedule keeps that."""
+    """Place every launch by `policy`, and derive the waits. A function that has a schedule keeps that.
+
+    What the policy chose of an rOperator's alternatives is written on it; for each further choice of the
+    same, on a copy of it that its launches then name.
+    """
 
     requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
     produces: ClassVar[str] = "scheduled"
@@ -37,18 +45,53 @@ class SchedulePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         done = {o.function.string_value() for o in op.ops if isinstance(o, ProgramOp)}
         functions = [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]
-        for main in [f for f in functions if f.sym_name.data not in done]:
-            self._schedule(ctx, op, main)
+        found = [
+            (main, *self._schedule(ctx, op, main))
+            for main in functions
+            if main.sym_name.data not in done
+        ]
+        # Functions may share rOperators, so all choose before one is written.
+        write_choices(
+            op, [choice for _, launches, made in found for choice in chosen(launches, made)]
+        )
+        for main, launches, made in found:
+            write_program(made, launches, main)
 
-    def _schedule(self, ctx: Context, module: ModuleOp, main: FuncOp) -> None:
+    def _schedule(
+        self, ctx: Context, module: ModuleOp, main: FuncOp
+    ) -> tuple[Unscheduled, Schedule]:
         found = LaunchReader(ctx, module, main).read()
         try:
             placed = type(self).policy(found.buffers, found.launches, device_of(module))
-            schedule = derive_waits(placed)
+            schedule = derive_waits(_as_given(placed, found.launches))
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
         waves = len({append.wave for append in schedule.appends})
         estimate = schedule.notes.get("estimate_ns")
         text = "{} launches in {} waves" + (", estimated at {:.0f} ns" if estimate else "")
         applied(main, type(self).__name__, text, len(schedule.appends), waves, estimate)
-        write_program(schedule, found, main)
+        return found, schedule
+
+
+def _as_given(placed: Schedule, launches: Sequence[Launch]) -> Schedule:
+    """What a policy says of a launch is which of its options it is, and no more."""
+    if len(placed.launches) != len(launches):
+        reject(
+            "launch", f"{len(launches)} launches were given, {len(placed.launches)} are returned"
+        )
+    made: list[Launch] = []
+    for given, its in zip(launches, placed.launches, strict=True):
+        if not 0 <= its.option < max(len(given.options), 1):
+            reject(
+                "launch",
+                f"'{given.name}' has {len(given.options)} options, none is number {its.option}",
+            )
+        made.append(given if its.option == given.option else given.choose(its.option))
+    return replace(placed, launches=made)
+
+
+def chosen(found: Unscheduled, schedule: Schedule) -> Iterator[Chosen]:
+    """Which alternative each launch of a rOperator with some is run by."""
+    for op, launch in zip(found.ops, schedule.launches, strict=True):
+        if launch.options:
+            yield op, launch.option

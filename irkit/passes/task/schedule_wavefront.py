@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irkit.passes.task.schedule_policy import SchedulePass
-from irkit.schedule.wavefront import schedule_wavefront
+from irkit.schedule.wavefront import place_wavefront
 
 
 @dataclass(frozen=True)
@@ -31,4 +31,4 @@ class ScheduleWavefront(SchedulePass):
     """
 
     name = "schedule-wavefront"
-    policy = staticmethod(schedule_wavefront)
+    policy = staticmethod(place_wavefront)

@@ -4,20 +4,25 @@
 // RUN: irkit-opt %s -p 'partition-rtasks{device=h200}' | filecheck %s --check-prefix=GPU
 // RUN: not irkit-opt %s -p 'partition-rtasks{device=tpu}' 2>&1 | filecheck %s --check-prefix=DEVICE
 
-// Adds a device, and to each rOperator a grid (one rTask where more would not be faster), an
-// rKernel and a cost; the body stays as it is.
+// RUN: irkit-opt %s -p 'partition-rtasks{device=h200}' --remarks=applied -o %t.mlir 2>&1 | filecheck %s --check-prefix=REMARK
+
+// Adds a device, and to each rOperator its alternatives: the fastest on ever fewer vEUs; the body
+// stays as it is, and nothing is chosen. On a GPU, more rTasks than one are no faster for so few elements.
 // CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64
 // CHECK-NOT:  task.vdevice
-// CHECK:      task.roperator @exp({{.*}} attributes {rkernel = "map.rows", grid = array<i64: 1>, cost = {{.*}} : f64, parameters = {}}
+// CHECK:      task.roperator @exp({{.*}} attributes {alternatives = [#task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = {{[0-9.e+]+}} : f64}>, #task.alternative<{rkernel = "map.rows", grid = array<i64: 2>, {{[^#]*}}#task.alternative<{rkernel = "map.rows", grid = array<i64: 1>, {{[^#]*}}]} {
 // CHECK:        math.exp
 // The batch is cut into one share per vEU.
-// CHECK:      task.roperator @rows({{.*}} attributes {rkernel = "map.rows", grid = array<i64: 4, 1>
+// CHECK:      task.roperator @rows({{.*}} attributes {alternatives = [#task.alternative<{rkernel = "map.rows", grid = array<i64: 4, 1>, {{[^#]*}}]} {
 // ONE:        task.vdevice @cpu1
 // ONE:        task.roperator @exp({{.*}} grid = array<i64: 1>
 // ONE:        task.roperator @rows({{.*}} grid = array<i64: 1, 1>
 // GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64
+// GPU:        task.roperator @exp({{.*}} {alternatives = [#task.alternative<{rkernel = "map.elements", grid = array<i64: 1>, {{[^#]*}}#arith.fastmath<contract>}>]} {
 // GPU:        task.roperator @rows({{.*}} grid = array<i64: 132, 1>
+// GPU:        task.roperator @large({{.*}} grid = array<i64: 64, 1>{{.*}} grid = array<i64: 1, 1>
 // DEVICE:     error: pass 'partition-rtasks' failed: unknown device 'tpu'
+// REMARK:     remark: [applied] partition-rtasks/OfferRKernels: {{.*}}1 alternatives; the fastest alone is map.elements in a grid of [1], {{[0-9]+}} ns an rTask
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> {
   %e = tensor.empty() : tensor<8xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
@@ -37,6 +42,15 @@ task.roperator @rows(%a : tensor<?x8xf32>) -> tensor<?x8xf32> {
     linalg.yield %s : f32
   } -> tensor<?x8xf32>
   task.yield %y : tensor<?x8xf32>
+}
+task.roperator @large(%a : tensor<64x4096xf32>) -> tensor<64x4096xf32> {
+  %e = tensor.empty() : tensor<64x4096xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<64x4096xf32>) outs(%e : tensor<64x4096xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x4096xf32>
+  task.yield %y : tensor<64x4096xf32>
 }
 func.func @main(%x: tensor<8xf32>, %z: tensor<?x8xf32>) -> (tensor<8xf32>, tensor<?x8xf32>) {
   %0 = task.launch @exp(%x) : (tensor<8xf32>) -> tensor<8xf32>

@@ -1,6 +1,7 @@
 // RUN: irkit-opt %s -p schedule-wavefront | filecheck %s
 // RUN: irkit-opt %s -p schedule-wavefront,schedule-wavefront | filecheck %s
 // RUN: not irkit-opt %S/partition-rtasks.mlir -p schedule-wavefront 2>&1 | filecheck %s --check-prefix=EARLY
+// An rOperator whose grid and rKernel are there already has no other choice; see choices.mlir for one that has.
 
 // One wave after the other. Each vEU reads what it wrote itself, so that none has to wait.
 // The function stays: the schedule is proved against it.
@@ -14,7 +15,7 @@
 // CHECK-NEXT:   [[t1:%.*]] = task.append @exp to [0:3] wave 1 reads([[a]]) writes([[b]])
 // CHECK-NEXT:   {{.*}} = task.append @exp to [0:3] wave 2 reads([[b]]) writes([[y]])
 // CHECK-NOT:  task.program
-// EARLY:      error: pass 'schedule-wavefront' requires the partitioned level, but 'task.roperator' has no 'rkernel'
+// EARLY:      error: pass 'schedule-wavefront' requires the partitioned level, but 'task.roperator' has no 'rkernel', nor 'alternatives' instead
 task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {grid = array<i64: 4>, rkernel = "map.rows", cost = 100.0 : f64} {
   %e = tensor.empty() : tensor<8xf32>

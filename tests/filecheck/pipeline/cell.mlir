@@ -6,7 +6,7 @@
 // RUN: irkit-run %s --level=schedule --device=test4 --seed=3 | filecheck %s --check-prefix=VALUE
 
 // Both steps are one rOperator: the cell's two products, with all that is elementwise behind them.
-// TASK:      task.roperator @recurrent_cell_0({{.*}} rkernel = "recurrent_cell.terms2"
+// TASK:      task.roperator @recurrent_cell_0({{.*}} alternatives = [#task.alternative<{rkernel = "recurrent_cell.terms2"
 // TASK:        arith.mulf
 // TASK:        math.tanh
 // TASK-NOT:  task.roperator @recurrent_cell_1
@@ -15,8 +15,8 @@
 // TASK:        task.launch @recurrent_cell_0(
 
 // SCHEDULE:      task.program @main_schedule of @main attributes {device = @test4, {{.*}}verified = "
-// SCHEDULE:      [[t0:%.*]] = task.append @recurrent_cell_0 to [{{.*}}] wave 1 {{.*}}reads(
-// SCHEDULE:      task.append @recurrent_cell_0 to [{{.*}}] wave 2 wait({{.*}}[[t0]]) reads(
+// SCHEDULE:      [[t0:%.*]] = task.append @recurrent_cell_0 to [{{.*}}] wave {{[0-9]+}} {{.*}}reads(
+// SCHEDULE:      task.append @recurrent_cell_0 to [{{.*}}] wave {{[0-9]+}} wait({{.*}}[[t0]]) reads(
 // SCHEDULE-NOT:  task.append @rec
 
 // CPU:      """irkit program for cpu4: 3 rOperators, {{.*}} appends on 4 vEUs."""

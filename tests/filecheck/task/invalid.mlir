@@ -20,6 +20,53 @@ task.roperator @f(%a : tensor<4x4xf32>) -> tensor<4x4xf32> attributes {grid = ar
 
 // -----
 
+// expected-error@+1 {{'task.roperator' expects one alternative or more, got none}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {alternatives = []} {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' with alternatives has made no choice, but has 'grid'}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {grid = array<i64: 2>, alternatives = [
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 100.0 : f64}>]} {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.alternative' expects 'cost'}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {alternatives = [
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}}>]} {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.alternative' has no 'residents'}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {alternatives = [
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 1.0 : f64, residents = array<i64: 0>}>]} {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.alternative' expects another 'rkernel' than 7 : i64}}
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {alternatives = [
+    #task.alternative<{rkernel = 7, grid = array<i64: 4>, parameters = {}, cost = 1.0 : f64}>]} {
+  task.yield %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.alternative' expects a grid of 1 or more, got array<i64: 4, 0>}}
+task.roperator @f(%a : tensor<4x4xf32>) -> tensor<4x4xf32> attributes {alternatives = [
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 4, 0>, parameters = {}, cost = 1.0 : f64}>]} {
+  task.yield %a : tensor<4x4xf32>
+}
+
+// -----
+
 func.func @launch(%x: tensor<4xf32>) {
   // expected-error@+1 {{'task.launch' names @absent, which is no task.roperator}}
   %0 = task.launch @absent(%x) : (tensor<4xf32>) -> tensor<4xf32>

@@ -21,6 +21,14 @@ task.roperator @same(%a : tensor<8xf32>) -> tensor<8xf32>
   task.yield %a : tensor<8xf32>
 }
 
+// CHECK:      task.roperator @offered({{.*}} attributes {alternatives = [#task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {STRIP = 2 : i64}, cost = 2.500000e+00 : f64, scratch = 64 : i64, fastmath = #arith.fastmath<reassoc>}>, #task.alternative<{rkernel = "map.rows", grid = array<i64: 1>, parameters = {}, cost = 8.000000e+00 : f64}>]} {
+// GENERIC:    sym_name = "offered", {{.*}}alternatives = [#task.alternative<{
+task.roperator @offered(%a : tensor<8xf32>) -> tensor<8xf32> attributes {alternatives = [
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {STRIP = 2 : i64}, cost = 2.5 : f64, scratch = 64 : i64, fastmath = #arith.fastmath<reassoc>}>,
+    #task.alternative<{rkernel = "map.rows", grid = array<i64: 1>, parameters = {}, cost = 8.0 : f64}>]} {
+  task.yield %a : tensor<8xf32>
+}
+
 // CHECK:      func.func @unscheduled
 // CHECK-NEXT:   %{{.*}} = task.launch @same(%x) : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:   %{{.*}}, %{{.*}} = task.launch @swap(%y, %i) : (tensor<?x4xf32>, tensor<4xi64>) -> (tensor<4xi64>, tensor<?x4xf32>)
