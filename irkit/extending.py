@@ -1,4 +1,5 @@
-"""Add to irkit from outside the package: dialects with their ops, passes, rKernels, vDevices, policies.
+"""Add to irkit from outside the package: ops of the graph and the tensor level, passes, rKernels, vDevices,
+policies.
 
 Additions hold for the process that makes them. Compiled programs are kept on disk under a key that has
 all additions in it, their code with what it binds and refers to
@@ -10,17 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irkit.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from xdsl.ir import Dialect
+    from xdsl.ir import Dialect, Operation
     from xdsl.passes import ModulePass
 
     from irkit.dialects.graph.base import GraphOp
+    from irkit.dialects.tensor_ops.interface import TensorOpModel
     from irkit.lower.graph_to_tensor.elementwise import Rule as Lowering
     from irkit.passes.task.schedule_policy import Policy
     from irkit.rkernels.family import Family
@@ -59,6 +61,38 @@ def add_dialect(
     ADDED_DIALECTS[dialect.name] = lambda: dialect
     LEVELS["graph"].admit("func.func", f"{dialect.name}.*")
     _note(f"dialect {dialect.name}", *dialect.operations, dict(meanings), dict(lowerings))
+
+
+def add_tensor_op(op: type[Operation], model: TensorOpModel[Any]) -> None:
+    """Make an op known at the tensor level and in rOperators; a model that it had goes.
+
+    It is of a dialect of tensor-level ops alone. It is light (`model` prints its elements) or heavy (it is a
+    root of `model.family`, for which there is a family of rKernels), and no view: schedules know all of
+    those. Raises UnsupportedError for a dialect that is taken, or a model of neither kind.
+    """
+    from xdsl.ir import Dialect
+
+    from irkit.dialects.levels import LEVELS
+    from irkit.dialects.tensor_ops import registry
+    from irkit.driver.registry import ADDED_DIALECTS, all_dialects
+    from irkit.interp import TENSOR_DIALECTS
+
+    name = op.name.partition(".")[0]
+    if name in all_dialects() and not _is_added(f"tensor dialect {name}"):
+        raise UnsupportedError(f"op '{op.name}': there is a dialect '{name}' of other ops")
+    if registry.is_partial(model):
+        raise UnsupportedError(f"op '{op.name}': its model prints no element and is no root")
+    before = ADDED_DIALECTS[name]().operations if name in ADDED_DIALECTS else ()
+    dialect = Dialect(name, [*(o for o in before if o.name != op.name), op], [])
+    registry.register(op, model)
+    ADDED_DIALECTS[name] = lambda: dialect
+    TENSOR_DIALECTS.add(name)
+    LEVELS["tensor"].admit("func.func", op.name)
+    for level in LEVELS.values():
+        if "task.roperator" in level.inside:
+            level.admit("task.roperator", op.name)
+    _note(f"tensor dialect {name}")
+    _note(f"tensor op {op.name}", op, type(model), dict(vars(model)))
 
 
 def add_pass(made: type[ModulePass], *, level: str | None = None) -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from irkit.weights import Array
 
 LEVELS = ("graph", "tensor", "task", "schedule")
-_TENSOR_DIALECTS = frozenset({"linalg", "tensor", "te"})
+TENSOR_DIALECTS = {"linalg", "tensor", "te"}
+"""`irkit.extending.add_tensor_op` adds others."""
 _INTERPRETERS = {level: f"irkit.interp.{level}" for level in LEVELS}
 
 
@@ -27,7 +28,7 @@ def level_of(module: ModuleOp) -> str:
             return "schedule"
         if dialect == "task" and name != "vdevice":
             level = "task"
-        elif dialect in _TENSOR_DIALECTS and level == "graph":
+        elif dialect in TENSOR_DIALECTS and level == "graph":
             level = "tensor"
     return level
 

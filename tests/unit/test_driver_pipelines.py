@@ -28,7 +28,7 @@ from irkit.driver.tools.translate import TranslateTool
 from irkit.passes import PASSES
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ["new_op", "new_pass", "own_device", "own_rkernel"]
+EXAMPLES = ["new_op", "new_pass", "own_device", "own_rkernel", "own_tensor_op"]
 TEXT = """\
 func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %0 = graph.add %x, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -201,7 +201,11 @@ def test_examples_are_plugins_of_irkit_opt(name: str, tmp_path: Path):
     device = {"own_device": "three-cores"}.get(name, "cpu2")
     done = opt(path, plugin, "--to=schedule", f"--device={device}", *checks)
     assert done.returncode == 0, done.stderr
-    wanted = {"new_op": "graph.matmul, mine.softsign", "own_rkernel": "softmax.online"}
+    wanted = {
+        "new_op": "graph.matmul, mine.softsign",
+        "own_rkernel": "softmax.online",
+        "own_tensor_op": "graph.matmul, mine.bucketize",
+    }
     assert wanted.get(name, "verified") in done.stdout
     known = {"new_op": "--list-dialects", "new_pass": "--list-passes"}
     if name in known:

@@ -22,6 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "own_family",
         "own_policy",
         "own_rkernel",
+        "own_tensor_op",
         "streaming",
     ],
 )

@@ -39,11 +39,15 @@ class Pad(TensorOpModel[tensor.PadOp]):
         source, rest = operands[0], operands[1:]
         low, high = ints(op.static_low), ints(op.static_high)
         split = low.count(DYNAMIC)
-        widths = zip(completed(low, rest[:split]), completed(high, rest[split:]), strict=True)
+        before, after = completed(low, rest[:split]), completed(high, rest[split:])
         if any(a.uses for a in op.region.block.args):
             raise UnsupportedError(f"'{op.name}' with padding that depends on the position")
         (value,) = yielded(op, op.region.block, [], (), interpreter)
-        return [np.pad(source, list(widths), constant_values=value)]
+        # A negative amount cuts off.
+        widths = [(max(b, 0), max(a, 0)) for b, a in zip(before, after, strict=True)]
+        padded = np.pad(source, widths, constant_values=value)
+        ends = zip(before, after, padded.shape, strict=True)
+        return [padded[tuple(slice(max(-b, 0), n - max(-a, 0)) for b, a, n in ends)]]
 
     def operand_boxes(
         self, op: tensor.PadOp, needed: Sequence[Box | None], extents: Extents

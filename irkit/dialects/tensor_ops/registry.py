@@ -52,6 +52,12 @@ def register(op: type[Operation], model: TensorOpModel[Any]) -> None:
     _MODELS[op] = model
 
 
+def is_partial(model: TensorOpModel[Any]) -> bool:
+    """Whether an op of this model could stand nowhere: it has no elements, and is no root."""
+    prints = type(model).element is not TensorOpModel[Any].element
+    return not prints and not model.family and type(model).root is TensorOpModel[Any].root
+
+
 def model_of(op: Operation) -> TensorOpModel[Any] | None:
     """The model of an op; None if it is none of the tensor level."""
     return _MODELS.get(type(op))
