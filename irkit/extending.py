@@ -72,10 +72,9 @@ def add_tensor_op(op: type[Operation], model: TensorOpModel[Any]) -> None:
     """
     from xdsl.ir import Dialect
 
-    from irkit.dialects.levels import LEVELS
+    from irkit.dialects.levels import LEVELS, TENSOR_DIALECTS
     from irkit.dialects.tensor_ops import registry
     from irkit.driver.registry import ADDED_DIALECTS, all_dialects
-    from irkit.interp import TENSOR_DIALECTS
 
     name = op.name.partition(".")[0]
     if name in all_dialects() and not _is_added(f"tensor dialect {name}"):

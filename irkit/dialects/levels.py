@@ -36,6 +36,8 @@ _TENSOR_OPS = frozenset(
         "tensor.pad",
     }
 )
+TENSOR_DIALECTS = {"linalg", "tensor", "te"}
+"""Dialects of the tensor level alone; `irkit.extending.add_tensor_op` adds others."""
 # The bits of an unsigned integer, which is a signless one inside of bodies.
 _AS_SIGNLESS = "builtin.unrealized_conversion_cast"
 _SCALARS = frozenset({"arith.*", "math.*", "linalg.index", "linalg.yield", _AS_SIGNLESS})

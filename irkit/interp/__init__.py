@@ -6,14 +6,14 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irkit.dialects.levels import TENSOR_DIALECTS
+
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from irkit.weights import Array
 
 LEVELS = ("graph", "tensor", "task", "schedule")
-TENSOR_DIALECTS = {"linalg", "tensor", "te"}
-"""`irkit.extending.add_tensor_op` adds others."""
 _INTERPRETERS = {level: f"irkit.interp.{level}" for level in LEVELS}
 
 
