@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 
 import irkit
 from irkit import extending
+from irkit.context import IrkitContext
 from irkit.dialects import te
 from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.levels import LEVELS
@@ -24,6 +25,7 @@ from irkit.dialects.tensor_ops.interface import Box, Extents, Interpreter, Kind,
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.interp.tensor import evaluate_op
+from irkit.passes.task.form_roperators import FormROperators
 from irkit.rkernels.binding.elements import ElementPrinter
 from irkit.weights import Array, WeightStore
 
@@ -319,6 +321,24 @@ class OtherOp(te.SoftmaxOp):
     """An op of a dialect of its own."""
 
     name = "others.softmax"
+
+
+class CalledView(Nothing):
+    """A model that is none of the views that schedules know."""
+
+    def kind(self, op: Operation) -> Kind:
+        return Kind.VIEW
+
+
+def test_views_are_those_of_tensor(monkeypatch: pytest.MonkeyPatch):
+    text = """
+      func.func @main(%a: tensor<3x4xf32>) -> tensor<3x4xf32> {
+        %0 = te.softmax %a : (tensor<3x4xf32>) -> tensor<3x4xf32>
+        func.return %0 : tensor<3x4xf32>
+      }"""
+    monkeypatch.setitem(MODELS, te.SoftmaxOp, CalledView())
+    with pytest.raises(UnsupportedError, match="as a view: schedules know those of"):
+        FormROperators().apply(IrkitContext(), irkit.parse(text))
 
 
 def test_models_that_are_refused():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, Tensor
 from irkit.errors import UnsupportedError
 
@@ -17,12 +20,15 @@ LARGEST = 2**44
 
 
 def check_types(main: FuncOp) -> None:
-    """Raises UnsupportedError for a value of `main` whose bytes could not be planned."""
+    """Raises UnsupportedError for a value of `main` whose bytes could not be planned or named."""
     for number, t in enumerate(main.function_type.inputs.data):
         _check_tensor(t, f"input {number} of @{main.sym_name.data}")
     for number, t in enumerate(main.function_type.outputs.data):
         _check_tensor(t, f"output {number} of @{main.sym_name.data}")
     for op in main.body.block.ops:
+        # `launch_reader` and `function_meaning` each know what bytes a view names.
+        if kind_of(op) is Kind.VIEW and op.dialect_name() != tensor.Tensor.name:
+            raise UnsupportedError(f"'{op.name}' as a view: schedules know those of 'tensor' alone")
         for result in op.results:
             if isa(result.type, Tensor):
                 _check_tensor(result.type, f"result of '{op.name}'")
