@@ -24,6 +24,8 @@ class ModelInfo:
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
+    program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
 
     kind: Literal["classifier", "regressor", "transformer", "outlier", "network"]
@@ -43,6 +45,8 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    input_batch: tuple[tuple[int, int, int] | None, ...] = ()
+    output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""
@@ -52,6 +56,8 @@ class ModelInfo:
     def from_json(text: str) -> ModelInfo:
         """Inverse of `to_json`."""
         fields = json.loads(text)
+        for name in ("input_batch", "output_batch"):
+            fields[name] = tuple(None if p is None else tuple(p) for p in fields.get(name, ()))
         for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
             if fields.get(name) is not None:
                 fields[name] = tuple(map(_hashable, fields[name]))

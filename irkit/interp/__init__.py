@@ -42,10 +42,14 @@ def run_module(
 ) -> list[Array]:
     """The outputs of `@main` for `inputs`, by the interpreter of `level`, by default the module's.
 
-    A scheduled module runs at the task level too: it keeps the function that its schedule computes.
+    A scheduled module runs at the task level too: it keeps the function that its schedule computes. Arrays
+    are as the caller of `@main` sees them, wherever `batch-to-front` has put their batch.
     `options` go to that interpreter (the schedule's takes `seed`, which picks an interleaving).
     """
+    from irkit.interp.border import from_caller, to_caller
+
     level = level or level_of(module)
     interpreter = importlib.import_module(_INTERPRETERS[level])
     run = getattr(interpreter, f"run_{level}")
-    return list(run(module, weights, inputs, **options))
+    outputs = run(module, weights, from_caller(module, inputs), **options)
+    return to_caller(module, outputs)

@@ -18,6 +18,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # any level
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
     # graph level
+    "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),

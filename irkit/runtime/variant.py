@@ -11,6 +11,7 @@ import numpy as np
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.batch_border import BatchBorder
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.executor import Executor, make_executor
 from irkit.runtime.host_arrays import to_host
@@ -36,6 +37,7 @@ class Variant:
         check_proof(artifact, self.executor.program)
         self.inputs: tuple[Port, ...] = self.executor.program.inputs
         self.outputs: tuple[Port, ...] = self.executor.program.outputs
+        self._border = BatchBorder(self.info, self.inputs, self.outputs)
 
     @property
     def state(self) -> StateMemory | None:
@@ -44,7 +46,10 @@ class Variant:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError."""
-        outputs = self.executor.run(inputs)
+        if self._border.moves:
+            outputs = self._border.leave(self.executor.run(self._border.enter(inputs)))
+        else:
+            outputs = self.executor.run(inputs)
         return outputs if not self.info.checks else self._without_checks(outputs)
 
     def _without_checks(self, outputs: list[Any]) -> list[Any]:

@@ -197,12 +197,14 @@ class ReshapeOp(GraphOp):
 
 
 def same_elements(have: Sequence[int], want: Sequence[int]) -> bool:
-    """Whether two shapes may have equally many elements: exactly, where none is dynamic or both lead."""
+    """Whether two shapes may have equally many elements. A dynamic dimension may be any multiple of the
+    batch, so that only the analysis of the batch knows; of two that lead, the one's row makes up the other's."""
     known = [product([s for s in shape if s != DYNAMIC]) for shape in (have, want)]
     few, many = sorted(known)
     if DYNAMIC not in have or few == many:
         return few == many
-    return have.count(DYNAMIC) == 1 and few > 0 and many % few == 0
+    both_lead = have[0] == want[0] == DYNAMIC
+    return have.count(DYNAMIC) == 1 and few > 0 and (not both_lead or many % few == 0)
 
 
 @irdl_op_definition

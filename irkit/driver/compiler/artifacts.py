@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from irkit.context import IrkitContext
+from irkit.driver.compiler.batch import info_with_borders
 from irkit.driver.compiler.cache import cache_key, cached
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
@@ -85,4 +86,5 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy:
         _, facts = read_facts(source)
         cubin = compile_module(source, facts.entries, facts.threads)
         seconds["cubin"] = round(time.perf_counter() - start, 3)
-    return Artifact(target, source, weights, imported.info.to_json(), texts, report, cubin)
+    info = info_with_borders(imported.info, module)
+    return Artifact(target, source, weights, info.to_json(), texts, report, cubin)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from irkit.dialects.graph.batch import BatchAnalysis, analyse
+from irkit.batch_place import BatchPlace
+from irkit.dialects.batch_border import INPUT_BATCH, OUTPUT_BATCH, places_of
+from irkit.dialects.graph.batch import BatchAnalysis, Mixing, analyse
+from irkit.dialects.state import state_of
 from irkit.dialects.symbols import open_fault, symbols
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.driver.compiler.models import read_model
 from irkit.errors import OpenBatchError, UnsupportedError
 from irkit.interp import level_of
+from irkit.model_info import ModelInfo
+from irkit.passes.graph.batch_to_front import NO_FORM, first_obstacle
 from irkit.passes.graph.specialise_batch import specialise
 
 if TYPE_CHECKING:
@@ -58,21 +63,17 @@ def read_for_batch(
     if open_fault(main) is not None:
         return imported  # refused when it is lowered
     found = analyse(main)
-    reasons = tuple(map(str, found.mixing)) or _elsewhere(found)
+    reasons = tuple(map(str, found.mixing)) or _elsewhere(main, found)
     if not reasons:
         return imported
     axes = tuple(map(_axis, main.body.block.args))
     return SizedModel(imported, axes, reasons, lambda size: _specialised(imported, size))
 
 
-def _elsewhere(found: BatchAnalysis) -> tuple[str, ...]:
+def _elsewhere(main: FuncOp, found: BatchAnalysis) -> tuple[str, ...]:
     """Why a function in which no rows mix has no program for every batch size all the same."""
-    values = found.elsewhere()
-    if not values:
-        return ()
-    owner = values[0].owner
-    made = f"'{owner.name}'" if isinstance(owner, Operation) else "an input"
-    return (f"{made}: the batch is not the leading dimension of {values[0].type}",)
+    op = first_obstacle(main, found) if found.elsewhere() else None
+    return () if op is None else (str(Mixing(op, 0, NO_FORM)),)
 
 
 def _of_one_size(imported: ImportedModel, main: FuncOp | None, batch: int) -> ImportedModel:
@@ -110,6 +111,31 @@ def _specialised(imported: ImportedModel, size: int) -> ImportedModel:
             for symbol in symbols(function):
                 specialise(function, size, symbol)
     return ImportedModel(module, imported.weights, imported.info)
+
+
+def info_with_borders(info: ModelInfo, module: ModuleOp) -> ModelInfo:
+    """The facts, with where the caller sees the batch that `batch-to-front` has moved."""
+    main = _main(module)
+    if main is None or not {INPUT_BATCH, OUTPUT_BATCH} & main.attributes.keys():
+        return info
+    types = main.function_type
+    held = state_of(main)
+    inputs = _without(
+        places_of(main, INPUT_BATCH, len(types.inputs.data)), [p.argument for p in held]
+    )
+    outputs = _without(
+        places_of(main, OUTPUT_BATCH, len(types.outputs.data)), [p.result for p in held]
+    )
+    return replace(
+        info,
+        input_batch=tuple(None if p is None else astuple(p) for p in inputs),
+        output_batch=tuple(None if p is None else astuple(p) for p in outputs),
+    )
+
+
+def _without(places: Sequence[BatchPlace | None], held: Collection[int]) -> list[BatchPlace | None]:
+    """The places of what is no state, and so an argument or a result of calls."""
+    return [place for number, place in enumerate(places) if number not in held]
 
 
 def _main(module: ModuleOp) -> FuncOp | None:

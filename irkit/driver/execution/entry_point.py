@@ -9,8 +9,10 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from irkit.batch_place import BatchPlace
+from irkit.dialects.batch_border import INPUT_BATCH, places_of
 from irkit.dialects.state import StatePair, state_of
-from irkit.dialects.types import Tensor
+from irkit.dialects.types import Tensor, tensor
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.diagnostics.locations import place_of
 
@@ -18,7 +20,8 @@ from irkit.driver.diagnostics.locations import place_of
 @dataclass(frozen=True)
 class EntryPoint:
     """Input types and names, output names, and state, of `func.func @main`, which a scheduled module has
-    too. State is among the inputs and outputs."""
+    too. State is among the inputs and outputs. Types are as the caller sees them, wherever `batch-to-front`
+    has put the batch."""
 
     inputs: tuple[Tensor, ...]
     input_names: tuple[str, ...]
@@ -30,12 +33,18 @@ def entry_point_of(module: ModuleOp) -> EntryPoint:
     """The entry point of `module`. Raises UserError if there is none, or more than one."""
     main = main_function_of(module)
     types = main.function_type
+    places = places_of(main, INPUT_BATCH, len(types.inputs.data))
     return EntryPoint(
-        tuple(cast(Tensor, t) for t in types.inputs.data),
+        tuple(_outside(t, p) for t, p in zip(types.inputs.data, places, strict=True)),
         _names(main, "irkit.inputs", len(types.inputs.data), "input"),
         _names(main, "irkit.outputs", len(types.outputs.data), "output"),
         state_of(main),
     )
+
+
+def _outside(t: Attribute, place: BatchPlace | None) -> Tensor:
+    seen = cast(Tensor, t)
+    return seen if place is None else tensor(seen.element_type, place.outside(seen.get_shape()))
 
 
 def main_function_of(module: ModuleOp) -> FuncOp:

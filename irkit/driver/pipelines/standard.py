@@ -14,6 +14,7 @@ STANDARD: dict[str, list[str]] = {
         "fold-constants",
         "fold-batch-norm",
         "unroll-recurrence",
+        "batch-to-front",
         "canonicalize",
         "cse",
         "dce",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import OpResult
 
 from irkit.dialects.graph.batch import analyse
 from irkit.dialects.symbols import argument_symbols, open_fault
@@ -24,6 +25,13 @@ def check_batch(function: FuncOp) -> None:
         raise UnsupportedError(
             f"{name} has no program for every batch size, as rows of the batch mix:",
             [*map(str, found.mixing), remedy(function)],
+        )
+    if values := [v for v in found.elsewhere() if isinstance(v, OpResult)]:
+        made = values[0]
+        raise UnsupportedError(
+            f"{name} has no program for every batch size, as the batch does not lead in all values"
+            " (batch-to-front moves it where it can):",
+            [f"'{made.op.name}': its result is {made.type}", remedy(function)],
         )
 
 

@@ -96,8 +96,7 @@ class UnrollRecurrence(ModulePass):
 
     A layer that reads another's output, directly or through reshapes, is connected to its cells
     step by step, so that the cells of a stack form a wavefront. A layer in reverse has its last step
-    first. Layers with a dynamic number of
-    steps or a dynamic batch stay as they are. Exact: the cells do what the layer did.
+    first. Layers with a dynamic number of steps stay as they are. Exact: the cells do what the layer did.
 
     ```mlir
     %y, %hn, %cn = graph.lstm %x, %h, %c, %w, %r, %b : (tensor<2x1x8xf32>, ...)
@@ -123,8 +122,8 @@ class UnrollRecurrence(ModulePass):
         for layer in list(op.walk()):
             if not isinstance(layer, LayerOp):
                 continue
-            if DYNAMIC in tensor_type(layer.x).get_shape():
-                missed(layer, RULE, "the number of steps, or the batch, is dynamic")
+            if tensor_type(layer.x).get_shape()[0] == DYNAMIC:
+                missed(layer, RULE, "the number of steps is dynamic")
                 continue
             applied(layer, RULE, "{} steps", tensor_type(layer.x).get_shape()[0])
             _unroll(layer, known)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import IntegerAttr
+
 from irkit.dialects.graph import (
     convolution,
     elementwise,
@@ -63,9 +65,10 @@ def broadcast(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
 def _along(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     """What works along property `axis` leaves all other dimensions alone."""
     (dim,) = dims
-    axis = op.properties["axis"].value.data  # pyright: ignore
-    if dim is not None and dim.axis == axis:
-        raise RowsMix(0, f"it works along dimension {axis}, which is the batch")
+    axis = op.properties["axis"]
+    assert isinstance(axis, IntegerAttr)
+    if dim is not None and dim.axis == axis.value.data:
+        raise RowsMix(0, f"it works along dimension {dim.axis}, which is the batch")
     return [dim] * len(op.results)
 
 
