@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.model import Launch, VDevice
+from irkit.schedule.footprint import batched
+from irkit.schedule.model import Buffer, Launch, VDevice
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,23 @@ def _times(
     return turns * cost_ns[:, None] + ((tasks > 1) * device.wait_ns)[:, None]
 
 
-def speedups(launches: Sequence[Launch], device: VDevice) -> list[Speedup]:
-    """Of each launch; equal ones are one object."""
+def speedups(
+    buffers: Sequence[Buffer], launches: Sequence[Launch], device: VDevice
+) -> list[Speedup]:
+    """Of each launch; equal ones are one object.
+
+    What works on a batch keeps all the vEUs that it can use, one share on each: then one share of all
+    launches is on one vEU, and none has to wait.
+    """
     known: dict[object, Speedup] = {}
     result: list[Speedup] = []
     for launch in launches:
         ways = launch.options or (launch,)
-        key = tuple((way.tasks, way.cost_ns) for way in ways)
+        shares = any(batched(buffers[access.buffer]) for access in launch.writes)
+        key = shares, tuple((way.tasks, way.cost_ns) for way in ways)
         if key not in known:
-            known[key] = Speedup.of([t for t, _ in key], [c for _, c in key], device)
+            found = Speedup.of([t for t, _ in key[1]], [c for _, c in key[1]], device)
+            known[key] = Speedup([found.alone]) if shares else found
         result.append(known[key])
     return result
 

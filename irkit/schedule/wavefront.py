@@ -64,7 +64,7 @@ def _form_waves(
     graph: Dependences, feet: Footprints, launches: list[Launch], device: VDevice
 ) -> Waves:
     """Layer the program once, choose in each layer, and fill waves with the result."""
-    found = speedups(launches, device)
+    found = speedups(feet.buffers, launches, device)
     alone = [_alone(launch, speedup) for launch, speedup in zip(launches, found, strict=True)]
     urgency = critical_path(graph, alone)
     layered = [sorted(layer, key=lambda n: (-urgency[n], n)) for layer in layers(graph)]

@@ -161,6 +161,22 @@ def test_readers_of_one_constant_are_run_alike() -> None:
         assert high
 
 
+def test_shares_of_a_batch_keep_their_veus() -> None:
+    """Two branches: side by side on half of the vEUs each, what reads both would have to wait."""
+    buffers = [Buffer(name, "rows", (-1, 4), 8) for name in "abcd"]
+    buffers[0] = Buffer("x", "input", (-1, 4), 8)
+    each = split((4, 4), 4, axis=0)
+
+    def launch(reads: tuple[int, ...], write: int) -> Launch:
+        accesses = tuple(Access(r, each) for r in reads)
+        return Launch(f"n{write}", "op", 4, accesses, (Access(write, each),))
+
+    launches = [launch((0,), 1), launch((0,), 2), launch((1, 2), 3)]
+    schedule = schedule_wavefront(buffers, launches, TEST4)
+    assert {(append.first_veu, append.veus) for append in schedule.appends} == {(0, 4)}
+    assert all(append.waits == () for append in schedule.appends)
+
+
 def test_few_options_do() -> None:
     """An rKernel of 14 rTasks that is 7 % faster than one of 13 is not compiled beside it."""
     program = Program(H200)
