@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import TensorType
 from irkit.context import IrkitContext
 from irkit.dialects.graph import Graph
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import ints
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.interp import scalars
@@ -104,20 +103,27 @@ def test_orders_have_what_a_level_needs():
 
 @pytest.mark.parametrize("name", sorted(set(DEVICES)))
 def test_random_grids_are_legal_and_others(name):
-    ctx, changed = IrkitContext(), 0
+    ctx, changed, left = IrkitContext(), 0, 0
     register_dialects(ctx)
     model = RandomGraph(3, 12, batch=False).model()
     ctx.weights = model.weights
     for level in ("graph", "tensor", "task"):
         run_level(ctx, model.module, level, name)
-    roperators = [op for op in model.module.ops if isinstance(op, ROperatorOp)]
-    assert roperators
-    before = [ints(op.grid) for op in roperators]
     for seed in range(8):
-        random_grids(random.Random(seed), model.module, name)
-        assert all(why_illegal(op, device(name)) is None for op in roperators)
-        changed += before != [ints(op.grid) for op in roperators]
+        module = model.module.clone()
+        roperators = [op for op in module.ops if isinstance(op, ROperatorOp)]
+        before = [op.alternatives for op in roperators]
+        random_grids(random.Random(seed), module, name)
+        module.verify()
+        changed += before != [op.alternatives for op in roperators]
+        for op in roperators:
+            left += op.alternatives is not None
+            for alternative in op.alternatives or ():
+                op.choose(alternative)
+                assert why_illegal(op, device(name)) is None
+            assert why_illegal(op, device(name)) is None
     assert changed > 3
+    assert left > 3
 
 
 def test_near_is_within_the_error():
