@@ -15,7 +15,8 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.dialects.element_sets import ALL
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.elementwise import PREDICATES, BinaryOp, UnaryOp
+from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
+from irkit.dialects.graph.logic import PREDICATES
 from irkit.dialects.types import element_type, numpy_dtype
 
 DTYPES = tuple(

@@ -9,6 +9,7 @@ from irkit.dialects.graph import (
     functions,
     integer,
     linear,
+    logic,
     normalisation,
     pooling,
     recurrent,
@@ -20,28 +21,23 @@ from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
 from irkit.dialects.graph.elementwise import (
     AbsOp,
     AddOp,
-    AndOp,
     CastOp,
     ClipOp,
-    CompareOp,
     DivOp,
     ErfOp,
     ExpOp,
     FloorOp,
-    IsNanOp,
     LogOp,
     MaxOp,
     MinOp,
     MulOp,
     NegOp,
-    OrOp,
     PowOp,
     ReluOp,
     SigmoidOp,
     SqrtOp,
     SubOp,
     TanhOp,
-    WhereOp,
 )
 from irkit.dialects.graph.forest import ForestOp
 from irkit.dialects.graph.functions import (
@@ -62,6 +58,7 @@ from irkit.dialects.graph.functions import (
 )
 from irkit.dialects.graph.integer import ModOp, NotOp, RemOp, ShiftLeftOp, ShiftRightOp, XorOp
 from irkit.dialects.graph.linear import GemmOp, MatmulOp
+from irkit.dialects.graph.logic import AndOp, CompareOp, IsNanOp, OrOp, WhereOp
 from irkit.dialects.graph.normalisation import BatchNormOp, LrnOp, SoftmaxOp
 from irkit.dialects.graph.pooling import (
     AveragePoolOp,
@@ -94,6 +91,7 @@ Graph = Dialect(
             functions,
             integer,
             linear,
+            logic,
             normalisation,
             pooling,
             recurrent,

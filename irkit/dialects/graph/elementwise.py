@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, TensorType, i1
+from xdsl.dialects.builtin import Float64Type, FloatAttr, TensorType
 from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.element_sets import ALL, BOOLEANS, FLOATS, INTEGERS, NUMBERS, Elements
+from irkit.dialects.element_sets import ALL, FLOATS, NUMBERS, Elements
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.inference import Props, broadcast_shapes, fail, same_element
 from irkit.dialects.types import Tensor, tensor
@@ -41,12 +41,6 @@ class BinaryOp(GraphOp):
         return [tensor(same_element(cls, operands), broadcast_shapes(cls, operands))]
 
 
-class BitwiseOp(BinaryOp):
-    """Two operands of integers or i1."""
-
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = (BOOLEANS | INTEGERS,)
-
-
 @irdl_op_definition
 class AbsOp(UnaryOp):
     """Absolute value; of the least signed integer, that integer (it wraps), of -0.0, 0.0.
@@ -70,18 +64,6 @@ class AddOp(BinaryOp):
     """
 
     name = "graph.add"
-
-
-@irdl_op_definition
-class AndOp(BitwiseOp):
-    """Bits that are set in both; of i1, logical and.
-
-    ```mlir
-    %y = graph.and %p, %q : (tensor<?x8xi1>, tensor<?x8xi1>) -> tensor<?x8xi1>
-    ```
-    """
-
-    name = "graph.and"
 
 
 @irdl_op_definition
@@ -126,31 +108,6 @@ class ClipOp(UnaryOp):
     name = "graph.clip"
     min = prop_def(FloatAttr[Float64Type])
     max = prop_def(FloatAttr[Float64Type])
-
-
-PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-@irdl_op_definition
-class CompareOp(BinaryOp):
-    """Compare elements; a comparison with NaN is false, except `ne`. -0.0 equals 0.0, false < true.
-
-    ```mlir
-    %y = graph.compare %x, %b {predicate = "le"} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xi1>
-    ```
-    """
-
-    name = "graph.compare"
-    predicate = prop_def(StringAttr)
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        predicate = props["predicate"]
-        assert isinstance(predicate, StringAttr)
-        if predicate.data not in PREDICATES:
-            raise fail(cls, f"a predicate among {', '.join(PREDICATES)}", f"'{predicate.data}'")
-        same_element(cls, operands)
-        return [tensor(i1, broadcast_shapes(cls, operands))]
 
 
 @irdl_op_definition
@@ -202,23 +159,6 @@ class FloorOp(UnaryOp):
     """
 
     name = "graph.floor"
-
-
-@irdl_op_definition
-class IsNanOp(UnaryOp):
-    """Whether each element is NaN.
-
-    ```mlir
-    %y = graph.is_nan %x : (tensor<?x8xf32>) -> tensor<?x8xi1>
-    ```
-    """
-
-    name = "graph.is_nan"
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        (x,) = super().infer(operands, props)
-        return [tensor(i1, x.get_shape())]
 
 
 @irdl_op_definition
@@ -280,18 +220,6 @@ class NegOp(UnaryOp):
 
     name = "graph.neg"
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
-
-
-@irdl_op_definition
-class OrOp(BitwiseOp):
-    """Bits that are set in either; of i1, logical or.
-
-    ```mlir
-    %y = graph.or %p, %q : (tensor<?x8xi1>, tensor<?x8xi1>) -> tensor<?x8xi1>
-    ```
-    """
-
-    name = "graph.or"
 
 
 @irdl_op_definition
@@ -371,52 +299,24 @@ class TanhOp(UnaryOp):
     name = "graph.tanh"
 
 
-@irdl_op_definition
-class WhereOp(GraphOp):
-    """`x` where the condition holds, else `y`.
-
-    ```mlir
-    %z = graph.where %p, %x, %b : (tensor<?x8xi1>, tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
-    ```
-    """
-
-    name = "graph.where"
-    ELEMENTS: ClassVar[tuple[Elements, ...]] = (BOOLEANS, ALL)
-    condition = operand_def(TensorType)
-    x = operand_def(TensorType)
-    y = operand_def(TensorType)
-    z = result_def(TensorType)
-    assembly_format = "$condition `,` $x `,` $y attr-dict `:` functional-type(operands, results)"
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        _, x, y = operands
-        return [tensor(same_element(cls, (x, y)), broadcast_shapes(cls, operands))]
-
-
 OPS: list[type[GraphOp]] = [
     AbsOp,
     AddOp,
-    AndOp,
     CastOp,
     ClipOp,
-    CompareOp,
     DivOp,
     ErfOp,
     ExpOp,
     FloorOp,
-    IsNanOp,
     LogOp,
     MaxOp,
     MinOp,
     MulOp,
     NegOp,
-    OrOp,
     PowOp,
     ReluOp,
     SigmoidOp,
     SqrtOp,
     SubOp,
     TanhOp,
-    WhereOp,
 ]

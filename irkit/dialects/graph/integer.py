@@ -8,7 +8,8 @@ from xdsl.irdl import irdl_op_definition
 
 from irkit.dialects.element_sets import BOOLEANS, INTEGERS, Elements
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.elementwise import BinaryOp, BitwiseOp, UnaryOp
+from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
+from irkit.dialects.graph.logic import BitwiseOp
 
 
 class IntegerOp(BinaryOp):
