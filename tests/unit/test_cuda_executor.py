@@ -189,3 +189,66 @@ def test_a_dropped_program_gives_all_back(fake: FakeDriver) -> None:
     assert len(fake.names("cuMemFree")) == len(taken["cuMemAlloc"])
     assert len(fake.names("cuStreamDestroy")) == len(taken["cuStreamCreate"])
     assert len(fake.names("cuEventDestroy")) == len(fake.names("cuEventCreate"))
+
+
+STATEFUL = replace(
+    PROGRAM,
+    states=(Port("h", "float32", (2, 3)), Port("n", "int64", ())),
+    appends=(Appended(0, 4, 0, 4, 0, (), (Operand(3, 0), Operand(5, 0), Operand(4, 0))),),
+).sealed()
+
+
+def test_state_stays_on_the_device(fake: FakeDriver) -> None:
+    run = made(program=STATEFUL, mode="persistent")
+    assert run.state.read(0).tolist() == [[0.0] * 3] * 2
+    for _ in range(2):
+        run.run([rows(2)])
+    # Behind the spaces, the input and the output; and nothing of it is copied by a run.
+    bases = np.frombuffer(fake.memory, np.int64, 7, run.residence.bases)
+    assert bases[5:].tolist() == run.state.addresses
+    assert all(address % 256 == 0 for address in run.state.addresses)
+    fake.log.clear()
+    run.run([OnDevice(fake, rows(2))])
+    assert not fake.names("cuMemcpyDtoHAsync", "cuMemAlloc")
+    value = np.arange(6, dtype=np.float32).reshape(2, 3)
+    run.state.write(0, value)
+    np.testing.assert_array_equal(run.state.read(0), value)
+    assert run.state.read(1).shape == ()
+
+
+def test_state_is_read_after_the_last_run(fake: FakeDriver) -> None:
+    run = made(program=STATEFUL, mode="persistent")
+    run._follow(77)
+    fake.log.clear()
+    run.state.read(0)
+    assert ("cuStreamSynchronize", 77) in fake.log
+
+
+def test_a_run_that_fails_on_the_device_loses_the_state(fake: FakeDriver) -> None:
+    run = made(program=STATEFUL, mode="persistent")
+    fake.failing = {"cuLaunchCooperativeKernel"}
+    with pytest.raises(DeviceError, match="failed"):
+        run.run([rows(2)])
+    fake.failing.clear()
+    with pytest.raises(DeviceError, match="the state was lost"):
+        run.run([rows(2)])
+    run.state.advance.whole = True
+    run.run([rows(2)])
+
+
+def test_no_rows_are_a_step_too(fake: FakeDriver) -> None:
+    run = made(program=STATEFUL, mode="persistent")
+    assert tuple(run.run([rows(0)])[0].shape) == (0, 4)
+    assert fake.names("cuLaunchCooperativeKernel")
+
+
+def test_a_program_with_state_is_freed_when_it_is_dropped(fake: FakeDriver) -> None:
+    """At once, not when cycles are looked for."""
+    gc.disable()
+    try:
+        run = made(program=STATEFUL, mode="persistent")
+        run.run([rows(2)])
+        del run
+        assert len(fake.names("cuMemFree")) == len(fake.names("cuMemAlloc"))
+    finally:
+        gc.enable()

@@ -44,9 +44,30 @@ def flat(array: Any) -> Any:
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
+class WrittenOnce(np.ndarray):
+    """An array that refuses a second value for an element."""
+
+    written: set[int]
+
+    @staticmethod
+    def of(array: Any) -> Any:
+        """A copy of `array` to be written once."""
+        made = array.copy().view(WrittenOnce)
+        made.written = set()
+        return made
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.written = getattr(source, "written", set())
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        assert index not in self.written, f"element {index} is written again"
+        self.written.add(index)
+        super().__setitem__(index, value)
+
+
 def compute(case: Case, device: VDevice) -> None:
     """Bind, and run each rTask alone, where what it may not read is poisoned: it writes what the body means
-    to its own part, and nothing anywhere else."""
+    to its own part, each element once, and nothing anywhere else."""
     op = case.op
     assert op.rkernel is not None
     rkernel = registry.find(target_of(device), op.rkernel.data)
@@ -56,12 +77,13 @@ def compute(case: Case, device: VDevice) -> None:
     for task in range(op.tasks):
         operands = zip(case.arrays, op.body.block.args, reads, strict=True)
         inputs = [poisoned(a, part(v, boxes, task)) for a, v, boxes in operands]
-        results = [np.full_like(flat(w), 77) for w in case.want]
+        results = [WrittenOnce.of(np.full_like(flat(w), 77)) for w in case.want]
         if device.kind == "cuda":
             emulate(rkernel, binding, [*inputs, *results], task, op.tasks, device.threads)
         else:
             cpu_emulator.run(rkernel, binding, [*inputs, *results], task, op.tasks, ROWS)
-        for number, (got, want, done) in enumerate(zip(results, case.want, covered, strict=True)):
+        arrays = [np.asarray(r) for r in results]
+        for number, (got, want, done) in enumerate(zip(arrays, case.want, covered, strict=True)):
             own = part(op.terminator.values[number], writes[number], task)
             done[own] = True
             np.testing.assert_allclose(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from irkit.errors import (
     UnsupportedError,
 )
 from irkit.runtime import cpu
+from irkit.runtime.variant import Variant
 from irkit.schedule.modes import Mode
 
 COUNTER = """
@@ -193,6 +195,29 @@ def test_random_programs_compiled(seed: int) -> None:
                 np.testing.assert_allclose(found, want[result], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("element", ["f32", "f64", "i8", "i1", "ui16"])
+@pytest.mark.parametrize("shape", ["", "3x"])
+def test_state_of_any_type(element: str, shape: str, tmp_path: Path) -> None:
+    """Two that change places, so that one is copied; of no dimension and of one; saved and loaded."""
+    kind = f"tensor<{shape}{element}>"
+    module = irkit.parse(f"""
+func.func @main(%a: {kind}, %b: {kind}) -> ({kind}, {kind})
+    attributes {{irkit.inputs = ["a", "b"], irkit.state = array<i64: 0, 0, 1, 1>}} {{
+  func.return %b, %a : {kind}, {kind}
+}}""")
+    program = irkit.compile(module, device="cpu2", cache=False)
+    a, b = program.state["a"], program.state["b"]
+    assert a.shape == ((3,) if shape else ())
+    program.state["a"] = one = np.ones_like(a)
+    program()
+    np.testing.assert_array_equal(program.state["b"], one)
+    np.testing.assert_array_equal(program.state["a"], b)
+    program.save(tmp_path / "p")
+    again = irkit.load(tmp_path / "p")
+    assert again.state["b"].dtype == a.dtype
+    np.testing.assert_array_equal(again.state["b"], one)
+
+
 # Kept, saved, lost
 
 
@@ -276,6 +301,15 @@ def test_a_traced_run_is_no_step() -> None:
 
 
 # What is refused
+
+
+def test_a_table_that_says_nothing_of_its_state_is_none(tmp_path: Path) -> None:
+    source = counter().source
+    start, end = source.index("    states=("), source.index("    constants=(")
+    artifact = counter()._first.artifact
+    broken = replace(artifact, source=source[:start] + source[end:])
+    with pytest.raises(ArtifactError, match="not the one that was proved"):
+        Variant(broken)
 
 
 def test_what_cannot_be_state_is_refused() -> None:

@@ -69,7 +69,7 @@ class CudaExecutor:
         self.residence.load_constants(weights)
         self._lock = threading.Lock()
         self.state = (
-            DeviceState(self.pool, program.states, self._lock, lambda: self._last_stream)
+            DeviceState(self.pool, program.states, self._lock, self.stream)
             if program.states
             else None
         )
@@ -166,6 +166,8 @@ class CudaExecutor:
         if int(stream) != int(self._last_stream):
             order(self._last_stream, stream)
             self._last_stream = stream
+        if self.state is not None:
+            self.state.stream = stream
 
     def _bind(self, number: int, value: Any, stream: Any) -> arrays.Bound:
         if arrays.on_device(value):

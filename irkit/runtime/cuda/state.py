@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,13 @@ class DeviceState:
     """
 
     def __init__(
-        self,
-        pool: Pool,
-        ports: Sequence[Port],
-        lock: threading.Lock,
-        stream: Callable[[], Any],
+        self, pool: Pool, ports: Sequence[Port], lock: threading.Lock, stream: Any
     ) -> None:
-        self.ports, self.lock, self._stream, self._pool = tuple(ports), lock, stream, pool
+        self.ports, self.lock, self.stream, self._pool = tuple(ports), lock, stream, pool
         self.advance = Advance()
         self._buffers = [pool.take(port_bytes(port)) for port in self.ports]
         for buffer in self._buffers:
-            buffer.clear(stream())
+            buffer.clear(stream)
 
     @property
     def addresses(self) -> list[int]:
@@ -45,13 +41,13 @@ class DeviceState:
         host = np.empty(port.shape, port.dtype)
         self._pool.device.activate()
         address = self._buffers[number].address
-        call("cuMemcpyDtoHAsync", host.ctypes.data, address, host.nbytes, self._stream())
-        call("cuStreamSynchronize", self._stream())
+        call("cuMemcpyDtoHAsync", host.ctypes.data, address, host.nbytes, self.stream)
+        call("cuStreamSynchronize", self.stream)
         return host
 
     def write(self, number: int, array: Array) -> None:
         """Copy an array to the device, after the last run."""
         host = np.array(array, self.ports[number].dtype, order="C")
         self._pool.device.activate()
-        self._buffers[number].upload(host, self._stream())
-        call("cuStreamSynchronize", self._stream())
+        self._buffers[number].upload(host, self.stream)
+        call("cuStreamSynchronize", self.stream)
