@@ -51,13 +51,15 @@ def _dot_product(length: int, a: Memory, at_a: int, b: Memory, at_b: int) -> Any
 
 
 def _multiply_tile(
-    rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory, at_c: int, width: int
-) -> None:
+    rows: int, vectors: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory,
+    at_c: int, width: int,
+) -> None:  # fmt: skip
+    across = 16 * vectors
     for row in range(rows):
-        sums = np.zeros(16, c.dtype)
+        sums = np.zeros(across, c.dtype)
         for i in range(k):
-            sums += a[at_a + row * k + i] * b.run(at_b + i * width, 16)
-        c.run(at_c + row * width, 16)[:] = sums
+            sums += a[at_a + row * k + i] * b.run(at_b + i * width, across)
+        c.run(at_c + row * width, across)[:] = sums
 
 
 def _names(scratch: Any) -> dict[str, Any]:
