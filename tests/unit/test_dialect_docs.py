@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 WHOLE = re.compile(r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice))\b")
 # `%a, %b = dialect.op <operands> {...} : (operand types) -> ...`
 STATEMENT = re.compile(
-    r"\s*(?:%[\w, %]+=)?\s*[a-z_]+\.[a-z_0-9]+\s*\(?(?P<operands>(?:%\w+\s*,?\s*)*)\)?\s*"
+    r"\s*(?:%[\w, %]+=)?\s*[a-z_]+\.[a-z_0-9]+\s*\(?(?P<operands>(?:%\w+\s*(?:,|like\b)?\s*)*)\)?\s*"
     r"(?P<attributes>\{.*?\})?\s*:\s*\((?P<types>.*?)\)\s*->",
     re.DOTALL,
 )
@@ -32,12 +32,13 @@ def wrapped(example: str) -> str:
     """The example as a whole module: an op alone gets a function that defines its operands."""
     if WHOLE.match(example):
         return example
-    match = STATEMENT.match(example)
-    assert match is not None, f"the example has no `... : (types) -> types` signature:\n{example}"
-    names = re.findall(r"%\w+", match["operands"])
-    types = split_types(match["types"])
-    assert len(names) == len(types), (names, types)
-    arguments = ", ".join(f"{n}: {t}" for n, t in dict(zip(names, types, strict=True)).items())
+    found: dict[str, str] = {}
+    for match in STATEMENT.finditer(example):
+        names, types = re.findall(r"%\w+", match["operands"]), split_types(match["types"])
+        assert len(names) == len(types), (names, types)
+        found |= dict(zip(names, types, strict=True))
+    assert found, f"the example has no `... : (types) -> types` signature:\n{example}"
+    arguments = ", ".join(f"{n}: {t}" for n, t in found.items())
     return f"func.func @example({arguments}) {{\n{example}\nfunc.return\n}}\n"
 
 
