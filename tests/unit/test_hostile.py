@@ -41,7 +41,7 @@ def constant(name, values):
 # Models
 
 MODELS = {
-    "negative size": (net([3, -1]), "input 'x'"),
+    "negative sizes": (net([-1, -1]), "input 'x'"),
     "no elements": (net([0, 3]), "input 'x'"),
     "more elements than addresses": (net([1 << 62, 1 << 62]), "more elements than"),
     "a cycle": (

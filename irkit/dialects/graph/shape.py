@@ -71,8 +71,13 @@ class ExpandOp(GraphOp):
 
     ```mlir
     %y = graph.expand %x {shape = array<i64: 4, 8>} : (tensor<8xf32>) -> tensor<4x8xf32>
-    %z = graph.expand %x like %in {shape = array<i64: -9223372036854775808, 8>}
-      : (tensor<8xf32>, tensor<?x3xf32>) -> tensor<?x8xf32>
+    ```
+    ```mlir
+    func.func @class_token(%token: tensor<8xf32>, %x: tensor<?x3xf32>) -> tensor<?x8xf32> {
+      %y = graph.expand %token like %x {shape = array<i64: -9223372036854775808, 8>}
+        : (tensor<8xf32>, tensor<?x3xf32>) -> tensor<?x8xf32>
+      func.return %y : tensor<?x8xf32>
+    }
     ```
     """
 
