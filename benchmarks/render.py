@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.harness import DETAILS, RESULTS
+from benchmarks.render_costs import cost_tables
 from benchmarks.targets import TARGETS, measured, reached, shown
 
 HEAD = """\
@@ -69,11 +70,15 @@ def page(facts: dict[str, Any]) -> str:
             f"Python {machine['python']}, {versions}.",
             *([f"Conditions: {facts['conditions']}."] if "conditions" in facts else []),
             "",
-            "| what | median µs | p10 – p90 | rows/s | error or value |",
-            "|---|--:|--:|--:|--:|",
-            *_lines(row for name, found in facts["suites"].items() for row in rows(name, found)),
+            cost_tables(facts) if "roperators" in facts else _table(facts),
         ]
     )
+
+
+def _table(facts: dict[str, Any]) -> str:
+    found = (row for name, suite in facts["suites"].items() for row in rows(name, suite))
+    head = ["| what | median µs | p10 – p90 | rows/s | error or value |", "|---|--:|--:|--:|--:|"]
+    return "\n".join([*head, *_lines(found)])
 
 
 def figures(results: dict[str, Any]) -> str:

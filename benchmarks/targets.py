@@ -220,6 +220,19 @@ TARGETS = (
         )
         for suite, what in (("arith", "scalar ops"), ("graph", "graph ops"))
     ),
+    *(
+        Target(
+            where,
+            f"estimate to measurement of rTasks, {what}",
+            f"≤ {limit} ×",
+            "time",
+            limit,
+            (f"costs_{file}/rTasks/{what}",),
+            unit="×",
+        )
+        for where, file in (("CPU", "cpu"), ("GPU", "gpu"))
+        for what, limit in (("median", 1.5), ("worst", 4))
+    ),
 )
 
 

@@ -3,8 +3,9 @@
     python examples/own_device.py
 
 A vDevice is all that the scheduler knows of a machine: how many execution units run at once, what
-memory each has, how fast they are and what a wait between two of them costs. Here a CPU with three cores,
-where waits are dear, and a GPU that this machine need not have: a program for it is compiled and saved.
+memory each has, what a wait between two of them costs, and nanoseconds for a unit of each kind of work, from
+which the costs of all rKernels follow. Here a CPU with three cores, where waits are dear, and a GPU that
+this machine need not have: a program for it is compiled and saved.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import irkit
 from irkit.extending import add_device
 from irkit.schedule.model import VDevice
+from irkit.schedule.rates import default_rates
 
 BOARD = VDevice(
     name="three-cores",
@@ -25,9 +27,8 @@ BOARD = VDevice(
     veus=3,
     threads=1,
     shared_bytes=0,
-    flops_per_ns=8.0,
-    bytes_per_ns=2.0,
     wait_ns=2000.0,
+    rates=default_rates("cpu") | {"fma": 0.25, "byte": 0.5},
 )
 GPU = VDevice(
     name="small-gpu",
@@ -35,10 +36,9 @@ GPU = VDevice(
     veus=16,
     threads=256,
     shared_bytes=96 * 1024,
-    flops_per_ns=200.0,
-    bytes_per_ns=20.0,
     wait_ns=1000.0,
     multiprocessors=16,
+    rates=default_rates("h200") | {"fma": 0.01, "byte": 0.05},
 )
 
 MODULE = """

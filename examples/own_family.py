@@ -90,8 +90,7 @@ PAIRS = RKernel(
     "cpu",
     __name__,
     "by_pairs",
-    efficiency=0.05,
-    overhead_ns=200.0,
+    efficiency=0.1,
     reassociates=True,
 )
 

@@ -21,6 +21,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.extending import add_rkernel
 from irkit.rkernels.registry import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def softmax_online(task, tasks, rows, scratch, OPERANDS):
@@ -46,6 +47,12 @@ def long_rows(root: Root) -> bool:
     return tensor_type(root.op.results[0]).get_shape()[-1] >= 64
 
 
+def counted(part: Part) -> Work:
+    """Two passes: what an element takes in both, by kinds of work that every vDevice has rates for."""
+    each = part.loads * 2 + work(chain=1, scalar=2, exp=2, divide=1) + part.store
+    return each * part.elements + work(row=2 * part.rows)
+
+
 ONLINE = RKernel(
     "softmax",
     "online",
@@ -53,8 +60,7 @@ ONLINE = RKernel(
     __name__,
     "softmax_online",
     legal=long_rows,
-    efficiency=0.01,
-    overhead_ns=200.0,
+    work=counted,
 )
 
 MODULE = """

@@ -13,12 +13,18 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench opt [arith] [graph] [--ops N] [--runs N] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
        irkit-bench workloads [W1] [W1-29] [W3] [W4] [W5] [W7] [--out FOLDER]
+       irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
+       irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
        irkit-bench render
 
 Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json;
-`render` turns those into benchmarks/results/README.md. Run it in the root of irkit's repository.
+`render` turns those into benchmarks/results/README.md. `calibrate` finds the rates of the machine at hand,
+from which costs are computed, and keeps them in the user's configuration folder; `costs` holds estimates of
+the benchmark networks against measurements. Run it in the root of irkit's repository.
 """
 COMMANDS = {
+    "calibrate": "calibrate",
+    "costs": "costs",
     "cpu": "cpu",
     "gpu": "gpu",
     "light": "light",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import Block
 
 from irkit.dialects.roperator_root import Root
@@ -13,6 +15,10 @@ from irkit.dialects.types import tensor_type
 
 def find_root(body: Block) -> Root:
     """The root of an rOperator's body. Raises ValueError if heavy ops do not form one root."""
+    return replace(_root(body), body=body)
+
+
+def _root(body: Block) -> Root:
     heavy = [op for op in body.ops if kind_of(op) is Kind.HEAVY]
     if not heavy:
         terminator = body.last_op

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from irkit.dialects.linalg_generic import loop_of, maps
 
@@ -21,8 +21,8 @@ class Root:
     """The root of a body.
 
     `parallel` and `reduction` are loop extents (the batch is DYNAMIC). For a chain of contractions
-    that accumulate into one another, `chain` lists them in order; `op` is the last.
-    `shape` is that of the value that the root defines.
+    that accumulate into one another, `chain` lists them in order; `op` is the last. `body` is the whole body,
+    with what is fused before and behind the root.
     """
 
     family: str
@@ -30,6 +30,7 @@ class Root:
     parallel: tuple[int, ...]
     reduction: tuple[int, ...] = ()
     chain: tuple[linalg.GenericOp, ...] = field(default=())
+    body: Block | None = field(default=None, compare=False, repr=False)
 
     @property
     def value(self) -> SSAValue | None:

@@ -183,7 +183,7 @@ class _Machine:
             for n, op in enumerate(self.appends)
         ]
         veus = max((op.range[1] + 1 for op in self.appends), default=1)
-        device = VDevice("interpreter", "test", veus, 1, 0, 1.0, 1.0, 0.0)
+        device = VDevice("interpreter", "test", veus, 1, 0, 0.0)
         return Schedule(device, [], launches, appends)
 
     def _symbol(self, op: AppendOp) -> str:

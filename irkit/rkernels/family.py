@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import f32, f64
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.rkernels.work import TYPICAL_ROWS, Part, Work, work
 
 if TYPE_CHECKING:
     from irkit.rkernels.binding.binder import Binder
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from irkit.schedule.model import VDevice
 
 FLOATS = (f32, f64)
-TYPICAL_ROWS = 1024
-"""The batch is not known when rTasks are cut; costs are compared for this many rows."""
 
 
 class Family(ABC):
@@ -61,17 +60,22 @@ class Family(ABC):
     def task_ns(
         self, rkernel: RKernel, root: Root, grid: Sequence[int], nbytes: float, device: VDevice
     ) -> float:
-        """Estimated time of one of the grid's rTasks: the slower of arithmetic and memory, and overhead.
+        """Estimated time of the largest of the grid's rTasks: its work by the device's rates.
 
-        `nbytes`: bytes of all operands and results.
+        `nbytes`: bytes of all operands and results. Raises UnsupportedError for work that has no rate.
         """
+        return self.task_work(rkernel, root, grid, nbytes, device).nanoseconds(device)
+
+    def task_work(
+        self, rkernel: RKernel, root: Root, grid: Sequence[int], nbytes: float, device: VDevice
+    ) -> Work:
+        """What the largest of the grid's rTasks does."""
         tasks = math.prod(grid)
-        memory = nbytes / tasks / device.bytes_per_ns
-        if rkernel.part_ns is not None:
-            return max(rkernel.part_ns(root, grid), memory)
-        arithmetic = self.operations(root, TYPICAL_ROWS) / tasks
-        compute = arithmetic / (device.flops_per_ns * rkernel.share(root))
-        return rkernel.overhead_ns + max(compute, memory)
+        common = work(start=1, byte=nbytes / tasks)
+        if rkernel.work is not None:
+            return common + rkernel.work(Part(root, grid, device.threads))
+        products = self.operations(root, TYPICAL_ROWS) / 2 / tasks
+        return common + work(fma=products / rkernel.efficiency)
 
 
 def leading_parts(root: Root, tasks: int, whole_rows: bool = False) -> list[int]:

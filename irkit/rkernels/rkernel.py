@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +10,7 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
 
 from irkit.dialects.roperator_root import Root
+from irkit.rkernels.work import Part, Work
 
 Target = Literal["cpu", "cuda"]
 Parameters = Mapping[str, int]
@@ -24,9 +25,11 @@ class RKernel:
     """A way to compute one rTask of the rOperators that a family takes.
 
     `module` and `function` say where its template is (docs/emission.md). `legal` says whether it can take a
-    root that its family takes. `efficiency` is the share of a vEU's arithmetic rate that it reaches alone;
-    `overhead_ns` is what an rTask costs before it computes. `threads` is the one block size that it runs
-    with on a GPU; None where any number of whole warps will do.
+    root that its family takes. `work(part)` counts what its largest rTask does, in kinds of work that a
+    vDevice has rates for; where it is not given, the family's operations are multiply-adds, of whose rate
+    the rKernel reaches the share `efficiency`. What every rTask costs, its start and the bytes of its
+    operands, is added to either. `threads` is the one block size that it runs with on a GPU; None where
+    any number of whole warps will do.
     `parameters`, which may depend on the root, become literals of the template. `choices` says what values
     a parameter may have beside its own: none where it is not named. `scratch_bytes`, which may depend on
     the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
@@ -35,8 +38,7 @@ class RKernel:
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
     RESIDENT is 1.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
-    Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts and `part_ns(root, grid)` is
-    what its largest part costs; else both follow from the family and the efficiency.
+    Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
     family: str
@@ -45,8 +47,8 @@ class RKernel:
     module: str
     function: str
     legal: Callable[[Root], bool] = _always
-    efficiency: float | Callable[[Root], float] = 0.2
-    overhead_ns: float = 500.0
+    work: Callable[[Part], Work] | None = None
+    efficiency: float = 0.2
     scratch_bytes: int | Callable[[Root, Parameters], int] = 0
     threads: int | None = None
     parameters: Parameters | Callable[[Root], Parameters] = field(default_factory=dict[str, int])
@@ -57,7 +59,6 @@ class RKernel:
     kept: tuple[str, ...] = ()
     stores_again: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
-    part_ns: Callable[[Root, Sequence[int]], float] | None = None
 
     @property
     def name(self) -> str:
@@ -76,10 +77,6 @@ class RKernel:
         if callable(self.scratch_bytes):
             return self.scratch_bytes(root, parameters)
         return self.scratch_bytes
-
-    def share(self, root: Root) -> float:
-        """Share of a vEU's arithmetic rate that it reaches on `root`."""
-        return self.efficiency(root) if callable(self.efficiency) else self.efficiency
 
     def literals(self, root: Root) -> Parameters:
         """Compile-time parameters for `root`."""

@@ -10,22 +10,22 @@ from typing import Final
 
 from irkit.errors import UnsupportedError
 from irkit.schedule.model import VDevice
+from irkit.schedule.rates import default_rates, rates_of
 
 _CPU_NAME: Final = re.compile(r"cpu([1-9][0-9]{0,3})")
 
 
 def _h200() -> VDevice:
-    """One block per SM. Rates are one vEU's share of 51 TFLOP/s fp32 and 4.3 TB/s, as measured."""
+    """One block per SM."""
     return VDevice(
         name="h200",
         kind="cuda",
         veus=132,
         threads=256,
         shared_bytes=227 * 1024,
-        flops_per_ns=386.0,
-        bytes_per_ns=32.5,
         wait_ns=750.0,
         multiprocessors=132,
+        rates=rates_of("h200"),
     )
 
 
@@ -37,23 +37,21 @@ def _test4() -> VDevice:
         veus=4,
         threads=1,
         shared_bytes=64 * 1024,
-        flops_per_ns=1.0,
-        bytes_per_ns=1.0,
         wait_ns=100.0,
+        rates=default_rates("test4"),
     )
 
 
 def _cpu(name: str, veus: int) -> VDevice:
-    """One vEU per core; the rates are what a present-day core sustains on 256-bit vectors."""
+    """One vEU per core."""
     return VDevice(
         name=name,
         kind="cpu",
         veus=veus,
         threads=1,
         shared_bytes=0,
-        flops_per_ns=112.0,
-        bytes_per_ns=10.0,
         wait_ns=200.0,
+        rates=rates_of("cpu"),
     )
 
 

@@ -6,12 +6,14 @@ rTasks of a launch on a range of vEUs and says which earlier appends they wait f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from irkit.errors import UnsupportedError
 
 Space = Literal["arena", "rows", "input", "output", "constant", "state"]
 Boxes = NDArray[np.int64]
@@ -22,8 +24,9 @@ class VDevice:
     """A machine as the scheduler sees it.
 
     `veus` execution units that are all resident at once; `threads` per vEU; `shared_bytes` of
-    scratchpad per vEU (0 on a CPU); `flops_per_ns`, `bytes_per_ns` per vEU; `wait_ns` is what a wait
-    between two vEUs costs; `multiprocessors` of a GPU.
+    scratchpad per vEU (0 on a CPU); `wait_ns` is what a wait between two vEUs costs; `multiprocessors` of
+    a GPU. `rates` are what costs are computed from: nanoseconds that a vEU takes for a unit of each kind of
+    work (`irkit/dialects/task/rates.py`).
     """
 
     name: str
@@ -31,10 +34,20 @@ class VDevice:
     veus: int
     threads: int
     shared_bytes: int
-    flops_per_ns: float
-    bytes_per_ns: float
     wait_ns: float
     multiprocessors: int = 0
+    rates: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+
+    def rate(self, name: str) -> float:
+        """Nanoseconds of one unit of a kind of work. Raises UnsupportedError if that has no price here."""
+        if name not in self.rates:
+            raise UnsupportedError(f"costs on device '{self.name}': it has no rate '{name}'")
+        return self.rates[name]
+
+    @property
+    def bytes_per_ns(self) -> float:
+        """What a vEU moves. Raises UnsupportedError without a rate."""
+        return 1 / self.rate("byte")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numba import njit
 import irkit
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.targets import TARGETS
-from irkit.rkernels.binding.scalars import APPROXIMATE
+from irkit.rkernels.approximations import APPROXIMATE
 from irkit.runtime.intrinsics import cpu_approximations, cuda_approximations
 from irkit.runtime.intrinsics.cpu_approximations import ULP
 

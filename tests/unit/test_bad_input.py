@@ -257,7 +257,7 @@ def test_no_cuda_device():
         ),
         (
             'task.vdevice @a {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 1 : i64, '
-            "flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}",
+            "wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}",
             ["bad.mlir:1:1", "1 or more veus"],
         ),
         (

@@ -321,7 +321,7 @@ def test_no_shuffle_of_what_it_cannot_move(name: str, narrow: str, wide: str) ->
 
 def test_partitioning_offers_an_rkernel_of_ones_own_to_its_blocks_alone() -> None:
     own = RKernel("map", "mine", "cuda", "irkit.rkernels.cuda.map", "map_elements",
-                  overhead_ns=1.0, efficiency=1.0, threads=128)  # fmt: skip
+                  efficiency=1000.0, threads=128)  # fmt: skip
     try:
         registry.register(own)
         for threads, wanted in ((128, "map.mine"), (256, "map.elements")):

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
+from irkit.dialects.task.rates import RATES
 from irkit.dialects.types import DYNAMIC, int_array
 from irkit.driver.pipelines.standard import LEVELS, STANDARD
 from irkit.rkernels import registry
@@ -43,10 +44,9 @@ def own_device(number: int) -> VDevice:
         veus=rng.randint(1, 12),
         threads=256 if kind == "cuda" else 1,
         shared_bytes=0 if kind == "cpu" else rng.choice((48, 96, 224)) * 1024,
-        flops_per_ns=10 ** rng.uniform(-1, 3),
-        bytes_per_ns=10 ** rng.uniform(-1, 2),
         wait_ns=10 ** rng.uniform(0, 4),
         multiprocessors=12,
+        rates={name: 10 ** rng.uniform(-3, 3) for name in RATES},
     )
 
 

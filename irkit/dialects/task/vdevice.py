@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import (
+    DictionaryAttr,
     Float64Type,
     FloatAttr,
     IntegerAttr,
@@ -10,6 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
 )
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -22,6 +26,9 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from irkit.dialects.task.rates import RATES
 
 KINDS = ("cpu", "cuda", "test")
 
@@ -30,12 +37,14 @@ KINDS = ("cpu", "cuda", "test")
 class VDeviceOp(IRDLOperation):
     """A machine as the scheduler sees it: `veus` execution units, all resident at once.
 
-    `kind` is `cpu`, `cuda` or `test`. Each vEU has `threads`, `shared_bytes` of memory of its own, and
-    does `flops_per_ns` and moves `bytes_per_ns`; a wait between two of them costs `wait_ns`. A GPU has
+    `kind` is `cpu`, `cuda` or `test`. Each vEU has `threads` and `shared_bytes` of memory of its own; a
+    wait between two of them costs `wait_ns`. `rates` are nanoseconds that a vEU takes for a unit of each
+    kind of work, from which costs are computed: a multiply-add, a byte, an exponential
+    (`irkit/dialects/task/rates.py` lists them); a kind that is not there has no price. A GPU has
     `multiprocessors`, which hold one vEU each.
 
     ```mlir
-    task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+    task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64, fma = 2.0 : f64, start = 100.0 : f64}}
     ```
     """
 
@@ -45,9 +54,8 @@ class VDeviceOp(IRDLOperation):
     veus = prop_def(IntegerAttr[IntegerType])
     threads = prop_def(IntegerAttr[IntegerType])
     shared_bytes = prop_def(IntegerAttr[IntegerType])
-    flops_per_ns = prop_def(FloatAttr[Float64Type])
-    bytes_per_ns = prop_def(FloatAttr[Float64Type])
     wait_ns = prop_def(FloatAttr[Float64Type])
+    rates = prop_def(DictionaryAttr)
     multiprocessors = opt_prop_def(IntegerAttr[IntegerType])
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(SymbolOpInterface())
@@ -62,11 +70,22 @@ class VDeviceOp(IRDLOperation):
             count = getattr(self, name).value.data
             if count < 1:
                 raise VerifyException(f"'task.vdevice' expects 1 or more {name}, got {count}")
-        for name in ("flops_per_ns", "bytes_per_ns"):
-            rate = getattr(self, name).value.data
-            if not rate > 0:
-                raise VerifyException(f"'task.vdevice' expects {name} above 0, got {rate}")
+        for name, rate in self.rates.data.items():
+            _check_rate(name, rate)
+        if "byte" not in self.rates.data:
+            raise VerifyException("'task.vdevice' has no rate 'byte', which placing launches needs")
         if (self.kind.data == "cuda") != (self.multiprocessors is not None):
             raise VerifyException(
                 "'task.vdevice' of kind 'cuda', and no other, has multiprocessors"
             )
+
+
+def _check_rate(name: str, rate: Attribute) -> None:
+    if name not in RATES:
+        raise VerifyException(f"'task.vdevice' has rate '{name}'; there are {', '.join(RATES)}")
+    if not isa(rate, FloatAttr[Float64Type]):
+        raise VerifyException(f"'task.vdevice' expects rate '{name}' to be an f64, got {rate}")
+    if not 0 < rate.value.data < math.inf:
+        raise VerifyException(
+            f"'task.vdevice' expects rate '{name}' above 0, got {rate.value.data}"
+        )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, StringAttr, f64, i64
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException
 
@@ -12,7 +20,6 @@ from irkit.dialects.task import VDeviceOp
 from irkit.schedule.model import VDevice
 
 _COUNTS = ("veus", "threads", "shared_bytes")
-_RATES = ("flops_per_ns", "bytes_per_ns", "wait_ns")
 
 
 def vdevice_op(device: VDevice) -> VDeviceOp:
@@ -24,8 +31,10 @@ def vdevice_op(device: VDevice) -> VDeviceOp:
     counts = (*_COUNTS, "multiprocessors") if device.kind == "cuda" else _COUNTS
     for name in counts:
         properties[name] = IntegerAttr(getattr(device, name), i64)
-    for name in _RATES:
-        properties[name] = FloatAttr(float(getattr(device, name)), f64)
+    properties["wait_ns"] = FloatAttr(float(device.wait_ns), f64)
+    properties["rates"] = DictionaryAttr(
+        {name: FloatAttr(float(rate), f64) for name, rate in sorted(device.rates.items())}
+    )
     return VDeviceOp.create(properties=properties)
 
 
@@ -38,6 +47,11 @@ def device_of(module: ModuleOp) -> VDevice:
     return VDevice(
         described.sym_name.data,
         cast("Literal['cpu', 'cuda', 'test']", described.kind.data),
-        *(getattr(described, name).value.data for name in (*_COUNTS, *_RATES)),
+        *(getattr(described, name).value.data for name in (*_COUNTS, "wait_ns")),
         multiprocessors=processors.value.data if processors is not None else 0,
+        rates={
+            name: rate.value.data
+            for name, rate in described.rates.data.items()
+            if isinstance(rate, FloatAttr)
+        },
     )

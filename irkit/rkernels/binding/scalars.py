@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     IndexType,
     UnrealizedConversionCastOp,
@@ -18,11 +17,11 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 
 from irkit.dialects.types import is_integer, numpy_dtype, ui8, ui16, ui32, ui64
 from irkit.errors import UnsupportedError
+from irkit.rkernels.approximations import APPROXIMATE, is_approximate
 
 _BINARY: dict[type[Operation], str] = {
     arith.AddfOp: "{0} + {1}",
@@ -130,28 +129,6 @@ _CMPI = (
 )
 
 
-APPROXIMATE: dict[tuple[type[Operation], Attribute], str] = {
-    **{
-        (
-            op,
-            element,
-        ): f"{op.name.removeprefix('math.')}_{'float32' if element == f32 else 'float64'}"
-        for element in (f32, f64)
-        for op in (
-            math_dialect.AtanOp,
-            math_dialect.ExpOp,
-            math_dialect.Log1pOp,
-            math_dialect.LogOp,
-            math_dialect.TanhOp,
-        )
-    },
-    (math_dialect.CosOp, f32): "cos_float32",
-    (math_dialect.ErfOp, f32): "erf_float32",
-    (math_dialect.PowFOp, f32): "pow_float32",
-    (math_dialect.SinOp, f32): "sin_float32",
-}
-"""What stands for an op that may be approximated; each target's header has functions of these names."""
-
 _NAMES: dict[Attribute, str] = {
     element: str(numpy_dtype(element)).replace("bool", "uint8")
     for element in (i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f32, f64, IndexType())
@@ -196,16 +173,10 @@ def template_of(op: Operation) -> str:
             return known[number]
         raise UnsupportedError(f"emission of '{op.name}' with predicate {number}")
     have, becomes = op.operands[0].type, op.results[0].type
-    if may_be_approximate(op) and (type(op), becomes) in APPROXIMATE:
+    if is_approximate(op):
         places = ", ".join(f"{{{number}}}" for number in range(len(op.operands)))
         return f"{APPROXIMATE[type(op), becomes]}({places})"
     table = _BOOLEAN if have == i1 else {} if becomes == i1 else _BINARY | _UNARY
     if type(op) not in table:
         raise UnsupportedError(f"emission of '{op.name}' from {have} to {becomes}")
     return table[type(op)]
-
-
-def may_be_approximate(op: Operation) -> bool:
-    """Whether the op is granted `afn`."""
-    flags = op.properties.get("fastmath")
-    return isinstance(flags, FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data

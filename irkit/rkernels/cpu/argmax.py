@@ -1,6 +1,7 @@
 """argmax: the first largest element of the last dimension."""
 
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def argmax_rows(task, tasks, rows, scratch, OPERANDS):
@@ -17,6 +18,10 @@ def argmax_rows(task, tasks, rows, scratch, OPERANDS):
         STORE(OPERANDS, r, best)
 
 
-RKERNELS = [
-    RKernel("argmax", "rows", "cpu", __name__, "argmax_rows", efficiency=0.007, overhead_ns=200.0),
-]
+def _work(part: Part) -> Work:
+    """A comparison waits for the largest so far, which a NaN must be able to be."""
+    each = (part.loads + work(scalar=2)) * part.terms + work(chain=3 * (part.terms - 1), row=1)
+    return (each + part.store) * part.elements
+
+
+RKERNELS = [RKernel("argmax", "rows", "cpu", __name__, "argmax_rows", work=_work)]

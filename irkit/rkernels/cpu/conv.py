@@ -4,8 +4,11 @@ The strip's accumulators stay on the stack while the reduction runs over channel
 the innermost loop runs along the row and vectorises.
 """
 
+import math
+
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def conv_strip(task, tasks, rows, scratch, OPERANDS):
@@ -29,6 +32,12 @@ def _one_contraction(root: Root) -> bool:
     return len(root.chain) == 1
 
 
+def _work(part: Part) -> Work:
+    products = part.elements * part.terms
+    strips = part.rows * math.ceil(part.width / 32) * part.terms
+    return work(term=products * part.lanes, row=strips) + part.store * part.elements
+
+
 RKERNELS = [
     RKernel(
         "conv",
@@ -37,8 +46,7 @@ RKERNELS = [
         __name__,
         "conv_strip",
         legal=_one_contraction,
-        efficiency=0.04,
-        overhead_ns=300.0,
+        work=_work,
         reassociates=True,
         contracts=True,
         parameters={"STRIP": 32},

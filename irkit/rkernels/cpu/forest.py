@@ -4,7 +4,9 @@ Sums are taken in tree order for each row, so they are those of a row-at-a-time 
 A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
 """
 
+from irkit.rkernels.families.forest import visits
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def perfect_walk(task, tasks, rows, scratch, OPERANDS):
@@ -80,6 +82,11 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
                 STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
 
 
+def _work(part: Part) -> Work:
+    nodes, leaves = visits(part.root)
+    return work(node=part.rows * nodes, leaf=part.rows * leaves) + part.store * part.elements
+
+
 RKERNELS = [
     RKernel(
         "perfect_forest",
@@ -87,8 +94,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "perfect_walk",
-        efficiency=0.003,
-        overhead_ns=300.0,
+        work=_work,
         parameters={"BLOCK": 64},
         choices={"BLOCK": range(1, 129)},
     ),
@@ -98,8 +104,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "node_walk",
-        efficiency=0.001,
-        overhead_ns=300.0,
+        work=_work,
         parameters={"BLOCK": 64},
         choices={"BLOCK": range(1, 129)},
     ),

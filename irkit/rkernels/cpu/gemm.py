@@ -1,7 +1,9 @@
 """gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
 
 from irkit.dialects.roperator_root import Root, gemm_layout
+from irkit.rkernels.families.row_terms import JOINING
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def gemm_strip(task, tasks, rows, scratch, OPERANDS):
@@ -59,6 +61,25 @@ def _dots_b(root: Root) -> bool:
     return gemm_layout(root) == "jk"
 
 
+def _work(part: Part, dots: float, joining: int) -> Work:
+    """Both operands are read through what is fused before them, for every product."""
+    op = part.root.chain[-1]
+    each = part.fused(op.inputs[0]) + part.fused(op.inputs[1]) + work(dot=dots * part.lanes)
+    outputs = (part.store + work(row=1, chain=joining)) * part.elements
+    return each * (part.elements * part.terms) + outputs
+
+
+def _strip_work(part: Part) -> Work:
+    """Each product reads and writes its sum, which is on the stack."""
+    return _work(part, 2.0, 0)
+
+
+def _dot_work(part: Part) -> Work:
+    """Four rows share what is read of B; what is left of them does not."""
+    together = part.rows // 4 * 4 / part.rows
+    return _work(part, 0.5 * together + 1.05 * (1 - together), JOINING)
+
+
 RKERNELS = [
     RKernel(
         "gemm",
@@ -67,8 +88,7 @@ RKERNELS = [
         __name__,
         "gemm_strip",
         legal=_streams_b,
-        efficiency=0.043,
-        overhead_ns=300.0,
+        work=_strip_work,
         reassociates=True,
         contracts=True,
         parameters={"STRIP": 64},
@@ -81,8 +101,7 @@ RKERNELS = [
         __name__,
         "gemm_dot",
         legal=_dots_b,
-        efficiency=0.043,
-        overhead_ns=300.0,
+        work=_dot_work,
         reassociates=True,
         contracts=True,
     ),

@@ -3,7 +3,9 @@
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_float, tensor_type
+from irkit.rkernels.families.row_terms import JOINING, multiply_adds
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def gemv_rows(task, tasks, rows, scratch, OPERANDS):
@@ -35,6 +37,10 @@ def few_rows(root: Root) -> bool:
     return root.parallel[0] <= 8 and row_term(root.chain[0]) is not None
 
 
+def _work(part: Part) -> Work:
+    return work(dot=multiply_adds(part)) + (part.store + work(row=1, chain=JOINING)) * part.elements
+
+
 RKERNELS = [
     RKernel(
         "gemv",
@@ -43,8 +49,7 @@ RKERNELS = [
         __name__,
         "gemv_rows",
         legal=few_rows,
-        efficiency=0.09,
-        overhead_ns=200.0,
+        work=_work,
         reassociates=True,
         contracts=True,
     ),
@@ -55,8 +60,8 @@ RKERNELS = [
         __name__,
         "gemv_units",
         legal=lambda root: few_rows(root) and root.parallel[0] > 1,
-        efficiency=0.12,
-        overhead_ns=200.0,
+        # A row of W comes from memory once.
+        work=lambda part: _work(part) * 0.9,
         reassociates=True,
         contracts=True,
     ),

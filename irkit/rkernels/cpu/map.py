@@ -1,6 +1,7 @@
 """map: elementwise ops, copies, gathers, transpositions and pads, element by element."""
 
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def map_rows(task, tasks, rows, scratch, OPERANDS):
@@ -10,6 +11,8 @@ def map_rows(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j)
 
 
-RKERNELS = [
-    RKernel("map", "rows", "cpu", __name__, "map_rows", efficiency=0.014, overhead_ns=200.0),
-]
+def _work(part: Part) -> Work:
+    return part.store * part.elements + work(row=part.rows)
+
+
+RKERNELS = [RKernel("map", "rows", "cpu", __name__, "map_rows", work=_work)]

@@ -10,10 +10,11 @@ import math
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
-from irkit.dialects.products import as_product
+from irkit.dialects.products import as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
 
 ROWS, LANES = 4, 16
 _PANEL_BYTES = 1 << 20
@@ -88,14 +89,22 @@ def _scratch(root: Root, parameters: Parameters) -> int:
     return (product.extent(product.k) + ROWS) * parameters["NC"] * _itemsize(root)
 
 
-def _efficiency(root: Root) -> float:
-    """Share of the rate: whole tiles are computed, and each column is packed once for all of m."""
-    product = as_product(root)
+def _work(part: Part) -> Work:
+    """Whole tiles are computed, those of the last rows one row at a time; each column is packed once for all
+    rows, run by run where windows are padded."""
+    product = as_product(part.root)
     assert product is not None
-    rows, columns = (product.extent(d) for d in (product.m, product.columns))
-    rows, columns = (1024 if n == DYNAMIC else n for n in (rows, columns))
-    tiles = math.ceil(rows / ROWS) * ROWS * math.ceil(columns / LANES) * LANES
-    return 0.9 * rows * columns / tiles * rows / (rows + 12)
+    rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
+    times = part.share((*product.batch, *product.lead))
+    whole, left = rows // ROWS * ROWS, rows % ROWS
+    across = math.ceil(columns / LANES)
+    sums = (whole + 2 * left) * across * LANES * terms
+    tiles = work(fma=sums, tile=(whole / ROWS + left) * across)
+    b = product.op.inputs[product.b]
+    packed = (part.fused(b) if windows(product) is None else work(pack=1)) * (terms * columns)
+    runs = work(row=terms * math.ceil(columns / part.sizes[product.columns[-1]]))
+    outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows)
+    return (tiles + packed + runs + outputs) * times
 
 
 RKERNELS = [
@@ -106,8 +115,7 @@ RKERNELS = [
         __name__,
         "product_blocked",
         legal=_blocked,
-        efficiency=_efficiency,
-        overhead_ns=400.0,
+        work=_work,
         reassociates=True,
         contracts=True,
         scratch_bytes=_scratch,

@@ -6,7 +6,9 @@ Nothing here knows which cell it is: two terms, a group of gates, and what the e
 from collections.abc import Callable
 
 from irkit.dialects.roperator_root import Root
+from irkit.rkernels.families.row_terms import JOINING, multiply_adds
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
@@ -38,6 +40,12 @@ def terms(count: int) -> Callable[[Root], bool]:
     return lambda root: len(root.chain) == count
 
 
+def _work(part: Part) -> Work:
+    units = part.share((0, 1))
+    joined = work(row=1, chain=JOINING) * (part.elements * len(part.root.chain))
+    return work(dot=multiply_adds(part)) + joined + part.store * units
+
+
 RKERNELS = [
     RKernel(
         "recurrent_cell",
@@ -46,8 +54,7 @@ RKERNELS = [
         __name__,
         function,
         legal=terms(count),
-        efficiency=0.09,
-        overhead_ns=300.0,
+        work=_work,
         reassociates=True,
         contracts=True,
     )

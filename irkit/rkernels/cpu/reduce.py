@@ -1,6 +1,8 @@
 """reduce and pool: one output at a time, in index order."""
 
+from irkit.rkernels.families.reduction import combines_by
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def reduce_serial(task, tasks, rows, scratch, OPERANDS):
@@ -15,7 +17,19 @@ def reduce_serial(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j, acc)
 
 
+_UNROLLED = 32
+"""So few terms are unrolled, and several outputs computed at once."""
+
+
+def _work(part: Part) -> Work:
+    # A comparison that NaN must survive is two, and a choice.
+    steps = 1 if combines_by(part.root) in ("add", "mul") else 3
+    term = part.term if part.terms <= _UNROLLED else part.next_term + work(chain=steps)
+    terms = term * (part.elements * part.terms)
+    return terms + (part.store + work(row=1)) * part.elements
+
+
 RKERNELS = [
-    RKernel(family, "serial", "cpu", __name__, "reduce_serial", efficiency=rate, overhead_ns=200.0)
-    for family, rate in (("reduce", 0.02), ("pool", 0.15))
+    RKernel(family, "serial", "cpu", __name__, "reduce_serial", work=_work)
+    for family in ("reduce", "pool")
 ]

@@ -2,8 +2,10 @@
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.binding.scalars import may_be_approximate
+from irkit.rkernels.approximations import may_be_approximate
+from irkit.rkernels.families.softmax import exponentials
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def softmax_rows(task, tasks, rows, scratch, OPERANDS):
@@ -47,10 +49,20 @@ def _row_bytes(root: Root, parameters: Parameters) -> int:
     return t.get_shape()[-1] * numpy_dtype(t.element_type).itemsize
 
 
+def _rows_work(part: Part) -> Work:
+    """Three sweeps."""
+    each = part.loads * 3 + work(chain=2, scalar=2, divide=1) + exponentials(part, 2) + part.store
+    return each * part.elements + work(row=3 * part.rows)
+
+
+def _buffered_work(part: Part) -> Work:
+    """Five sweeps, all of them in vectors."""
+    each = part.loads + work(op=8 * part.lanes, divide=1) + exponentials(part, 1) + part.store
+    return each * part.elements + work(row=5 * part.rows)
+
+
 RKERNELS = [
-    RKernel(
-        "softmax", "rows", "cpu", __name__, "softmax_rows", efficiency=0.003, overhead_ns=200.0
-    ),
+    RKernel("softmax", "rows", "cpu", __name__, "softmax_rows", work=_rows_work),
     RKernel(
         "softmax",
         "buffered",
@@ -58,8 +70,7 @@ RKERNELS = [
         __name__,
         "softmax_buffered",
         legal=_approximate,
-        efficiency=0.03,
-        overhead_ns=200.0,
+        work=_buffered_work,
         reassociates=True,
         scratch_bytes=_row_bytes,
     ),

@@ -4,12 +4,15 @@
 thread a row, of any elements.
 """
 
+import math
+
 from xdsl.dialects.builtin import f32, f64, i32, i64
 
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def argmax_warp(task, tasks, rows, scratch, OPERANDS):
@@ -56,6 +59,22 @@ def _shuffled(root: Root) -> bool:
     return tensor_type(root.op.x).element_type in (i32, i64, f32, f64)
 
 
+def _warp_work(part: Part) -> Work:
+    rounds = part.rounds(part.elements, part.threads // 32)
+    waits = work(chain=math.ceil(part.terms / 32), shuffle=10, round=1) * rounds
+    return waits + _each(part)
+
+
+def _thread_work(part: Part) -> Work:
+    rounds = part.rounds(part.elements, part.threads)
+    return work(chain=part.terms, round=1) * rounds + _each(part)
+
+
+def _each(part: Part) -> Work:
+    terms = part.loads + work(scalar=4)
+    return terms * (part.elements * part.terms) + part.store * part.elements
+
+
 RKERNELS = [
     RKernel(
         "argmax",
@@ -64,8 +83,7 @@ RKERNELS = [
         __name__,
         "argmax_warp",
         legal=_shuffled,
-        efficiency=0.02,
-        overhead_ns=400.0,
+        work=_warp_work,
     ),
     RKernel(
         "argmax",
@@ -73,7 +91,6 @@ RKERNELS = [
         "cuda",
         __name__,
         "argmax_thread",
-        efficiency=0.002,
-        overhead_ns=400.0,
+        work=_thread_work,
     ),
 ]

@@ -5,11 +5,10 @@ filter's). `conv_split` shares one output among LANES threads, for few outputs a
 """
 
 import math
-from collections.abc import Sequence
 
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def _one_contraction(root: Root) -> bool:
@@ -21,20 +20,16 @@ def _many_channels(root: Root) -> bool:
     return len(root.chain) == 1 and len(root.reduction) == 3 and root.reduction[0] >= 32
 
 
-# Nanoseconds of one term of an output: two loads, whose wait little else fills.
-_TERM_NS = 100.0
+def _work(at_once: int, lanes: int, shuffles: int):
+    """`at_once` outputs together, `lanes` terms of each."""
 
+    def counted(part: Part) -> Work:
+        rounds = part.rounds(part.elements, at_once)
+        # Two loads a term, whose wait little else fills.
+        waits = work(chain=2 * math.ceil(part.terms / lanes), shuffle=shuffles) * rounds
+        return waits + work(term=part.elements * part.terms) + part.store * part.elements
 
-def part_ns(at_once: int, lanes: int, overhead_ns: float):
-    """Estimated time of a part: `at_once` outputs together, `lanes` terms of each."""
-
-    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
-        sizes = [1024 if s == DYNAMIC else s for s in root.parallel]
-        outputs = math.prod(sizes) / math.prod(grid)
-        terms = math.ceil(math.prod(root.reduction) / lanes)
-        return overhead_ns + math.ceil(outputs / at_once) * terms * _TERM_NS
-
-    return nanoseconds
+    return counted
 
 
 def conv_tile(task, tasks, rows, scratch, OPERANDS):
@@ -98,11 +93,9 @@ RKERNELS = [
         __name__,
         "conv_tile",
         legal=_one_contraction,
-        efficiency=0.08,
-        overhead_ns=600.0,
         parameters={"TILE": 4},
         choices={"TILE": range(1, 9)},
-        part_ns=part_ns(1024, 1, 600.0),
+        work=_work(1024, 1, 0),
     ),
     RKernel(
         "conv",
@@ -112,10 +105,8 @@ RKERNELS = [
         "conv_split",
         reassociates=True,
         legal=_many_channels,
-        efficiency=0.05,
-        overhead_ns=500.0,
         parameters={"LANES": 8},
         choices={"LANES": (2, 4, 8, 16, 32)},
-        part_ns=part_ns(32, 8, 500.0),
+        work=_work(32, 8, 3),
     ),
 ]

@@ -9,12 +9,16 @@ everything from where it is: for rows too long for shared memory, and for trees 
 Node i of a perfect tree sits in slot i + 1 of 2^DEPTH: the children of slot s are 2s and 2s + 1.
 """
 
+import math
+
 from xdsl.ir import SSAValue
 
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
+from irkit.rkernels.families.forest import visits
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
 # What a block may use beside the walker's own tables.
@@ -199,7 +203,48 @@ def perfect_forest_direct(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, c, acc[c])
 
 
-def _staged(variant: str, parameters: Parameters, efficiency: float) -> RKernel:
+def _rows_work(part: Part) -> Work:
+    """Every node is two loads, one after the other, from where they are."""
+    nodes, leaves = visits(part.root)
+    rounds = part.rounds(part.rows, part.threads)
+    waits = work(chain=2 * nodes + leaves) * rounds
+    each = work(node=4 * nodes, leaf=leaves) * part.rows
+    return waits + each + part.store * part.elements
+
+
+def _staged_work(parameters: Parameters):
+    """Rows and trees go to shared memory first."""
+
+    def counted(part: Part) -> Work:
+        op = part.root.op
+        assert isinstance(op, te.PerfectForestOp)
+        nodes, leaves = visits(part.root)
+        trees, slots = tensor_type(op.output).get_shape()[0], 1 << op.depth.value.data
+        tile = THREADS_PER_BLOCK * parameters["ROWS_PER_THREAD"]
+        tiles = part.rounds(part.rows, tile)
+        groups = math.ceil(trees / parameters["GROUP"])
+        staged = min(part.rows, tile) * tensor_type(op.x).get_shape()[1] + 2 * trees * slots
+        once = work(pack=staged, barrier=2 * groups, round=2 * groups, chain=nodes + leaves)
+        each = work(node=nodes, leaf=leaves) * part.rows
+        return once * tiles + each + part.store * part.elements
+
+    return counted
+
+
+def _trees_work(part: Part) -> Work:
+    """All trees of a tile's rows side by side, then each row's leaves one after another."""
+    op = part.root.op
+    assert isinstance(op, te.PerfectForestOp)
+    nodes, leaves = visits(part.root)
+    trees = tensor_type(op.output).get_shape()[0]
+    tiles = part.rounds(part.rows, _TREES["TILE"])
+    rounds = part.rounds(min(part.rows, _TREES["TILE"]) * trees, part.threads)
+    once = work(chain=2 * rounds * op.depth.value.data + trees, barrier=2)
+    each = work(node=4 * nodes, leaf=leaves) * part.rows
+    return once * tiles + each + part.store * part.elements
+
+
+def _staged(variant: str, parameters: Parameters) -> RKernel:
     return RKernel(
         "perfect_forest",
         variant,
@@ -207,8 +252,7 @@ def _staged(variant: str, parameters: Parameters, efficiency: float) -> RKernel:
         __name__,
         "perfect_forest_staged",
         legal=lambda root: _staged_bytes(root, parameters) <= SHARED_LIMIT,
-        efficiency=efficiency,
-        overhead_ns=3000.0,
+        work=_staged_work(parameters),
         scratch_bytes=_staged_bytes,
         threads=THREADS_PER_BLOCK,
         parameters=parameters,
@@ -217,17 +261,9 @@ def _staged(variant: str, parameters: Parameters, efficiency: float) -> RKernel:
 
 _TREES = {"TILE": 8}
 RKERNELS = [
-    RKernel(
-        "forest",
-        "rows",
-        "cuda",
-        __name__,
-        "forest_rows",
-        efficiency=0.005,
-        overhead_ns=1000.0,
-    ),
-    _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}, 0.05),
-    _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}, 0.03),
+    RKernel("forest", "rows", "cuda", __name__, "forest_rows", work=_rows_work),
+    _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}),
+    _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}),
     RKernel(
         "perfect_forest",
         "trees",
@@ -235,8 +271,7 @@ RKERNELS = [
         __name__,
         "perfect_forest_trees",
         legal=lambda root: _trees_bytes(root, _TREES) <= SHARED_LIMIT,
-        efficiency=0.01,
-        overhead_ns=1000.0,
+        work=_trees_work,
         scratch_bytes=_trees_bytes,
         parameters=_TREES,
         choices={"TILE": range(1, 33)},
@@ -247,7 +282,6 @@ RKERNELS = [
         "cuda",
         __name__,
         "perfect_forest_direct",
-        efficiency=0.005,
-        overhead_ns=1000.0,
+        work=_rows_work,
     ),
 ]

@@ -6,9 +6,12 @@ terms are already in registers. `BY_K` says along which index neighbours load B 
 memory). `gemm_tile32` has a small tile for matrices of few rows and for company on the device.
 """
 
+import math
+
 from irkit.dialects.roperator_root import Root, gemm_layout
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
@@ -153,6 +156,18 @@ def gemm_tile32(task, tasks, rows, scratch, OPERANDS):
                         STORE(OPERANDS, row, column, INIT(OPERANDS, row, column) + acc[m, n])
 
 
+def _work(tile: Parameters, reads: float):
+    """Whole tiles are computed, BK terms at a time; `reads` of shared memory for each product."""
+
+    def counted(part: Part) -> Work:
+        tiles = math.ceil(part.rows / tile["BM"]) * math.ceil(part.width / tile["BN"])
+        steps = tiles * math.ceil(part.terms / tile["BK"])
+        sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
+        return work(tile=tiles, step=steps, fma=reads * sums) + part.store * part.elements
+
+    return counted
+
+
 _TILE64 = {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4}
 _TILE32 = {"BM": 32, "BN": 32, "BK": 32, "TM": 2, "TN": 2}
 RKERNELS = [
@@ -163,13 +178,12 @@ RKERNELS = [
         __name__,
         f"gemm_{tile}",
         legal=_layout(layout),
-        efficiency=efficiency,
-        overhead_ns=1000.0,
+        work=_work(parameters, reads),
         reassociates=True,
         scratch_bytes=_scratch,
         threads=256,
         parameters={**parameters, "BY_K": int(layout == "jk")},
     )
-    for tile, parameters, efficiency in (("tile64", _TILE64, 0.5), ("tile32", _TILE32, 0.25))
+    for tile, parameters, reads in (("tile64", _TILE64, 1.0), ("tile32", _TILE32, 2.0))
     for layout in ("kj", "jk")
 ]

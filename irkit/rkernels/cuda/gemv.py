@@ -9,7 +9,9 @@ that W0 is in shared memory.
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.families.row_terms import multiply_adds
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def gemv_rows(task, tasks, rows, scratch, OPERANDS):
@@ -88,6 +90,20 @@ def few_rows(root: Root) -> bool:
     return root.parallel[0] <= 16 and row_term(root.chain[0]) is not None
 
 
+def _rows_work(part: Part) -> Work:
+    return _work(part, part.rounds(part.width, 2 * (part.threads // 32)))
+
+
+def _block_work(part: Part) -> Work:
+    return _work(part, part.rounds(part.width, 4))
+
+
+def _work(part: Part, passes: int) -> Work:
+    """In each pass some rows of W, whose loads go out one behind another."""
+    waits = work(round=1, shuffle=5, barrier=1) * (part.rows * passes)
+    return waits + work(dot=multiply_adds(part)) + part.store * part.elements
+
+
 RKERNELS = [
     RKernel(
         "gemv",
@@ -96,8 +112,7 @@ RKERNELS = [
         __name__,
         "gemv_rows",
         legal=few_rows,
-        efficiency=0.1,
-        overhead_ns=450.0,
+        work=_rows_work,
         scratch_bytes=2 * 2 * (256 // 32) * 8,
         threads=256,
         parameters={"LANES": 32, "PASS": 2, "BLOCK": 512},
@@ -112,8 +127,7 @@ RKERNELS = [
         __name__,
         "gemv_block",
         legal=lambda root: few_rows(root) and root.reduction[-1] >= 1024,
-        efficiency=0.08,
-        overhead_ns=700.0,
+        work=_block_work,
         scratch_bytes=2 * 4 * (256 // 32) * 8,
         threads=256,
         parameters={"PASS": 4, "BLOCK": 4096},

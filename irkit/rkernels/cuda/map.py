@@ -1,6 +1,7 @@
 """Elementwise work, copies, gathers, transpositions: every element of an rTask's part, one by one."""
 
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def map_elements(task, tasks, rows, scratch, OPERANDS):
@@ -14,6 +15,12 @@ def map_elements(task, tasks, rows, scratch, OPERANDS):
         element += THREADS
 
 
+def _work(part: Part) -> Work:
+    each = part.store
+    waits = 1 + each.units.get("gather", 0)
+    return each * part.elements + work(round=waits * part.rounds(part.elements, part.threads))
+
+
 RKERNELS = [
     RKernel(
         "map",
@@ -21,7 +28,6 @@ RKERNELS = [
         "cuda",
         __name__,
         "map_elements",
-        efficiency=0.1,
-        overhead_ns=300.0,
+        work=_work,
     ),
 ]

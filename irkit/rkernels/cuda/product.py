@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
@@ -22,6 +23,7 @@ from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
 
@@ -123,11 +125,6 @@ _TILES: dict[str, Mapping[str, int]] = {
     "32x32": {"BM": 32, "BN": 32, "BK": 32, "TM": 4, "TN": 4, "KG": 4},
     "16x32": {"BM": 16, "BN": 32, "BK": 64, "TM": 4, "TN": 4, "KG": 8},
 }
-# Nanoseconds: multiply-adds in a step of BK terms at the rate that a block reaches, the wait between
-# two steps, and what a tile costs before and after.
-_FMA_PER_NS, _STEP_NS, _TILE_NS = 110.0, 500.0, 1500.0
-# The same of `product_direct`: a term, the wait for the loads of a pass, and what comes before and after.
-_DIRECT_TERM_NS, _PASS_NS, _DIRECT_NS = 15.0, 300.0, 700.0
 # It has this many loads on their way at once, at most.
 _MOST_TERMS = 32
 
@@ -164,26 +161,24 @@ def _scratch(root: Root, tile: Parameters) -> int:
     return max(terms, sums) * numpy_dtype(element).itemsize
 
 
-def _part_ns(tile: Mapping[str, int]):
-    """Estimated time of the largest part that a grid makes."""
+def _tiles(tile: Mapping[str, int], part: Part) -> float:
+    """Tiles of the largest part."""
+    product = _product(part.root)
+    down = math.ceil(part.share(product.m) / tile["BM"])
+    across = math.ceil(part.share(product.columns) / tile["BN"])
+    return part.share((*product.batch, *product.lead)) * down * across
 
-    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
-        product = _product(root)
 
-        def longest(dims: Sequence[int]) -> int:
-            return math.prod(math.ceil(product.sizes[d] / grid[d]) for d in dims)
+def _work(tile: Mapping[str, int]):
+    """In each tile BK terms at a time: products, and the wait for the next terms."""
 
-        tiles = (
-            longest(product.batch)
-            * longest(product.lead)
-            * math.ceil(longest(product.m) / tile["BM"])
-            * math.ceil(longest(product.columns) / tile["BN"])
-        )
-        steps = math.ceil(product.extent(product.k) / tile["BK"])
-        work = tile["BM"] * tile["BN"] * tile["BK"] / _FMA_PER_NS
-        return tiles * (_TILE_NS + steps * max(_STEP_NS, work))
+    def counted(part: Part) -> Work:
+        tiles = _tiles(tile, part)
+        steps = tiles * math.ceil(part.terms / tile["BK"])
+        sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
+        return work(tile=tiles, step=steps, fma=sums) + part.store * part.elements
 
-    return nanoseconds
+    return counted
 
 
 def _few_terms(root: Root) -> bool:
@@ -194,13 +189,15 @@ def _few_terms(root: Root) -> bool:
     return product.extent(product.k) <= 128 and product.extent(product.m) <= 4
 
 
-def _direct_ns(root: Root, grid: Sequence[int]) -> float:
-    product = _product(root)
-    loops = zip(root.parallel, grid, strict=True)
-    elements = math.prod(math.ceil(size / parts) for size, parts in loops)
-    terms = product.extent(product.k)
-    wait = math.ceil(terms / _MOST_TERMS) * _PASS_NS + terms * _DIRECT_TERM_NS
-    return _DIRECT_NS + math.ceil(elements / THREADS_PER_BLOCK) * wait
+def _direct_rounds(part: Part) -> int:
+    return part.rounds(part.elements, THREADS_PER_BLOCK)
+
+
+def _direct_work(part: Part) -> Work:
+    """The loads of a pass go out together."""
+    rounds = _direct_rounds(part)
+    terms = work(term=part.terms * THREADS_PER_BLOCK, round=math.ceil(part.terms / _MOST_TERMS))
+    return terms * rounds + part.store * part.elements
 
 
 def _terms(root: Root) -> Mapping[str, int]:
@@ -209,8 +206,9 @@ def _terms(root: Root) -> Mapping[str, int]:
     return {"TERMS": math.ceil(terms / math.ceil(terms / _MOST_TERMS))}
 
 
-def _grid(cost: Callable[[Root, Sequence[int]], float]):
-    """At most `tasks` parts: of each group of loops the first that is longer than one is cut."""
+def _grid(longest: Callable[[Part], float]):
+    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, so that what
+    the largest part does one after another is the least."""
 
     def grid(root: Root, tasks: int) -> list[int]:
         product = _product(root)
@@ -225,7 +223,7 @@ def _grid(cost: Callable[[Root, Sequence[int]], float]):
             for d, count in zip(cuts, counts, strict=True):
                 if d is not None:
                     found[d] = count
-            found_cost = (cost(root, found), math.prod(counts))
+            found_cost = (longest(Part(root, found)), math.prod(counts))
             if found_cost < least:
                 best, least = found, found_cost
         return best
@@ -248,13 +246,12 @@ RKERNELS = [
             __name__,
             "product_tiles",
             legal=_legal,
-            efficiency=0.4,
             reassociates=True,
             scratch_bytes=_scratch,
             threads=THREADS_PER_BLOCK,
             parameters=tile,
-            grid=_grid(_part_ns(tile)),
-            part_ns=_part_ns(tile),
+            grid=_grid(partial(_tiles, tile)),
+            work=_work(tile),
         )
         for name, tile in _TILES.items()
     ),
@@ -267,7 +264,7 @@ RKERNELS = [
         legal=_few_terms,
         parameters=_terms,
         choices={"TERMS": range(1, _MOST_TERMS + 1)},
-        grid=_grid(_direct_ns),
-        part_ns=_direct_ns,
+        grid=_grid(_direct_rounds),
+        work=_direct_work,
     ),
 ]

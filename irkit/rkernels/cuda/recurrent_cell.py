@@ -11,7 +11,9 @@ import math
 
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.roperator_root import Root
+from irkit.rkernels.families.row_terms import multiply_adds
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
@@ -111,6 +113,17 @@ def _legal(terms: int, longest: int | None, gates: int):
     return legal
 
 
+def _work(lanes: int):
+    def counted(part: Part) -> Work:
+        units = part.share((0, 1))
+        gates = part.elements / units
+        passes = part.sizes[0] * part.rounds(part.sizes[1] * gates, _PASS * (part.threads // lanes))
+        waits = work(round=len(part.root.chain), shuffle=math.log2(lanes), barrier=1) * passes
+        return waits + work(dot=multiply_adds(part)) + part.store * units
+
+    return counted
+
+
 RKERNELS = [
     RKernel(
         "recurrent_cell",
@@ -119,8 +132,7 @@ RKERNELS = [
         __name__,
         f"cell_{name}",
         legal=_legal(terms, longest, _PASS * (256 // lanes)),
-        efficiency=0.15,
-        overhead_ns=900.0 + lanes,
+        work=_work(lanes),
         scratch_bytes=2 * _PASS * (256 // lanes) * 8,
         threads=256,
         parameters={"LANES": lanes, "PASS": _PASS},

@@ -5,13 +5,13 @@ so COMBINE must be associative and commutative, up to rounding.
 """
 
 import math
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import f32, f64, i32, i64
 
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import tensor_type
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
 
@@ -32,16 +32,16 @@ def _very_long(root: Root) -> bool:
     return _terms(root) >= 1024
 
 
-def _part_ns(at_once: int, lanes: int, overhead_ns: float, joining_ns: float):
-    """Estimated time of a part: `at_once` outputs together, `lanes` terms of each, then joined."""
+def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
+    """`at_once` outputs together, `lanes` terms of each, then joined."""
 
-    def nanoseconds(root: Root, grid: Sequence[int]) -> float:
-        sizes = [1024 if s == DYNAMIC else s for s in root.parallel]
-        outputs = math.prod(sizes) / math.prod(grid)
-        wait = math.ceil(_terms(root) / lanes) * 35.0 + joining_ns
-        return overhead_ns + math.ceil(outputs / at_once) * wait
+    def counted(part: Part) -> Work:
+        waits = work(
+            chain=math.ceil(part.terms / lanes), shuffle=shuffles, barrier=barriers
+        ) * part.rounds(part.elements, at_once)
+        return waits + part.term * (part.elements * part.terms) + part.store * part.elements
 
-    return nanoseconds
+    return counted
 
 
 def reduce_thread(task, tasks, rows, scratch, OPERANDS):
@@ -129,17 +129,15 @@ RKERNELS = [
         __name__,
         f"reduce_{variant}",
         legal=legal,
-        efficiency=efficiency,
-        overhead_ns=overhead_ns,
+        work=_work(at_once, lanes, shuffles, barriers),
         reassociates=variant != "thread",
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
         threads=THREADS_PER_BLOCK if variant == "block" else None,
-        part_ns=_part_ns(at_once, lanes, overhead_ns, joining_ns),
     )
     for family in ("reduce", "pool")
-    for variant, legal, efficiency, overhead_ns, at_once, lanes, joining_ns in (
-        ("thread", lambda root: True, 0.02, 300.0, 256, 1, 0.0),
-        ("warp", _long, 0.05, 500.0, 8, 32, 60.0),
-        ("block", _very_long, 0.05, 700.0, 1, 256, 500.0),
+    for variant, legal, at_once, lanes, shuffles, barriers in (
+        ("thread", lambda root: True, 256, 1, 0, 0),
+        ("warp", _long, 8, 32, 5, 0),
+        ("block", _very_long, 1, 256, 0, 12),
     )
 ]

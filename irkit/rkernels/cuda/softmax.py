@@ -1,6 +1,10 @@
 """Softmax over the last dimension, a row per warp or per block; RANGE must give whole rows."""
 
+import math
+
+from irkit.rkernels.families.softmax import exponentials
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
 
 
 def softmax_warp(task, tasks, rows, scratch, OPERANDS):
@@ -62,6 +66,22 @@ def softmax_block(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j, EXP(LOAD(OPERANDS, r, j) - largest) / total)
 
 
+def _work(part: Part, rounds: float, lanes: int, barriers: int) -> Work:
+    """Three sweeps of a row by `lanes` lanes, `rounds` times."""
+    sweeps = 3 * math.ceil(part.width / lanes)
+    waits = work(chain=sweeps, shuffle=10, barrier=barriers) * rounds
+    each = part.loads * 3 + work(scalar=3, divide=1) + exponentials(part, 2) + part.store
+    return waits + each * part.elements
+
+
+def _warp_work(part: Part) -> Work:
+    return _work(part, part.rounds(part.rows, part.threads // 32), 32, 0)
+
+
+def _block_work(part: Part) -> Work:
+    return _work(part, part.rows, part.threads, 2)
+
+
 RKERNELS = [
     RKernel(
         "softmax",
@@ -69,8 +89,7 @@ RKERNELS = [
         "cuda",
         __name__,
         "softmax_warp",
-        efficiency=0.02,
-        overhead_ns=600.0,
+        work=_warp_work,
         reassociates=True,
     ),
     RKernel(
@@ -80,8 +99,7 @@ RKERNELS = [
         __name__,
         "softmax_block",
         legal=lambda root: root.parallel[-1] >= 1024,
-        efficiency=0.04,
-        overhead_ns=1200.0,
+        work=_block_work,
         reassociates=True,
         scratch_bytes=2 * 8 * (256 // 32),
         threads=256,

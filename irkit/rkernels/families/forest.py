@@ -28,6 +28,14 @@ _PERFECT = ("X", "FEATURE", "THRESHOLD", "NAN_LEFT", "VALUE", "OUTPUT", "BASE")
 _COMPARISONS = {"le": "<=", "lt": "<"}
 
 
+def visits(root: Root) -> tuple[int, int]:
+    """Nodes that a row visits at most, and values of leaves that it adds up."""
+    op = root.op
+    assert isinstance(op, te.ForestOp | te.PerfectForestOp)
+    trees = tensor_type(op.output).get_shape()[0]
+    return trees * op.depth.value.data, trees * tensor_type(op.value).get_shape()[-1]
+
+
 class Forest(Family):
     """`RANGE` of whole rows, a pointer for each array of the forest, its sizes, `GO_LEFT` and `STORE`."""
 
@@ -53,10 +61,7 @@ class Forest(Family):
 
     def operations(self, root: Root, rows: int) -> float:
         """A comparison a level of every tree, for each output."""
-        op = root.op
-        assert isinstance(op, te.ForestOp | te.PerfectForestOp)
-        comparisons = tensor_type(op.output).get_shape()[0] * op.depth.value.data
-        return super().operations(root, rows) * comparisons
+        return super().operations(root, rows) * visits(root)[0]
 
     def bind(self, binder: Binder) -> None:
         """Arrays are read by pointer."""

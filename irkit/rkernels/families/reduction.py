@@ -24,6 +24,12 @@ _COMBINE = {
 }
 
 
+def combines_by(root: Root) -> str:
+    """How terms are combined: "add", "mul", "max" or "min"."""
+    found = combiner(root.chain[-1])
+    return found[0] if found is not None else ""
+
+
 class Reduction(Family):
     """`RANGE`, `INIT(OPERANDS, r, j)`, `TERM(OPERANDS, r, j, k0, k1, k2)`, `COMBINE(acc, term)`,
     `STORE(OPERANDS, r, j, acc)` and `K0`, `K1`, `K2`.

@@ -13,6 +13,17 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import delinearised, linear
 from irkit.rkernels.family import Family, leading_parts, of_floats
+from irkit.rkernels.work import Part
+
+
+def multiply_adds(part: Part) -> float:
+    """Multiply-adds of a part of row terms: all of them, whether grouped or not, at four bytes."""
+    terms = [row_term(op) for op in part.root.chain]
+    return part.elements * sum(term.k for term in terms if term is not None) * part.lanes
+
+
+JOINING = 8
+"""What joining the lanes of a vector to one sum takes, in terms that wait for one another."""
 
 
 class RowTerms(Family):

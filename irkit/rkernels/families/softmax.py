@@ -10,9 +10,17 @@ from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
+from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.scalars import APPROXIMATE, may_be_approximate
 from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
+from irkit.rkernels.work import Part, Work, work
+
+
+def exponentials(part: Part, count: float) -> Work:
+    """So many exponentials of an element, by the C library or not."""
+    assert part.root.op is not None
+    approximate = may_be_approximate(part.root.op)
+    return work(approximate=count * part.lanes) if approximate else work(exp=count)
 
 
 class Softmax(Family):

@@ -24,7 +24,7 @@
 // REMARK:     remark: [applied] schedule-wavefront/ScheduleWavefront: {{.*}}3 launches in 2 waves, estimated at 7100 ns
 // REMARK:     remark: [applied] schedule-wavefront/ChooseRKernel: {{.*}}@exp: map.rows in a grid of [4], 3000 ns an rTask, launched 1 times
 // REMARK:     remark: [applied] schedule-wavefront/ChooseRKernel: {{.*}}@exp_2: map.rows in a grid of [2], 4000 ns an rTask, launched 2 times
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> attributes {alternatives = [
     #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 3000.0 : f64}>,
     #task.alternative<{rkernel = "map.rows", grid = array<i64: 2>, parameters = {}, cost = 4000.0 : f64}>,

@@ -3,7 +3,7 @@
 // RUN: irkit-opt %s -p pin-residents --split-input-file | filecheck %s
 // RUN: irkit-opt %s -p pin-residents,pin-residents --split-input-file | filecheck %s
 
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 task.roperator @add(%a : tensor<8xf32>, %b : tensor<8xf32>) -> tensor<8xf32>
     attributes {grid = array<i64: 2>, rkernel = "map.rows"} {
   %e = tensor.empty() : tensor<8xf32>

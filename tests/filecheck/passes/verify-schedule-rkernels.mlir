@@ -2,7 +2,7 @@
 
 // Legality comes before the proof: an rKernel of another family than the root's.
 // CHECK: error: pass 'verify-schedule' failed: @mm with rKernel 'softmax.rows': its root is no softmax
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 task.roperator @mm(%a : tensor<8x16xf32>, %b : tensor<16x4xf32>, %c : tensor<8x4xf32>) -> tensor<8x4xf32> attributes {rkernel = "softmax.rows", grid = array<i64: 1, 1>, cost = 100.0 : f64} {
   %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<8x16xf32>, tensor<16x4xf32>) outs(%c : tensor<8x4xf32>) {
   ^bb0(%p: f32, %q: f32, %o: f32):

@@ -24,11 +24,11 @@
 // VALUES:     output0: float32[4, 4]
 // NUMBA:      kernels=('map_0',)
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %0 = graph.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = graph.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
   func.return %0 : tensor<4x4xf32>
 }
 func.func @other(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   %0 = graph.matmul %x, %y : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %1 = graph.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = graph.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
   func.return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
 }

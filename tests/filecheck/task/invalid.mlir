@@ -2,7 +2,7 @@
 // RUN: irkit-opt %s --split-input-file --verify-diagnostics
 
 // expected-error@+1 {{'task.vdevice' expects 1 or more veus, got 0}}
-task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 
 // -----
 
@@ -122,17 +122,32 @@ task.program @main_schedule of @main attributes {device = @test4} {
 // -----
 
 // expected-error@+1 {{'task.vdevice' expects a kind among cpu, cuda, test, got 'tpu'}}
-task.vdevice @d {kind = "tpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @d {kind = "tpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 
 // -----
 
-// expected-error@+1 {{'task.vdevice' expects flops_per_ns above 0, got 0.0}}
-task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, flops_per_ns = 0.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+// expected-error@+1 {{'task.vdevice' expects rate 'byte' above 0, got 0.0}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 0.0 : f64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' has rate 'flop'; there are start, row, tile,}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64, flop = 1.0 : f64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects rate 'byte' to be an f64, got 1 : i64}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1 : i64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' has no rate 'byte'}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {fma = 1.0 : f64}}
 
 // -----
 
 // expected-error@+1 {{'task.vdevice' of kind 'cuda', and no other, has multiprocessors}}
-task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_bytes = 0 : i64, flops_per_ns = 1.0 : f64, bytes_per_ns = 1.0 : f64, wait_ns = 100.0 : f64}
+task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 
 // -----
 

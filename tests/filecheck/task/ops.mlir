@@ -3,9 +3,9 @@
 // RUN: irkit-opt %s --print-op-generic | irkit-opt - | filecheck %s
 // RUN: irkit-opt %s --print-op-generic | filecheck %s --check-prefix=GENERIC
 
-// CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.000000e+00 : f64, bytes_per_ns = 1.000000e+00 : f64, wait_ns = 1.000000e+02 : f64}
+// CHECK:      task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 1.000000e+02 : f64, rates = {byte = 1.000000e+00 : f64}}
 // GENERIC:    "task.vdevice"() <{sym_name = "test4", kind = "test", veus = 4 : i64
-task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, flops_per_ns = 1.000000e+00 : f64, bytes_per_ns = 1.000000e+00 : f64, wait_ns = 1.000000e+02 : f64}
+task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 1.000000e+02 : f64, rates = {byte = 1.000000e+00 : f64}}
 
 // CHECK-NEXT: task.roperator @swap(%{{.*}}: tensor<?x4xf32>, %{{.*}}: tensor<4xi64>) -> (tensor<4xi64>, tensor<?x4xf32>) {
 // CHECK-NEXT:   task.yield %{{.*}}, %{{.*}} : tensor<4xi64>, tensor<?x4xf32>

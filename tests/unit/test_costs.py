@@ -1,0 +1,245 @@
+"""Costs: work is counted from bodies and grids, and priced by the device's rates alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import irkit
+from benchmarks.rtask_times import Prepared, Sample
+from irkit.dialects.task.rates import RATES
+from irkit.errors import UnsupportedError
+from irkit.rkernels import registry
+from irkit.rkernels.work import Work, work
+from irkit.schedule import devices
+from irkit.schedule.devices import device
+
+KERNELS = Path(irkit.__file__).parent / "rkernels"
+CPU = device("cpu2")
+
+
+def text(op: str, types: str, result: str, more: str = "", granted: str = "") -> str:
+    names = [f"%x{n}" for n in range(len(types.split(", ")))]
+    declared = ", ".join(f"{n}: {t}" for n, t in zip(names, types.split(", "), strict=True))
+    return (
+        f"func.func @main({declared}) -> {result} {granted} {{\n"
+        f"  %y = graph.{op} {', '.join(names)} {more} : ({types}) -> {result}\n"
+        f"  func.return %y : {result}\n}}"
+    )
+
+
+def samples(module: str, name: str = "cpu2") -> list[Sample]:
+    prepared = Prepared.of("test", irkit.parse(module), name)
+    prepared.schedule()
+    return prepared.samples()
+
+
+def only(module: str, name: str = "cpu2") -> Sample:
+    (found,) = samples(module, name)
+    return found
+
+
+def unary(op: str, shape: str = "128x256xf32", granted: str = "", name: str = "cpu2") -> Sample:
+    return only(text(op, f"tensor<{shape}>", f"tensor<{shape}>", granted=granted), name)
+
+
+# The sum
+
+
+def test_the_slowest_lane_counts_and_serial_work_is_added():
+    rates = {"fma": 2.0, "op": 1.0, "byte": 3.0, "round": 50.0, "start": 10.0}
+    made = dataclasses.replace(CPU, rates=rates)
+    assert work(fma=4, op=2, byte=1, start=1).nanoseconds(made) == 10 + 10
+    assert work(fma=4, op=2, byte=5, start=1).nanoseconds(made) == 15 + 10
+    assert work(fma=4, byte=5, round=1, start=1).nanoseconds(made) == 50 + 10
+
+
+def test_work_adds_up():
+    assert work(fma=1, op=2) + work(op=3) == work(fma=1, op=5)
+    assert work(fma=1, op=2) * 3 == work(fma=3, op=6)
+    with pytest.raises(AssertionError, match="flop"):
+        work(flop=1)
+
+
+def test_work_without_a_rate_is_refused_by_name():
+    bare = dataclasses.replace(CPU, name="bare", rates={"byte": 1.0})
+    with pytest.raises(UnsupportedError, match="device 'bare': it has no rate 'tanh'"):
+        work(tanh=1).nanoseconds(bare)
+    # What is not done needs no price.
+    assert work(tanh=0, byte=2).nanoseconds(bare) == 2
+
+
+def test_a_device_that_cannot_price_a_program(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(devices, "_REGISTRY", dict(devices._REGISTRY))
+    bare = dataclasses.replace(CPU, name="bare", rates={"byte": 1.0})
+    with pytest.raises(UnsupportedError, match="device 'bare': it has no rate"):
+        irkit.compile(irkit.parse(text("tanh", "tensor<8xf32>", "tensor<8xf32>")), device=bare)
+
+
+# What is counted
+
+
+def test_functions_are_priced():
+    relu, tanh = unary("relu"), unary("tanh")
+    assert tanh.work["tanh"] == 64 * 256
+    assert "tanh" not in relu.work
+    assert tanh.estimate_ns > 20 * relu.estimate_ns
+
+
+def test_one_call_makes_a_loop_go_element_by_element():
+    assert "scalar" not in unary("relu").work
+    assert "op" not in unary("tanh").work
+
+
+def test_what_may_be_approximated_runs_in_vectors():
+    granted = "attributes {irkit.fastmath = #arith.fastmath<afn>}"
+    found = unary("tanh", granted=granted)
+    assert found.work["approximate"] == 64 * 256
+    assert not {"tanh", "scalar"} & found.work.keys()
+    assert unary("sinh", granted=granted).work["function"] == 64 * 256
+
+
+def test_vectors_hold_fewer_wide_elements():
+    assert unary("sqrt", "128x256xf64").work["divide"] == 2 * unary("sqrt").work["divide"]
+
+
+def test_an_element_that_two_ops_need_is_computed_once():
+    module = """
+    func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %e = graph.exp %x : (tensor<64x64xf32>) -> tensor<64x64xf32>
+      %s = graph.mul %e, %e : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      func.return %s : tensor<64x64xf32>
+    }"""
+    assert only(module).work["exp"] == 32 * 64
+
+
+def test_an_epilogue_is_counted():
+    module = """
+    func.func @main(%x: tensor<16x1000xf32>) -> tensor<16x1000xf32> {
+      %s = graph.softmax %x {axis = 1 : i64} : (tensor<16x1000xf32>) -> tensor<16x1000xf32>
+      %t = graph.tanh %s : (tensor<16x1000xf32>) -> tensor<16x1000xf32>
+      func.return %t : tensor<16x1000xf32>
+    }"""
+    found = only(module)
+    # The template has the exponential of an element twice, the epilogue its tangent once.
+    assert (found.work["exp"], found.work["tanh"]) == (2 * 8 * 1000, 8 * 1000)
+
+
+def test_a_prologue_is_counted():
+    settings = '{kind = "sum", axes = array<i64: 1>, keepdims = false}'
+    module = f"""
+    func.func @main(%x: tensor<16x100xf32>) -> tensor<16xf32> {{
+      %e = graph.exp %x : (tensor<16x100xf32>) -> tensor<16x100xf32>
+      %s = graph.reduce %e {settings} : (tensor<16x100xf32>) -> tensor<16xf32>
+      func.return %s : tensor<16xf32>
+    }}"""
+    assert only(module).work["exp"] == 8 * 100
+
+
+def test_work_shrinks_with_the_part():
+    one, four = unary("tanh", name="cpu1"), unary("tanh", name="cpu4")
+    assert one.work["tanh"] == 4 * four.work["tanh"]
+    assert one.work["byte"] == 4 * four.work["byte"]
+
+
+def test_a_transposition_reads_from_afar():
+    turned = "{permutation = array<i64: 1, 0>}"
+    found = only(text("transpose", "tensor<64x32xf32>", "tensor<32x64xf32>", turned))
+    assert found.work["stride"] == 32 * 32
+
+
+def test_a_long_sum_waits_for_itself():
+    settings = '{kind = "sum", axes = array<i64: 1>, keepdims = false}'
+    many = only(text("reduce", "tensor<8x4096xf32>", "tensor<8xf32>", settings))
+    few = only(text("reduce", "tensor<8x16xf32>", "tensor<8xf32>", settings))
+    assert many.work["chain"] == 4 * 4096
+    assert "chain" not in few.work
+
+
+_BY_ROWS = "{trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 0.0 : f64}"
+PROGRAMS = {
+    "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
+    "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "gemv": text("gemm", "tensor<1x2048xf32>, tensor<64x2048xf32>", "tensor<1x64xf32>", _BY_ROWS),
+    "few rows": text("gemm", "tensor<4x512xf32>, tensor<64x512xf32>", "tensor<4x64xf32>", _BY_ROWS),
+    "batch by rows": text(
+        "gemm", "tensor<?x64xf32>, tensor<32x64xf32>", "tensor<?x32xf32>", _BY_ROWS
+    ),
+    "pool": text(
+        "max_pool",
+        "tensor<1x4x64x64xf32>",
+        "tensor<1x4x2x2xf32>",
+        "{kernel_shape = array<i64: 32, 32>, strides = array<i64: 32, 32>, "
+        "pads = array<i64: 0, 0, 0, 0>}",
+    ),
+    "softmax": text("softmax", "tensor<8x2048xf32>", "tensor<8x2048xf32>", "{axis = 1 : i64}"),
+    "softmax, approximate": text(
+        "softmax",
+        "tensor<8x64xf32>",
+        "tensor<8x64xf32>",
+        "{axis = 1 : i64}",
+        "attributes {irkit.fastmath = #arith.fastmath<afn>}",
+    ),
+    "argmax": text(
+        "argmax", "tensor<8x64xf32>", "tensor<8xi64>", "{axis = 1 : i64, keepdims = false}"
+    ),
+    "reduce": text(
+        "reduce",
+        "tensor<8x4096xf32>",
+        "tensor<8xf32>",
+        '{kind = "max", axes = array<i64: 1>, keepdims = false}',
+    ),
+    "depthwise": text(
+        "conv",
+        "tensor<1x32x16x16xf32>, tensor<32x1x3x3xf32>",
+        "tensor<1x32x16x16xf32>",
+        "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
+        "dilations = array<i64: 1, 1>, group = 32 : i64}",
+    ),
+    "conv": text(
+        "conv",
+        "tensor<1x64x8x8xf32>, tensor<8x64x3x3xf32>",
+        "tensor<1x8x8x8xf32>",
+        "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
+        "dilations = array<i64: 1, 1>, group = 1 : i64}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["cpu2", "h200"])
+def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchmarks.rtask_times._FACTOR", 1e9)
+    seen = set[str]()
+    for module in PROGRAMS.values():
+        prepared = Prepared.of("test", irkit.parse(module), name)
+        for variant in prepared.variants(prepared.device.veus):
+            variant.schedule()
+            for found in variant.samples():
+                seen.add(found.rkernel)
+                assert found.work.keys() <= RATES.keys()
+                assert all(units > 0 for units in found.work.values())
+                assert 0 < found.estimate_ns < 1e9
+    target = "cuda" if name == "h200" else "cpu"
+    known = {k.name for k in registry.registered(target)}
+    elsewhere = {n for n in known if "forest" in n or n.startswith("recurrent_cell")}
+    assert known - seen == elsewhere
+
+
+def test_no_nanosecond_stands_in_a_file_of_rkernels():
+    for path in sorted(KERNELS.rglob("*.py")):
+        found = re.findall(r"\b\w*(?:_NS|_ns|nanoseconds)\b\s*[:=][^=]", path.read_text())
+        assert not found, (path, found)
+
+
+def test_default_rates_price_every_kind():
+    for name in ("cpu", "h200", "test4"):
+        assert device(name).rates.keys() == RATES.keys()
+        assert all(rate > 0 for rate in device(name).rates.values())
+
+
+def test_a_sum_is_what_its_parts_are():
+    assert Work().nanoseconds(CPU) == 0
