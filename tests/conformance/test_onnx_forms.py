@@ -205,7 +205,7 @@ UNSUPPORTED: dict[str, tuple[ModelProto, str]] = {
     ),
     "input of unknown sizes": (
         model(inputs=[value("x", FLOAT, (None, None))], outputs=[untyped("y")]),
-        "(fix it with shapes={'x': ...})",
+        "(fix the others with shapes={'x': ...})",
     ),
     "bf16 input": (
         model([node("Add", "x x", "y")], [value("x", BF16)], [value("y", BF16)]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -38,7 +37,7 @@ def first_obstacle(function: FuncOp, found: BatchAnalysis) -> Operation | None:
 
 
 def _is_obstacle(op: Operation, found: BatchAnalysis) -> bool:
-    if not isinstance(op, GraphOp) or type(op) in RULES:
+    if isinstance(op, ReturnOp) or (isinstance(op, GraphOp) and type(op) in RULES):
         return False
     states = [found.of(v) for v in (*op.operands, *op.results)]
     return any(isinstance(s, BatchDim) and not s.leads for s in states)
@@ -193,8 +192,6 @@ class BatchToFront(ModulePass):
     """
 
     name = "batch-to-front"
-    requires: ClassVar[tuple[str, ...]] = ("graph",)
-    produces: ClassVar[str] = "graph"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)

@@ -47,3 +47,14 @@ func.func @leads(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %y = graph.exp %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
   func.return %y : tensor<?x4xf32>
 }
+
+// Below the graph level it has nothing to do.
+// CHECK-LABEL: func.func @tensors(%x: tensor<4x?xf32>, %i: tensor<4x?xf32>) -> tensor<4x?xf32> {
+// CHECK-NEXT: linalg.generic
+func.func @tensors(%x: tensor<4x?xf32>, %i: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x?xf32>) outs(%i : tensor<4x?xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    linalg.yield %p : f32
+  } -> tensor<4x?xf32>
+  func.return %y : tensor<4x?xf32>
+}
