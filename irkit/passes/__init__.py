@@ -31,6 +31,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     # tensor level
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
+    "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),

@@ -32,6 +32,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "fuse-elementwise",
+        "sink-reshapes",
         "canonicalize",
         "propagate-fastmath",
     ],
