@@ -42,13 +42,25 @@ def rates_of(device: str) -> Rates:
     """The rates to plan with: those of this machine as far as they were measured, else those that come
     with irkit. Raises UnsupportedError for a broken file."""
     path = machine_file(device)
-    if path is None or not path.is_file():
+    if path is None:
         return default_rates(device)
+    given = default_rates(device) | (_given("cpu-256") if device == "cpu" and _is_narrow() else {})
+    if not path.is_file():
+        return given
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnsupportedError(f"rates in '{path}': {error}") from None
-    return default_rates(device) | parse(text, str(path))
+    return given | parse(text, str(path))
+
+
+@cache
+def _is_narrow() -> bool:
+    """Whether this machine has no vector registers of 512 bits."""
+    from llvmlite.binding import get_host_cpu_features
+
+    features = cast(dict[str, bool], get_host_cpu_features())
+    return not features.get("avx512f", False)
 
 
 def machine_file(device: str) -> Path | None:

@@ -51,7 +51,7 @@ def _dot_product(length: int, a: Memory, at_a: int, b: Memory, at_b: int) -> Any
 
 
 def _multiply_tile(
-    rows: int, vectors: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory,
+    most: int, vectors: int, rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory,
     at_c: int, width: int,
 ) -> None:  # fmt: skip
     across = 16 * vectors

@@ -40,6 +40,7 @@ RATES: Final[dict[str, Rate]] = {
     "step": Rate("a wait for the next terms of a tile, which all threads fetch", "latency"),
     # Sums of products.
     "fma": Rate("a multiply-add of a tile held in registers, at four bytes"),
+    "wide": Rate("the same of a tile that fills 32 registers of 64 bytes"),
     "dot": Rate("a multiply-add whose factors are read for it alone, at four bytes"),
     "term": Rate("a multiply-add whose factors are found by index arithmetic"),
     "pack": Rate("an element copied to where products read it"),

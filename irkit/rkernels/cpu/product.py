@@ -7,17 +7,36 @@ High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008, without its blocki
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
-from irkit.dialects.products import as_product, windows
+from irkit.dialects.products import Product, as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-ROWS, LANES = 4, 16
+LANES = 16
 _PANEL_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sums that stay in registers: `rows` times `across` vectors of LANES columns."""
+
+    rows: int
+    across: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of a tile."""
+        return self.across * LANES
+
+
+# Sixteen registers of 32 bytes hold the first, 32 of 64 bytes the second.
+_SMALL, _LARGE = Tile(4, 1), Tile(8, 2)
 
 
 def product_blocked(task, tasks, rows, scratch, OPERANDS):
@@ -29,56 +48,59 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
             for c in range(c0, c1, NC):
                 count = min(NC, c1 - c)
                 PACK(OPERANDS, b, lead, c, count, panel, NC)
-                m = m0
-                while m + 4 <= m1:
-                    for q in range(0, count, 16):
-                        multiply_tile(4, 1, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
+                for m in range(m0, m1, TILE):
+                    n = min(TILE, m1 - m)
+                    for q in range(0, count, 16 * ACROSS):
+                        first = (b * M + m) * K
+                        multiply_tile(TILE, ACROSS, n, A, first, K, panel, q, panel, sums + q, NC)
                     if TRANSPOSED:
                         for j in range(count):
-                            for i in range(4):
+                            for i in range(n):
                                 at = sums + i * NC + j
                                 total = panel[at] + INIT(OPERANDS, b, m + i, lead, c + j)
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
                     else:
-                        for i in range(4):
+                        for i in range(n):
                             for j in range(count):
                                 at = sums + i * NC + j
                                 total = panel[at] + INIT(OPERANDS, b, m + i, lead, c + j)
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
-                    m += 4
-                while m < m1:
-                    for q in range(0, count, 16):
-                        multiply_tile(1, 1, A, (b * M + m) * K, K, panel, q, panel, sums + q, NC)
-                    for j in range(count):
-                        total = panel[sums + j] + INIT(OPERANDS, b, m, lead, c + j)
-                        STORE(OPERANDS, b, m, lead, c + j, total)
-                    m += 1
 
 
 def _itemsize(root: Root) -> int:
     return 8 if isinstance(tensor_type(root.chain[0].results[0]).element_type, Float64Type) else 4
 
 
-def _width(root: Root) -> int:
-    """Columns packed at once: as many as keep the panel within the second-level cache, up to 64."""
-    product = as_product(root)
-    assert product is not None
-    fit = _PANEL_BYTES // (product.extent(product.k) * _itemsize(root))
-    columns = product.extent(product.columns)
-    wanted = 64 if columns == DYNAMIC else -(-columns // LANES) * LANES
-    return max(LANES, min(64, fit // LANES * LANES, wanted))
+def _parameters(tile: Tile) -> Callable[[Root], Parameters]:
+    """NC: columns packed at once, as many as keep the panel within the second-level cache, up to 64."""
+
+    def parameters(root: Root) -> Parameters:
+        product, step = as_product(root), tile.columns
+        assert product is not None
+        fit = _PANEL_BYTES // (product.extent(product.k) * _itemsize(root))
+        columns = product.extent(product.columns)
+        wanted = 64 if columns == DYNAMIC else -(-columns // step) * step
+        packed = max(step, min(64, fit // step * step, wanted))
+        return {"ACROSS": tile.across, "NC": packed, "TILE": tile.rows}
+
+    return parameters
 
 
-def _blocked(root: Root) -> bool:
-    """At least one tile of rows, and more columns than a matrix times a vector has."""
+def _of_floats(root: Root) -> Product | None:
     product = as_product(root)
     if product is None:
-        return False
+        return None
     element = tensor_type(product.op.results[0]).element_type
-    if not isinstance(element, Float32Type | Float64Type):
+    return product if isinstance(element, Float32Type | Float64Type) else None
+
+
+def _several_rows(root: Root) -> bool:
+    """At least one small tile of rows, and more columns than a matrix times a vector has."""
+    product = _of_floats(root)
+    if product is None:
         return False
     rows, columns = product.extent(product.m), product.extent(product.columns)
-    enough = rows == DYNAMIC or rows >= ROWS
+    enough = rows == DYNAMIC or rows >= _SMALL.rows
     return enough and (columns == DYNAMIC or columns >= 4)
 
 
@@ -86,41 +108,49 @@ def _scratch(root: Root, parameters: Parameters) -> int:
     """The panel, and a tile of sums below it."""
     product = as_product(root)
     assert product is not None
-    return (product.extent(product.k) + ROWS) * parameters["NC"] * _itemsize(root)
+    return (product.extent(product.k) + parameters["TILE"]) * parameters["NC"] * _itemsize(root)
 
 
-def _work(part: Part) -> Work:
-    """Whole tiles are computed, those of the last rows one row at a time; each column is packed once for all
-    rows, run by run where windows are padded."""
-    product = as_product(part.root)
-    assert product is not None
-    rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
-    times = part.share((*product.batch, *product.lead))
-    whole, left = rows // ROWS * ROWS, rows % ROWS
-    across = math.ceil(columns / LANES)
-    sums = (whole + 2 * left) * across * LANES * terms
-    tiles = work(fma=sums, tile=(whole / ROWS + left) * across)
-    b = product.op.inputs[product.b]
-    packed = (part.fused(b) if windows(product) is None else work(pack=1)) * (terms * columns)
-    runs = work(row=terms * math.ceil(columns / part.sizes[product.columns[-1]]))
-    outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows)
-    return (tiles + packed + runs + outputs) * times
+def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
+    """Whole tiles are computed, those of the last rows by powers of two, of which a small one waits for its
+    own sums; each column is packed once for all rows, run by run where windows are padded."""
+
+    def counted(part: Part) -> Work:
+        product = as_product(part.root)
+        assert product is not None
+        rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
+        times = part.share((*product.batch, *product.lead))
+        whole, left = divmod(rows, tile.rows)
+        powers = [1 << bit for bit in range(tile.rows.bit_length()) if int(left) >> bit & 1]
+        computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
+        across = math.ceil(columns / tile.columns)
+        tiles = work(
+            **{kind: computed * across * tile.columns * terms}, tile=(whole + len(powers)) * across
+        )
+        b = product.op.inputs[product.b]
+        each = part.fused(b) if windows(product) is None else work(pack=1)
+        runs = work(row=terms * math.ceil(columns / part.sizes[product.columns[-1]]))
+        outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows)
+        return (tiles + each * (terms * columns) + runs + outputs) * times
+
+    return counted
 
 
 RKERNELS = [
     RKernel(
         "product",
-        "blocked",
+        variant,
         "cpu",
         __name__,
         "product_blocked",
-        legal=_blocked,
-        work=_work,
+        legal=_several_rows,
+        work=_work(tile, kind),
         reassociates=True,
         contracts=True,
         scratch_bytes=_scratch,
-        parameters=lambda root: {"NC": _width(root)},
+        parameters=_parameters(tile),
         # Whole tiles, so that none writes past the panel.
-        choices={"NC": range(LANES, 65, LANES)},
-    ),
+        choices={"NC": range(tile.columns, 65, tile.columns)},
+    )
+    for variant, tile, kind in (("blocked", _SMALL, "fma"), ("wide", _LARGE, "wide"))
 ]

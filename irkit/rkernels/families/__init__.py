@@ -5,6 +5,7 @@ from __future__ import annotations
 from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
+from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
@@ -26,6 +27,7 @@ _FAMILIES: dict[str, Family] = {
         RecurrentCell(),
         Gemm(),
         MatrixProduct(),
+        Depthwise(),
         Gemv(),
         Reduction("conv", ("conv", "gemm")),
         Reduction("reduce", ("reduce", "pool", "conv", "gemm")),

@@ -23,33 +23,48 @@ LANES = 16
 
 @intrinsic(prefer_literal=True)
 def multiply_tile(
-    typingctx: Any, rows: Any, vectors: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any, c: Any,
-    at_c: Any, width: Any,
+    typingctx: Any, most: Any, vectors: Any, rows: Any, a: Any, at_a: Any, k: Any, b: Any,
+    at_b: Any, c: Any, at_c: Any, width: Any,
 ) -> Any:  # fmt: skip
-    """C[i, j] = sum over k of A[i, k] * B[k, j], for literal numbers of rows i and of 16 columns j each.
+    """C[i, j] = sum over k of A[i, k] * B[k, j], for `rows` rows i and `vectors` times 16 columns j.
 
-    A's rows are k elements long; those of B and C are `width` apart. Elements are counted from
-    pointers `a`, `b`, `c`. The sums stay in registers.
+    `most`, a literal power of two, is the largest number of rows; `vectors` is a literal too. A's rows are
+    k elements long; those of B and C are `width` apart. Elements are counted from pointers `a`, `b`, `c`.
+    The sums stay in registers; fewer rows than `most` go by powers of two.
     """
-    if not isinstance(rows, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
+    if not isinstance(most, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
         return None
-    count, across = rows.literal_value, vectors.literal_value
+    largest, across = most.literal_value, vectors.literal_value
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, _, a, at_a, k, b, at_b, c, at_c, width = arguments
-        tile = _Tile(builder, a.type.pointee, across)
-        rows_of_a = [
-            builder.gep(a, [builder.add(at_a, builder.mul(k, _I64(i)))]) for i in range(count)
-        ]
-        sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), width)
-        for i, totals in enumerate(sums):
-            row = builder.gep(c, [builder.add(at_c, builder.mul(width, _I64(i)))])
-            for number, total in enumerate(totals):
-                builder.store(total, tile.vector_at(row, number), align=4)
+        _, _, rows, *operands = arguments
+        size = largest
+        while size:
+            with builder.if_then(
+                builder.icmp_unsigned("!=", builder.and_(rows, _I64(size)), _I64(0))
+            ):
+                _multiply(builder, size, across, builder.and_(rows, _I64(-2 * size)), *operands)
+            size //= 2
         return context.get_dummy_value()
 
-    return types.void(rows, vectors, a, types.int64, types.int64, b, types.int64, c, types.int64,
-                      types.int64), codegen  # fmt: skip
+    integer = types.int64
+    return types.void(most, vectors, integer, a, integer, integer, b, integer, c, integer,
+                      integer), codegen  # fmt: skip
+
+
+def _multiply(
+    builder: Any, count: int, across: int, first: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any,
+    c: Any, at_c: Any, width: Any,
+) -> None:  # fmt: skip
+    """Rows `first` to `first + count` of a tile."""
+    tile = _Tile(builder, a.type.pointee, across)
+    numbers = [builder.add(first, _I64(i)) for i in range(count)]
+    rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(k, n))]) for n in numbers]
+    sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), width)
+    for number, totals in zip(numbers, sums, strict=True):
+        row = builder.gep(c, [builder.add(at_c, builder.mul(width, number))])
+        for position, total in enumerate(totals):
+            builder.store(total, tile.vector_at(row, position), align=4)
 
 
 class _Tile:

@@ -1,0 +1,132 @@
+"""A convolution whose filters see few channels each, as a depthwise one: sums over padded planes of the input.
+
+A plane is kept by phases: with a stride of S, elements p of the same p modulo S lie side by side. So
+neighbouring outputs read neighbouring elements, whatever the stride.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import BlockArgument
+
+from irkit.dialects.products import Product, Window, as_product, windows
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of the input along which the windows of one loop over columns move.
+
+    Element `p` of the plane is the input's at `p + origin`, or zero outside of [0, `size`); `extent` elements
+    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes.
+    """
+
+    dimension: int
+    column: int
+    stride: int
+    steps: dict[int, int]
+    origin: int
+    size: int
+    extent: int
+
+    @property
+    def phase(self) -> int:
+        """Elements of a phase."""
+        return -(-self.extent // self.stride)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """What the outputs of one group of a convolution look at: `axes` of each of the `channels`.
+
+    `axes` are in the order of the loops over columns. `channels` are the loops over k that move no axis;
+    `source` is the input, `views` how it is indexed.
+    """
+
+    product: Product
+    source: BlockArgument
+    views: tuple[Window, ...]
+    axes: tuple[Axis, ...]
+    channels: tuple[int, ...]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart neighbouring outputs are along each axis."""
+        extents = [axis.phase for axis in self.axes]
+        return tuple(math.prod(extents[n + 1 :]) for n in range(len(extents)))
+
+    @property
+    def phase_elements(self) -> int:
+        """Elements of one phase of all axes."""
+        return math.prod(axis.phase for axis in self.axes)
+
+    @property
+    def channel_elements(self) -> int:
+        """Elements of one channel: all its phases."""
+        return self.phase_elements * math.prod(axis.stride for axis in self.axes)
+
+    @property
+    def elements(self) -> int:
+        """Elements of all channels."""
+        return self.channel_elements * math.prod(self.product.extents(self.channels))
+
+    def channel_step(self, loop: int) -> int:
+        """How far one step of a loop over channels goes."""
+        behind = self.channels[self.channels.index(loop) + 1 :]
+        return self.channel_elements * math.prod(self.product.extents(behind))
+
+    def phase_step(self, axis: int) -> int:
+        """How far it is to the next phase of an axis."""
+        return self.phase_elements * math.prod(a.stride for a in self.axes[axis + 1 :])
+
+    def terms(self) -> Iterator[int]:
+        """Where the terms of the first output are, in the order of k."""
+        ranges = [range(size) for size in self.product.extents(self.product.k)]
+        for point in itertools.product(*ranges):
+            yield self._term(dict(zip(self.product.k, point, strict=True)))
+
+    def _term(self, loops: dict[int, int]) -> int:
+        place = sum(loops[d] * self.channel_step(d) for d in self.channels)
+        for number, (axis, stride) in enumerate(zip(self.axes, self.strides, strict=True)):
+            along = sum(loops[d] * step for d, step in axis.steps.items())
+            place += along % axis.stride * self.phase_step(number) + along // axis.stride * stride
+        return place
+
+
+def as_plane(root: Root) -> Plane | None:
+    """`root` as sums over planes; None if its input is computed, or its windows move otherwise."""
+    product = as_product(root)
+    found = windows(product) if product is not None else None
+    if product is None or found is None or DYNAMIC in product.extents(product.columns):
+        return None
+    source, views = found
+    axes = [_axis(product, column, views) for column in product.columns]
+    kept = tuple(axis for axis in axes if axis is not None)
+    moving = [loop for axis in kept for loop in (axis.column, *axis.steps)]
+    still = [v for d, v in enumerate(views) if d not in {a.dimension for a in kept}]
+    loops = {loop for view in still for loop in view.factors}
+    channels = tuple(d for d in product.k if d not in moving)
+    # Each loop moves one dimension.
+    alone = len(moving) == len(set(moving)) and not loops & set(moving) and set(channels) <= loops
+    if len(kept) < len(axes) or not alone or any(view.guarded for view in still):
+        return None
+    return Plane(product, source, tuple(views), kept, channels)
+
+
+def _axis(product: Product, column: int, views: list[Window]) -> Axis | None:
+    """The one dimension that a loop over columns moves, forward, with none but loops over k."""
+    moved = [(d, view) for d, view in enumerate(views) if column in view.factors]
+    if len(moved) != 1:
+        return None
+    ((dimension, view),) = moved
+    steps = {loop: step for loop, step in view.factors.items() if loop != column}
+    if not set(steps) <= set(product.k) or min(view.factors.values()) < 1:
+        return None
+    extent = 1 + sum(step * (product.sizes[d] - 1) for d, step in view.factors.items())
+    stride = view.factors[column]
+    return Axis(dimension, column, stride, steps, view.offset, view.size, extent)
