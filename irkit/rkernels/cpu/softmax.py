@@ -50,14 +50,18 @@ def _row_bytes(root: Root, parameters: Parameters) -> int:
 
 
 def _rows_work(part: Part) -> Work:
-    """Three sweeps."""
-    each = part.loads * 3 + work(chain=2, scalar=2, divide=1) + exponentials(part, 2) + part.store
+    """Three sweeps, and the sum of exponentials keeps those out of vectors."""
+    each = part.loads * 3 + work(chain=2, scalar=2, divide=1, exp=2) + part.store
     return each * part.elements + work(row=3 * part.rows)
+
+
+_SWEPT = 60
+"""Simple ops that five sweeps of a row take an element, by measurement."""
 
 
 def _buffered_work(part: Part) -> Work:
     """Five sweeps, all of them in vectors."""
-    each = part.loads + work(op=8 * part.lanes, divide=1) + exponentials(part, 1) + part.store
+    each = part.loads + work(op=_SWEPT * part.lanes, divide=1) + exponentials(part, 1) + part.store
     return each * part.elements + work(row=5 * part.rows)
 
 
