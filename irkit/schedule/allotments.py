@@ -103,7 +103,8 @@ def speedups(
 def side_by_side(members: Sequence[Speedup], veus: int) -> list[Allotment]:
     """What each of `members` gets of `veus` vEUs, of which they are no more, so that the last ends soonest.
 
-    A launch that would not end later on fewer vEUs gets these; what is left over goes to the first members.
+    A launch that would not end later on fewer vEUs gets these; what is left over goes to the first members,
+    to equal ones alike: chains of launches that run side by side then keep their vEUs, and wait for no other.
     """
     if sum(m.alone.veus for m in members) <= veus:
         return [m.alone for m in members]
@@ -117,10 +118,19 @@ def side_by_side(members: Sequence[Speedup], veus: int) -> list[Allotment]:
             low = middle + 1
     found = [m.within(ends[low]) or m.alone for m in members]
     left = veus - sum(a.veus for a in found)
+    for member, numbers in equal_members(members).items():
+        has = found[numbers[0]]
+        more = member.on(has.veus + left // len(numbers))
+        left -= (more.veus - has.veus) * len(numbers)
+        found = [more if n in numbers else a for n, a in enumerate(found)]
+    return found
+
+
+def equal_members(members: Sequence[Speedup]) -> dict[Speedup, list[int]]:
+    """Numbers of the members that are one object, in the order of the first of each."""
+    found: dict[Speedup, list[int]] = {}
     for number, member in enumerate(members):
-        more = member.on(found[number].veus + left)
-        left -= more.veus - found[number].veus
-        found[number] = more
+        found.setdefault(member, []).append(number)
     return found
 
 

@@ -75,28 +75,31 @@ class Company:
         is estimated to end sooner. The first members are the most urgent."""
         order = sorted(range(len(members)), key=lambda n: -members[n].steps[0].time)
         least, best = math.inf, list[Allotment]()
-        for shelves in self._shelves(len(members)):
-            total, found = self._in_shelves([members[n] for n in order], shelves)
+        for shelves in self._shelves([members[n] for n in order]):
+            total, found = self._in_shelves(shelves)
             if total < MUCH_SOONER * least:
                 least, best = total, found
         back = dict(zip(order, best, strict=True))
         return [back[n] for n in range(len(members))]
 
-    def _shelves(self, members: int) -> Iterator[int]:
-        """Numbers of shelves worth trying: as few as hold all, and twice as many again and again."""
-        count = -(-members // self.device.veus)
-        while count < members:
-            yield count
+    def _shelves(self, members: list[Speedup]) -> Iterator[list[tuple[Speedup, ...]]]:
+        """Ways worth trying, members of like times on a shelf: as few shelves as hold all, and twice as many
+        again and again; two, between any members that are not equal."""
+        count = fewest = -(-len(members) // self.device.veus)
+        while count < len(members):
+            yield _cut(members, [len(members) * n // count for n in range(1, count)])
             count *= 2
-        yield members
+        if fewest <= 2:
+            unequal = [n for n in range(1, len(members)) if members[n] is not members[n - 1]]
+            for place in [n for n in unequal if max(n, len(members) - n) <= self.device.veus]:
+                yield _cut(members, [place])
+        yield _cut(members, range(1, len(members)))
 
-    def _in_shelves(self, members: list[Speedup], shelves: int) -> tuple[float, list[Allotment]]:
-        """Members of like times share a shelf. (end, what each gets)"""
-        total = (shelves - 1) * self.device.wait_ns
+    def _in_shelves(self, shelves: Sequence[tuple[Speedup, ...]]) -> tuple[float, list[Allotment]]:
+        """(end, what each gets)"""
+        total = (len(shelves) - 1) * self.device.wait_ns
         found: list[Allotment] = []
-        for number in range(shelves):
-            size = len(members)
-            part = tuple(members[size * number // shelves : size * (number + 1) // shelves])
+        for part in shelves:
             if part not in self._known:
                 shelf = side_by_side(part, self.device.veus)
                 self._known[part] = max(a.time for a in shelf), shelf
@@ -104,3 +107,9 @@ class Company:
             total += end
             found += shelf
         return total, found
+
+
+def _cut(members: list[Speedup], places: Sequence[int]) -> list[tuple[Speedup, ...]]:
+    """`members` in parts that begin at 0 and at each of `places`."""
+    ends = [*places, len(members)]
+    return [tuple(members[a:b]) for a, b in zip([0, *places], ends, strict=True)]

@@ -14,6 +14,7 @@ from irkit.dialects.types import numpy_dtype
 from irkit.frontends import import_model
 from irkit.frontends.module import ImportedModel
 from irkit.interp.graph import run_graph
+from irkit.runtime.batch_border import BatchBorder
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import ModeChoice
 from irkit.runtime.program import CompiledProgram
@@ -42,6 +43,7 @@ class InterpretingExecutor:
             inputs=inputs, outputs=ports(info.outputs, main.function_type.outputs)
         )
         self.choice = ModeChoice("cpu", "serial", ())
+        self.state = None
         self._policy = InputPolicy(inputs, info)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
@@ -59,6 +61,7 @@ class Interpreted(Variant):
         self.executor = InterpretingExecutor(imported)
         self.inputs = self.executor.program.inputs
         self.outputs = self.executor.program.outputs
+        self._border = BatchBorder(self.info, self.inputs, self.outputs)
 
 
 def ports(names: Sequence[str], types: Any) -> tuple[Port, ...]:

@@ -309,7 +309,7 @@ def softmax(variant: str, columns: int, kind: str = "float32") -> Sample:
     return Sample(
         f"softmax.{variant}",
         [kind] * 2,
-        dict(J=columns, FLOAT=kind),
+        dict(J=columns, FLOAT=kind, EXP="math.exp"),
         ROWS.format(columns=columns)
         + f"""
 @fused

@@ -13,7 +13,8 @@ import irkit
 from irkit.batch_place import BatchPlace
 from irkit.dialects import graph as g
 from irkit.dialects.graph.batch import analyse
-from irkit.dialects.graph.elementwise import BinaryOp, BitwiseOp, UnaryOp
+from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
+from irkit.dialects.graph.logic import BitwiseOp
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.execution.entry_point import entry_point_of
 from irkit.interp import run_module

@@ -234,7 +234,7 @@ func.func @main(%x: !t, %w: !t, %v: !t) -> (!t, !t) {
   %a = graph.matmul %0, %v : (!t, !t) -> !t
   func.return %2, %a : !t, !t
 }
-""".replace("S", "32")
+""".replace("S", "48")
 
 
 def scheduled(policy: str = "wavefront") -> ModuleOp:

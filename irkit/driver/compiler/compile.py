@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from irkit.runtime.cuda.absent import AbsentDevice
 
 DTYPES = ("float64", "float32")
+
+# While xDSL fills a region by an implicit builder (linalg's named ops do), every op that is made in any
+# thread goes there: one thread builds IR at a time.
+ONE_BUILDER = threading.RLock()
 
 
 def compile_model(
@@ -138,7 +143,7 @@ def _builder(
         return Variant(artifact, mode, _absent_device(artifact, mode))
 
     def build(dtype: str) -> Variant | SizedVariant:
-        with ProgressBar(progress) as bar:
+        with ONE_BUILDER, ProgressBar(progress) as bar:
             bar.stage("reading the model")
             found = read_for_batch(model, dtype, batch, fixed)
             if not isinstance(found, SizedModel):
@@ -153,7 +158,7 @@ def _builder(
         return SizedVariant(sized, lambda rows: at_size(found, rows))
 
     def at_size(found: SizedModel, rows: int) -> Variant:
-        with ProgressBar(progress) as bar:
+        with ONE_BUILDER, ProgressBar(progress) as bar:
             bar.stage(f"reading the model for {rows} rows")
             return finished(found.at(rows), bar)
 

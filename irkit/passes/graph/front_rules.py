@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.graph import elementwise, functions, integer
+from irkit.dialects.graph import elementwise, functions, integer, logic
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch import BatchDim
 from irkit.dialects.types import DYNAMIC, int_array, ints, numpy_dtype, tensor_type
@@ -187,7 +187,7 @@ def _pool(m: Moved) -> Sequence[SSAValue]:
 
 
 RULES: dict[type[GraphOp], Rule] = {
-    **{op: _broadcast for group in (elementwise, functions, integer) for op in group.OPS},
+    **{op: _broadcast for group in (elementwise, functions, integer, logic) for op in group.OPS},
     graph.ArgmaxOp: _next_axis,
     graph.AveragePoolOp: _pool,
     graph.BatchNormOp: _batch_norm,

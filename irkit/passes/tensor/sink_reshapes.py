@@ -12,46 +12,35 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    PatternRewriteWalker,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.remarks import applied, missed
-
-SINK = "SinkReshape"
+from irkit.rewriting import Rule, rewrite
 
 
-class SinkReshape(RewritePattern):
+class SinkReshape(Rule):
     """elementwise(collapse_shape(heavy)) → collapse_shape(elementwise(heavy))."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter) -> None:
-        found = next((v for v in op.inputs if _comes_from_heavy(v)), None)
-        if found is None or not isinstance(found.owner, tensor.CollapseShapeOp):
-            return
-        reshape = found.owner
+    def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /):
+        reshape = _reshape_of_heavy(op)
+        if reshape is None:
+            return self.no_match(op, "no operand is what a heavy op gives, with dimensions joined")
         if (reason := _why_not(op, reshape)) is not None:
-            missed(op, SINK, reason)
-            return
-        applied(op, SINK)
+            return self.no_match(op, reason)
         _sink(op, reshape, rewriter)
 
 
-def _comes_from_heavy(value: SSAValue) -> bool:
-    """Whether a value is what a heavy op gives, with dimensions joined: only there is something to be won."""
-    if not isinstance(value, OpResult) or not isinstance(value.op, tensor.CollapseShapeOp):
-        return False
-    return _is_epilogue(value.op.src)
+def _reshape_of_heavy(op: linalg.GenericOp) -> tensor.CollapseShapeOp | None:
+    """The reshape before `op` of what a heavy op gives: only there is something to be won."""
+    joined = (v.owner for v in op.inputs if isinstance(v.owner, tensor.CollapseShapeOp))
+    return next((reshape for reshape in joined if _is_epilogue(reshape.src)), None)
 
 
 def _is_epilogue(value: SSAValue) -> bool:
@@ -160,4 +149,4 @@ class SinkReshapes(ModulePass):
     produces: ClassVar[str] = "tensor"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(SinkReshape()).rewrite_module(op)
+        rewrite(op, [SinkReshape()])

@@ -81,8 +81,9 @@ class BatchAnalysis:
 def analyse(function: FuncOp) -> BatchAnalysis:
     """The analysis of a function at the graph level."""
     found = BatchAnalysis()
-    for argument in function.body.block.args:
-        found.argument(argument)
-    for op in function.body.block.ops:
-        found.visit(op)
+    for block in function.body.blocks:
+        for argument in block.args:
+            found.argument(argument)
+        for op in block.ops:
+            found.visit(op)
     return found
