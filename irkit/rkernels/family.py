@@ -58,23 +58,36 @@ class Family(ABC):
         return total * max(len(root.chain), 1)
 
     def task_ns(
-        self, rkernel: RKernel, root: Root, grid: Sequence[int], nbytes: float, device: VDevice
+        self,
+        rkernel: RKernel,
+        root: Root,
+        grid: Sequence[int],
+        nbytes: float,
+        device: VDevice,
+        batch: int = TYPICAL_ROWS,
     ) -> float:
         """Estimated time of the largest of the grid's rTasks: its work by the device's rates.
 
-        `nbytes`: bytes of all operands and results. Raises UnsupportedError for work that has no rate.
+        `nbytes`: bytes of all operands and results; `batch`: rows, where they are not known. Raises
+        UnsupportedError for work that has no rate.
         """
-        return self.task_work(rkernel, root, grid, nbytes, device).nanoseconds(device)
+        return self.task_work(rkernel, root, grid, nbytes, device, batch).nanoseconds(device)
 
     def task_work(
-        self, rkernel: RKernel, root: Root, grid: Sequence[int], nbytes: float, device: VDevice
+        self,
+        rkernel: RKernel,
+        root: Root,
+        grid: Sequence[int],
+        nbytes: float,
+        device: VDevice,
+        batch: int = TYPICAL_ROWS,
     ) -> Work:
         """What the largest of the grid's rTasks does."""
         tasks = math.prod(grid)
         common = work(start=1, byte=nbytes / tasks)
         if rkernel.work is not None:
-            return common + rkernel.work(Part(root, grid, device.threads))
-        products = self.operations(root, TYPICAL_ROWS) / 2 / tasks
+            return common + rkernel.work(Part(root, grid, device.threads, batch))
+        products = self.operations(root, batch) / 2 / tasks
         return common + work(fma=products / rkernel.efficiency)
 
 

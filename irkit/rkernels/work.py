@@ -63,18 +63,19 @@ def total(parts: Iterable[Work]) -> Work:
 class Part:
     """The largest rTask that a grid makes of a root, on a vEU of `threads` threads.
 
-    An rKernel counts its work from here; a batch counts as TYPICAL_ROWS rows.
+    An rKernel counts its work from here; a batch counts as `batch` rows.
     """
 
     root: Root
     grid: Sequence[int]
     threads: int = 1
+    batch: int = TYPICAL_ROWS
 
     @cached_property
     def sizes(self) -> tuple[float, ...]:
         """Extents of its parallel loops; of the batch its share, which need not be whole."""
         return tuple(
-            max(1.0, TYPICAL_ROWS / parts) if size == DYNAMIC else math.ceil(size / parts)
+            max(1.0, self.batch / parts) if size == DYNAMIC else math.ceil(size / parts)
             for size, parts in zip(self.root.parallel, self.grid, strict=True)
         )
 

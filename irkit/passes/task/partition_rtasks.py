@@ -34,14 +34,14 @@ def grid_for(root: Root, tasks: int, rkernel: RKernel) -> list[int]:
     return families.find(rkernel.family).grid(root, tasks)
 
 
-def nbytes(op: ROperatorOp) -> float:
-    """Bytes of all operands and results, the batch being TYPICAL_ROWS."""
+def nbytes(op: ROperatorOp, batch: int = TYPICAL_ROWS) -> float:
+    """Bytes of all operands and results, the batch being so many rows."""
     total = 0.0
     for value in (*op.body.block.args, *op.terminator.values):
         t = tensor_type(value)
         size = getattr(t.element_type, "bitwidth", 64) / 8
         for extent in t.get_shape():
-            size *= TYPICAL_ROWS if extent == DYNAMIC else extent
+            size *= batch if extent == DYNAMIC else extent
         total += size
     return total
 
@@ -59,13 +59,18 @@ def _root(op: ROperatorOp) -> Root:
         raise UnsupportedError(f"{_title(op)}: {error}") from None
 
 
+BATCHES = (1, TYPICAL_ROWS, 64 * TYPICAL_ROWS)
+"""Rows that a program with an open batch is to be good for."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """An rKernel in a grid, and the estimated time of an rTask."""
+    """An rKernel in a grid, and the estimated time of an rTask; on a batch also that for BATCHES rows."""
 
     rkernel: RKernel
     grid: tuple[int, ...]
     cost_ns: float
+    by_batch: tuple[float, ...] = ()
 
     def alternative(self, root: Root) -> AlternativeAttr:
         """What an rOperator with this root would say of it."""
@@ -124,7 +129,9 @@ class Partition:
         )
 
     def _front(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-        """The Pareto front of vEUs and time, the fastest first."""
+        """The Pareto front of vEUs and time, the fastest first; on a batch the one for all its sizes."""
+        if candidates[0].by_batch:
+            return [_for_all_batches(candidates)]
         tasks, costs = [math.prod(c.grid) for c in candidates], [c.cost_ns for c in candidates]
         steps = Speedup.of(tasks, costs, self.device).steps
         return [candidates[n] for n in dict.fromkeys(step.option for step in reversed(steps))]
@@ -156,7 +163,18 @@ class Partition:
             family = families.find(rkernel.family)
             for grid in dict.fromkeys(tuple(grid_for(root, n, rkernel)) for n in counts):
                 cost = family.task_ns(rkernel, root, grid, size, self.device)
-                yield _Candidate(rkernel, grid, cost)
+                by_batch = [
+                    family.task_ns(rkernel, root, grid, nbytes(op, n), self.device, n)
+                    for n in BATCHES
+                    if dynamic
+                ]
+                yield _Candidate(rkernel, grid, cost, tuple(by_batch))
+
+
+def _for_all_batches(candidates: Sequence[_Candidate]) -> _Candidate:
+    """The one that takes least for BATCHES together: one rKernel serves them all, and what it costs more for
+    few rows is little beside what another would cost for many."""
+    return min(candidates, key=lambda c: (sum(c.by_batch), c.cost_ns))
 
 
 def task_counts(veus: int, dynamic: bool) -> list[int]:
