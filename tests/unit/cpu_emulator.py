@@ -15,6 +15,7 @@ import numpy as np
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.templates import specialise, template_source
+from irkit.runtime.intrinsics.cpu_approximations import ULP
 
 
 class Memory:
@@ -62,6 +63,24 @@ def _multiply_tile(
         c.run(at_c + row * width, across)[:] = sums
 
 
+_FUNCTIONS: dict[str, Any] = {
+    "atan": np.arctan,
+    "cos": np.cos,
+    "erf": math.erf,
+    "exp": np.exp,
+    "log": np.log,
+    "log1p": np.log1p,
+    "pow": np.power,
+    "sin": np.sin,
+    "tanh": np.tanh,
+}
+
+
+def _rounded(function: Any, kind: Any) -> Any:
+    """A function whose result is of a type."""
+    return lambda *x: kind(function(*x))
+
+
 def _names(scratch: Any) -> dict[str, Any]:
     names: dict[str, Any] = {
         "math": math,
@@ -71,6 +90,11 @@ def _names(scratch: Any) -> dict[str, Any]:
         "dot_product": _dot_product,
         "multiply_tile": _multiply_tile,
     }
+    for approximation in ULP:
+        function, _, kind = approximation.partition("_")
+        names[approximation] = _rounded(_FUNCTIONS[function], np.dtype(kind).type)
+    for name, reduced in (("row_sum", np.sum), ("row_maximum", np.max), ("row_minimum", np.min)):
+        names[name] = lambda row, count, of=reduced: of(row.run(0, count))
     for bits in (8, 16, 32, 64):
         for kind in ("int", "uint"):
             names[f"{kind}{bits}"] = getattr(np, f"{kind}{bits}")
