@@ -241,20 +241,21 @@ def test_an_rkernel_takes_no_root_of_another_family(device: str) -> None:
         case.op.properties.update(saved)
 
 
+TILE = {"ACROSS": 1, "TILE": 4}
 REFUSED = [
     ("gemm", {"rkernel": "softmax.rows", "parameters": {}}, "its root is no softmax"),
     ("softmax", {"rkernel": "gemm.strip", "parameters": {"STRIP": 64}}, "is of family 'softmax', no gemm"),
     ("gemm", {"rkernel": "gemm.wide"}, "rKernel 'gemm.wide' for cpu; there are"),
-    ("gemm", {"parameters": {"NC": 4096}}, "parameter NC cannot be 4096"),
-    ("gemm", {"parameters": {"NC": 32}}, "needs 2048 bytes of scratch, it has 1024"),
+    ("gemm", {"parameters": {**TILE, "NC": 4096}}, "parameter NC cannot be 4096"),
+    ("gemm", {"parameters": {**TILE, "NC": 32}}, "needs 2048 bytes of scratch, it has 1024"),
     ("gemm", {"scratch": IntegerAttr(4096, i64)}, "needs 1024 bytes of scratch, it has 4096"),
     ("gemm", {"fastmath": None}, "computes with #arith.fastmath<reassoc,contract>, it grants"),
     ("softmax", {"fastmath": FastMathFlagsAttr("fast")}, "computes with #arith.fastmath<none>"),
     ("gemv", {"vector_bytes": IntegerAttr(16, i64)}, "vectors of 16 bytes of what no append"),
     ("gemv", {"residents": int_array([1])}, "residents [1]: not what its rKernel expects"),
-    ("gemm", {"parameters": {"NC": 20}}, "parameter NC cannot be 20"),
-    ("gemm", {"parameters": {}}, "its parameters are NC, got none"),
-    ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are NC, got KC, NC"),
+    ("gemm", {"parameters": {**TILE, "NC": 20}}, "parameter NC cannot be 20"),
+    ("gemm", {"parameters": {}}, "its parameters are ACROSS, NC, TILE, got none"),
+    ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are ACROSS, NC, TILE, got KC, NC"),
     ("gemm", {"grid": [3]}, "its root has 2 parallel dimensions"),
     ("gemm", {"grid": [10, 1]}, "dimension 0 has 9 elements"),
     ("map", {"grid": [2, 2, 1]}, "must be cut into single elements"),
@@ -285,7 +286,7 @@ def test_each_refusal_has_its_reason(name: str, given: dict[str, Any], reason: s
 def test_scratch_follows_from_the_parameters() -> None:
     (case,) = cases("gemm", "test4")
     rkernel, root = registry.find("cpu", "product.blocked"), root_of(case.op)
-    sizes = [rkernel.scratch(root, {"NC": n}) for n in (16, 32, 64)]
+    sizes = [rkernel.scratch(root, {**TILE, "NC": n}) for n in (16, 32, 64)]
     assert sizes == [(12 + 4) * n * 4 for n in (16, 32, 64)]
 
 
