@@ -39,7 +39,12 @@ def _worst(roperators: list[dict[str, Any]]) -> Iterator[str]:
 
     for found in sorted(roperators, key=off, reverse=True)[:WORST]:
         yield (
-            f"| {found['program']} | {found['roperator']} | {found['rkernel']}, {found['loops']} | "
+            f"| {found['program']} | {found['roperator']} | {found['rkernel']}, {_shown(found['loops'])} | "
             f"{found['grid']} | {found['estimate_ns'] / 1000:.2f} | "
             f"{found['measured_ns'] / 1000:.2f} | {found['ratio']:.2f} |"
         )
+
+
+def _shown(loops: object) -> str:
+    """Loops with the open batch as a question mark, which is -2^63 in the records."""
+    return str(loops).replace(str(-(1 << 63)), "?")
