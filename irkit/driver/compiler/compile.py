@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
+from irkit.driver.compiler.models import ONE_BUILDER
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
 from irkit.driver.diagnostics.library_errors import library_errors
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from irkit.runtime.cuda.absent import AbsentDevice
 
 DTYPES = ("float64", "float32")
-
-# While xDSL fills a region by an implicit builder (linalg's named ops do), every op that is made in any
-# thread goes there: one thread builds IR at a time.
-ONE_BUILDER = threading.RLock()
 
 
 def compile_model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ from irkit.weights import WeightStore
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
 
+# While xDSL fills a region by an implicit builder (linalg's named ops do), every op that is made in any
+# thread goes there: one thread builds IR at a time.
+ONE_BUILDER = threading.RLock()
+
 
 def parse(text: str, name: str = "<module>") -> ModuleOp:
     """A module from MLIR text; `name` stands in its locations and in errors.
@@ -32,7 +37,7 @@ def parse(text: str, name: str = "<module>") -> ModuleOp:
     """
     ctx = IrkitContext()
     register_dialects(ctx)
-    with invalid_models():
+    with ONE_BUILDER, invalid_models():
         module = parse_module(ctx, text, name)
         check_module(module)
     return module
