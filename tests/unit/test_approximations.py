@@ -171,7 +171,21 @@ def test_trees_and_pipelines_may_not() -> None:
     assert "= exp_float64(" in irkit.compile(model, "cpu", fastmath={"afn"}).source
 
 
-@pytest.mark.parametrize("flags", [{"fast"}, "afn", ["afn", "nnan"]])
+@pytest.mark.parametrize("flags", [{"fast"}, "afn", ["afn", "nnan"], 5, True, [1, "afn"]])
 def test_unknown_flags_are_named(flags: Any) -> None:
     with pytest.raises(UnsupportedError, match="expected a collection of flags among afn"):
         irkit.compile(network("Tanh"), "cpu", fastmath=flags)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"batch": "x"}, "batch='x': expected a number of rows"),
+        ({"batch": True}, "batch=True: expected a number of rows"),
+        ({"state": 3}, "state=3: expected a mapping"),
+        ({"initial_state": 4}, "initial_state=4: expected a mapping"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(given: Any, words: str) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        irkit.compile(network("Tanh"), "cpu", **given)

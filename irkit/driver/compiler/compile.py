@@ -80,6 +80,7 @@ def compile_model(
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     check_policy(policy)
     check_fastmath(fastmath)
+    _check_kinds(batch, state, initial_state)
     if state and _dtypes(model) != ["float32"]:
         raise UnsupportedError("state is for ONNX networks and modules")
     fixed = {"shapes": shapes, "constants": constants}
@@ -92,6 +93,15 @@ def compile_model(
         n: (lambda n=n: build(n)) for n in names[1:]
     }
     return CompiledProgram({names[0]: first}, pending, initial_state)
+
+
+def _check_kinds(batch: object, state: object, initial_state: object) -> None:
+    """Raises UnsupportedError for an argument that is of another kind than it can be."""
+    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
+        raise UnsupportedError(f"batch={batch!r}: expected a number of rows")
+    for name, value in (("state", state), ("initial_state", initial_state)):
+        if value is not None and not isinstance(value, Mapping):
+            raise UnsupportedError(f"{name}={value!r}: expected a mapping from names of inputs")
 
 
 def _absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:

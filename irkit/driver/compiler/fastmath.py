@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any, cast
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import ModuleOp
@@ -15,10 +16,12 @@ from irkit.passes.tensor.propagate_fastmath import FASTMATH
 ACCEPTED = {FastMathFlag.APPROX_FUNC.value: FastMathFlag.APPROX_FUNC}
 
 
-def check_fastmath(names: Collection[str] | None) -> None:
+def check_fastmath(names: Any) -> None:
     """Raises UnsupportedError for a flag that irkit knows nothing to do with."""
-    given = [names] if isinstance(names, str) else sorted(names or ())
-    if isinstance(names, str) or any(name not in ACCEPTED for name in given):
+    if names is None:
+        return
+    known = isinstance(names, Collection) and {*map(str, cast(Any, names))} <= ACCEPTED.keys()
+    if isinstance(names, str) or not known:
         raise UnsupportedError(
             f"fastmath={names!r}: expected a collection of flags among {', '.join(ACCEPTED)}"
         )
