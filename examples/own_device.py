@@ -38,6 +38,8 @@ GPU = VDevice(
     shared_bytes=96 * 1024,
     wait_ns=1000.0,
     multiprocessors=16,
+    arch="sm_86",
+    l2_bytes=2 * 1024 * 1024,
     rates=default_rates("h200") | {"fma": 0.01, "byte": 0.05},
 )
 

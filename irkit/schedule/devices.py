@@ -26,6 +26,8 @@ def _h200() -> VDevice:
         wait_ns=750.0,
         multiprocessors=132,
         rates=rates_of("h200"),
+        arch="sm_90a",
+        l2_bytes=50 * 1024 * 1024,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.architectures import ARCHITECTURES, Architecture
 from irkit.errors import UnsupportedError
 
 Space = Literal["arena", "rows", "input", "output", "constant", "state"]
@@ -24,9 +25,10 @@ class VDevice:
     """A machine as the scheduler sees it.
 
     `veus` execution units that are all resident at once; `threads` per vEU; `shared_bytes` of
-    scratchpad per vEU (0 on a CPU); `wait_ns` is what a wait between two vEUs costs; `multiprocessors` of
-    a GPU. `rates` are what costs are computed from: nanoseconds that a vEU takes for a unit of each kind of
-    work (`irkit/dialects/task/rates.py`).
+    scratchpad per vEU (0 on a CPU); `wait_ns` is what a wait between two vEUs costs. A GPU has
+    `multiprocessors`, `l2_bytes` of second-level cache, and an `arch`, the target that its machine code is
+    made for ("sm_90a"). `rates` are what costs are computed from: nanoseconds that a vEU takes for a unit of
+    each kind of work (`irkit/dialects/task/rates.py`).
     """
 
     name: str
@@ -37,12 +39,33 @@ class VDevice:
     wait_ns: float
     multiprocessors: int = 0
     rates: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
+    arch: str = ""
+    l2_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises UnsupportedError for a GPU of an architecture that irkit does not know."""
+        if self.kind == "cuda":
+            _ = self.architecture
 
     def rate(self, name: str) -> float:
         """Nanoseconds of one unit of a kind of work. Raises UnsupportedError if that has no price here."""
         if name not in self.rates:
             raise UnsupportedError(f"costs on device '{self.name}': it has no rate '{name}'")
         return self.rates[name]
+
+    @property
+    def architecture(self) -> Architecture:
+        """Limits and instructions of a GPU. Raises UnsupportedError for what is none."""
+        if self.arch not in ARCHITECTURES:
+            raise UnsupportedError(
+                f"device '{self.name}' of architecture '{self.arch}': there are {', '.join(ARCHITECTURES)}"
+            )
+        return ARCHITECTURES[self.arch]
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability of a GPU, (9, 0); (0, 0) where there is none."""
+        return self.architecture.capability if self.arch else (0, 0)
 
     @property
     def bytes_per_ns(self) -> float:

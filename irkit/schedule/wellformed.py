@@ -61,6 +61,12 @@ def check_device(schedule: Schedule) -> None:
             "device",
             f"blocks of {device.threads} threads on '{device.name}': the walkers need whole warps, 2 to 32",
         )
+    if device.shared_bytes > device.architecture.shared_bytes:
+        reject(
+            "device",
+            f"{device.shared_bytes} bytes of shared memory on '{device.name}': a block of {device.arch} "
+            f"has {device.architecture.shared_bytes} or fewer",
+        )
     if device.veus > device.multiprocessors:
         reject(
             "device",

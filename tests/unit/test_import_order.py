@@ -14,7 +14,16 @@ ROOT = Path(irkit.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 # Ground that everything may import; it imports nothing of irkit but itself and `dialects`' constants.
-COMMON = {"batch_place", "errors", "weights", "context", "model_info", "remarks", "rewriting"}
+COMMON = {
+    "architectures",
+    "batch_place",
+    "errors",
+    "weights",
+    "context",
+    "model_info",
+    "remarks",
+    "rewriting",
+}
 MIDDLE = {"schedule", "rkernels", "dialects"}
 RANKS = ["cli", "driver", "runtime", "lower", "passes", "schedule", "rkernels", "dialects"]
 ALLOWED = {

@@ -290,6 +290,8 @@ def test_blocks_are_resident_and_whole() -> None:
     h200 = device("h200")
     wide = replace(h200, veus=133)
     assert "rule 'device': 133 vEUs on 'h200'" in rejected(replace(proved(), device=wide))
+    large = replace(h200, shared_bytes=228 * 1024)
+    assert "a block of sm_90a has 232448 or fewer" in rejected(replace(proved(), device=large))
     thin = replace(h200, threads=32)
     assert "blocks of 32 threads" in rejected(replace(proved(), device=thin))
 

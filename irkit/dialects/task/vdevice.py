@@ -28,6 +28,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from irkit.architectures import ARCHITECTURES
 from irkit.dialects.task.rates import RATES
 
 KINDS = ("cpu", "cuda", "test")
@@ -41,7 +42,8 @@ class VDeviceOp(IRDLOperation):
     wait between two of them costs `wait_ns`. `rates` are nanoseconds that a vEU takes for a unit of each
     kind of work, from which costs are computed: a multiply-add, a byte, an exponential
     (`irkit/dialects/task/rates.py` lists them); a kind that is not there has no price. A GPU has
-    `multiprocessors`, which hold one vEU each.
+    `multiprocessors`, which hold one vEU each, `l2_bytes` of second-level cache, and an `arch`: the target that
+    machine code is made for, `sm_90a`, on which it hangs which rKernels can run.
 
     ```mlir
     task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64, fma = 2.0 : f64, start = 100.0 : f64}}
@@ -57,6 +59,8 @@ class VDeviceOp(IRDLOperation):
     wait_ns = prop_def(FloatAttr[Float64Type])
     rates = prop_def(DictionaryAttr)
     multiprocessors = opt_prop_def(IntegerAttr[IntegerType])
+    l2_bytes = opt_prop_def(IntegerAttr[IntegerType])
+    arch = opt_prop_def(StringAttr)
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(SymbolOpInterface())
     assembly_format = "$sym_name attr-dict"
@@ -74,9 +78,13 @@ class VDeviceOp(IRDLOperation):
             _check_rate(name, rate)
         if "byte" not in self.rates.data:
             raise VerifyException("'task.vdevice' has no rate 'byte', which placing launches needs")
-        if (self.kind.data == "cuda") != (self.multiprocessors is not None):
+        for name in ("multiprocessors", "l2_bytes", "arch"):
+            if (self.kind.data == "cuda") != (getattr(self, name) is not None):
+                raise VerifyException(f"'task.vdevice' of kind 'cuda', and no other, has {name}")
+        if self.arch is not None and self.arch.data not in ARCHITECTURES:
             raise VerifyException(
-                "'task.vdevice' of kind 'cuda', and no other, has multiprocessors"
+                f"'task.vdevice' expects an arch among {', '.join(ARCHITECTURES)}, "
+                f"got '{self.arch.data}'"
             )
 
 

@@ -28,9 +28,11 @@ def vdevice_op(device: VDevice) -> VDeviceOp:
         "sym_name": StringAttr(device.name),
         "kind": StringAttr(device.kind),
     }
-    counts = (*_COUNTS, "multiprocessors") if device.kind == "cuda" else _COUNTS
+    counts = (*_COUNTS, "multiprocessors", "l2_bytes") if device.kind == "cuda" else _COUNTS
     for name in counts:
         properties[name] = IntegerAttr(getattr(device, name), i64)
+    if device.kind == "cuda":
+        properties["arch"] = StringAttr(device.arch)
     properties["wait_ns"] = FloatAttr(float(device.wait_ns), f64)
     properties["rates"] = DictionaryAttr(
         {name: FloatAttr(float(rate), f64) for name, rate in sorted(device.rates.items())}
@@ -43,12 +45,14 @@ def device_of(module: ModuleOp) -> VDevice:
     described = next((op for op in module.ops if isinstance(op, VDeviceOp)), None)
     if described is None:
         raise PassFailedException("the module has no task.vdevice: run partition-rtasks first")
-    processors = described.multiprocessors
+    processors, l2_bytes, arch = described.multiprocessors, described.l2_bytes, described.arch
     return VDevice(
         described.sym_name.data,
         cast("Literal['cpu', 'cuda', 'test']", described.kind.data),
         *(getattr(described, name).value.data for name in (*_COUNTS, "wait_ns")),
         multiprocessors=processors.value.data if processors is not None else 0,
+        l2_bytes=l2_bytes.value.data if l2_bytes is not None else 0,
+        arch=arch.data if arch is not None else "",
         rates={
             name: rate.value.data
             for name, rate in described.rates.data.items()

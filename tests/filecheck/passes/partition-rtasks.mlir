@@ -17,7 +17,7 @@
 // ONE:        task.vdevice @cpu1
 // ONE:        task.roperator @exp({{.*}} grid = array<i64: 1>
 // ONE:        task.roperator @rows({{.*}} grid = array<i64: 1, 1>
-// GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64
+// GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 232448 : i64, multiprocessors = 132 : i64, l2_bytes = 52428800 : i64, arch = "sm_90a", wait_ns
 // GPU:        task.roperator @exp({{.*}} {alternatives = [#task.alternative<{rkernel = "map.elements", grid = array<i64: 1>, {{[^#]*}}#arith.fastmath<contract>}>]} {
 // GPU:        task.roperator @rows({{.*}} grid = array<i64: 132, 1>
 // GPU:        task.roperator @large({{.*}} grid = array<i64: 64, 1>{{.*}} grid = array<i64: 1, 1>

@@ -7,7 +7,7 @@
 // CHECK: task.roperator @kept({{.*}} attributes {{.*}}fastmath = #arith.fastmath<reassoc,contract>, vector_bytes = 16 : i64, residents = array<i64: 1>}
 // CHECK: task.roperator @odd({{.*}} attributes {{.*}}fastmath = #arith.fastmath<reassoc,contract>}
 // STALE: error: pass 'verify-schedule' failed: @odd with rKernel 'gemv.rows': vectors of 16 bytes of what no append places at multiples of that
-task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 229376 : i64, multiprocessors = 132 : i64, wait_ns = 750.0 : f64, rates = {byte = 0.03 : f64}}
+task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 229376 : i64, multiprocessors = 132 : i64, l2_bytes = 52428800 : i64, arch = "sm_90a", wait_ns = 750.0 : f64, rates = {byte = 0.03 : f64}}
 task.roperator @kept(%x : tensor<1x64xf32>, %w : tensor<8x64xf32>, %c : tensor<1x8xf32>) -> tensor<1x8xf32> attributes {rkernel = "gemv.rows", grid = array<i64: 1, 1>, cost = 100.0 : f64, parameters = {BLOCK = 512 : i64, LANES = 32 : i64, PASS = 2 : i64}, scratch = 256 : i64, fastmath = #arith.fastmath<reassoc,contract>} {
   %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x64xf32>, tensor<8x64xf32>) outs(%c : tensor<1x8xf32>) {
   ^bb0(%p: f32, %q: f32, %o: f32):

@@ -151,6 +151,21 @@ task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_byte
 
 // -----
 
+// expected-error@+1 {{'task.vdevice' of kind 'cuda', and no other, has arch}}
+task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_bytes = 0 : i64, multiprocessors = 4 : i64, l2_bytes = 1024 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects an arch among sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100a, sm_103a, sm_110, sm_120, sm_121, got 'sm_75'}}
+task.vdevice @d {kind = "cuda", veus = 4 : i64, threads = 256 : i64, shared_bytes = 0 : i64, multiprocessors = 4 : i64, l2_bytes = 1024 : i64, arch = "sm_75", wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' of kind 'cuda', and no other, has arch}}
+task.vdevice @d {kind = "cpu", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, arch = "sm_80", wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
+
+// -----
+
 task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
   task.yield %a : tensor<4xf32>
 }
