@@ -23,6 +23,9 @@ Props = Mapping[str, Attribute]
 class InferredOp(IRDLOperation):
     """A pure op on tensors whose result types follow from its operands and properties."""
 
+    CONTRACTS: ClassVar[bool] = False
+    """Whether it sums products, and so may say their precision (`irkit/dialects/precision.py`)."""
+
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (ALL,)
     """Element types that it takes, one entry per operand; the last one is also for all that follow."""
 

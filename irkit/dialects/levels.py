@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import FunctionType, IndexType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from irkit.dialects.precision import precision_fault
 from irkit.dialects.symbols import dims_fault
 from irkit.dialects.types import is_float, is_integer, numpy_dtype
 from irkit.errors import UnsupportedError
@@ -185,6 +186,8 @@ def fault(module: ModuleOp, level: Level) -> Fault | None:
 def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
     for op in module.walk():
         if isinstance(op, FuncOp) and (wrong := dims_fault(op)) is not None:
+            yield Fault(op, wrong)
+        if (wrong := precision_fault(op)) is not None:
             yield Fault(op, wrong)
         parent = op.parent_op()
         if parent is not None and not level.allows(parent.name, op.name):

@@ -93,8 +93,9 @@ def is_projection(amap: AffineMap) -> bool:
 
 
 def continues(first: linalg.GenericOp, second: linalg.GenericOp) -> bool:
-    """Whether `second` goes on accumulating into the result of `first`, over the same outputs."""
-    if second.outputs[0] is not first.results[0]:
+    """Whether `second` goes on accumulating into the result of `first`, over the same outputs and in
+    the same precision."""
+    if second.outputs[0] is not first.results[0] or first.attributes != second.attributes:
         return False
     return is_contraction(first) and is_contraction(second)
 

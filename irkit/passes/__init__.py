@@ -17,6 +17,7 @@ def _lazy(module: str, attribute: str) -> Callable[[], type[ModulePass]]:
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # any level
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
+    "set-precision": _lazy("passes.set_precision", "SetPrecision"),
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),

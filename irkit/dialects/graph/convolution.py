@@ -48,6 +48,7 @@ class ConvBase(GraphOp):
     """What both convolutions share: x is N×C×spatial, w is filters, b is one value per output channel."""
 
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
+    CONTRACTS: ClassVar[bool] = True
 
     x = operand_def(TensorType)
     w = operand_def(TensorType)

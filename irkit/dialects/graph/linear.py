@@ -30,6 +30,7 @@ class GemmOp(GraphOp):
 
     name = "graph.gemm"
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
+    CONTRACTS: ClassVar[bool] = True
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     c = opt_operand_def(TensorType)
@@ -84,6 +85,7 @@ class MatmulOp(GraphOp):
 
     name = "graph.matmul"
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
+    CONTRACTS: ClassVar[bool] = True
     a = operand_def(TensorType)
     b = operand_def(TensorType)
     y = result_def(TensorType)

@@ -41,6 +41,7 @@ class RecurrentOp(GraphOp):
     """What all cells and layers share."""
 
     ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
+    CONTRACTS: ClassVar[bool] = True
     USUAL: ClassVar[tuple[str, ...]]
     """The functions of its kinds of gates."""
     GATES: ClassVar[int]

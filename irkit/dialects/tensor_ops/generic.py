@@ -18,6 +18,7 @@ from irkit.dialects.linalg_generic import (
     maps,
     row_term,
 )
+from irkit.dialects.precision import precision_of, rounded
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import (
     Box,
@@ -45,7 +46,9 @@ class Generic(TensorOpModel[linalg.GenericOp]):
     def evaluate(
         self, op: linalg.GenericOp, operands: list[Array], interpreter: Interpreter
     ) -> Sequence[Array]:
-        return evaluate_generic(op, operands, interpreter)
+        precision = precision_of(op)
+        read = [rounded(a, precision) for a in operands[: len(op.inputs)]]
+        return evaluate_generic(op, [*read, *operands[len(op.inputs) :]], interpreter)
 
     def inputs(self, op: linalg.GenericOp) -> Sequence[SSAValue]:
         return op.inputs

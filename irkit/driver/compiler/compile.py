@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.models import ONE_BUILDER
+from irkit.driver.compiler.precision import ask_precision, check_precision
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
 from irkit.driver.diagnostics.library_errors import library_errors
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
 DTYPES = ("float64", "float32")
 
 
+@dataclass(frozen=True)
+class Arithmetic:
+    """In what a program's arithmetic is other than the model's; None: as the model says."""
+
+    fastmath: Collection[str] | None
+    precision: str | None
+
+
 def compile_model(
     model: Any,
     target: str = "auto",
@@ -42,6 +52,7 @@ def compile_model(
     mode: str = "auto",
     dtype: str | None = None,
     fastmath: Collection[str] | None = None,
+    precision: str | None = None,
     cache: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
@@ -62,9 +73,13 @@ def compile_model(
     "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
     the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
-    library has it (ONNX Runtime approximates; scikit-learn, LightGBM and XGBoost do not). `cache`: look for,
-    and keep, the result on disk. For ONNX models, `shapes` (input → shape) fixes symbolic dimensions and
-    `constants` (input → array) makes inputs part of the program. `batch`: a batch size to compile for;
+    library has it (ONNX Runtime approximates; scikit-learn, LightGBM and XGBoost do not). `precision`: in
+    which precision products of float32 are computed: "float32" (what a model means that says nothing), to
+    at most plain fp32's error by any method; "ieee", by plain fp32 arithmetic alone; "tf32", "bf16" or
+    "f16", with factors rounded to that format and sums of float32, or more exactly where the target has
+    nothing faster. `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input →
+    shape) fixes symbolic dimensions and `constants` (input → array) makes inputs part of the program.
+    `batch`: a batch size to compile for;
     without one the program takes any, and a model whose rows of the batch mix is compiled anew for each
     size that it is called with. `state` (input → output) makes inputs state: the program keeps them, and
     what a call makes of such an output is the next call's input. Neither is an argument or a result of calls
@@ -80,11 +95,13 @@ def compile_model(
         raise UnsupportedError(f"dtype '{dtype}'; expected {' or '.join(DTYPES)}")
     check_policy(policy)
     check_fastmath(fastmath)
+    check_precision(precision)
     _check_kinds(batch, state, initial_state)
     if state and _dtypes(model) != ["float32"]:
         raise UnsupportedError("state is for ONNX networks and modules")
     fixed = {"shapes": shapes, "constants": constants}
-    build = _builder(model, chosen, policy, mode, cache, fixed, progress, fastmath, batch, state)
+    arithmetic = Arithmetic(fastmath, precision)
+    build = _builder(model, chosen, policy, mode, cache, fixed, progress, arithmetic, batch, state)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -135,12 +152,13 @@ def _builder(
     cache: bool,
     fixed: Mapping[str, Any],
     progress: bool | None,
-    fastmath: Collection[str] | None,
+    arithmetic: Arithmetic,
     batch: int | None,
     state: Mapping[str, str] | None,
 ) -> Callable[[str], Variant | SizedVariant]:
     def finished(imported: ImportedModel, bar: ProgressBar) -> Variant:
-        set_fastmath(imported.module, fastmath)
+        set_fastmath(imported.module, arithmetic.fastmath)
+        ask_precision(imported.module, arithmetic.precision)
         with library_errors():
             declare_state(imported, state)
         artifact = build_artifact(imported, device, cache, bar, policy)

@@ -14,6 +14,8 @@ STANDARD: dict[str, list[str]] = {
         "fold-constants",
         "fold-batch-norm",
         "unroll-recurrence",
+        # Before trees become products, which stay exact.
+        "set-precision",
         "batch-to-front",
         "canonicalize",
         "cse",

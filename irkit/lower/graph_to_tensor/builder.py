@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint
 
 from irkit.context import resource_name
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.precision import inherit
 from irkit.dialects.types import (
     DYNAMIC,
     Tensor,
@@ -72,6 +73,7 @@ class TensorBuilder:
         self.weights = weights
         self._block = block
         self.location: Attribute = UnknownLoc()
+        self._source: Operation | None = None
         self._builder = Builder(InsertPoint.at_start(block))
         self._constants: dict[str, SSAValue] = {}
         self._packed: dict[tuple[object, object], SSAValue] = {}
@@ -82,6 +84,7 @@ class TensorBuilder:
         """Insert what follows before `op`, with its location under its name."""
         self._builder.insertion_point = InsertPoint.before(op)
         self.location = NameLoc(StringAttr(op.name), op.location)
+        self._source = op
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op`; returns its first result."""
@@ -286,7 +289,8 @@ class TensorBuilder:
         init: tuple[SSAValue, Index],
         reduction: int,
     ) -> SSAValue:
-        """`init` plus the sum of a * b over the last `reduction` loops."""
+        """`init` plus the sum of a * b over the last `reduction` loops, in the precision of the op that is
+        lowered."""
         element = tensor_type(init[0]).element_type
         if is_unsigned(element):
             x, w, start = ((self.bits(v), index) for v, index in (a, b, init))
@@ -298,7 +302,10 @@ class TensorBuilder:
                 return [s(arith.AddfOp(acc, s(arith.MulfOp(x, y))))]
             return [s(arith.AddiOp(acc, s(arith.MuliOp(x, y))))]
 
-        return self.generic([a, b], [init], len(init[1]), reduction, body)[0]
+        total = self.generic([a, b], [init], len(init[1]), reduction, body)[0]
+        if self._source is not None and isinstance(total.owner, Operation):
+            inherit(total.owner, self._source)
+        return total
 
     # Shapes
 

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.precision import precision_of
 from irkit.dialects.types import is_float, numpy_dtype, tensor_type
 from irkit.lower.graph_to_tensor.builder import Index, Scalars, TensorBuilder, broadcast_index
 from irkit.lower.graph_to_tensor.elementwise import Rule
@@ -28,7 +29,8 @@ def _gemm(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     alpha, beta = op.alpha.value.data, op.beta.value.data
     t = tensor_type(op.y)
     weights = _scaled_constant(b, op.b, alpha)
-    if weights is not None:
+    # Factors are rounded as they are: what is scaled before is rounded otherwise.
+    if weights is not None and (alpha == 1 or precision_of(op).strict):
         return [_product(b, op, weights, _init(b, op, op.c, beta))]
     product = _product(b, op, op.b, _init(b, op, None, beta))
     terms = [product] if op.c is None else [product, op.c]

@@ -13,6 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph import AddOp, BatchNormOp, ConvOp, MulOp
+from irkit.dialects.precision import inherit
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
@@ -57,6 +58,7 @@ class BatchNormOfConv(Rule):
         folded = [w * factor.reshape(-1, *(1,) * (w.ndim - 1)), b * factor + offset]
         constants = [constant(a.astype(w.dtype), self.weights) for a in folded]
         fused = ConvOp.make([conv.x, *(c.result for c in constants)], conv.properties)
+        inherit(fused, conv)
         rewriter.replace(op, [*constants, fused])
         rewriter.erase(conv)
 

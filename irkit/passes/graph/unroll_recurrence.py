@@ -25,6 +25,7 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.graph.canonicalization import keeps_order
 from irkit.dialects.graph.recurrent import CellOp, LayerOp
+from irkit.dialects.precision import inherit
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.remarks import applied, missed
 
@@ -80,6 +81,7 @@ def _unroll(op: LayerOp, known: Steps) -> None:
     props = {name: value for name, value in op.properties.items() if name != "reverse"}
     for number in op.order:
         cell = _CELLS[type(op)].make([inputs[number], *states, *op.parameters], props)
+        inherit(cell, op)
         ops.append(cell)
         states = list(cell.results)
         outputs[number] = states[0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from irkit.dialects import graph
-from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.graph.semantics.rule import Rules, factors
 from irkit.dialects.types import ints
 from irkit.weights import Array
 
@@ -36,6 +36,7 @@ def _with_bias(y: Array, bias: Array | None) -> Array:
 
 def _conv(op: graph.ConvOp, x: Array, w: Array, b: Array | None = None) -> Array:
     group, pads = op.group.value.data, ints(op.pads)
+    x, w = factors(op, x, w)
     outputs, channels, *kernel = w.shape
     rank = len(kernel)
     views = sliding(
@@ -57,6 +58,7 @@ def _conv(op: graph.ConvOp, x: Array, w: Array, b: Array | None = None) -> Array
 
 def _conv_transpose(op: graph.ConvTransposeOp, x: Array, w: Array, b: Array | None = None) -> Array:
     group, strides, dilations = op.group.value.data, ints(op.strides), ints(op.dilations)
+    x, w = factors(op, x, w)
     batch, channels, *sizes = x.shape
     _, outputs, *kernel = w.shape
     rank, pads = len(kernel), ints(op.pads)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from irkit.dialects import graph
-from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.graph.semantics.rule import Rules, factors
 from irkit.weights import Array
 
 
 def _gemm(op: graph.GemmOp, a: Array, b: Array, c: Array | None = None) -> Array:
+    a, b = factors(op, a, b)
     a = a.T if op.trans_a.value.data else a
     b = b.T if op.trans_b.value.data else b
     y = a.dtype.type(op.alpha.value.data) * (a @ b)
@@ -15,6 +16,7 @@ def _gemm(op: graph.GemmOp, a: Array, b: Array, c: Array | None = None) -> Array
 
 
 def _matmul(op: graph.MatmulOp, a: Array, b: Array) -> Array:
+    a, b = factors(op, a, b)
     return a @ b
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.dialects.graph.recurrent import LayerOp, LstmBase, RecurrentOp
 from irkit.dialects.graph.semantics.elementwise import relu, sigmoid
-from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.graph.semantics.rule import Rules, factors
 from irkit.weights import Array
 
 
@@ -34,11 +34,16 @@ Step = Callable[..., tuple[Array, ...]]
 """From an op, x, the states and the weights to the next states."""
 
 
+def _product(op: RecurrentOp, x: Array, weights: Array) -> Array:
+    x, weights = factors(op, x, weights)
+    return x @ weights.T
+
+
 def _lstm_step(
     op: LstmBase, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array, p: Array | None = None
 ) -> tuple[Array, ...]:
     inner, new, outer = (FUNCTIONS[n] for n in op.functions)
-    i, o, f, g = np.split(x @ w.T + h @ r.T + b, 4, axis=1)
+    i, o, f, g = np.split(_product(op, x, w) + _product(op, h, r) + b, 4, axis=1)
     of_i, of_o, of_f = (x.dtype.type(0),) * 3 if p is None else np.split(p, 3)
     if p is not None:
         i, f = i + of_i * c, f + of_f * c
@@ -53,15 +58,16 @@ def _gru_step(
 ) -> tuple[Array, ...]:
     inner, new = (FUNCTIONS[n] for n in op.functions)
     hidden = h.shape[1]
-    of_input, of_state, (b_z, b_r, b_x, b_h) = x @ w.T, h @ r[: 2 * hidden].T, np.split(b, 4)
+    of_input, of_state = _product(op, x, w), _product(op, h, r[: 2 * hidden])
+    b_z, b_r, b_x, b_h = np.split(b, 4)
     x_z, x_r, x_n = np.split(of_input, 3, axis=1)
     h_z, h_r = np.split(of_state, 2, axis=1)
     update, reset = inner(x_z + h_z + b_z), inner(x_r + h_r + b_r)
-    last = r[2 * hidden :].T
+    last = r[2 * hidden :]
     if op.linear_before_reset.value.data:
-        n = new(x_n + b_x + reset * (h @ last + b_h))
+        n = new(x_n + b_x + reset * (_product(op, h, last) + b_h))
     else:
-        n = new(x_n + b_x + (reset * h) @ last + b_h)
+        n = new(x_n + b_x + _product(op, reset * h, last) + b_h)
     return ((x.dtype.type(1) - update) * n + update * h,)
 
 
@@ -69,7 +75,7 @@ def _rnn_step(
     op: RecurrentOp, x: Array, h: Array, w: Array, r: Array, b: Array
 ) -> tuple[Array, ...]:
     (function,) = (FUNCTIONS[n] for n in op.functions)
-    return (function(x @ w.T + h @ r.T + b),)
+    return (function(_product(op, x, w) + _product(op, h, r) + b),)
 
 
 def _layer(step: Step) -> Callable[..., tuple[Array, ...]]:
