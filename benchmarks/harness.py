@@ -60,6 +60,30 @@ def interleaved(
     return {name: spread(s) for name, s in seconds.items()}
 
 
+def in_blocks(
+    candidates: dict[str, Callable[[], Any]],
+    blocks: int = 5,
+    calls: int = 8,
+    pause: float = 0.3,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, dict[str, float]]:
+    """Times of candidates that take turns block by block, after a call that warms the caches.
+
+    For candidates whose threads spin after a call, on the cores that the next would use: between two
+    blocks there are `pause` seconds.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(blocks):
+        for name, run in candidates.items():
+            time.sleep(pause)
+            run()
+            for _ in range(calls):
+                start = clock()
+                run()
+                seconds[name].append(clock() - start)
+    return {name: spread(s) for name, s in seconds.items()}
+
+
 def peer(name: str) -> Any:
     """A module of another library; most of them state no types. Raises ImportError."""
     return importlib.import_module(name)

@@ -15,8 +15,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ import irkit
 from benchmarks import harness
 
 MODELS = ("light_resnet50", "light_squeezenet", "light_bvlc_alexnet")
-BLOCKS, CALLS, PAUSE_S = 5, 8, 0.3
 
 
 def folder() -> Path:
@@ -55,20 +52,6 @@ def with_random_weights(model: Any) -> Any:
     return made
 
 
-def blocks(candidates: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
-    """Times of candidates that take turns block by block, after a call that warms the caches."""
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(BLOCKS):
-        for name, run in candidates.items():
-            time.sleep(PAUSE_S)
-            run()
-            for _ in range(CALLS):
-                start = time.perf_counter()
-                run()
-                seconds[name].append(time.perf_counter() - start)
-    return {name: harness.spread(s) for name, s in seconds.items()}
-
-
 def measured(model: Any, x: Any) -> dict[str, Any]:
     """irkit and ONNX Runtime on one input of one model."""
     program = irkit.compile(model, target="cpu")
@@ -83,7 +66,7 @@ def measured(model: Any, x: Any) -> dict[str, Any]:
     want = session.run(None, {name: x})[0]
     off = harness.largest_error(got, want) / max(float(np.abs(want).max()), 1e-30)
     runs = {"irkit": lambda: program(x), "ONNX Runtime": lambda: session.run(None, {name: x})}
-    return harness.gated(off, 1e-4, lambda: blocks(runs))
+    return harness.gated(off, 1e-4, lambda: harness.in_blocks(runs))
 
 
 _COMPILE = """

@@ -107,6 +107,35 @@ def _light_targets() -> Iterator[Target]:
         )
 
 
+_NETWORKS = ("MobileNetV2", "ResNet-18", "EfficientNet-B0", "U-Net", "VAE decoder", "WaveNet")
+_NETWORKS += ("ViT-small", "GPT", "bidirectional GRU", "bidirectional LSTM")
+_BETTER = ("encoder", "LSTM 2x64, 20 steps")
+_FUNCTIONS = ("Tanh", "tanh-Gelu", "Erf", "Gelu", "Atan", "Exp", "Sigmoid", "Mish", "Sin", "Log")
+
+
+def _network_targets() -> Iterator[Target]:
+    """Networks and functions on a CPU beside ONNX Runtime, on as many threads."""
+    for threads in (1, 2):
+        where, runs = f"CPU, {threads} threads", f"{threads} threads"
+        for name in (*_NETWORKS, *_BETTER):
+            limit = 1.0 if name in _BETTER else 1.2
+            ours, theirs = (f"networks/{name}/{runs}/{who}" for who in ("irkit", "ONNX Runtime"))
+            must = f"≤ {limit} × ONNX Runtime"
+            yield Target(where, name, must, "share", limit, (ours,), (theirs,))
+        mean = f"networks/geometric mean of networks/{runs}"
+        says = "geometric mean of these networks"
+        yield Target(where, says, "≤ 1.0 × ONNX Runtime", "time", 1.0, (mean,), unit="×")
+        for name in (*_FUNCTIONS, "Softmax rows"):
+            worst = f"networks/functions/{name}/{runs}/worst ratio"
+            work = f"{name}, 2^10 to 2^22 elements, the worst"
+            yield Target(where, work, "≤ 1.2 × ONNX Runtime", "time", 1.2, (worst,), unit="×")
+    for name in (*_NETWORKS, *_BETTER):
+        cold = f"networks/{name}/compile/cold/processor time, s"
+        yield Target(
+            "CPU", f"{name}, cold compile", "≤ 20 s of the processor", "time", 20, (cold,), unit="s"
+        )
+
+
 TARGETS = (
     Target(
         "GPU",
@@ -208,6 +237,7 @@ TARGETS = (
         unit="s",
     ),
     *_light_targets(),
+    *_network_targets(),
     *(
         Target(
             "2 cores",

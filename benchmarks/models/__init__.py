@@ -8,52 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, numpy_helper
 
-Array = NDArray[Any]
-OPSET = 17
-
-
-class _Model:
-    """Collects nodes and weights."""
-
-    def __init__(self, name: str, seed: int) -> None:
-        self.name = name
-        self.random = np.random.default_rng(seed)
-        self.nodes: list[NodeProto] = []
-        self.weights: dict[str, Array] = {}
-
-    def weight(self, name: str, *shape: int, scale: float | None = None) -> str:
-        """Normal weights of deviation `scale`, by default 1 / sqrt(fan-in)."""
-        fan_in = int(np.prod(shape[1:])) or 1
-        scale = fan_in**-0.5 if scale is None else scale
-        return self.array(name, (self.random.standard_normal(shape) * scale).astype(np.float32))
-
-    def array(self, name: str, array: Array) -> str:
-        """An initializer."""
-        self.weights[name] = array
-        return name
-
-    def node(self, op: str, inputs: list[str], output: str | list[str], **attributes: Any) -> str:
-        """Append a node; returns its first output."""
-        outputs = [output] if isinstance(output, str) else output
-        name = outputs[0].replace("/", "_")
-        self.nodes.append(helper.make_node(op, inputs, outputs, name=name, **attributes))
-        return outputs[0]
-
-    def finish(self, inputs: dict[str, list[Any]], outputs: dict[str, list[Any]]) -> ModelProto:
-        """The model; a dimension given as a string is symbolic."""
-        declared = [
-            [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in values.items()]
-            for values in (inputs, outputs)
-        ]
-        weights = [numpy_helper.from_array(a, n) for n, a in self.weights.items()]
-        graph = helper.make_graph(self.nodes, self.name, declared[0], declared[1], weights)
-        opset = helper.make_opsetid("", OPSET)
-        return helper.make_model(
-            graph, opset_imports=[opset], ir_version=8, producer_name="benchmarks"
-        )
+from benchmarks.models.onnx_model import OnnxModel
 
 
 def mlp(batch: int | None = None, seed: int = 0) -> ModelProto:
@@ -61,7 +18,7 @@ def mlp(batch: int | None = None, seed: int = 0) -> ModelProto:
 
     No `batch` means a symbolic one.
     """
-    m = _Model("mlp", seed)
+    m = OnnxModel("mlp", seed)
     width, value = 64, "x"
     for i, units in enumerate((128, 64)):
         w, b = m.weight(f"fc{i}.weight", units, width), m.weight(f"fc{i}.bias", units, scale=0.1)
@@ -82,7 +39,7 @@ def small_cnn(batch: int | None = 1, seed: int = 0) -> ModelProto:
     Conv, BatchNormalization, Relu, MaxPool; two branches joined by Concat; a residual Add;
     GlobalAveragePool, Flatten, Gemm, Softmax. No `batch` means a symbolic one.
     """
-    m = _Model("small_cnn", seed)
+    m = OnnxModel("small_cnn", seed)
 
     def conv(value: str, name: str, inputs: int, outputs: int, kernel: int) -> str:
         w = m.weight(f"{name}.weight", outputs, inputs, kernel, kernel)
@@ -129,7 +86,7 @@ def lstm_stack(
     With `batch_first`, x and y start with batch. The initial states are zeros whose shape is
     computed from x by a small sub-graph.
     """
-    m = _Model("lstm_stack", seed)
+    m = OnnxModel("lstm_stack", seed)
     order = [1, 0, 2]
     value = m.node("Transpose", ["x"], "x_steps_first", perm=order) if batch_first else "x"
     zeros = _zero_states(m, value, layers, hidden)
@@ -162,7 +119,7 @@ def lstm_stack(
     )
 
 
-def _zero_states(m: _Model, x: str, layers: int, hidden: int) -> str:
+def _zero_states(m: OnnxModel, x: str, layers: int, hidden: int) -> str:
     """zeros[layers, batch, hidden], where batch is read from x."""
     batch = m.node("Gather", [m.node("Shape", [x], "x_shape"), m.array("one", np.array(1))], "n")
     parts = [m.array("layers", np.array([layers]))]
@@ -173,7 +130,7 @@ def _zero_states(m: _Model, x: str, layers: int, hidden: int) -> str:
     return m.node("ConstantOfShape", [shape], "zero_states", value=zero)
 
 
-def _layer_of(m: _Model, states: str, layer: int, output: str) -> str:
+def _layer_of(m: OnnxModel, states: str, layer: int, output: str) -> str:
     """states[layer : layer + 1]"""
     bounds = [m.array(f"{output}_{part}", np.array([layer + part])) for part in (0, 1)]
     axis = m.array(f"{output}_axis", np.array([0]))

@@ -11,6 +11,8 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench gpu [w6] [forest] [networks] [--out FOLDER]
        irkit-bench light [light_resnet50] [light_squeezenet] [light_bvlc_alexnet] [--out FOLDER]
        irkit-bench opt [arith] [graph] [--ops N] [--runs N] [--out FOLDER]
+       irkit-bench networks [functions] [NETWORK ...] [--threads 1 2] [--quick] [--no-compile]
+                            [--no-batches] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
        irkit-bench workloads [W1] [W1-29] [W3] [W4] [W5] [W7] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
@@ -28,6 +30,7 @@ COMMANDS = {
     "cpu": "cpu",
     "gpu": "gpu",
     "light": "light",
+    "networks": "networks",
     "opt": "opt",
     "nvforest": "gpu_nvforest",
     "render": "render",
