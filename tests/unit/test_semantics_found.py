@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import bf16, i1
+from xdsl.dialects.builtin import bf16, f32, i1
 from xdsl.ir import Block
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.context import IrkitContext
 from irkit.dialects import graph
-from irkit.dialects.types import tensor, tensor_of
+from irkit.dialects.types import DYNAMIC, tensor, tensor_of
+from irkit.errors import InvalidInputError
 from irkit.frontends.module import GraphBuilder, ModelInfo, attribute
 from irkit.interp.graph import run_graph
 from irkit.interp.tensor import run_tensor
@@ -66,6 +67,29 @@ def test_positions_by_columns(shape):
 
     by_graph, by_tensor = both_levels(make, x)
     np.testing.assert_array_equal(by_tensor, by_graph)
+
+
+@pytest.mark.parametrize("op", [graph.MaxPoolOp, graph.AveragePoolOp, graph.LpPoolOp])
+@pytest.mark.parametrize("ceil", [False, True])
+def test_windows_over_a_dimension_that_is_not_known(op, ceil):
+    """Run at the graph level, where the batch is: its extent is that of the array."""
+    windows = {"kernel_shape": [3], "strides": [2], "pads": [1, 1], "ceil_mode": ceil}
+    more = {"count_include_pad": False} if op is graph.AveragePoolOp else {}
+    more = {"p": 2} if op is graph.LpPoolOp else more
+
+    def pooled(extent, x):
+        b = GraphBuilder([("x", tensor(f32, (1, 2, extent)))])
+        model = b.finish(
+            [("y", b(op, b.inputs[0], **windows, **more))], ModelInfo("network", ("x",), ("y",))
+        )
+        return run_graph(model.module, model.weights, [x])[0]
+
+    for extent in (1, 2, 4, 5, 6):
+        x = np.random.default_rng(extent).standard_normal((1, 2, extent)).astype(np.float32)
+        np.testing.assert_array_equal(pooled(DYNAMIC, x), pooled(extent, x))
+    windows["pads"] = [0, 0]
+    with pytest.raises(InvalidInputError, match=r"a window of \[3\] does not fit .* of \[1\]"):
+        pooled(DYNAMIC, np.zeros((1, 2, 1), np.float32))
 
 
 @pytest.mark.parametrize(("dtype", "count"), [(np.int8, 175), (np.uint8, 300), (np.int16, 40000)])

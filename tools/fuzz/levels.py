@@ -10,8 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
+from irkit.dialects.state import StatePair
+from irkit.dialects.types import DYNAMIC, Tensor
 from irkit.driver.compiler.report import figures
 from irkit.driver.diagnostics.diagnostic import UserError
+from irkit.driver.execution.entry_point import entry_point_of
 from irkit.driver.instruments.timer import Timer
 from irkit.driver.pipelines.runner import PipelineRunner
 from irkit.driver.pipelines.specification import build_pipeline
@@ -27,6 +30,8 @@ from irkit.runtime.variant import Variant
 from tools.fuzz.orders import Route, random_grids
 
 Arrays = Sequence[np.ndarray]
+Run = tuple[Arrays, Arrays]
+"""Inputs, and what comes of them."""
 Differs = Callable[[Arrays, Arrays], str | None]
 """Says where its first argument is not the second."""
 
@@ -77,6 +82,9 @@ class Journey:
         verify, or a proof that fails. Raises UnsupportedError where a pass refuses the program by name,
         and what the compiler raises by mistake."""
         lowered, rng = self.copy(), random.Random(route.seed)
+        entry, runs = entry_point_of(lowered.module), list(zip(self.runs, self.wanted, strict=True))
+        if route.rows is not None:
+            runs = [r for r in runs if _is_of(r[0], entry.inputs, route.rows)]
         ctx = IrkitContext(weights=lowered.weights)
         register_dialects(ctx)
         for level, text in zip(LEVELS, route.steps, strict=True):
@@ -88,19 +96,27 @@ class Journey:
                 return Failure(f"the passes to the {level} level failed", str(error))
             if level == "task" and route.grids:
                 random_grids(rng, lowered.module, route.device)
-            if (found := self._wrong(lowered.module, level, rng)) is not None:
+            if (found := self._wrong(lowered.module, level, rng, runs)) is not None:
                 return Failure(f"the {level} level computes something else", found)
-        return self._emitted(lowered, route)
+        return self._emitted(lowered, route, runs, entry.state)
 
-    def _wrong(self, module: ModuleOp, level: str, rng: random.Random) -> str | None:
-        for x, want in zip(self.runs, self.wanted, strict=True):
+    def _wrong(
+        self, module: ModuleOp, level: str, rng: random.Random, runs: Sequence[Run]
+    ) -> str | None:
+        for x, want in runs:
             options = {"seed": rng.randrange(1000)} if level == "schedule" else {}
             got = run_module(module, self.model.weights, x, **options)
             if (found := self.differs(got, want)) is not None:
                 return found
         return None
 
-    def _emitted(self, lowered: ImportedModel, route: Route) -> Failure | None:
+    def _emitted(
+        self,
+        lowered: ImportedModel,
+        route: Route,
+        runs: Sequence[Run],
+        state: Sequence[StatePair],
+    ) -> Failure | None:
         """What is proved is printed, whatever it is; and run, if it is to be compiled."""
         module, weights = lowered.module, self.model.weights
         try:
@@ -116,10 +132,32 @@ class Journey:
         )  # fmt: skip
         for mode in Variant(artifact).executor.choice.allowed:
             variant = Variant(artifact, mode)
-            for x, want in zip(self.runs, self.wanted, strict=True):
-                if (found := self.differs(variant.run(x), want)) is not None:
+            for x, want in runs:
+                if (found := self.differs(_run(variant, x, state), want)) is not None:
                     return Failure(f"compiled, mode {mode} computes something else", found)
         return None
+
+
+def _is_of(arrays: Arrays, types: Sequence[Tensor], rows: int) -> bool:
+    """Whether a run's arrays are of arguments of these types for a batch of `rows`."""
+    return all(
+        [rows if s == DYNAMIC else s for s in t.get_shape()] == list(x.shape)
+        for x, t in zip(arrays, types, strict=True)
+    )
+
+
+def _run(variant: Variant, arrays: Arrays, state: Sequence[StatePair]) -> list[np.ndarray]:
+    """All results, of which some are what the state then is."""
+    memory = variant.state
+    if memory is None:
+        return variant.run(arrays)
+    held = {pair.argument for pair in state}
+    for number, pair in enumerate(state):
+        memory.write(number, arrays[pair.argument])
+    outputs = iter(variant.run([x for n, x in enumerate(arrays) if n not in held]))
+    new = {pair.result: memory.read(number) for number, pair in enumerate(state)}
+    count = len(new) + len(variant.outputs)
+    return [new[n] if n in new else next(outputs) for n in range(count)]
 
 
 def _is_refusal(error: UserError) -> bool:

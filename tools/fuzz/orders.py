@@ -4,6 +4,7 @@ the standard one, grids other than the cheapest, several vDevices."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import (
@@ -28,7 +29,9 @@ from irkit.schedule.model import VDevice
 CLEANING = ("canonicalize", "cse", "dce")
 GRAPH = (*CLEANING, "fold-constants", "fold-batch-norm", "select-tree-strategy")
 TREES = ("tree-to-gemm", "tree-to-traversal", "tree-to-perfect-traversal")
-TENSOR = (*CLEANING, "fuse-elementwise", "fuse-elementwise")
+TENSOR = (
+    *CLEANING, "fuse-elementwise", "fuse-elementwise", "sink-reshapes", "propagate-fastmath",
+)  # fmt: skip
 CPUS = ("cpu1", "cpu2", "cpu3", "cpu7")
 OWN = tuple(f"fuzz{number}" for number in range(8))
 DEVICES = ("test4", "test4", "h200", *CPUS, *OWN)
@@ -60,7 +63,7 @@ class Route:
     """From the graph level to a verified schedule on a vDevice, and on to a compiled program if `compiled`.
 
     `steps` has a pipeline for each level; `seed` is that of interleavings, and of grids if there are
-    random ones.
+    random ones. `rows`: the size for which the batch is compiled, None for all sizes.
     """
 
     device: str
@@ -68,6 +71,7 @@ class Route:
     seed: int
     grids: bool = False
     compiled: bool = False
+    rows: int | None = None
 
     def __str__(self) -> str:
         grids = f", grids of seed {self.seed}" if self.grids else ""
@@ -75,12 +79,22 @@ class Route:
         return f"{','.join(self.steps)}{grids}{compiled}"
 
 
-def routes(rng: random.Random, compiled: bool) -> list[Route]:
-    """The standard pipeline, and one of random order; with `compiled` the last on a CPU, and run there."""
+def routes(rng: random.Random, compiled: bool, sizes: Sequence[int] = ()) -> list[Route]:
+    """The standard pipeline, and one of random order; with `compiled` one of them on a CPU, and run there.
+    Some are for one of `sizes` of the batch, if there are any."""
     if not compiled:
-        return [standard(rng, rng.choice(DEVICES)), shuffled(rng, rng.choice(DEVICES))]
-    choose = rng.choice((standard, shuffled))
-    return [replace(choose(rng, rng.choice(CPUS)), compiled=True)]
+        found = [standard(rng, rng.choice(DEVICES)), shuffled(rng, rng.choice(DEVICES))]
+    else:
+        choose = rng.choice((standard, shuffled))
+        found = [replace(choose(rng, rng.choice(CPUS)), compiled=True)]
+    return [sized(r, rng.choice(sizes)) if sizes and rng.random() < 0.3 else r for r in found]
+
+
+def sized(route: Route, rows: int) -> Route:
+    """The same for one batch size."""
+    graph, *rest = route.steps
+    steps = (f"specialise-batch{{size={rows}}},{graph}", *rest)
+    return replace(route, steps=steps, rows=rows)
 
 
 def standard(rng: random.Random, name: str) -> Route:
@@ -103,6 +117,7 @@ def shuffled(rng: random.Random, name: str) -> Route:
     graph = [*some(GRAPH, 4), "unroll-recurrence", *some(GRAPH, 3), "select-tree-strategy"]
     for step in TREES:
         graph += [step, *some(GRAPH, 1)]
+    graph.insert(rng.randint(0, len(graph)), "batch-to-front")
     tensor = ["convert-graph-to-tensor", *some(TENSOR, 5)]
     task = ["form-roperators", f'partition-rtasks{{device="{name}"}}']
     residents = ["pin-residents"] * (rng.random() < 0.7)

@@ -24,6 +24,7 @@ from tools.fuzz.levels import within as within_tolerances
 from tools.fuzz.orders import Route, routes
 from tools.fuzz.programs import random_program
 from tools.fuzz.programs.arrays import Draw
+from tools.fuzz.programs.program import ROWS
 
 SECONDS = 120.0
 # A share of programs is compiled: that takes seconds, all else milliseconds.
@@ -37,7 +38,7 @@ REFUSED: Counter[str] = Counter()
 def attempt(rng: random.Random) -> Finding | None:
     """One program on its routes."""
     seed, size, batch = rng.randrange(2**32), rng.randint(1, 12), rng.random() < 0.4
-    taken = routes(rng, rng.random() < COMPILED)
+    taken = routes(rng, rng.random() < COMPILED, ROWS if batch else ())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return judge(seed, size, batch, taken)
@@ -111,7 +112,7 @@ def _alike(found: Failure, failure: Failure) -> bool:
 
 
 def _inputs(module: ModuleOp) -> list[list[np.ndarray]] | None:
-    """Inputs for three rows and for one, if there is a batch; None if there is no function."""
+    """Inputs for each number of `ROWS`, if there is a batch; None if there is no function."""
     main = next((op for op in module.ops if isinstance(op, FuncOp)), None)
     if main is None:
         return None
@@ -123,5 +124,5 @@ def _inputs(module: ModuleOp) -> list[list[np.ndarray]] | None:
             draw.array(t.element_type, [rows if s == DYNAMIC else s for s in t.get_shape()])
             for t in types
         ]
-        for rows in ((3, 1) if batch else (1,))
+        for rows in (ROWS if batch else (1,))
     ]

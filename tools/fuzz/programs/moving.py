@@ -22,8 +22,8 @@ def static_axes(shape: list[int]) -> list[int]:
 def reshape(p: RandomProgram, x: SSAValue) -> None:
     """Factors of the number of elements, ones put in and left out."""
     shape = shape_of(x)
-    if DYNAMIC in shape[1:]:
-        return
+    if DYNAMIC in shape[1:] or (p.anywhere and DYNAMIC in shape and p.draw.chance(0.3)):
+        return fold(p, x)
     lead = [DYNAMIC] if shape[:1] == [DYNAMIC] else []
     count = math.prod(shape[len(lead) :])
     want: list[int] = []
@@ -38,6 +38,24 @@ def reshape(p: RandomProgram, x: SSAValue) -> None:
     if not lead and p.draw.chance(0.1) and math.prod(want) == 1:
         want = []
     p.put(graph.ReshapeOp, [x], p.facts[x], shape=[*lead, *want])
+
+
+def fold(p: RandomProgram, x: SSAValue) -> None:
+    """A dimension beside the batch made one with it, as heads are, or taken out of it again."""
+    shape, factor = shape_of(x), p.factor(x)
+    at = shape.index(DYNAMIC)
+    near = [d for d in (at - 1, at + 1) if 0 <= d < len(shape) and shape[d] > 0]
+    if shape.count(DYNAMIC) > 1:
+        return
+    if factor > 1 and p.draw.chance(0.5):
+        apart = p.draw.random.choice(([DYNAMIC, factor], [factor, DYNAMIC]))
+        want = [*shape[:at], *apart, *shape[at + 1 :]]
+        p.put(graph.ReshapeOp, [x], p.facts[x], factor=1, shape=want)
+    elif near:
+        gone = p.draw.random.choice(near)
+        want = [s for d, s in enumerate(shape) if d != gone]
+        if factor * shape[gone] <= 8:
+            p.put(graph.ReshapeOp, [x], p.facts[x], factor=factor * shape[gone], shape=want)
 
 
 def squeeze(p: RandomProgram, x: SSAValue) -> None:
@@ -63,9 +81,9 @@ def expand(p: RandomProgram, x: SSAValue) -> None:
 
 
 def transpose(p: RandomProgram, x: SSAValue) -> None:
-    """Any order; the batch stays in front but for a refusal now and then."""
+    """Any order; the batch stays in front where it is in front in all of the program."""
     shape = shape_of(x)
-    fixed = int(shape[:1] == [DYNAMIC] and not p.draw.chance(0.01))
+    fixed = int(shape[:1] == [DYNAMIC] and not p.anywhere)
     rest = list(range(fixed, len(shape)))
     p.draw.random.shuffle(rest)
     p.put(graph.TransposeOp, [x], p.facts[x], permutation=[*range(fixed), *rest])

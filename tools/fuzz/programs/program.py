@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.state import StatePair, set_state
 from irkit.dialects.types import DYNAMIC, tensor, tensor_type
 from irkit.frontends.module import GraphBuilder, ImportedModel, attribute
 from irkit.model_info import ModelInfo
@@ -24,18 +26,23 @@ Step = Callable[["RandomProgram", SSAValue], None]
 
 
 class RandomProgram:
-    """About `size` ops on one to three inputs, all of one batch if `batch`; `steps` are what it does."""
+    """About `size` ops on one to three inputs, all of one batch if `batch`; `steps` are what it does.
+
+    In some the batch stands anywhere, and more ops mix its rows; some keep state from run to run.
+    """
 
     def __init__(self, seed: int, size: int, batch: bool, steps: Sequence[Step]) -> None:
         self.draw = Draw(seed)
         self.batch = batch
+        self.anywhere = batch and self.draw.chance(0.25)
         shapes = [self._input_shape() for _ in range(self.draw.random.randint(1, 3))]
         types = [tensor(self.draw.element(), s) for s in shapes]
-        self.b = GraphBuilder([(f"x{i}", t) for i, t in enumerate(types)])
-        # What steps may take, and what they leave alone.
+        symbol = self.draw.random.choice(("batch", "n", "rows of x"))
+        self.b = GraphBuilder([(f"x{i}", t) for i, t in enumerate(types)], symbol)
+        # What steps may take.
         self.values: list[SSAValue] = []
-        self.ends: list[SSAValue] = []
         self.facts: dict[SSAValue, Facts] = {}
+        self._factors: dict[SSAValue, int] = {}
         self._runs = [self._input_arrays(rows) for rows in (ROWS if batch else (1,))]
         for number, value in enumerate(self.b.inputs):
             flat = np.concatenate([run[number].ravel() for run in self._runs])
@@ -49,7 +56,10 @@ class RandomProgram:
 
     def _input_shape(self) -> list[int]:
         shape = self.draw.shape()
-        return [DYNAMIC, *shape[:4]] if self.batch and self.draw.chance(0.9) else shape
+        if not self.batch or not self.draw.chance(0.9):
+            return shape
+        place = self.draw.random.randint(0, min(len(shape), 4)) if self.anywhere else 0
+        return [*shape[:4][:place], DYNAMIC, *shape[:4][place:]]
 
     def _input_arrays(self, rows: int) -> list[np.ndarray]:
         shaped = [(t := tensor_type(v), t.get_shape()) for v in self.b.inputs]
@@ -61,6 +71,23 @@ class RandomProgram:
         ]
 
     # What steps build with
+
+    def factor(self, x: SSAValue) -> int:
+        """How many times the batch x's dynamic dimension is: what is folded into it. 0 if it is of another
+        size, on which nothing is built."""
+        return self._factors.get(x, 1)
+
+    def extents(self, x: SSAValue, rows: int = max(ROWS)) -> list[int]:
+        """x's shape in the largest run, or in that of so many rows."""
+        rows *= self.factor(x)
+        return [rows if s == DYNAMIC else s for s in shape_of(x)]
+
+    def axes(self, x: SSAValue) -> list[int]:
+        """Dimensions to compute along: those that are no batch, or now and then all, which mixes rows."""
+        shape = shape_of(x)
+        if self.draw.chance(0.1 if self.anywhere else 0.01):
+            return list(range(len(shape)))
+        return [d for d, s in enumerate(shape) if s != DYNAMIC]
 
     def pick(self, *, like: Attribute | None = None) -> SSAValue:
         """A value, of this type if it is given; mostly one of the last, so that chains grow."""
@@ -87,10 +114,15 @@ class RandomProgram:
         operands: Sequence[SSAValue],
         *facts: Facts | None,
         terms: int = 1,
+        factor: int | None = None,
         **props: Any,
     ) -> SSAValue | None:
         """Append an op whose results have these `facts` (one for all, or one each); None, and nothing, if
-        its verifier refuses it, it is large, or too little would be known of a result."""
+        its verifier refuses it, it is large, or too little would be known of a result. `factor` is the
+        results', if it is another than the operands'."""
+        factors = {self.factor(v) for v in operands if DYNAMIC in shape_of(v)}
+        if len(factors) > 1 or 0 in factors:
+            return None
         try:
             types = op.inferred([tensor_type(v) for v in operands], _attributes(props))
         except VerifyException:
@@ -98,9 +130,7 @@ class RandomProgram:
         sizes = [[s for s in t.get_shape() if s != DYNAMIC] for t in types]
         if any(len(s) > 5 or int(np.prod(s)) > MOST_ELEMENTS for s in sizes):
             return None
-        # A batch that does not lead is refused below: once is enough.
-        moved = any(DYNAMIC in t.get_shape()[1:] for t in types)
-        if moved and not self.draw.chance(0.03):
+        if not self.anywhere and any(DYNAMIC in t.get_shape()[1:] for t in types):
             return None
         known = list(facts) * (len(types) if len(facts) == 1 else 1)
         kept = [
@@ -111,24 +141,43 @@ class RandomProgram:
             return None
         results = self.b.ops(op, *operands, **props)
         self.facts.update(zip(results, kept, strict=True))
-        (self.ends if moved else self.values).extend(results)
-        return None if moved else results[0]
+        self._factors.update(
+            dict.fromkeys(results, next(iter(factors), 1) if factor is None else factor)
+        )
+        self.values.extend(results)
+        return results[0]
 
     # The whole
 
     def model(self) -> ImportedModel:
         """The program. Outputs are most of what nothing uses; now and then others, one twice, an input."""
-        unused = [v for v in (*self.values, *self.ends) if not v.uses]
+        unused = [v for v in self.values if not v.uses]
         self.outputs = [v for v in unused if self.draw.chance(0.85)] or unused[-1:]
         while self.draw.chance(0.3):
             self.outputs.append(self.draw.random.choice(self.values))
         if self.draw.chance(0.05):
             array = self.draw.array(self.draw.element(), self.draw.shape(2))
             self.outputs.append(self.constant(array))
+        kept = self._state() if self.draw.chance(0.15) else []
+        self.outputs += [new for _, new in kept]
         self.draw.random.shuffle(self.outputs)
         names = tuple(f"y{i}" for i in range(len(self.outputs)))
         info = ModelInfo("network", self.b.names, names)
-        return self.b.finish(list(zip(names, self.outputs, strict=True)), info)
+        model = self.b.finish(list(zip(names, self.outputs, strict=True)), info)
+        if kept:
+            pairs = [StatePair(a, self.outputs.index(new)) for a, new in kept]
+            set_state(next(op for op in model.module.ops if isinstance(op, FuncOp)), pairs)
+        return model
+
+    def _state(self) -> list[tuple[int, SSAValue]]:
+        """Inputs, by number, and what each is in the next run: any value of its type, of each one once."""
+        found: dict[SSAValue, int] = {}
+        for number, held in enumerate(self.b.inputs):
+            fits = [v for v in self.values if v.type == held.type and v not in found]
+            fits = [v for v in fits if v not in self.outputs]
+            if fits and DYNAMIC not in shape_of(held) and self.draw.chance(0.8):
+                found[self.draw.random.choice(fits[-4:])] = number
+        return [(number, new) for new, number in found.items()]
 
     @property
     def runs(self) -> list[list[np.ndarray]]:

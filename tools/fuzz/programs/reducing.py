@@ -17,16 +17,13 @@ from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
 
 
 def reduce(p: RandomProgram, x: SSAValue) -> None:
-    """Along one axis or more; along the batch now and then, which is refused below."""
-    shape = shape_of(x)
-    axes = static_axes(shape)
-    if p.draw.chance(0.01):
-        axes = list(range(len(shape)))
+    """Along one axis or more."""
+    axes = p.axes(x)
     if not axes:
         return
     axes = [axes[d] for d in p.draw.axes(len(axes))]
     kind = p.draw.random.choice(("sum", "mean", "max", "min", "prod"))
-    terms = math.prod(abs(shape[d]) if shape[d] != DYNAMIC else 5 for d in axes)
+    terms = math.prod(p.extents(x)[d] for d in axes)
     known = _reduced(kind, p.facts[x], terms)
     if known is None or (kind == "mean" and element_of(x) == i1):
         return
@@ -51,23 +48,23 @@ def _reduced(kind: str, known: Facts, terms: int) -> Facts | None:
 def argmax(p: RandomProgram, x: SSAValue) -> None:
     """Of exact values."""
     shape = shape_of(x)
-    axes = [d for d in static_axes(shape) if shape[d] > 0]
+    axes = [d for d in p.axes(x) if shape[d] != 0]
     if not axes or not p.facts[x].exact:
         return
     axis, keep = p.draw.random.choice(axes), p.draw.chance(0.5)
-    p.put(graph.ArgmaxOp, [x], Facts(0.0, shape[axis] - 1), axis=axis, keepdims=keep)
+    p.put(graph.ArgmaxOp, [x], Facts(0.0, p.extents(x)[axis] - 1), axis=axis, keepdims=keep)
 
 
 def cumsum(p: RandomProgram, x: SSAValue) -> None:
     """From either end."""
-    shape = shape_of(x)
-    axes = static_axes(shape)
+    axes = p.axes(x)
     if not axes:
         return
     axis = p.draw.random.choice(axes)
-    known = hull(summed(p.facts[x], max(shape[axis], 1)), Facts(0.0, 0.0), p.facts[x])
+    terms = max(p.extents(x)[axis], 1)
+    known = hull(summed(p.facts[x], terms), Facts(0.0, 0.0), p.facts[x])
     flags = {"exclusive": p.draw.chance(0.5), "reverse": p.draw.chance(0.5)}
-    p.put(graph.CumSumOp, [x], known, terms=max(shape[axis], 1), axis=axis, **flags)
+    p.put(graph.CumSumOp, [x], known, terms=terms, axis=axis, **flags)
 
 
 def top_k(p: RandomProgram, x: SSAValue) -> None:
@@ -84,8 +81,7 @@ def top_k(p: RandomProgram, x: SSAValue) -> None:
 
 def softmax(p: RandomProgram, x: SSAValue) -> None:
     """Along any axis."""
-    shape, known = shape_of(x), p.facts[x]
-    axes = static_axes(shape)
+    axes, known = p.axes(x), p.facts[x]
     if not axes or known.error > 0.01:
         return
     axis = p.draw.random.choice(axes)
@@ -101,9 +97,7 @@ def matmul(p: RandomProgram, x: SSAValue) -> None:
     fits = [
         v
         for v in p.values
-        if element_of(v) == element_of(x)
-        and len(shape_of(v)) >= 2
-        and shape_of(v)[-2] == shape[-1] != DYNAMIC
+        if element_of(v) == element_of(x) and len(shape_of(v)) >= 2 and shape_of(v)[-2] == shape[-1]
     ]
     if fits and p.draw.chance(0.5):
         operands = [x, p.draw.random.choice(fits)]
@@ -115,7 +109,7 @@ def matmul(p: RandomProgram, x: SSAValue) -> None:
         operands = [x, p.random_constant(element_of(x), [*lead, shape[-1], columns])]
         if DYNAMIC not in shape and p.draw.chance(0.3):
             operands = [p.random_constant(element_of(x), [columns, shape[-2]]), x]
-    terms = max(shape_of(operands[0])[-1], 1)
+    terms = max(p.extents(operands[0])[-1], 1)
     known = hull(summed(multiplied(*(p.facts[v] for v in operands)), terms), Facts(0.0, 0.0))
     p.put(graph.MatmulOp, operands, known, terms=terms)
 
@@ -123,7 +117,7 @@ def matmul(p: RandomProgram, x: SSAValue) -> None:
 def gemm(p: RandomProgram, x: SSAValue) -> None:
     """With all that ONNX's has."""
     shape, element = shape_of(x), element_of(x)
-    if len(shape) != 2:
+    if len(shape) != 2 or shape[1] == DYNAMIC:
         return
     trans_a, trans_b = DYNAMIC not in shape and p.draw.chance(0.3), p.draw.chance(0.5)
     rows, terms = (shape[1], shape[0]) if trans_a else shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -10,7 +11,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype
 from tools.fuzz.programs.facts import Facts, added, hull, multiplied, summed
-from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
+from tools.fuzz.programs.program import ROWS, RandomProgram, element_of, shape_of
 
 
 def image(p: RandomProgram, x: SSAValue) -> SSAValue | None:
@@ -100,11 +101,17 @@ def pool(p: RandomProgram, x: SSAValue) -> None:
     rank = len(shape) - 2
     if rank < 1 or 0 in shape:
         return
-    kernel = _choices(p, rank, 1, 2, 3)
-    windows = {
+    # Windows over the batch fit in the smallest run; nothing else is as large as what they give.
+    least = p.extents(x, min(ROWS))[2:]
+    kernel = [
+        p.draw.random.choice((1, 2, 3) if s != DYNAMIC or e >= 5 else (1,))
+        for s, e in zip(shape[2:], least, strict=True)
+    ]
+    windows: dict[str, Any] = {
         "kernel_shape": kernel,
         "strides": _choices(p, rank, 1, 1, 2, 3),
         "pads": _choices(p, 2 * rank, 0, 0, 1),
+        "factor": 0 if DYNAMIC in shape[2:] else None,
     }
     if p.draw.chance(0.5):
         windows["dilations"] = _choices(p, rank, 1, 1, 2)
@@ -118,7 +125,7 @@ def pool(p: RandomProgram, x: SSAValue) -> None:
         p.put(op, [x], known, **windows)
     elif op is graph.MaxPoolIndicesOp:
         if known.exact:
-            many = math.prod(5 if s == DYNAMIC else s for s in shape)
+            many = math.prod(p.extents(x))
             p.put(op, [x], Facts(0.0, many), column_major=p.draw.chance(0.5), **windows)
     elif op is graph.AveragePoolOp:
         mean = hull(Facts(known.low, known.high, known.error, False, known.finite), Facts(0.0, 0.0))

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from irkit.dialects import graph
 from irkit.dialects.graph.semantics.rule import Rules, factors
 from irkit.dialects.types import ints
+from irkit.errors import InvalidInputError
 from irkit.weights import Array
 
 
@@ -19,12 +20,19 @@ def sliding(
     x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
     before: Sequence[int], after: Sequence[int], fill: float,
 ) -> Array:  # fmt: skip
-    """batch×channels×outputs×kernel: the windows of an N×C×spatial array padded by `fill`."""
+    """batch×channels×outputs×kernel: the windows of an N×C×spatial array padded by `fill`.
+
+    Raises InvalidInputError where an extent that is not known before is too small for a window.
+    """
     rank = len(kernel)
     x = np.pad(
         x, ((0, 0), (0, 0), *zip(before, after, strict=True)), constant_values=x.dtype.type(fill)
     )
     extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
+    if any(size < e for size, e in zip(x.shape[2:], extent, strict=True)):
+        raise InvalidInputError(
+            f"a window of {extent} does not fit the padded input of {list(x.shape[2:])}"
+        )
     views = sliding_window_view(x, extent, axis=tuple(range(2, 2 + rank)))
     steps = [slice(None, None, s) for s in (*strides, *dilations)]
     return views[(slice(None), slice(None), *steps)]

@@ -7,15 +7,17 @@ import math
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.dialects.graph.pooling import PoolOp
+from irkit.dialects.graph.pooling import PoolOp, windows_of
 from irkit.dialects.graph.semantics.convolution import sliding
 from irkit.dialects.graph.semantics.reduction import add, fold, largest
 from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.types import ints
 from irkit.weights import Array
 
 
 def _windows(op: PoolOp, x: Array, fill: float) -> Array:
-    where = op.windows()
+    # Of the array, as the type may not say how large it is.
+    where = windows_of(x.shape, op.properties)
     views = sliding(
         x, where.kernel, where.strides, where.dilations, where.before, where.reach, fill
     )
@@ -24,7 +26,7 @@ def _windows(op: PoolOp, x: Array, fill: float) -> Array:
 
 
 def _taps(op: PoolOp) -> tuple[int, ...]:
-    rank = len(op.windows().kernel)
+    rank = len(ints(op.kernel_shape))
     return tuple(range(2 + rank, 2 + 2 * rank))
 
 
@@ -39,7 +41,7 @@ def _max_pool(op: graph.MaxPoolOp, x: Array) -> Array:
 def _average_pool(op: graph.AveragePoolOp, x: Array) -> Array:
     total = fold(add, _windows(op, x, 0.0), _taps(op))
     padding = bool(op.count_include_pad.value.data)
-    counts = op.windows().counts(x.shape[2:], padding=padding)
+    counts = windows_of(x.shape, op.properties).counts(x.shape[2:], padding=padding)
     return total / counts.astype(x.dtype)
 
 
