@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 
+from irkit.architectures import ARCHITECTURES
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.dialects.task.rates import RATES
 from irkit.dialects.types import DYNAMIC, int_array
@@ -50,6 +51,7 @@ def own_device(number: int) -> VDevice:
         wait_ns=10 ** rng.uniform(0, 4),
         multiprocessors=12,
         rates={name: 10 ** rng.uniform(-3, 3) for name in RATES},
+        arch=rng.choice(list(ARCHITECTURES)) if kind == "cuda" else "",
     )
 
 
