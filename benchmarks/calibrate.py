@@ -28,10 +28,12 @@ import irkit
 from benchmarks.fitting import Fit
 from benchmarks.micro_programs import micro_programs
 from benchmarks.rtask_times import Sample, build_variants, measure
-from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.compiler.targets import planned_device
 from irkit.rkernels.work import Work
 from irkit.runtime.artifact import Artifact
 from irkit.schedule.devices import device as find_device
+from irkit.schedule.devices import device_names, register_device
+from irkit.schedule.gpus import CALIBRATED
 from irkit.schedule.model import VDevice
 from irkit.schedule.rates import default_rates, machine_file, processor, write
 
@@ -50,13 +52,20 @@ def built(job: tuple[str, str]) -> Built:
     return name, found, ""
 
 
+def know(device: VDevice) -> None:
+    """Let this process's registry know a device that another process found."""
+    if device.name not in device_names():
+        register_device(device.name, device)
+
+
 def programs(names: Sequence[str], device: VDevice) -> Iterator[Built]:
     """All micro-programs, built; for a GPU side by side on the processor's cores."""
     jobs = [(name, device.name) for name in names]
     if device.kind != "cuda":
         yield from map(built, jobs)
         return
-    with multiprocessing.get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:
+    cores = len(os.sched_getaffinity(0))
+    with multiprocessing.get_context("spawn").Pool(cores, know, (device,)) as pool:
         yield from pool.imap_unordered(built, jobs)
 
 
@@ -138,7 +147,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="micro-programs whose names contain this")
     options = parser.parse_args()
     start = time.perf_counter()
-    device = find_device(DEVICES.get(options.device, options.device))
+    device = planned_device(device=options.device)
     if options.refit is not None:
         samples = [Sample(**facts) for facts in json.loads(options.refit.read_text())]
     else:
@@ -159,7 +168,7 @@ def keep(samples: list[Sample], device: VDevice, out: Path | None, start: float)
     show("before", estimated(samples, device))
     rates = fitted(samples, device)
     show("after", estimated(samples, replace(device, rates=rates)))
-    known = default_rates(device.name) if device.name in ("cpu", "h200") else {}
+    known = default_rates(device.name) if device.name in ("cpu", CALIBRATED) else {}
     for name, rate in sorted(rates.items()):
         print(f"  {name:12} {rate:12.5f} ns, by default {known.get(name, float('nan')):12.5f}")
     name = machine_name(device)

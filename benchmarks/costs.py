@@ -25,7 +25,7 @@ import irkit
 from benchmarks import calibrate, harness
 from benchmarks.models import lstm_stack, mlp, small_cnn
 from benchmarks.rtask_times import Sample, build, measure
-from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.compiler.targets import planned_device
 from irkit.runtime.artifact import Artifact
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=None, help="folder of the result file")
     parser.add_argument("--seconds", type=float, default=math.inf, help="given to --calibrate")
     options = parser.parse_args()
-    name = DEVICES.get(options.device, options.device)
+    name = planned_device(device=options.device).name
     folder: Path = options.out if options.out is not None else harness.RESULTS
     if options.calibrate:
         _calibrate(name, folder, options.seconds)

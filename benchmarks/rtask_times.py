@@ -152,7 +152,7 @@ class Prepared:
             from irkit.runtime.cuda.facts import read_facts
 
             _, facts = read_facts(source)
-            cubin = compile_module(source, facts.entries, facts.threads)
+            cubin = compile_module(source, facts.entries, facts.threads, facts.arch)
         return Artifact(target, source, weights, self.info.to_json(), {}, {}, cubin)
 
 

@@ -110,3 +110,13 @@ def architecture_for(capability: tuple[int, int]) -> Architecture | None:
     """The latest architecture whose machine code runs on a GPU of `capability`; None if there is none."""
     fitting = [a for a in _LIMITS if runs_on(a, capability)]
     return max(fitting, key=lambda a: a.capability, default=None)
+
+
+def why_no_code(name: str, capability: tuple[int, int]) -> str | None:
+    """Why irkit makes no machine code for a GPU called `name`; None if it does."""
+    if architecture_for(capability) is not None:
+        return None
+    have, want = (".".join(map(str, c)) for c in (capability, MINIMUM))
+    if capability < MINIMUM:
+        return f"{name} has compute capability {have}, irkit needs {want} or later"
+    return f"{name} has compute capability {have}, for which irkit makes no code"

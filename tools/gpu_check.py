@@ -44,8 +44,8 @@ def programs() -> list[tuple[str, Any, Any]]:
     return [(c.name, c, c.program()) for c in (*singles, *cases.RECURRENCES)]
 
 
-def build(folder: Path, only: str = "") -> None:
-    """Compile every program whose name contains `only` to a cubin."""
+def build(folder: Path, only: str, arch: str) -> None:
+    """Compile every program whose name contains `only` to a cubin for `arch`."""
     import cuda_samples as samples
 
     from irkit.lower.task_to_numba import walkers_cuda
@@ -74,10 +74,10 @@ def build(folder: Path, only: str = "") -> None:
             walkers_cuda.op_kernel(0, kernel),
         ]
         compiled = compile_module_with_ptx(
-            "\n\n".join(parts), walkers_cuda.entries([kernel]), layout.threads
+            "\n\n".join(parts), walkers_cuda.entries([kernel]), layout.threads, arch
         )
         facts: Record = {}
-        exec(walkers_cuda.launch_facts(program, [kernel]), {}, facts)
+        exec(walkers_cuda.launch_facts(program, [kernel], arch), {}, facts)
         base = folder / file_name(name)
         base.with_suffix(".cubin").write_bytes(compiled.cubin)
         about = {"launch": facts["LAUNCH"], "resources": compiled.resources()}
@@ -259,9 +259,10 @@ def main() -> int:
     parser.add_argument("action", choices=["build", "run"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="names that contain this")
+    parser.add_argument("--arch", default="sm_90a", help="what to build for: sm_80, sm_90a, ...")
     options = parser.parse_args()
     if options.action == "build":
-        build(options.folder, options.only)
+        build(options.folder, options.only, options.arch)
         return 0
     from irkit.errors import IrkitError
     from irkit.runtime.cuda.driver import device

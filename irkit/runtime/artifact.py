@@ -30,7 +30,7 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 3
+VERSION = 4
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors")

@@ -9,26 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from irkit.errors import UnsupportedError
+from irkit.schedule.gpus import gpu_vdevice, table
 from irkit.schedule.model import VDevice
-from irkit.schedule.rates import default_rates, rates_of
+from irkit.schedule.rates import cpu_rates, default_rates
 
 _CPU_NAME: Final = re.compile(r"cpu([1-9][0-9]{0,3})")
-
-
-def _h200() -> VDevice:
-    """One block per SM."""
-    return VDevice(
-        name="h200",
-        kind="cuda",
-        veus=132,
-        threads=256,
-        shared_bytes=227 * 1024,
-        wait_ns=750.0,
-        multiprocessors=132,
-        rates=rates_of("h200"),
-        arch="sm_90a",
-        l2_bytes=50 * 1024 * 1024,
-    )
 
 
 def _test4() -> VDevice:
@@ -53,7 +38,7 @@ def _cpu(name: str, veus: int) -> VDevice:
         threads=1,
         shared_bytes=0,
         wait_ns=200.0,
-        rates=rates_of("cpu"),
+        rates=cpu_rates(),
     )
 
 
@@ -66,9 +51,9 @@ def usable_cores() -> int:
 
 _REGISTRY: Final[dict[str, Callable[[], VDevice]]] = {
     "cpu": lambda: _cpu("cpu", usable_cores()),
-    "h200": _h200,
     "test4": _test4,
 }
+"""Devices that are no GPUs of the table, and what was added."""
 
 
 def register_device(name: str, make: VDevice | Callable[[], VDevice]) -> None:
@@ -76,18 +61,19 @@ def register_device(name: str, make: VDevice | Callable[[], VDevice]) -> None:
 
     Raises ValueError when the name is taken.
     """
-    if name in _REGISTRY or _CPU_NAME.fullmatch(name):
+    if name in _REGISTRY or name in table() or _CPU_NAME.fullmatch(name):
         raise ValueError(f"device '{name}' is already registered")
     _REGISTRY[name] = (lambda: make) if isinstance(make, VDevice) else make
 
 
 def device_names() -> list[str]:
-    """The registered names, sorted; `cpuN` stands for a CPU with N vEUs."""
-    return [*sorted(_REGISTRY), "cpuN"]
+    """The registered names and those of GPUs, sorted; `cpuN` stands for a CPU with N vEUs."""
+    return [*sorted({*_REGISTRY, *table()}), "cpuN"]
 
 
 def device(name: str) -> VDevice:
-    """The vDevice called `name`; "cpu2" is a CPU with two vEUs, "cpu" has the cores at hand.
+    """The vDevice called `name`: a GPU of the table (`irkit/schedule/gpus.json`), "cpu2", a CPU with two
+    vEUs, "cpu", which has the cores at hand, or one that was registered.
 
     Raises UnsupportedError, with the nearest known name and the list, when there is none.
     """
@@ -95,6 +81,14 @@ def device(name: str) -> VDevice:
         return _REGISTRY[name]()
     if match := _CPU_NAME.fullmatch(name):
         return _cpu(name, int(match.group(1)))
-    near = difflib.get_close_matches(name.lower(), list(_REGISTRY), n=1, cutoff=0.4)
+    if name in table():
+        return gpu_vdevice(table()[name])
+    near = difflib.get_close_matches(_plain(name), device_names(), n=1, cutoff=0.4)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     raise UnsupportedError(f"unknown device '{name}'{hint} Known: {', '.join(device_names())}")
+
+
+def _plain(name: str) -> str:
+    """As the table would write it: "NVIDIA GeForce RTX 4090" is "rtx4090"."""
+    plain = re.sub(r"nvidia|geforce|generation|\s|_", "", name.lower())
+    return plain.replace("blackwell", "")

@@ -28,7 +28,8 @@ class VDevice:
     scratchpad per vEU (0 on a CPU); `wait_ns` is what a wait between two vEUs costs. A GPU has
     `multiprocessors`, `l2_bytes` of second-level cache, and an `arch`, the target that its machine code is
     made for ("sm_90a"). `rates` are what costs are computed from: nanoseconds that a vEU takes for a unit of
-    each kind of work (`irkit/dialects/task/rates.py`).
+    each kind of work (`irkit/dialects/task/rates.py`); `rates_from` names the machine whose rates they were
+    estimated from, and is empty where they are its own.
     """
 
     name: str
@@ -41,6 +42,7 @@ class VDevice:
     rates: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
     arch: str = ""
     l2_bytes: int = 0
+    rates_from: str = ""
 
     def __post_init__(self) -> None:
         """Raises UnsupportedError for a GPU of an architecture that irkit does not know."""

@@ -38,20 +38,26 @@ def default_rates(device: str) -> Rates:
     return dict(_given(device))
 
 
-def rates_of(device: str) -> Rates:
-    """The rates to plan with: those of this machine as far as they were measured, else those that come
-    with irkit. Raises UnsupportedError for a broken file."""
+def cpu_rates() -> Rates:
+    """The rates to plan with for a CPU: those of this machine as far as they were measured, else those that
+    come with irkit. Raises UnsupportedError for a broken file."""
+    if machine_file("cpu") is None:
+        return default_rates("cpu")
+    given = default_rates("cpu") | (_given("cpu-256") if _is_narrow() else {})
+    return given | machine_rates("cpu")
+
+
+def machine_rates(device: str) -> Rates:
+    """What was measured on this machine; empty where nothing was. Raises UnsupportedError for a broken
+    file."""
     path = machine_file(device)
-    if path is None:
-        return default_rates(device)
-    given = default_rates(device) | (_given("cpu-256") if device == "cpu" and _is_narrow() else {})
-    if not path.is_file():
-        return given
+    if path is None or not path.is_file():
+        return {}
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnsupportedError(f"rates in '{path}': {error}") from None
-    return given | parse(text, str(path))
+    return parse(text, str(path))
 
 
 @cache

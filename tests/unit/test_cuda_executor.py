@@ -54,9 +54,15 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return made
 
 
-def made(info: ModelInfo | None = None, program: Program = PROGRAM, **options: Any) -> Any:
-    kernels = [Kernel("a", ["float32"] * 2, 0, batch=True)]
-    _, facts = read_facts(f"PROGRAM = {program!r}\n" + launch_facts(program, kernels))
+def made(
+    info: ModelInfo | None = None,
+    program: Program = PROGRAM,
+    arch: str = "sm_90a",
+    scratch: int = 0,
+    **options: Any,
+) -> Any:
+    kernels = [Kernel("a", ["float32"] * 2, scratch, batch=True)]
+    _, facts = read_facts(f"PROGRAM = {program!r}\n" + launch_facts(program, kernels, arch))
     weights = {"w": np.ones(4, np.float32)}
     return executor.CudaExecutor(program, facts, b"cubin", weights, info, **options)
 
@@ -105,6 +111,46 @@ def test_values_are_looked_at_wherever_they_lie(
         with pytest.raises(InvalidInputError, match=words):
             run.run([value])
         assert not fake.names("cuGraphLaunch")
+
+
+@pytest.mark.parametrize(
+    ("capability", "arch", "runs"),
+    [
+        ((9, 0), "sm_90a", True),
+        ((9, 0), "sm_80", False),
+        ((8, 6), "sm_80", True),
+        ((8, 0), "sm_86", False),
+        ((10, 3), "sm_100a", False),
+        ((12, 1), "sm_120", True),
+    ],
+)
+def test_a_program_for_another_gpu_says_so(
+    fake: FakeDriver, capability: tuple[int, int], arch: str, runs: bool
+) -> None:
+    kind = "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_"
+    fake.attributes |= {kind + "MAJOR": capability[0], kind + "MINOR": capability[1]}
+    if runs:
+        assert made(arch=arch).run([rows(2)])
+        return
+    words = (
+        rf"compiled for {arch} \(.*\), the device is fake of compute capability {capability[0]}\."
+    )
+    with pytest.raises(DeviceError, match=words):
+        made(arch=arch)
+    assert not fake.names("cuModuleLoadData")
+
+
+def test_a_program_for_a_gpu_with_more_shared_memory_says_so(fake: FakeDriver) -> None:
+    fake.attributes["CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"] = 99 * 1024
+    assert made(scratch=98 * 1024)
+    with pytest.raises(DeviceError, match="needs 102400 bytes of shared memory a block, fake has"):
+        made(scratch=100 * 1024)
+
+
+def test_a_gpu_before_ampere_is_refused_by_name(fake: FakeDriver) -> None:
+    fake.attributes["CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR"] = 7
+    with pytest.raises(DeviceError, match=r"fake has compute capability 7\.0, irkit needs 8\.0"):
+        made()
 
 
 def test_a_model_that_takes_any_value_waits_for_nothing(fake: FakeDriver) -> None:

@@ -12,13 +12,14 @@ from irkit.lower.task_to_numba.walkers_cuda import Layout
 from irkit.runtime.cuda import compiling, ptx
 from irkit.schedule.block_memory import BlockMemory
 
+ARCH = "sm_90a"
 LAYOUT = Layout(256, BlockMemory(bases=8, max_waits=4, max_operands=10))
 
 
 @pytest.mark.parametrize("name", sorted(cs.SAMPLES))
 def test_a_template_compiles_alone(name: str) -> None:
     text, entries = cs.module_text([cs.SAMPLES[name]], LAYOUT, walkers=False)
-    compiled = compiling.compile_module_with_ptx(text, entries, 256)
+    compiled = compiling.compile_module_with_ptx(text, entries, 256, ARCH)
     assert compiled.cubin[:4] == b"\x7fELF"
     assert ptx.forbidden_forms(compiled.ptx) == []
     assert [w for w in ptx.warnings(compiled.ptx, double_expected=True)] == []
@@ -32,21 +33,21 @@ def test_float32_kernels_compute_in_float32() -> None:
         cs.SAMPLES[n] for n in ("recurrent_cell", "gemm_tile64", "conv_tile", "softmax_warp")
     ]
     text, entries = cs.module_text(samples, LAYOUT, walkers=False)
-    assert ptx.warnings(compiling.module_ptx(compiling.load_module(text), entries, 256)) == []
+    assert ptx.warnings(compiling.module_ptx(compiling.load_module(text), entries, 256, ARCH)) == []
 
 
 def test_weights_and_nodes_are_read_in_wide_accesses() -> None:
     text, entries = cs.module_text(
         [cs.lstm(resident=1), cs.perfect_forest("staged", 28, 500, 8)], LAYOUT, walkers=False
     )
-    entry = ptx.functions(compiling.module_ptx(compiling.load_module(text), entries, 256))
+    entry = ptx.functions(compiling.module_ptx(compiling.load_module(text), entries, 256, ARCH))
     assert "ld.shared.v4.f32" in entry["op_0"]
     assert "ld.shared.v2" in entry["op_1"]
 
 
 def test_the_walkers_wait_with_acquire_and_signal_with_release() -> None:
     text, entries = cs.module_text([cs.lstm(), cs.SAMPLES["map"]], LAYOUT)
-    compiled = compiling.compile_module_with_ptx(text, entries, 256)
+    compiled = compiling.compile_module_with_ptx(text, entries, 256, ARCH)
     persistent = ptx.functions(compiled.ptx)["persistent"]
     assert "ld.acquire.gpu" in persistent
     assert "red.release.gpu" in persistent

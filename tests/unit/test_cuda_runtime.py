@@ -48,9 +48,9 @@ KERNELS = [Kernel("a", ["float32"] * 3, 100), Kernel("b", ["float32"] * 2, 40, b
 
 def test_launch_facts_are_read_back_without_running_the_module() -> None:
     text = "import nothing_of_this_name\nPROGRAM = " + repr(PROGRAM) + "\n"
-    program, facts = read_facts(text + launch_facts(PROGRAM, KERNELS))
+    program, facts = read_facts(text + launch_facts(PROGRAM, KERNELS, "sm_86"))
     assert program == PROGRAM
-    assert facts.threads == 128
+    assert (facts.arch, facts.threads) == ("sm_86", 128)
     assert facts.scratch == (112, 48)
     assert facts.batch == (False, True)
     assert facts.entries == entries(KERNELS) == ["persistent", "wave", "op_0", "op_1"]
@@ -77,7 +77,7 @@ def test_no_device_is_one_clear_error() -> None:
     driver.api.cache_clear()
     with pytest.raises(DeviceError, match=r"driver|bindings|device"):
         driver.device()
-    _, facts = read_facts(f"PROGRAM = {PROGRAM!r}\n" + launch_facts(PROGRAM, KERNELS))
+    _, facts = read_facts(f"PROGRAM = {PROGRAM!r}\n" + launch_facts(PROGRAM, KERNELS, "sm_86"))
     with pytest.raises(DeviceError, match="mode 'fast' for cuda: expected auto, per-op"):
         CudaExecutor(PROGRAM, facts, b"", {}, mode="fast")
 

@@ -137,7 +137,7 @@ def test_a_convolution_becomes_a_cubin_of_tiles_without_spills(relu: str) -> Non
 
     imported = for_a_gpu(conv((1, 64, 16, 16), (96, 64, 3, 3), relu, pads=[1, 1, 1, 1]))
     source = emit_module(imported.module, imported.weights, "cuda")
-    compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256)
+    compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")
     resources = compiled.resources()["op_0"]
     assert "rKernel product." in source
     assert resources["stack"] == resources["spill_stores"] == 0

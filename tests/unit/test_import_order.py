@@ -127,6 +127,7 @@ ROOMS = [
     "verification",
     "files",
     "registry",
+    "gpu_at_hand",
     "diagnostics",
 ]
 

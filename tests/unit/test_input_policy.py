@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ptx_emulator import Entry
 
+from irkit.architectures import ARCHITECTURES
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.cuda.compiling import assemble
@@ -131,8 +132,9 @@ def test_the_kernel_finds_what_numpy_finds(dtype: str, size: int) -> None:
     assert looked_at(np.full(size, NAN, dtype)) == (0.0, True)
 
 
-def test_the_kernel_assembles_without_spills() -> None:
-    cubin, log = assemble(extent_ptx())
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_kernel_assembles_without_spills(arch: str) -> None:
+    cubin, log = assemble(extent_ptx(), arch)
     assert cubin
     assert "extent_float32" in log
     assert " 0 bytes spill stores" in log

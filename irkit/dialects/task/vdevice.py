@@ -44,6 +44,8 @@ class VDeviceOp(IRDLOperation):
     (`irkit/dialects/task/rates.py` lists them); a kind that is not there has no price. A GPU has
     `multiprocessors`, which hold one vEU each, `l2_bytes` of second-level cache, and an `arch`: the target that
     machine code is made for, `sm_90a`, on which it hangs which rKernels can run.
+    Where nothing was measured on such a machine, `rates_from` names the one whose rates its own are estimated
+    from.
 
     ```mlir
     task.vdevice @test4 {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 65536 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64, fma = 2.0 : f64, start = 100.0 : f64}}
@@ -61,6 +63,7 @@ class VDeviceOp(IRDLOperation):
     multiprocessors = opt_prop_def(IntegerAttr[IntegerType])
     l2_bytes = opt_prop_def(IntegerAttr[IntegerType])
     arch = opt_prop_def(StringAttr)
+    rates_from = opt_prop_def(StringAttr)
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(SymbolOpInterface())
     assembly_format = "$sym_name attr-dict"

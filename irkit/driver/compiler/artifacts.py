@@ -11,7 +11,7 @@ from irkit.driver.compiler.batch import info_with_borders
 from irkit.driver.compiler.cache import cache_key, cached
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
-from irkit.driver.compiler.targets import DEVICES, planned_device, target_of
+from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
@@ -32,9 +32,9 @@ def build_artifact(
 ) -> Artifact:
     """Run the standard pipeline for a vDevice (a target stands for its usual one), scheduled by `policy`,
     and emit; from the disk cache if the same model was compiled before."""
-    device = planned_device(
-        device=DEVICES.get(device, device) if isinstance(device, str) else device
-    )
+    if isinstance(device, str) and device in DEVICES:
+        device = usual_device(device)
+    device = planned_device(device=device)
     key = cache_key(imported, (device, STANDARD, policy))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
@@ -84,7 +84,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy:
         bar.stage("machine code for the GPU")
         start = time.perf_counter()
         _, facts = read_facts(source)
-        cubin = compile_module(source, facts.entries, facts.threads)
+        cubin = compile_module(source, facts.entries, facts.threads, facts.arch)
         seconds["cubin"] = round(time.perf_counter() - start, 3)
     info = info_with_borders(imported.info, module)
     return Artifact(target, source, weights, info.to_json(), texts, report, cubin)

@@ -29,9 +29,11 @@ def figures(module: ModuleOp) -> dict[str, Any]:
     roperators = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
     program = next(op for op in module.ops if isinstance(op, ProgramOp))
     appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
+    device = device_of(module)
     return {
         "levels": list(LEVELS),
-        "wait_ns": device_of(module).wait_ns,
+        "wait_ns": device.wait_ns,
+        "rates": f"estimated from {device.rates_from}" if device.rates_from else "measured",
         "roperators": roperators,
         "appends": len(appends),
         "waves": len({op.wave.value.data for op in appends}),

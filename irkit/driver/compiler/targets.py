@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from irkit.driver.gpu_at_hand import CUDA, know_gpu_at_hand
 from irkit.driver.registry import all_passes
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.schedule import devices
+from irkit.schedule.gpus import CALIBRATED
 from irkit.schedule.model import VDevice
 
 TARGETS = ("auto", "cpu", "cuda")
-DEVICES = {"cpu": "cpu", "cuda": "h200"}
-"""Target → the vDevice that is planned for where none is named."""
+DEVICES = {"cpu": "cpu", "cuda": CUDA}
+"""Target → the vDevice that is planned for where none is named: the processor or the GPU at hand."""
 
 
 def resolve_target(target: str) -> str:
@@ -27,6 +29,16 @@ def resolve_target(target: str) -> str:
     return "cpu"
 
 
+def usual_device(target: str) -> str:
+    """The name of the vDevice that code for a target is made for where none is named; without a GPU at
+    hand, that of "cuda" is the GPU that irkit's rates were measured on."""
+    from irkit.runtime.cuda import availability
+
+    if target == "cuda" and availability.why_not() is not None:
+        return CALIBRATED
+    return DEVICES[target]
+
+
 def target_of(device: VDevice) -> str:
     """The target whose programs run on `device`: tests' devices are emulated on a CPU."""
     return "cuda" if device.kind == "cuda" else "cpu"
@@ -35,10 +47,11 @@ def target_of(device: VDevice) -> str:
 def planned_device(target: str = "auto", device: str | VDevice | None = None) -> VDevice:
     """The vDevice to plan for: `device`, by name or as it is, or the usual one of `target`.
 
-    A named device need not be there, so that programs can be compiled for another machine. Raises
-    DeviceError where target and device disagree or the target is absent, UnsupportedError for an unknown
-    device, or for one that has the name of another.
+    A named device need not be there, so that programs can be compiled for another machine; "cuda" is the GPU
+    at hand. Raises DeviceError where target and device disagree or what is asked for is absent,
+    UnsupportedError for an unknown device, or for one that has the name of another.
     """
+    know_gpu_at_hand()
     if device is None:
         return devices.device(DEVICES[resolve_target(target)])
     _check_target(target)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from irkit.driver.diagnostics.diagnostic import Place, UserError, did_you_mean
+from irkit.driver.gpu_at_hand import know_gpu_at_hand
 from irkit.driver.registry import PassFactory, find_pass
 
 if TYPE_CHECKING:
@@ -17,13 +18,14 @@ PIPELINE = "<pipeline>"
 
 
 def build_pipeline(text: str, passes: Mapping[str, PassFactory]) -> list[ModulePass]:
-    """The passes that `text`, such as `a,b{x=1}`, asks for.
+    """The passes that `text`, such as `a,b{x=1}`, asks for; a vDevice in it may be "cuda".
 
     Raises UserError at the offending column for bad syntax, an unknown pass, or a bad option.
     """
     from xdsl.utils.arg_spec import parse_pipeline
     from xdsl.utils.exceptions import ArgSpecParseError
 
+    know_gpu_at_hand()
     try:
         specs = list(parse_pipeline(re.sub(r"\s*,\s*(?![^{]*\})", ",", text.strip())))
     except ArgSpecParseError as error:

@@ -12,7 +12,7 @@ from xdsl.utils.arg_spec import ArgSpec, parse_spec
 from xdsl.utils.exceptions import ArgSpecParseError, PassFailedException
 
 from irkit.context import IrkitContext
-from irkit.driver.compiler.targets import DEVICES, planned_device
+from irkit.driver.compiler.targets import planned_device, usual_device
 from irkit.driver.diagnostics.diagnostic import Diagnostic, UserError, did_you_mean
 from irkit.driver.diagnostics.expectations import Expectations
 from irkit.driver.files.context import make_context
@@ -167,9 +167,8 @@ class Session:
         device = options.device
         if end is None and self.target.name == "numba":
             end = "schedule"
-            device = planned_device(
-                self._numba_target(), device or DEVICES[self._numba_target()]
-            ).name
+            target = self._numba_target()
+            device = planned_device(target, device or usual_device(target)).name
         return "" if end is None else standard_pipeline(level_of(module), end, device)
 
     def _numba_target(self) -> Literal["cpu", "cuda"]:

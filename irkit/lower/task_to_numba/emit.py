@@ -49,7 +49,7 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
         bindings.append(binding)
         sections.append(text)
     sections.append(printer.dispatch(bindings, program))
-    sections.append(printer.walkers(bindings, program))
+    sections.append(printer.walkers(bindings, program, device.arch))
     sections.append(print_program(program))
     return "\n\n".join(s.strip("\n") for s in sections) + "\n"
 

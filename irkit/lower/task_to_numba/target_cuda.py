@@ -41,13 +41,13 @@ class CudaPrinter:
             text += "\n\n" + kept
         return text
 
-    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
+    def walkers(self, bindings: Sequence[Binding], program: Program, arch: str) -> str:
         kernels = _kernels(bindings)
         # Only the persistent kernel keeps operands in shared memory.
         persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
         text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent)
         entries = [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
-        return "\n\n".join([text, *entries, walkers_cuda.launch_facts(program, kernels)])
+        return "\n\n".join([text, *entries, walkers_cuda.launch_facts(program, kernels, arch)])
 
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:

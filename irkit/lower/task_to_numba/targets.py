@@ -34,8 +34,8 @@ class Printer(Protocol):
         """How walkers find the rKernels."""
         ...
 
-    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
-        """The entry points."""
+    def walkers(self, bindings: Sequence[Binding], program: Program, arch: str) -> str:
+        """The entry points; `arch` is a GPU's architecture."""
         ...
 
 
@@ -94,7 +94,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
         return f"KERNELS = ({''.join(f'{b.symbol}, ' for b in bindings)})"
 
-    def walkers(self, bindings: Sequence[Binding], program: Program) -> str:
+    def walkers(self, bindings: Sequence[Binding], program: Program, arch: str) -> str:
         waits = max((len(a.waits) for a in program.appends), default=0)
         first = HEADER + 2 * waits
         return f"""{_CPU_WALKER.replace("FIRST_OPERAND", str(first)).replace("HEADER", str(HEADER))}

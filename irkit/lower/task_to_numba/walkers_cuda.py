@@ -342,10 +342,11 @@ def layout_of(program: Program) -> Layout:
     return Layout(program.threads, memory)
 
 
-def launch_facts(program: Program, kernels: Sequence[Kernel]) -> str:
-    """`LAUNCH = ...`: what the launcher must know of the entries beside PROGRAM, as text."""
+def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
+    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
     memory = layout_of(program).memory
     facts = {
+        "arch": arch,
         "threads": program.threads,
         "shared_bytes": memory.nbytes,
         "record_words": memory.record_words,

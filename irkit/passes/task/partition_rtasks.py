@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.errors import UnsupportedError
+from irkit.errors import DeviceError, UnsupportedError
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import families, registry
@@ -213,7 +213,7 @@ class PartitionRTasks(ModulePass):
         try:
             device = find_device(self.device)
             Partition(op, device).run()
-        except UnsupportedError as error:
+        except (UnsupportedError, DeviceError) as error:
             raise PassFailedException(str(error)) from None
         if not any(isinstance(o, VDeviceOp) for o in op.ops):
             first = op.body.block.first_op

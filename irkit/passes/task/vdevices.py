@@ -33,6 +33,8 @@ def vdevice_op(device: VDevice) -> VDeviceOp:
         properties[name] = IntegerAttr(getattr(device, name), i64)
     if device.kind == "cuda":
         properties["arch"] = StringAttr(device.arch)
+    if device.rates_from:
+        properties["rates_from"] = StringAttr(device.rates_from)
     properties["wait_ns"] = FloatAttr(float(device.wait_ns), f64)
     properties["rates"] = DictionaryAttr(
         {name: FloatAttr(float(rate), f64) for name, rate in sorted(device.rates.items())}
@@ -45,7 +47,8 @@ def device_of(module: ModuleOp) -> VDevice:
     described = next((op for op in module.ops if isinstance(op, VDeviceOp)), None)
     if described is None:
         raise PassFailedException("the module has no task.vdevice: run partition-rtasks first")
-    processors, l2_bytes, arch = described.multiprocessors, described.l2_bytes, described.arch
+    processors, l2_bytes = described.multiprocessors, described.l2_bytes
+    arch, rates_from = described.arch, described.rates_from
     return VDevice(
         described.sym_name.data,
         cast("Literal['cpu', 'cuda', 'test']", described.kind.data),
@@ -53,6 +56,7 @@ def device_of(module: ModuleOp) -> VDevice:
         multiprocessors=processors.value.data if processors is not None else 0,
         l2_bytes=l2_bytes.value.data if l2_bytes is not None else 0,
         arch=arch.data if arch is not None else "",
+        rates_from=rates_from.data if rates_from is not None else "",
         rates={
             name: rate.value.data
             for name, rate in described.rates.data.items()

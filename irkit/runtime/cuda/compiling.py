@@ -15,9 +15,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from irkit.architectures import ARCHITECTURES, Architecture
 from irkit.errors import DeviceError
-
-HOPPER = (9, 0, "a")
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ def load_module(source: str) -> ModuleType:
     return module
 
 
+def _numbas(built: Architecture) -> tuple[int, int, str]:
+    """An architecture as Numba calls it."""
+    return (*built.capability, built.suffix)
+
+
 @contextmanager
 def _compiling_for(cc: tuple[int, int, str]) -> Generator[None]:
     """Device functions are compiled for `cc`.
@@ -77,10 +81,8 @@ def _compiling_for(cc: tuple[int, int, str]) -> Generator[None]:
         dispatcher.get_current_device = asked
 
 
-def module_ptx(
-    module: ModuleType, entries: Sequence[str], threads: int, cc: tuple[int, int, str] = HOPPER
-) -> str:
-    """PTX text of a module's entry kernels, under their Python names.
+def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> str:
+    """PTX text of a module's entry kernels for `arch` ("sm_90a"), under their Python names.
 
     Every parameter of an entry is a 64-bit integer. Device functions that entries share are
     translated once.
@@ -88,6 +90,7 @@ def module_ptx(
     compiler: Any = import_module("numba.cuda.compiler")
     types: Any = import_module("numba.cuda").types
     nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    cc = _numbas(ARCHITECTURES[arch])
     modules: dict[int, Any] = {}
     names: dict[str, str] = {}
     for entry in entries:
@@ -100,17 +103,17 @@ def module_ptx(
         names[library._entry_name] = entry
         modules |= {id(m): m for m in library.modules}
     texts = [str(m) for m in modules.values()]
-    ptx: bytes = nvvm.compile_ir(texts, opt=3, arch=f"compute_{cc[0]}{cc[1]}{cc[2]}")
+    ptx: bytes = nvvm.compile_ir(texts, opt=3, arch=arch.replace("sm_", "compute_"))
     text = ptx.decode().strip("\x00").strip()
     for mangled, entry in names.items():
         text = text.replace(mangled, entry)
     return text
 
 
-def assemble(ptx: str, cc: tuple[int, int, str] = HOPPER) -> tuple[bytes, str]:
-    """(cubin, the assembler's log). Raises DeviceError with the log if the PTX is refused."""
+def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
+    """(cubin for `arch`, the assembler's log). Raises DeviceError with the log if the PTX is refused."""
     nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
-    options = [f"-arch=sm_{cc[0]}{cc[1]}{cc[2]}", "-O3", "-verbose", "-Xptxas=-v"]
+    options = [f"-arch={arch}", "-O3", "-verbose", "-Xptxas=-v"]
     handle = nvjitlink.create(len(options), options)
     text = ptx.encode()
     try:
@@ -134,21 +137,19 @@ def _log(nvjitlink: Any, handle: int, kind: str) -> str:
 
 
 def compile_module_with_ptx(
-    source: str, entries: Sequence[str], threads: int, cc: tuple[int, int, str] = HOPPER
+    source: str, entries: Sequence[str], threads: int, arch: str
 ) -> CompiledModule:
     """Compile module text; the entry kernels keep their Python names in the cubin."""
     module = load_module(source)
     try:
-        ptx = module_ptx(module, entries, threads, cc)
+        ptx = module_ptx(module, entries, threads, arch)
     finally:
         # Its dispatchers refer to one another through these names, where no garbage collector looks.
         vars(module).clear()
-    cubin, log = assemble(ptx, cc)
+    cubin, log = assemble(ptx, arch)
     return CompiledModule(cubin, ptx, log)
 
 
-def compile_module(
-    source: str, entries: Sequence[str], threads: int = 256, cc: tuple[int, int, str] = HOPPER
-) -> bytes:
-    """The cubin of module text. `threads` is the block size that every entry is compiled for."""
-    return compile_module_with_ptx(source, entries, threads, cc).cubin
+def compile_module(source: str, entries: Sequence[str], threads: int, arch: str) -> bytes:
+    """The cubin of module text for `arch`. `threads` is the block size that every entry is compiled for."""
+    return compile_module_with_ptx(source, entries, threads, arch).cubin

@@ -12,9 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from irkit.architectures import Architecture, architecture_for, why_no_code
 from irkit.errors import DeviceError
-
-MINIMUM = (9, 0)
 
 
 @cache
@@ -62,15 +61,36 @@ class Device:
             self._attribute(getattr(kind, version + "MAJOR")),
             self._attribute(getattr(kind, version + "MINOR")),
         )
-        if self.capability < MINIMUM:
-            have, want = (".".join(map(str, c)) for c in (self.capability, MINIMUM))
-            raise DeviceError(f"{self.name} has compute capability {have}, irkit needs {want}")
+        self.architecture = _architecture(self.name, self.capability)
         self.multiprocessors = self._attribute(kind.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         self.shared_bytes = self._attribute(
             kind.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         )
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
         self.activate()
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes of the second-level cache."""
+        return self._attribute(api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+
+    @property
+    def clock_mhz(self) -> float:
+        """The highest clock of its multiprocessors."""
+        return self._attribute(api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000
+
+    @property
+    def bandwidth_gb_s(self) -> float:
+        """10⁹ bytes a second that its memory moves: two transfers a clock, as wide as the bus."""
+        kind: Any = api().CUdevice_attribute
+        khz = self._attribute(kind.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
+        bits = self._attribute(kind.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)
+        return 2 * khz * bits / 8 / 1e6
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of its memory."""
+        return int(call("cuDeviceTotalMem", self.handle))
 
     def _attribute(self, attribute: Any) -> int:
         return int(call("cuDeviceGetAttribute", attribute, self.handle))
@@ -93,6 +113,14 @@ class Device:
         driver.cuCtxPushCurrent(self.context)
         getattr(driver, name)(handle)
         driver.cuCtxPopCurrent()
+
+
+def _architecture(name: str, capability: tuple[int, int]) -> Architecture:
+    """What machine code to make for a device. Raises DeviceError where irkit makes none."""
+    found = architecture_for(capability)
+    if found is None:
+        raise DeviceError(why_no_code(name, capability))
+    return found
 
 
 @cache

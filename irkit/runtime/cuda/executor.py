@@ -18,6 +18,7 @@ from irkit.runtime.cuda import arrays
 from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device, order
 from irkit.runtime.cuda.extent import RESULT_BYTES, extent_probe
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
+from irkit.runtime.cuda.fitting import why_elsewhere
 from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence
@@ -52,7 +53,9 @@ class CudaExecutor:
         self.program, self.facts = program, facts
         self.policy = InputPolicy(program.inputs, info)
         self.device = device(device_number)
-        self._check_shared(facts)
+        elsewhere = why_elsewhere(program.device, facts, self.device)
+        if elsewhere is not None:
+            raise DeviceError(elsewhere)
         # Before the module, and so dropped before it: graphs name its kernels.
         self._graphs: dict[tuple[Mode, int], Graph] = {}
         self._fork = Fork(self.device)
@@ -81,7 +84,9 @@ class CudaExecutor:
         if not artifact.cubin:
             from irkit.runtime.cuda.compiling import compile_module
 
-            artifact.cubin = compile_module(artifact.source, facts.entries, facts.threads)
+            artifact.cubin = compile_module(
+                artifact.source, facts.entries, facts.threads, facts.arch
+            )
         return CudaExecutor(program, facts, artifact.cubin, artifact.weights, info, mode)
 
     @property
@@ -114,14 +119,6 @@ class CudaExecutor:
             self.module.kernel(f"op_{i}", _OP_PARAMETERS, facts.threads, scratch)
             for i, scratch in enumerate(facts.scratch)
         ]
-
-    def _check_shared(self, facts: LaunchFacts) -> None:
-        needed = max((facts.shared_bytes, *facts.scratch))
-        if needed > self.device.shared_bytes:
-            raise DeviceError(
-                f"the program needs {needed} bytes of shared memory a block, {self.device.name} "
-                f"has {self.device.shared_bytes}"
-            )
 
     @cached_property
     def resident_blocks(self) -> int:

@@ -28,7 +28,7 @@ RESULT_BYTES = 16
 
 _HEADER = """\
 .version 7.8
-.target sm_90
+.target sm_80
 .address_size 64
 """
 _ENTRY = """

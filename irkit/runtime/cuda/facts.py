@@ -14,11 +14,12 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program
 class LaunchFacts:
     """How the entries are launched.
 
-    `threads` a block; `shared_bytes` of dynamic shared memory of `persistent` and `wave`;
-    `record_words` a record takes; per rOperator, its `scratch` and whether its rTasks are shares of
-    the `batch`.
+    `arch` is what machine code is made for, "sm_90a"; `threads` a block; `shared_bytes` of dynamic shared
+    memory of `persistent` and `wave`; `record_words` a record takes; per rOperator, its `scratch` and
+    whether its rTasks are shares of the `batch`.
     """
 
+    arch: str
     threads: int
     shared_bytes: int
     record_words: int

@@ -2,6 +2,8 @@
 // RUN: irkit-opt %s -p 'partition-rtasks{device=test4},partition-rtasks{device=test4}' | filecheck %s
 // RUN: irkit-opt %s -p 'partition-rtasks{device=cpu1}' | filecheck %s --check-prefix=ONE
 // RUN: irkit-opt %s -p 'partition-rtasks{device=h200}' | filecheck %s --check-prefix=GPU
+// RUN: irkit-opt %s -p 'partition-rtasks{device=rtx4090}' | filecheck %s --check-prefix=ADA
+// RUN: irkit-opt %s -p 'partition-rtasks{device=a100}' | filecheck %s --check-prefix=AMPERE
 // RUN: not irkit-opt %s -p 'partition-rtasks{device=tpu}' 2>&1 | filecheck %s --check-prefix=DEVICE
 
 // RUN: irkit-opt %s -p 'partition-rtasks{device=h200}' --remarks=applied -o %t.mlir 2>&1 | filecheck %s --check-prefix=REMARK
@@ -17,10 +19,16 @@
 // ONE:        task.vdevice @cpu1
 // ONE:        task.roperator @exp({{.*}} grid = array<i64: 1>
 // ONE:        task.roperator @rows({{.*}} grid = array<i64: 1, 1>
-// GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 232448 : i64, multiprocessors = 132 : i64, l2_bytes = 52428800 : i64, arch = "sm_90a", wait_ns
+// GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 232448 : i64, multiprocessors = 132 : i64, l2_bytes = 62914560 : i64, arch = "sm_90a", wait_ns
 // GPU:        task.roperator @exp({{.*}} {alternatives = [#task.alternative<{rkernel = "map.elements", grid = array<i64: 1>, {{[^#]*}}#arith.fastmath<contract>}>]} {
+// GPU-NOT:    rates_from
 // GPU:        task.roperator @rows({{.*}} grid = array<i64: 132, 1>
 // GPU:        task.roperator @large({{.*}} grid = array<i64: 64, 1>{{.*}} grid = array<i64: 1, 1>
+// By name, a GPU that need not be there: grids are for its multiprocessors, rates an estimate.
+// ADA:        task.vdevice @rtx4090 {kind = "cuda", veus = 128 : i64, threads = 256 : i64, shared_bytes = 101376 : i64, multiprocessors = 128 : i64, l2_bytes = 75497472 : i64, arch = "sm_89", rates_from = "h200"
+// ADA:        task.roperator @rows({{.*}} grid = array<i64: 128, 1>
+// AMPERE:     task.vdevice @a100 {kind = "cuda", veus = 108 : i64, threads = 256 : i64, shared_bytes = 166912 : i64, multiprocessors = 108 : i64, l2_bytes = 41943040 : i64, arch = "sm_80", rates_from = "h200"
+// AMPERE:     task.roperator @rows({{.*}} grid = array<i64: 108, 1>
 // DEVICE:     error: pass 'partition-rtasks' failed: unknown device 'tpu'
 // REMARK:     remark: [applied] partition-rtasks/OfferRKernels: {{.*}}1 alternatives; the fastest alone is map.elements in a grid of [1], {{[0-9]+}} ns an rTask
 task.roperator @exp(%a : tensor<8xf32>) -> tensor<8xf32> {
