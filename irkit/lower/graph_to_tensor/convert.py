@@ -29,6 +29,7 @@ from irkit.lower.graph_to_tensor import (
     recurrent,
     reduction,
     shape,
+    transposed_convolution,
 )
 from irkit.lower.graph_to_tensor.batch import check_batch
 from irkit.lower.graph_to_tensor.builder import TensorBuilder
@@ -49,6 +50,7 @@ RULES: dict[type[GraphOp], Rule] = {
         recurrent,
         reduction,
         shape,
+        transposed_convolution,
     )
     for op, rule in group.RULES.items()
 }

@@ -95,12 +95,12 @@ def _of_floats(root: Root) -> Product | None:
 
 
 def _several_rows(root: Root) -> bool:
-    """At least one small tile of rows, and more columns than a matrix times a vector has."""
+    """Two rows at least, and more columns than a matrix times a vector has."""
     product = _of_floats(root)
     if product is None:
         return False
     rows, columns = product.extent(product.m), product.extent(product.columns)
-    enough = rows == DYNAMIC or rows >= _SMALL.rows
+    enough = rows == DYNAMIC or rows >= 2
     return enough and (columns == DYNAMIC or columns >= 4)
 
 

@@ -58,7 +58,24 @@ func.func @main(%x: tensor<1x1x2x2xf32>) -> tensor<1x1x3x3xf32> {
 
 // -----
 
-// A convolution of stride 1 over elements that stand two apart.
+// By phases of the stride: one contraction with a loop over them, then side by side. Filters are packed.
+func.func @main(%x: tensor<1x2x3xf32>, %b: tensor<1xf32>) -> tensor<1x1x6xf32> {
+  %w = arith.constant dense<[[[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, 8.0]]]> : tensor<2x1x4xf32>
+  %y = graph.conv_transpose %x, %w, %b {strides = array<i64: 2>, pads = array<i64: 1, 1>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x2x3xf32>, tensor<2x1x4xf32>, tensor<1xf32>) -> tensor<1x1x6xf32>
+  return %y : tensor<1x1x6xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x2x3xf32>
+// CHECK:         [[w:%.*]] = arith.constant {{.*}} : tensor<2x1x2x2xf32>
+// CHECK-NOT:     tensor.expand_shape %x
+// CHECK:         [[pad:%.*]] = tensor.pad %x low[0, 0, 1] high[0, 0, 1]
+// CHECK:         [[sum:%.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d4, ((d3 + d5) + d1))>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d1, d2, d4, d5)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3)>]{{.*}} ins([[pad]], [[w]] :
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d3, d1, d2)>, {{.*}} ins([[sum]] :
+// CHECK:         %y = tensor.collapse_shape {{.*}} into tensor<1x1x6xf32>
+
+// -----
+
+// Three taps of stride two: phases differ, so a convolution of stride 1 over elements that stand two apart.
 func.func @main(%x: tensor<1x2x3xf32>, %w: tensor<2x1x3xf32>) -> tensor<1x1x7xf32> {
   %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
     : (tensor<1x2x3xf32>, tensor<2x1x3xf32>) -> tensor<1x1x7xf32>
