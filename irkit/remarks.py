@@ -88,13 +88,13 @@ def current() -> Record | None:
 
 def missed(op: Operation, rule: str, reason: str, *values: object) -> None:
     """`rule` leaves `op` as it is; `reason` is a format string for `values`, made only if it is kept."""
-    record = _current.get()
+    record = current()
     if record is not None:
         record.note("missed", op, rule, reason.format(*values) if values else reason)
 
 
 def applied(op: Operation, rule: str, text: str = "", *values: object) -> None:
     """`rule` has rewritten `op`, or decided about it."""
-    record = _current.get()
+    record = current()
     if record is not None:
         record.note("applied", op, rule, text.format(*values) if values else text)

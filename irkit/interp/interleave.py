@@ -14,8 +14,7 @@ This is the judge of the schedule verifier, and shares nothing with it but the d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 
 import numpy as np
 
@@ -57,20 +56,11 @@ class Machine:
     def _blockers(self, append: int) -> list[int]:
         return [other for other in self._before[append] if self._open[other]]
 
-    def head(self, queue: int) -> Step:
-        """The next rTask of `queue`."""
-        return self._queues[queue][0]
-
     def start_next(self, queue: int) -> Step:
         """Run the next rTask of `queue` to its signal."""
         step = self._queues[queue].popleft()
         self._open[step[0]] -= 1
         return step
-
-    def undo(self, queue: int, step: Step) -> None:
-        """Take back `start_next`."""
-        self._queues[queue].appendleft(step)
-        self._open[step[0]] += 1
 
 
 def _queues(schedule: Schedule, mode: Mode, steps: list[Step]) -> list[list[Step]]:
@@ -131,24 +121,3 @@ def interleave(
         if favourite not in ready or rng.random() < 0.2:
             favourite = ready[int(rng.integers(len(ready)))]
         run_task(*machine.start_next(favourite))
-
-
-def all_interleavings(
-    schedule: Schedule, limit: int | None = None, mode: Mode = Mode.PERSISTENT
-) -> Iterator[list[Step]]:
-    """Every legal order of the rTasks, at most `limit` of them; for tiny schedules.
-
-    Raises ScheduleError when the schedule deadlocks.
-    """
-    yield from islice(_orders(Machine(schedule, mode), []), limit)
-
-
-def _orders(machine: Machine, done: list[Step]) -> Iterator[list[Step]]:
-    ready = machine.ready()
-    if not ready:
-        yield list(done)
-    for queue in ready:
-        step = machine.start_next(queue)
-        done.append(step)
-        yield from _orders(machine, done)
-        machine.undo(queue, done.pop())

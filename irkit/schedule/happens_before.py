@@ -121,16 +121,6 @@ class HappensBefore:
             clock = clock + task_j // b.veus
         return bool(clock > position)
 
-    def append_before(self, append_a: int, append_b: int) -> bool:
-        """Whether all rTasks of `append_a` finish before any rTask of `append_b` starts."""
-        return bool((self.first_start(append_b) >= self.last_end(append_a)).all())
-
-    def task_order(self, append_a: int, append_b: int) -> NDArray[np.bool_]:
-        """Matrix [tasks of a, tasks of b]: whether a's rTask happens before b's."""
-        entry = self.schedule.appends[append_a]
-        veu = entry.first_veu + np.arange(self._tasks[append_a]) % entry.veus
-        return self.positions(append_a)[:, None] < self.starts(append_b)[:, veu].T
-
     # -- abstract execution
 
     def _counts(self, append: int) -> Clocks:

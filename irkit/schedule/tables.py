@@ -116,15 +116,13 @@ class Program:
 @dataclass(frozen=True)
 class ProgramTables:
     """The walkers' tables. `records` is rTasks×words, vEU by vEU; `begin` is veus+1; `wave_begin` is
-    (waves+1)×veus; `first_record[a]` is the record of append a's rTask 0; `residents` rows are
-    (vEU, shared offset, base, source offset, bytes), sorted by vEU; `serial` are all records in list
-    order, without waits or signals, and `one_row` those of them that have work when the batch is 1:
-    of n shares the last, n - 1, is rows [0, 1)."""
+    (waves+1)×veus; `residents` rows are (vEU, shared offset, base, source offset, bytes), sorted by vEU;
+    `serial` are all records in list order, without waits or signals, and `one_row` those of them that have
+    work when the batch is 1: of n shares the last, n - 1, is rows [0, 1)."""
 
     records: Table
     begin: Table
     wave_begin: Table
-    first_record: Table
     residents: Table
     serial: Table
     one_row: Table
@@ -155,14 +153,12 @@ def build_tables(program: Program) -> ProgramTables:
     signalled = {w for a in program.appends for w in a.waits}
     lists: list[list[Table]] = [[] for _ in range(program.veus)]
     waves: list[list[int]] = [[] for _ in range(program.veus)]
-    where: list[tuple[int, int]] = []
     serial: list[Table] = []
     one_row: list[Table] = []
     for number, append in enumerate(program.appends):
         counts = [(w, program.appends[w].tasks) for w in append.waits]
         template = _template(number, append, counts, number in signalled, words, max_waits)
         shares = program.cuts_batch(append)
-        where.append((append.first_veu, len(lists[append.first_veu])))
         for task in range(append.tasks):
             record = template.copy()
             record[1] = task
@@ -180,7 +176,6 @@ def build_tables(program: Program) -> ProgramTables:
         _stacked([r for rows in lists for r in rows], words),
         begin,
         _wave_begin(waves, begin),
-        np.array([begin[v] + i for v, i in where], dtype=np.int64),
         _residents(program.appends),
         _stacked(serial, words),
         _stacked(one_row, words),

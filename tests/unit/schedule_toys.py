@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
+from itertools import islice
 
 import numpy as np
 
 from irkit.errors import ScheduleError
-from irkit.interp.interleave import Machine, Step, all_interleavings, interleave
+from irkit.interp.interleave import Machine, Step, interleave
 from irkit.schedule.footprint import resolve_views, share_count
 from irkit.schedule.model import Access, Buffer, Launch, Schedule
 
@@ -129,6 +131,25 @@ def extreme_orders(schedule: Schedule) -> Iterator[list[Step]]:
                 veu = max(ready, key=lambda v, f=favourite, s=sign: (s * (v == f), s * v))
                 steps.append(machine.start_next(veu))
             yield steps
+
+
+def all_interleavings(schedule: Schedule, limit: int | None = None) -> Iterator[list[Step]]:
+    """Every order of the rTasks that waits allow, at most `limit` of them; for tiny schedules.
+
+    Raises ScheduleError when the schedule deadlocks.
+    """
+    yield from islice(_orders(Machine(schedule), []), limit)
+
+
+def _orders(machine: Machine, done: list[Step]) -> Iterator[list[Step]]:
+    ready = machine.ready()
+    if not ready:
+        yield list(done)
+    for queue in ready:
+        ahead = deepcopy(machine)
+        done.append(ahead.start_next(queue))
+        yield from _orders(ahead, done)
+        done.pop()
 
 
 def orders(schedule: Schedule, tries: int, seed: int = 0) -> Iterator[list[Step]]:

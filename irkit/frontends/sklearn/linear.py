@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from irkit.frontends.sklearn.outputs import (
     sign_label,
     two_columns,
 )
-
-Build = Callable[[Importer, Any, SSAValue], Outputs]
 
 
 def linear(importer: Importer, step: Any, x: SSAValue) -> SSAValue:

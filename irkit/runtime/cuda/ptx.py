@@ -7,7 +7,6 @@ import re
 _ENTRY = re.compile(r"\.visible \.entry (\w+)")
 _LABEL = re.compile(r"^(\$\w+):", re.M)
 _BACK = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
-_PLAIN_LOAD = re.compile(r"\bld\.(?:global|volatile|relaxed|weak)?[\w.]*\s")
 
 
 def functions(ptx: str) -> dict[str, str]:
