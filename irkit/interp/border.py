@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from irkit.dialects.batch_border import INPUT_BATCH, OUTPUT_BATCH, places_of
+from irkit.dialects.functions import function_named
 from irkit.weights import Array
 
 
 def from_caller(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
     """The arguments of `@main`. One of too few dimensions is left as it is, for the interpreter to refuse."""
-    main = _main(module)
+    main = function_named(module, "main")
     if main is None or INPUT_BATCH not in main.attributes:
         return list(inputs)
     places = places_of(main, INPUT_BATCH, len(inputs))
@@ -26,13 +26,8 @@ def from_caller(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
 
 def to_caller(module: ModuleOp, outputs: Sequence[Array]) -> list[Array]:
     """What the caller gets of the results of `@main`."""
-    main = _main(module)
+    main = function_named(module, "main")
     if main is None or OUTPUT_BATCH not in main.attributes:
         return list(outputs)
     places = places_of(main, OUTPUT_BATCH, len(outputs))
     return [y if p is None else p.back(y) for y, p in zip(outputs, places, strict=True)]
-
-
-def _main(module: ModuleOp) -> FuncOp | None:
-    functions = (op for op in module.ops if isinstance(op, FuncOp))
-    return next((f for f in functions if f.sym_name.data == "main"), None)

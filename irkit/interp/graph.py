@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.constants import constant_array
+from irkit.dialects.functions import function_named
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
@@ -28,7 +29,9 @@ def run_graph(
     Raises InvalidInputError for other inputs, InvalidModelError where a constant's bytes are
     missing, UnsupportedError for an op of another level.
     """
-    main = _find(module, function)
+    main = function_named(module, function)
+    if main is None:
+        raise InvalidModelError(f"the module has no function '@{function}'")
     _check_inputs(main, inputs)
     values: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
     for op in main.body.block.ops:
@@ -37,13 +40,6 @@ def run_graph(
         for result, array in zip(op.results, _results(op, values, weights), strict=True):
             values[result] = array
     raise InvalidModelError(f"function '@{function}' has no return")
-
-
-def _find(module: ModuleOp, function: str) -> FuncOp:
-    for op in module.body.block.ops:
-        if isinstance(op, FuncOp) and op.sym_name.data == function:
-            return op
-    raise InvalidModelError(f"the module has no function '@{function}'")
 
 
 def _results(op: Operation, values: dict[SSAValue, Array], weights: WeightStore) -> list[Array]:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from irkit.dialects.access_boxes import operand_boxes
+from irkit.dialects.functions import function_named
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
@@ -55,10 +55,8 @@ def run_schedule(
 
 def _state(module: ModuleOp, program: ProgramOp) -> Sequence[StatePair]:
     """The state of the function that `program` is a schedule of."""
-    name = program.function.string_value()
-    functions = (op for op in module.ops if isinstance(op, FuncOp))
-    main = next((f for f in functions if f.sym_name.data == name), None)
-    return state_of(main) if main is not None else ()
+    function = function_named(module, program.function.string_value())
+    return state_of(function) if function is not None else ()
 
 
 class _Memory:

@@ -9,6 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from irkit.dialects.functions import function_named
 from irkit.dialects.task import LaunchOp, ROperatorOp
 from irkit.errors import InvalidModelError
 from irkit.interp.tensor import evaluate_block, evaluate_op
@@ -29,8 +30,10 @@ def evaluate_body(op: ROperatorOp, operands: Sequence[Array], weights: WeightSto
 
 
 def run_task(module: ModuleOp, weights: WeightStore, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of `@main`, a function of launches. Raises InvalidModelError if there is none."""
-    main = next((op for op in module.ops if isinstance(op, func.FuncOp)), None)
+    """The outputs of `@main`, or of the one function there is, of launches. Raises InvalidModelError if there
+    is none."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    main = function_named(module, "main") or (functions[0] if len(functions) == 1 else None)
     if main is None:
         raise InvalidModelError("the module has no func.func of launches")
     known = roperators(module)

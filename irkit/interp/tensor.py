@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from irkit.dialects.functions import function_named
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import SEMANTICS, evaluate
 from irkit.dialects.tensor_ops.registry import model_of
@@ -29,10 +30,10 @@ def run_tensor(
     module: ModuleOp, weights: WeightStore, inputs: Sequence[Array], function: str = "main"
 ) -> list[Array]:
     """The results of `function` of `module` on `inputs`, one array per argument."""
-    for op in module.body.block.ops:
-        if isinstance(op, func.FuncOp) and op.sym_name.data == function:
-            return run_function(op, weights, inputs)
-    raise InvalidModelError(f"the module has no function '@{function}'")
+    found = function_named(module, function)
+    if found is None:
+        raise InvalidModelError(f"the module has no function '@{function}'")
+    return run_function(found, weights, inputs)
 
 
 def run_function(

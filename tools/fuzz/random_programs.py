@@ -9,8 +9,8 @@ from collections import Counter
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
+from irkit.dialects.functions import function_named
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.driver.files.printing import module_text
 from irkit.driver.instruments.semantics import difference
@@ -113,7 +113,7 @@ def _alike(found: Failure, failure: Failure) -> bool:
 
 def _inputs(module: ModuleOp) -> list[list[np.ndarray]] | None:
     """Inputs for each number of `ROWS`, if there is a batch; None if there is no function."""
-    main = next((op for op in module.ops if isinstance(op, FuncOp)), None)
+    main = function_named(module, "main")
     if main is None:
         return None
     types = [tensor_type(a) for a in main.body.block.args]

@@ -179,7 +179,8 @@ class PadOp(GraphOp):
 class ReshapeOp(GraphOp):
     """The same elements in row-major order under another shape.
 
-    One dimension may be dynamic, then one of the result is too: all elements that are left.
+    One dimension may be dynamic, then one of the result is too: all elements that are left. Where there are
+    none it is as large as it was.
 
     ```mlir
     %y = graph.reshape %x {shape = array<i64: 4, 2>} : (tensor<8xf32>) -> tensor<4x2xf32>

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from irkit.batch_place import BatchPlace
 from irkit.dialects.batch_border import INPUT_BATCH, OUTPUT_BATCH, places_of
+from irkit.dialects.functions import function_named
 from irkit.dialects.graph.batch import BatchAnalysis, Mixing, analyse
 from irkit.dialects.state import state_of
 from irkit.dialects.symbols import open_fault, symbols
@@ -139,8 +140,8 @@ def _without(places: Sequence[BatchPlace | None], held: Collection[int]) -> list
 
 
 def _main(module: ModuleOp) -> FuncOp | None:
-    functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
-    return next((f for f in functions if f.sym_name.data == "main"), None)
+    main = function_named(module, "main")
+    return main if main is not None and main.body.blocks else None
 
 
 def _axis(value: SSAValue) -> int | None:

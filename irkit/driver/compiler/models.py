@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from irkit.context import IrkitContext
-from irkit.driver.diagnostics.diagnostic import BrokenPassError, UserError, note
+from irkit.dialects.functions import function_named
+from irkit.driver.diagnostics.diagnostic import BrokenPassError, UserError
 from irkit.driver.diagnostics.library_errors import invalid_models
 from irkit.driver.files.context import make_context
 from irkit.driver.files.model_files import used_weights
@@ -70,9 +71,8 @@ def check_imported(module: ModuleOp) -> None:
         check_module(module)
         check_level(module, "graph")
     except UserError as error:
-        found = error.diagnostic
-        blame = note("the front end left IR that does not verify")
-        raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
+        blame = "the front end left IR that does not verify"
+        raise BrokenPassError.of(error, blame) from None
 
 
 def _read_mlir(path: str) -> tuple[ModuleOp, WeightStore]:
@@ -107,11 +107,7 @@ def _check_own_module(module: ModuleOp, weights: WeightStore) -> None:
 
 def _plain_info(module: ModuleOp) -> ModelInfo:
     """Facts about a module that no front end made."""
-    from xdsl.dialects.func import FuncOp
-
-    main = next(
-        (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"), None
-    )
+    main = function_named(module, "main")
     if main is None:
         raise InvalidModelError("the module has no func.func @main")
     inputs = tuple(f"input{i}" for i in range(len(main.function_type.inputs)))

@@ -52,6 +52,12 @@ class UserError(Exception):
 class BrokenPassError(UserError):
     """A pass left IR that does not verify: irkit's fault, so exit code 2, but no traceback."""
 
+    @classmethod
+    def of(cls, error: UserError, blame: str) -> BrokenPassError:
+        """What is wrong with the IR, with a note on who left it so."""
+        found = error.diagnostic
+        return cls(found.message, found.place, [*found.notes, note(blame)])
+
 
 def note(message: str, place: Place | str | None = None) -> Diagnostic:
     """A note that belongs to another diagnostic."""

@@ -32,9 +32,8 @@ class RoundtripChecker:
             with self._timer("verify round trip"):
                 check_roundtrip(module, self._context)
         except UserError as error:
-            found = error.diagnostic
-            blame = note(f"pass '{module_pass.name}' left IR that does not survive being printed")
-            raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
+            blame = f"pass '{module_pass.name}' left IR that does not survive being printed"
+            raise BrokenPassError.of(error, blame) from None
 
     def failed(self, module: ModuleOp, module_pass: ModulePass, seconds: float) -> None:
         """There is nothing to check."""

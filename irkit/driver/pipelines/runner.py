@@ -111,9 +111,7 @@ class PipelineRunner:
         try:
             check_module(module)
         except UserError as error:
-            found = error.diagnostic
-            blame = note(f"{blamed} left IR that does not verify")
-            raise BrokenPassError(found.message, found.place, [*found.notes, blame]) from None
+            raise BrokenPassError.of(error, f"{blamed} left IR that does not verify") from None
 
 
 def _endless(name: str, error: FixpointError) -> BrokenPassError:

@@ -82,7 +82,7 @@ def _fix_expand(op: Operation, before: Shapes) -> Fixed:
     )
     operands: list[SSAValue] = [op.x]
     if op.like is not None and op.like in before:
-        rows = tensor_type(op.like).get_shape()[before[op.like].index(DYNAMIC)]
+        rows = _rows(op.like, before)
         have = [rows if w == DYNAMIC else h for h, w in zip(have, want, strict=True)]
     elif op.like is not None:
         operands.append(op.like)
@@ -96,9 +96,14 @@ def _fix_reshape(op: Operation, before: Shapes) -> Fixed:
     assert isinstance(op, ReshapeOp)
     want, elements = ints(op.shape), product(tensor_type(op.x).get_shape())
     known = product([s for s in want if s != DYNAMIC])
-    left = DYNAMIC if elements == DYNAMIC else elements // known
+    left = DYNAMIC if elements == DYNAMIC else elements // known if known else _rows(op.x, before)
     shape = [left if s == DYNAMIC else s for s in want]
     return list(op.operands), {**op.properties, "shape": int_array(shape)}
+
+
+def _rows(x: SSAValue, before: Shapes) -> int:
+    """How large the dimension of x is now that was dynamic."""
+    return tensor_type(x).get_shape()[before[x].index(DYNAMIC)]
 
 
 def _fix_slice(op: Operation, before: Shapes) -> Fixed:

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.functions import function_named
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ViewOp
 from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.task.launch_reader import Unscheduled, as_buffer
@@ -40,9 +41,9 @@ def program_of(module: ModuleOp, function: str = "main") -> ProgramOp:
 def function_of(module: ModuleOp, program: ProgramOp) -> func.FuncOp:
     """The function that `program` is a schedule of. Raises PassFailedException if it is not there."""
     name = program.function.string_value()
-    for op in module.ops:
-        if isinstance(op, func.FuncOp) and op.sym_name.data == name and op.body.blocks:
-            return op
+    found = function_named(module, name)
+    if found is not None and found.body.blocks:
+        return found
     raise PassFailedException(
         f"task.program @{program.sym_name.data} is a schedule of @{name}, which is no func.func with "
         "a body in this module"

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.functions import function_named
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.state import StatePair, set_state
 from irkit.dialects.types import DYNAMIC, tensor, tensor_type
@@ -166,8 +169,29 @@ class RandomProgram:
         model = self.b.finish(list(zip(names, self.outputs, strict=True)), info)
         if kept:
             pairs = [StatePair(a, self.outputs.index(new)) for a, new in kept]
-            set_state(next(op for op in model.module.ops if isinstance(op, FuncOp)), pairs)
+            set_state(self._main(model), pairs)
+        if self.draw.chance(0.05):
+            self._add_function(model)
         return model
+
+    def _main(self, model: ImportedModel) -> FuncOp:
+        main = function_named(model.module, "main")
+        assert main is not None
+        return main
+
+    def _add_function(self, model: ImportedModel) -> None:
+        """Another function before or behind @main, which gives less; nothing calls it."""
+        main = self._main(model)
+        other = main.clone()
+        other.sym_name = StringAttr("other")
+        end = other.body.block.last_op
+        assert end is not None
+        end.operands = list(end.operands)[:1]
+        other.update_function_type()
+        for name in ("irkit.state", "irkit.outputs"):
+            other.attributes.pop(name, None)
+        place = InsertPoint.before(main) if self.draw.chance(0.5) else InsertPoint.after(main)
+        Rewriter.insert_op(other, place)
 
     def _state(self) -> list[tuple[int, SSAValue]]:
         """Inputs, by number, and what each is in the next run: any value of its type, of each one once."""

@@ -138,6 +138,8 @@ def _reshape(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
         return [None]
     have, want = tensor_type(op.x).get_shape(), tensor_type(op.y).get_shape()
     axis = want.index(DYNAMIC)
+    if 0 in want:
+        return [dim.at(axis)]
     before = math.prod(have[: dim.axis]) * dim.outer
     behind = math.prod(have[dim.axis + 1 :]) * dim.inner
     outer, rest = divmod(before, math.prod(want[:axis]))

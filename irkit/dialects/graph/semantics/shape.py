@@ -35,8 +35,13 @@ def _pad(op: graph.PadOp, x: Array) -> Array:
 
 
 def _reshape(op: graph.ReshapeOp, x: Array) -> Array:
-    known = math.prod(s for s in ints(op.shape) if s != DYNAMIC)
-    return x.reshape([x.size // known if s == DYNAMIC else s for s in ints(op.shape)])
+    want = ints(op.shape)
+    if DYNAMIC not in want:
+        return x.reshape(want)
+    known = math.prod(s for s in want if s != DYNAMIC)
+    # Of no elements nothing says how large it is: it stays as it was.
+    left = x.size // known if known else x.shape[tensor_type(op.x).get_shape().index(DYNAMIC)]
+    return x.reshape([left if s == DYNAMIC else s for s in want])
 
 
 def _slice(op: graph.SliceOp, x: Array) -> Array:

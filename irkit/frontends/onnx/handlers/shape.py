@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.onnx.extents import factor_of
+from irkit.frontends.onnx.handlers.gather import slice_along
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -57,16 +58,6 @@ def _flatten(node: Node) -> Sequence[Value]:
     axis = _axis_attribute(node, 1, len(shape))
     flat = [DYNAMIC if DYNAMIC in s else math.prod(s) for s in (shape[:axis], shape[axis:])]
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=flat)]
-
-
-def _slice_along(node: Node, axis: int, offset: int, size: int) -> SSAValue:
-    """Elements offset..offset + size of one axis of input 0."""
-    sizes = _shape_of(node)
-    offsets = [0] * len(sizes)
-    offsets[axis], sizes[axis] = offset, size
-    return node.emit(
-        graph.SliceOp, node.operand(0), offsets=offsets, sizes=sizes, strides=[1] * len(sizes)
-    )
 
 
 def _reshape(node: Node) -> Sequence[Value]:
@@ -172,7 +163,7 @@ def _split(node: Node) -> Sequence[Value]:
     outputs: list[Value] = []
     offset = 0
     for size in _split_sizes(node, shape[axis]):
-        outputs.append(_slice_along(node, axis, offset, size))
+        outputs.append(slice_along(node, node.operand(0), axis, offset, size))
         offset += size
     return outputs
 
