@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irkit.driver.compiler.compile import compile_model as compile
     from irkit.driver.compiler.models import parse
+    from irkit.driver.compiler.recompile import load_program as load
     from irkit.driver.compiler.targets import resolve_target
     from irkit.errors import (
         ArtifactError,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         ScheduleError,
         UnsupportedError,
     )
-    from irkit.runtime.program import CompiledProgram, load
+    from irkit.runtime.program import CompiledProgram
 
 __version__ = "0.1.0"
 
@@ -32,7 +33,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
     "resolve_target": ("irkit.driver.compiler.targets", "resolve_target"),
-    "load": ("irkit.runtime.program", "load"),
+    "load": ("irkit.driver.compiler.recompile", "load_program"),
     "parse": ("irkit.driver.compiler.models", "parse"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),

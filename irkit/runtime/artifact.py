@@ -7,6 +7,7 @@
     state.safetensors     what the program keeps from run to run, if it does
     initial.safetensors   what that is set back to, where it is not zero
     graph.mlir …          the IR at each level, as text
+    graph.safetensors     on CUDA: weights that the graph level names beside those, to compile it anew
 
 A saved program is code: load only what you trust.
 """
@@ -33,7 +34,8 @@ FORMAT = "irkit-program"
 VERSION = 4
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
-_BINARY = ("module.cubin", "constants.safetensors")
+_BINARY = ("module.cubin", "constants.safetensors", "graph.safetensors")
+_ARRAYS = ("state.safetensors", "initial.safetensors", "graph.safetensors")
 _FIELDS = {"target": str, "info": str, "report": dict, "variants": dict, "digests": dict}
 # What reading a zip file of wrong bytes raises.
 _DAMAGE = (
@@ -67,6 +69,7 @@ class Artifact:
     variants: dict[str, str] = field(default_factory=dict[str, str])
     state: dict[str, Array] = field(default_factory=dict[str, Array])
     initial: dict[str, Array] = field(default_factory=dict[str, Array])
+    graph_weights: dict[str, Array] = field(default_factory=dict[str, Array])
 
     @property
     def key(self) -> str:
@@ -84,9 +87,11 @@ class Artifact:
         }
         if self.cubin:
             members["module.cubin"] = self.cubin
-        for name, arrays in (("state", self.state), ("initial", self.initial)):
+        for name, arrays in zip(
+            _ARRAYS, (self.state, self.initial, self.graph_weights), strict=True
+        ):
             if arrays:
-                members[f"{name}.safetensors"] = save(arrays)
+                members[name] = save(arrays)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -143,10 +148,7 @@ def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
             manifest["report"],
             members.get("module.cubin", b""),
             manifest["variants"],
-            *(
-                load(members[name]) if name in members else {}
-                for name in ("state.safetensors", "initial.safetensors")
-            ),
+            *(load(members[name]) if name in members else {} for name in _ARRAYS),
         )
     except (KeyError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"'{path}' is not a saved irkit program: {error}") from None

@@ -14,7 +14,6 @@ from irkit.errors import ArtifactError, UnsupportedError
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.host_arrays import as_array, logarithm
-from irkit.runtime.mode_choice import AUTO
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
@@ -192,12 +191,8 @@ class CompiledProgram:
             artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
 
 
-def load(path: Path | str, mode: str = AUTO) -> CompiledProgram:
-    """A program that `CompiledProgram.save` wrote; needs neither xDSL nor the source library.
-
-    A saved program is code: load only what you trust. Raises ArtifactError on any other file.
-    """
-    path = Path(path)
+def load_artifacts(path: Path) -> dict[str, Artifact]:
+    """What `CompiledProgram.save` wrote, by input dtype. Raises ArtifactError on any other file."""
     first = Artifact.load(path)
     artifacts = {
         name: first if number == 0 else Artifact.load(path.with_name(f"{path.name}.{name}"))
@@ -208,7 +203,13 @@ def load(path: Path | str, mode: str = AUTO) -> CompiledProgram:
             name, artifact.key
         ):
             raise ArtifactError(f"'{path}.{name}' belongs to another program than '{path}'")
+    return artifacts
+
+
+def program_of(artifacts: Mapping[str, Artifact], mode: str, where: str) -> CompiledProgram:
+    """The program of artifacts by input dtype; the first has its state, which was read from `where`."""
     variants = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
+    first = next(iter(artifacts.values()))
     program = CompiledProgram(variants, initial_state=first.initial)
-    program.state.restore(first.state, str(path))
+    program.state.restore(first.state, where)
     return program

@@ -47,6 +47,10 @@ class FakeDriver:
             "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": 0,
             "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": multiprocessors,
             "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 * 1024,
+            "CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE": 50 << 20,
+            "CU_DEVICE_ATTRIBUTE_CLOCK_RATE": 1_980_000,
+            "CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE": 2_619_000,
+            "CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH": 5120,
         }
         self._handles, self._free = count(100), 4096
 
@@ -77,6 +81,9 @@ class FakeDriver:
 
     def _cuDeviceGetCount(self) -> tuple[int]:
         return (1,)
+
+    def _cuDeviceTotalMem(self, device: int) -> tuple[int]:
+        return (80 << 30,)
 
     def _cuDeviceGetName(self, size: int, device: int) -> tuple[bytes]:
         return (b"fake\0",)

@@ -231,6 +231,7 @@ def test_saved_programs_run_without_xdsl() -> None:
     """What an emitted module and `load` import at their top does not reach xDSL."""
     needed = [
         "runtime/program.py",
+        "driver/compiler/recompile.py",
         "runtime/variant.py",
         "runtime/executor.py",
         "runtime/loading.py",

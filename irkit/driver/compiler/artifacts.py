@@ -12,6 +12,7 @@ from irkit.driver.compiler.cache import cache_key, cached
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
+from irkit.driver.files.model_files import used_weights
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
@@ -57,12 +58,15 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy:
     module, texts, seconds = imported.module, dict[str, str](), dict[str, float]()
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
+    named: set[str] = set()
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
         run_level(ctx, module, level, device.name, policy=policy)
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
+        if level == "graph":
+            named = used_weights(module)
     bar.stage("emission")
     start = time.perf_counter()
     source = emit_module(module, ctx.weights, "cuda" if target == "cuda" else "cpu")
@@ -87,4 +91,8 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy:
         cubin = compile_module(source, facts.entries, facts.threads, facts.arch)
         seconds["cubin"] = round(time.perf_counter() - start, 3)
     info = info_with_borders(imported.info, module)
-    return Artifact(target, source, weights, info.to_json(), texts, report, cubin)
+    kept = sorted(named - weights.keys()) if target == "cuda" else []
+    graph_weights = {name: ctx.weights[name] for name in kept}
+    return Artifact(
+        target, source, weights, info.to_json(), texts, report, cubin, graph_weights=graph_weights
+    )
