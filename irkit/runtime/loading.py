@@ -1,7 +1,8 @@
 """From the text of an emitted CPU module to machine code in this process.
 
-Numba keeps machine code on disk beside the module's file, in irkit's cache. In memory it lasts as long as
-somebody holds the `LoadedModule`: programs of the same text share one, and the last one dropped frees it.
+Each rKernel is compiled by itself (`units.py`, `machine_code.py`) and kept on disk (`code_store.py`); equal
+ones are one, whatever program they are of. In memory machine code lasts as long as somebody holds a
+`LoadedModule` with it: programs of the same text share one, and the last one dropped frees it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import importlib.util
 import linecache
 import pickle
+import re
 import shutil
 import sys
 import tempfile
@@ -23,8 +25,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from irkit.errors import ArtifactError
-from irkit.runtime import intrinsics
+from irkit.runtime import code_store, machine_code
 from irkit.runtime.artifact import Artifact, cache_folder, write_atomically
+from irkit.runtime.machine_code import RKernelCode
+from irkit.runtime.side_by_side import Request, compile_units
+from irkit.runtime.units import Parts, Unit, parts_of
 from irkit.schedule.tables import Program
 
 # What unpickling wrong bytes raises (the pickle module's documentation names no more).
@@ -52,54 +57,121 @@ class LoadedModule:
     rkernels: tuple[int, ...]
     run: Callable[..., int]
     call: Callable[..., None]
-    callbacks: tuple[Any, ...]
+    code: tuple[RKernelCode, ...]
 
 
 _loading = threading.Lock()
 _loaded: WeakValueDictionary[str, LoadedModule] = WeakValueDictionary()
+# Of the modules that are being loaded: key -> how many of their rKernels are there.
+_ready: dict[str, int] = {}
 
 
 def load_source(artifact: Artifact) -> LoadedModule:
-    """Load an emitted module from the cache; what is not compiled yet is compiled there."""
+    """Load an emitted module: its rKernels from memory, else from the cache, else compiled side by side."""
     key = artifact.key
     with _loading:
         known = _loaded.get(key)
         if known is not None:
             return known
-        path = _module_file(artifact)
         try:
-            loaded = _load_file(_name(key), path)
-        except _UNPICKLING:
-            # Damaged machine code is made anew; what is wrong with the module itself shows again.
-            shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
-            loaded = _load_file(_name(key), path)
-        _loaded[key] = loaded
+            loaded = _loaded[key] = _load(key, artifact.source)
+        finally:
+            _ready.pop(key, None)
         return loaded
 
 
 def ready(artifact: Artifact, symbols: Sequence[str]) -> int:
-    """How many of a program's functions are compiled: its module, while it is imported, defines one
-    after the other."""
-    if artifact.key in _loaded:
-        return len(symbols)
-    module = sys.modules.get(_name(artifact.key))
-    return sum(hasattr(module, symbol) for symbol in symbols)
+    """How many of a program's rKernels are compiled."""
+    return len(symbols) if artifact.key in _loaded else _ready.get(artifact.key, 0)
 
 
-def _name(key: str) -> str:
-    return f"irkit_program_{key}"
+def _load(key: str, source: str) -> LoadedModule:
+    parts = parts_of(source)
+    code = _rkernels(key, parts.units)
+    walkers = _walkers(parts)
+    names: dict[str, Any] = {"__name__": f"irkit_program_{key}"}
+    exec(compile(f"{_TABLES}\n{_PROGRAM.split(parts.rest)[-1]}", "<program>", "exec"), names)
+    run, call = _entry_point(walkers.run), _entry_point(walkers.call)
+    # Compiled functions refer to the names of their module, and these to dispatchers that refer to compiled
+    # functions, in ways that the garbage collector does not see: cut, or none of it is ever freed.
+    vars(walkers).clear()
+    return LoadedModule(names["PROGRAM"], tuple(c.address for c in code), run, call, code)
 
 
-def _module_file(artifact: Artifact) -> Path:
-    """The emitted module as a file: in the cache, or where the cache cannot be written, in a folder
-    that lasts as long as the process."""
+_TABLES = "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program"
+_PROGRAM = re.compile(r"^(?=PROGRAM = Program\()", re.MULTILINE)
+
+
+# rKernels
+
+
+def _rkernels(key: str, units: Sequence[Unit]) -> tuple[RKernelCode, ...]:
+    """The machine code of units, in their order."""
+    here = machine_code.context()
+    keys = [unit.key(here) for unit in units]
+    found: dict[str, RKernelCode] = {}
+    missing: dict[str, Unit] = {}
+    for name, unit in zip(keys, units, strict=True):
+        if name in found or name in missing:
+            continue
+        code = machine_code.in_memory(name) or _from_disk(name)
+        if code is None:
+            missing[name] = unit
+        else:
+            found[name] = code
+
+    def count() -> None:
+        _ready[key] = sum(name in found for name in keys)
+
+    def done(number: int, payload: bytes) -> None:
+        name = names[number]
+        code_store.keep(name, payload)
+        found[name] = machine_code.loaded(name, payload)
+        count()
+
+    names = list(missing)
+    count()
+    if missing:
+        compile_units([Request(unit.symbol, "cpu", unit.text) for unit in missing.values()], done)
+        code_store.prune()
+    return tuple(found[name] for name in keys)
+
+
+def _from_disk(key: str) -> RKernelCode | None:
+    payload = code_store.kept(key)
+    return None if payload is None else machine_code.loaded(key, payload)
+
+
+# Walkers
+
+
+def _walkers(parts: Parts) -> ModuleType:
+    """`run` and `call` of a module, which Numba keeps on disk beside their file: programs with arguments of
+    the same types share them."""
+    text = f"{parts.header}\n\n{_PROGRAM.split(parts.rest)[0].partition(_AFTER_KERNELS)[2]}"
+    name = hashlib.sha256(text.encode()).hexdigest()[:24]
+    path = _module_file(name, text)
+    try:
+        return _imported(f"irkit_walkers_{name}", path)
+    except _UNPICKLING:
+        # Damaged machine code is made anew; what is wrong with the module itself shows again.
+        shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
+        return _imported(f"irkit_walkers_{name}", path)
+
+
+_AFTER_KERNELS = ")\n"
+
+
+def _module_file(name: str, text: str) -> Path:
+    """The walkers as a file: in the cache, or where the cache cannot be written, in a folder that lasts as
+    long as the process."""
     folder = cache_folder()
     if folder is not None:
         try:
-            return _write_module(folder, artifact)
+            return _write_module(folder, name, text)
         except ArtifactError:
             pass
-    return _write_module(Path(_scratch_folder().name), artifact)
+    return _write_module(Path(_scratch_folder().name), name, text)
 
 
 @functools.cache
@@ -110,19 +182,10 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
         raise ArtifactError(f"no folder for the program's machine code: {error}") from None
 
 
-@functools.cache
-def _intrinsics_digest() -> str:
-    """Of the sources whose functions an emitted module calls, and which are compiled into it."""
-    h = hashlib.sha256()
-    for path in sorted(Path(intrinsics.__path__[0]).glob("*.py")):
-        h.update(path.name.encode() + b"\0" + path.read_bytes())
-    return h.hexdigest()[:16]
-
-
-def _write_module(base: Path, artifact: Artifact) -> Path:
+def _write_module(base: Path, name: str, text: str) -> Path:
     # Numba looks at the module's own file alone to tell whether what it kept is stale.
-    path = base / "modules" / f"{artifact.key}-{_intrinsics_digest()}" / "module.py"
-    source = artifact.source.encode()
+    path = base / "modules" / f"{name}-{machine_code.intrinsics_digest()}" / "module.py"
+    source = text.encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Numba's cache goes by the file's time stamp: leave an equal file alone.
@@ -132,22 +195,6 @@ def _write_module(base: Path, artifact: Artifact) -> Path:
     if not equal:
         write_atomically(path, source)
     return path
-
-
-def _load_file(name: str, path: Path) -> LoadedModule:
-    module = _imported(name, path)
-    loaded = LoadedModule(
-        module.PROGRAM,
-        tuple(k.address for k in module.KERNELS),
-        _entry_point(module.run),
-        _entry_point(module.call),
-        module.KERNELS,
-    )
-    # Compiled functions refer to the names of their module, and these to dispatchers that refer to compiled
-    # functions, in ways that the garbage collector does not see: cut, or none of it is ever freed.
-    vars(module).clear()
-    linecache.cache.pop(str(path), None)
-    return loaded
 
 
 def _entry_point(dispatcher: Any) -> Callable[..., Any]:
@@ -166,4 +213,5 @@ def _imported(name: str, path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     finally:
         del sys.modules[name]
+        linecache.cache.pop(str(path), None)
     return module

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Callable
 from typing import Final
 
 from irkit.errors import UnsupportedError
+from irkit.processors import usable_cores
 from irkit.schedule.gpus import gpu_vdevice, table
 from irkit.schedule.model import VDevice
 from irkit.schedule.rates import cpu_rates, default_rates
@@ -40,13 +40,6 @@ def _cpu(name: str, veus: int) -> VDevice:
         wait_ns=200.0,
         rates=cpu_rates(),
     )
-
-
-def usable_cores() -> int:
-    """How many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
 
 
 _REGISTRY: Final[dict[str, Callable[[], VDevice]]] = {

@@ -92,7 +92,7 @@ def test_machine_code_lasts_as_long_as_its_last_program(artifact):
     first, second = Variant(artifact), Variant(artifact, "serial")
     module = load_source(artifact)
     assert not [name for name in sys.modules if artifact.key in name]
-    engine = weakref.ref(module.callbacks[0]._library.codegen)
+    engine = weakref.ref(module.code[0])
     del module, first
     gc.collect()
     x = np.array([[-1, 2, -3, 4]], np.float32)

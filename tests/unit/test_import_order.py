@@ -21,6 +21,7 @@ COMMON = {
     "weights",
     "context",
     "model_info",
+    "processors",
     "remarks",
     "rewriting",
 }

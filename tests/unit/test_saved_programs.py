@@ -181,10 +181,9 @@ def test_load_needs_no_xdsl_and_compiles_nothing(saved, artifact, cache):
     with install_recorder("numba:compile") as compiled:
         program = irkit.load(sys.argv[1])
         relu, product = program(np.ones((3, 4), np.float32), np.ones((8, 4), np.float32))
-    rkernels = program._first.executor._module.callbacks
-    print(float(product.sum()), len(compiled.buffer), {k.cache_hits for k in rkernels})
+    print(float(product.sum()), len(compiled.buffer))
     """
-    assert output(python(code, cache, saved)).strip() == "256.0 0 {1}"
+    assert output(python(code, cache, saved)).strip() == "256.0 0"
     after = files(cache)
     # Python itself keeps the emitted module's bytecode.
     assert {n: s for n, s in after.items() if not n.endswith(".pyc")} == {

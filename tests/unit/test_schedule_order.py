@@ -12,8 +12,9 @@ from schedule_toys import all_interleavings, boxes
 
 from irkit.errors import ScheduleError, UnsupportedError
 from irkit.interp.interleave import Machine, interleave
+from irkit.processors import usable_cores
 from irkit.schedule.box_overlap import group_equal, meet, meeting_pairs
-from irkit.schedule.devices import device, device_names, register_device, usable_cores
+from irkit.schedule.devices import device, device_names, register_device
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule
 from irkit.schedule.wavefront import schedule_wavefront

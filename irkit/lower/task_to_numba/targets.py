@@ -75,9 +75,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
     def kernel(self, flags: Sequence[str]) -> str:
         # Compiled each on its own and called by address: no other function is compiled with it.
-        return (
-            f'@cfunc("void(int64, int64, int64, int64, int64)", cache=True, {self._options(flags)})'
-        )
+        return f'@cfunc("void(int64, int64, int64, int64, int64)", {self._options(flags)})'
 
     def signature(self, text: str, binding: Binding) -> str:
         """An rKernel takes the address of its operands' addresses; pointers are made of them."""

@@ -12,9 +12,11 @@ function of a module is dropped, the engine and its memory are gone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from llvmlite.binding import Linkage
 from llvmlite.binding.newpassmanagers import (
     FunctionPassManager,
     ModulePassManager,
@@ -22,11 +24,13 @@ from llvmlite.binding.newpassmanagers import (
 )
 from numba.core import compiler, sigutils, typeinfer
 from numba.core.ccallback import CFunc
-from numba.core.codegen import JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 
 _ENGINE = "__irkit_engine__"
+# Numba's stubs leave it out.
+_FunctionCompiler: Any = import_module("numba.core.dispatcher")._FunctionCompiler
 
 
 # In llvmlite 0.50 `NewPassManager._dispose` is hidden by that of another base, which frees nothing.
@@ -47,7 +51,37 @@ def _freed(passes: Any, kind: type[Any]) -> Any:
     return kind(pointer)
 
 
+class _Library(JITCodeLibrary):
+    """What is compiled of one function, which is optimised and made machine code of only if it is called by
+    address: what others inline is linked into them as it is, and goes through LLVM once, with them."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+    def add_linking_library(self, library: Any) -> None:
+        if not isinstance(library, _Library):
+            library._ensure_finalized()
+        self._linking_libraries.append(library)
+
+    def _get_module_for_linking(self) -> Any:
+        if self._finalized or self._shared_module is not None:
+            return super()._get_module_for_linking()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._shared_module = self._final_module
+        return self._shared_module
+
+
 class _Codegen(JITCPUCodegen):
+    _library_class = _Library
+
     def _module_pass_manager(self, **options: Any) -> Any:
         passes, builder = super()._module_pass_manager(**options)
         return _freed(passes, _ModulePasses), builder
@@ -55,6 +89,15 @@ class _Codegen(JITCPUCodegen):
     def _function_pass_manager(self, **options: Any) -> Any:
         passes, builder = super()._function_pass_manager(**options)
         return _freed(passes, _FunctionPasses), builder
+
+
+@global_compiler_lock
+def new_engine() -> Any:
+    """An LLVM engine with nothing in it, for object code that was compiled by `cfunc` in some process."""
+    # Makes known to LLVM what compiled functions call of Numba's own library.
+    whole: Any = cpu_target.target_context
+    whole.refresh()
+    return _Codegen("irkit.rkernel")._engine._ee
 
 
 class _ModuleTarget(CPUTarget):
@@ -97,6 +140,33 @@ class _Dispatcher(CPUDispatcher):
         super().__init__(py_func, locals, targetoptions, pipeline_class)
 
 
+class _InlinedCompiler(_FunctionCompiler):
+    def _customize_flags(self, flags: Any) -> Any:
+        flags.no_compile = True
+        return flags
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        result = super()._compile_core(args, return_type)
+        # Lowering finds a function by what would be its compiled object.
+        result = result._replace(entry_point=object())
+        context = self.targetdescr.target_context
+        context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        return result
+
+
+class _Inlined(_Dispatcher):
+    """A function that is only inlined: nobody asks for its address, nor calls it from Python."""
+
+    def __init__(self, py_func: Any, locals: Any, targetoptions: Any) -> None:
+        super().__init__(py_func, locals, targetoptions)
+        self._compiler = _InlinedCompiler(
+            py_func, self.targetdescr, targetoptions, locals, compiler.Compiler
+        )
+
+    def add_overload(self, cres: Any) -> None:
+        self.overloads[tuple(cres.signature.args)] = cres
+
+
 class _Callback(CFunc):
     def __init__(self, pyfunc: Any, sig: Any, locals: Any, options: Any) -> None:
         self._targetdescr = _target_of(pyfunc)
@@ -110,7 +180,8 @@ def njit(
     options = {"nopython": True, "boundscheck": None, **options}
 
     def decorated(function: Any) -> Any:
-        made = _Dispatcher(function, {}, dict(options))
+        inlined = options.get("forceinline") and options.get("no_cpython_wrapper")
+        made = (_Inlined if inlined else _Dispatcher)(function, {}, dict(options))
         if cache:
             made.enable_caching()
         if sigutils.is_signature(signature_or_function):
@@ -125,12 +196,11 @@ def njit(
 
 
 def cfunc(signature: Any, *, cache: bool = False, **options: Any) -> Callable[[Any], Any]:
-    """As `numba.cfunc`: a function that is called by its `address`."""
+    """As `numba.cfunc`: a function that is called by its `address`. `cache` is what emitted modules said when
+    Numba kept machine code on disk; irkit does so itself, by what the function says and not by its file."""
 
     def decorated(function: Any) -> Any:
         made = _Callback(function, sigutils.normalize_signature(signature), {}, options)
-        if cache:
-            made.enable_caching()
         made.compile()
         return made
 

@@ -1,0 +1,73 @@
+"""A process that compiles rKernels for another: `python -m irkit.runtime.compile_worker`.
+
+It reads requests from its standard input, answers on its standard output, and ends with the input. Both are
+pickles behind their length, of 8 bytes: a request is (target, text, options), an answer (whether it went
+well, the machine code or what went wrong).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+import warnings
+from importlib import import_module
+from typing import Any, BinaryIO
+
+COMPILERS = {
+    "cpu": "irkit.runtime.machine_code",
+    "cuda": "irkit.runtime.cuda.unit_code",
+}
+"""Target -> the module whose `compile_unit(text, *options)` gives the bytes that a unit compiles to."""
+_LENGTH = struct.Struct(">Q")
+
+
+def compile_unit(target: str, text: str, options: tuple[Any, ...]) -> bytes:
+    """What the text of a unit compiles to, in this process."""
+    return import_module(COMPILERS[target]).compile_unit(text, *options)
+
+
+def send(stream: BinaryIO, value: object) -> None:
+    """Write a value behind its length."""
+    data = pickle.dumps(value)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> Any:
+    """The next value. Raises EOFError at the end of the stream."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def _answer(request: Any) -> tuple[bool, Any]:
+    try:
+        return True, compile_unit(*request)
+    except BaseException as error:
+        # Whoever asked compiles it again, and meets the error itself.
+        return False, f"{type(error).__name__}: {error}"
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    warnings.simplefilter("ignore")
+    answers = os.fdopen(os.dup(1), "wb")
+    # What libraries print must not stand between answers.
+    os.dup2(2, 1)
+    while True:
+        try:
+            request = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        send(answers, _answer(request))
+
+
+if __name__ == "__main__":
+    main()
