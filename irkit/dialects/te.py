@@ -8,14 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
+from irkit.dialects.attention_base import AttentionBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
-from irkit.dialects.types import Tensor, is_float, tensor
+from irkit.dialects.types import Tensor, ints, is_float, tensor, tensor_type
 
 
 @irdl_op_definition
@@ -37,6 +47,41 @@ class ArgmaxOp(InferredOp):
         (x,) = operands
         check_axis(cls, x.get_num_dims() - 1, x)
         return [tensor(i64, x.get_shape()[:-1])]
+
+
+@irdl_op_definition
+class AttentionOp(AttentionBase):
+    """`graph.attention`; dimension d of the result is dimension permutation[d] of what that gives.
+
+    The last one stays where it is. Without a `permutation` all do. `fastmath`: `afn` lets exp be approximated,
+    as on `math.exp`.
+
+    ```mlir
+    %y = te.attention %q, %k, %v {scale = 1.25e-1 : f64, causal = 0 : i64,
+        permutation = array<i64: 0, 2, 1, 3>, fastmath = #arith.fastmath<afn>}
+      : (tensor<?x8x10x64xf32>, tensor<?x8x10x64xf32>, tensor<?x8x10x64xf32>) -> tensor<?x10x8x64xf32>
+    ```
+    """
+
+    name = "te.attention"
+    permutation = opt_prop_def(DenseArrayBase[IntegerType])
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (y,) = super().infer(operands, props)
+        if "permutation" not in props:
+            return [y]
+        order, last = ints(props["permutation"]), y.get_num_dims() - 1
+        if sorted(order) != list(range(last + 1)) or order[-1] != last:
+            raise fail(cls, f"a permutation of {last + 1} dimensions that ends in {last}", order)
+        return [tensor(y.element_type, [y.get_shape()[d] for d in order])]
+
+    @property
+    def order(self) -> list[int]:
+        """The permutation, spelt out."""
+        rank = len(tensor_type(self.y).get_shape())
+        return ints(self.permutation) if self.permutation is not None else list(range(rank))
 
 
 @irdl_op_definition
@@ -165,4 +210,15 @@ class SoftmaxOp(InferredOp):
         return [x]
 
 
-Te = Dialect("te", [ArgmaxOp, ForestOp, GatherElementsOp, GatherOp, PerfectForestOp, SoftmaxOp])
+Te = Dialect(
+    "te",
+    [
+        ArgmaxOp,
+        AttentionOp,
+        ForestOp,
+        GatherElementsOp,
+        GatherOp,
+        PerfectForestOp,
+        SoftmaxOp,
+    ],
+)

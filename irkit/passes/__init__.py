@@ -22,6 +22,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
+    "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),
     "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),
@@ -31,6 +32,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "tree-to-traversal": _lazy("passes.graph.tree_to_traversal", "TreeToTraversal"),
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     # tensor level
+    "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),

@@ -63,6 +63,18 @@ def _multiply_tile(
         c.run(at_c + row * width, across)[:] = sums
 
 
+def _multiply_strided(
+    most: int, vectors: int, rows: int, k: int, a: Memory, at_a: int, below_a: int, b: Memory,
+    at_b: int, below_b: int, c: Memory, at_c: int, below_c: int,
+) -> None:  # fmt: skip
+    across = 16 * vectors
+    for row in range(rows):
+        sums = np.zeros(across, c.dtype)
+        for i in range(k):
+            sums += a[at_a + row * below_a + i] * b.run(at_b + i * below_b, across)
+        c.run(at_c + row * below_c, across)[:] = sums
+
+
 _FUNCTIONS: dict[str, Any] = {
     "atan": np.arctan,
     "cos": np.cos,
@@ -88,6 +100,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "rint": np.rint,
         "fused": lambda f: f,
         "dot_product": _dot_product,
+        "multiply_strided": _multiply_strided,
         "multiply_tile": _multiply_tile,
     }
     for approximation in ULP:
@@ -101,7 +114,7 @@ def _names(scratch: Any) -> dict[str, Any]:
     for dtype in map(np.dtype, ("float32", "float64", "int32", "int64")):
         whole = scratch[: len(scratch) // dtype.itemsize * dtype.itemsize]
         names[dtype.name] = dtype.type
-        names[f"{dtype.name}p"] = lambda _, d=dtype, s=whole: Memory(s.view(d))
+        names[f"{dtype.name}p"] = lambda at, d=dtype, s=whole: Memory(s[at:].view(d))
         names[f"stack_{dtype.name}"] = lambda n, d=dtype: Memory(np.zeros(n, d))
     return names
 

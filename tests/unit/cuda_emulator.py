@@ -65,6 +65,11 @@ def tile_sums(sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
     return tuple(total.reshape(-1))
 
 
+def tile_scaled(sums: Any, p: Any, position: int, height: int, width: int) -> tuple[Any, ...]:
+    factors = p[position : position + height]
+    return tuple((np.array(sums, p.dtype).reshape(height, width) * factors[:, None]).reshape(-1))
+
+
 def tile_store(p: Any, position: int, step: int, sums: Any, width: int) -> None:
     for start in range(0, len(sums), width):
         at = position + start // width * step
@@ -143,6 +148,7 @@ def _names(block: Block) -> dict[str, Any]:
             min(first + i * step, limit - 1) * length for i in range(count)
         ),
         "rows_store": rows_store,
+        "tile_scaled": tile_scaled,
         "tile_sums": tile_sums,
         "tile_store": tile_store,
         "node_store": node_store,

@@ -115,6 +115,19 @@ PROGRAMS = {
     "max of integers": reduced("max", "4x5x6xi32", "4x6xi32"),
     "softmax": unary("graph.softmax", "tensor<4x7xf32>", attributes="{axis = 1 : i64}"),
     "softmax of rows": unary("graph.softmax", "tensor<?x9xf32>", attributes="{axis = 1 : i64}"),
+    "attention": function(
+        "%q: tensor<2x7x5xf32>, %k: tensor<2x9x5xf32>, %v: tensor<2x9x3xf32>, %m: tensor<7x9xf32>",
+        "  %y = te.attention %q, %k, %v, %m {scale = 0.5 : f64, causal = 1 : i64, permutation = array<i64: "
+        "1, 0, 2>} : (tensor<2x7x5xf32>, tensor<2x9x5xf32>, tensor<2x9x3xf32>, tensor<7x9xf32>) "
+        "-> tensor<7x2x3xf32>",
+        "tensor<7x2x3xf32>",
+    ),
+    "attention of rows": function(
+        "%q: tensor<?x7x5xf32>, %k: tensor<1x40x5xf32>, %v: tensor<?x40x18xf32>",
+        "  %y = te.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<?x7x5xf32>, tensor<1x40x5xf32>, "
+        "tensor<?x40x18xf32>) -> tensor<?x7x18xf32>",
+        "tensor<?x7x18xf32>",
+    ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "argmax of bytes": unary("te.argmax", "tensor<4x40xi8>", "tensor<4xi64>"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),

@@ -37,6 +37,7 @@ ROUNDED = frozenset(
 """Ops of functions that processors and libraries round each in their own way."""
 SUMS = frozenset(
     {
+        graph.AttentionOp,
         *(graph.GemmOp, graph.MatmulOp, graph.ConvOp, graph.ConvTransposeOp, graph.CumSumOp),
         *(graph.GruOp, graph.GruCellOp, graph.LstmOp, graph.LstmCellOp, graph.RnnOp),
         graph.RnnCellOp,
@@ -289,6 +290,19 @@ def softmaxes(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         yield Case(f"calm {axis}", op, (drawn(dtype, 6, 3, calm=True),), {"axis": axis})
 
 
+def attentions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Masks of either kind, rows that see no key, heads that share keys."""
+    q, k, v = normal(dtype, 2, 2, 5, 3), normal(dtype, 2, 1, 4, 3), normal(dtype, 2, 1, 4, 2)
+    yield Case("shared", op, (q, k, v), {"scale": 0.5})
+    yield Case("causal", op, (q, k, v), {"scale": 1.5, "causal": -1})
+    seen = np.random.default_rng(1).random((5, 4)) < 0.6
+    seen[2] = False
+    yield Case("seen", op, (q, k, v, seen), {"scale": -0.5, "causal": 1})
+    added = normal(dtype, 2, 1, 1, 4)
+    added[0, ..., 1:] = -np.inf
+    yield Case("added", op, (q, k, v, added), {"scale": 0.25})
+
+
 def cells(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Cells and layers, of usual gates."""
     layer = op in (graph.LstmOp, graph.GruOp, graph.RnnOp)
@@ -350,6 +364,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.MatmulOp: products,
     graph.BatchNormOp: batch_norms,
     graph.LrnOp: lrns,
+    graph.AttentionOp: attentions,
     graph.SoftmaxOp: softmaxes,
     graph.ForestOp: forests,
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), convolutions),

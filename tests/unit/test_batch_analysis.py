@@ -199,6 +199,18 @@ MIXED = {
         0,
         "it works along dimension 0, which is the batch",
     ),
+    "keys of the batch": (
+        [(3, 4), (N, 4), (N, 2)],
+        lambda emit, q, k, v: emit(g.AttentionOp, q, k, v, scale=0.5),
+        1,
+        "it sums over dimension 0, which is the batch",
+    ),
+    "steps of the batch": (
+        [(N, 4), (5, 4), (5, 2)],
+        lambda emit, q, k, v: emit(g.AttentionOp, q, k, v, scale=0.5, causal=0),
+        0,
+        "it is causal along its rows, which is the batch",
+    ),
     "argmax": (
         [(N, 4)],
         lambda emit, x: emit(g.ArgmaxOp, x, axis=0, keepdims=False),

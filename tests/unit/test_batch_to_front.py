@@ -87,6 +87,12 @@ PROGRAMS = {
     **{op: _elementwise(op) for op in (g.CastOp, g.CompareOp, g.WhereOp, g.IsNanOp, g.ClipOp)},
     g.ArgmaxOp: ([SHAPE], lambda emit, x: emit(g.ArgmaxOp, x, axis=2, keepdims=False)),
     g.AveragePoolOp: ([(2, N, 5)], lambda emit, x: emit(g.AveragePoolOp, x, count_include_pad=False, **POOL)),
+    g.AttentionOp: (
+        [(2, N, 3, 4), (N, 5, 4), (2, 1, 5, 6), (3, 5)],
+        lambda emit, q, k, v, m: emit(
+            g.AttentionOp, q, emit(g.ReshapeOp, k, shape=[1, N, 5, 4]), v, m, scale=0.5
+        ),
+    ),
     g.BatchNormOp: ([(2, 3, N), (3,)], _norm),
     g.ConcatOp: ([SHAPE], lambda emit, x: (emit(g.ConcatOp, x, x, axis=0), emit(g.ConcatOp, x, x, axis=1))),
     g.CumSumOp: ([SHAPE], lambda emit, x: emit(g.CumSumOp, x, axis=0, exclusive=True, reverse=True)),

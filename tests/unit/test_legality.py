@@ -260,6 +260,7 @@ REFUSED = [
     ("gemm", {"grid": [10, 1]}, "dimension 0 has 9 elements"),
     ("map", {"grid": [2, 2, 1]}, "must be cut into single elements"),
     ("softmax", {"grid": [1, 2]}, "a row stays whole"),
+    ("attention", {"grid": [1, 1, 3]}, "a row stays whole"),
     ("softmax of rows", {"grid": [2, 3]}, "cut along the batch alone"),
     ("perfect forest", {"grid": [1, 2]}, "cut along the batch alone"),
     ("gemv", {"rkernel": "gemv.rows", "parameters": {}, "grid": [1, 13]}, "dimension 1 has 12"),

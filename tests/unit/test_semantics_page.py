@@ -24,6 +24,7 @@ NAMES = {
     "integers, floats": (NUMBERS,),
     "floats": (FLOATS,),
     "all, indices of i32 or i64": (ALL, INDICES),
+    "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),
     "i1 for the condition, all for the rest": (BOOLEANS, ALL),
     "floats, node numbers of i32, i1": (
         *(FLOATS, NODES, FLOATS, NODES, NODES, BOOLEANS),

@@ -154,6 +154,13 @@ OPS = {
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.softmax %a : (tensor<3x4xf32>) -> tensor<3x4xf32>
         func.return }""",
+    "attention": """
+      func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x2xf32>,
+          %m: tensor<3x1xf32>) {
+        %0 = te.attention %q, %k, %v, %m
+            {scale = 0.5 : f64, causal = 0 : i64, permutation = array<i64: 1, 0, 2>}
+          : (tensor<2x3x4xf32>, tensor<1x5x4xf32>, tensor<2x5x2xf32>, tensor<3x1xf32>) -> tensor<3x2x2xf32>
+        func.return }""",
     "argmax": """
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.argmax %a : (tensor<3x4xf32>) -> tensor<3xi64>
@@ -166,7 +173,11 @@ OPS = {
              tensor<2xi32>, tensor<3xf64>) -> tensor<5x3xf64>
         func.return }""",
 }
-LIGHT = {name for name in OPS if name not in ("row sums", "softmax", "argmax", "perfect forest")}
+LIGHT = {
+    name
+    for name in OPS
+    if name not in ("row sums", "softmax", "attention", "argmax", "perfect forest")
+}
 RNG = np.random.default_rng(3)
 
 
@@ -254,6 +265,7 @@ def _arguments(op: Operation, arrays: Sequence[Array]) -> list[Array]:
         ("elementwise", Kind.LIGHT),
         ("row sums", Kind.HEAVY),
         ("softmax", Kind.HEAVY),
+        ("attention", Kind.HEAVY),
         ("constant", Kind.FREE),
         ("fill", Kind.FREE),
         ("pad", Kind.LIGHT),

@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect
 
 from irkit.dialects.graph import (
+    attention,
     convolution,
     elementwise,
     forest,
@@ -16,6 +17,7 @@ from irkit.dialects.graph import (
     reduction,
     shape,
 )
+from irkit.dialects.graph.attention import AttentionOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
 from irkit.dialects.graph.elementwise import (
@@ -85,6 +87,7 @@ Graph = Dialect(
     [
         op
         for group in (
+            attention,
             convolution,
             elementwise,
             forest,
@@ -113,6 +116,7 @@ __all__ = [
     "AsinhOp",
     "AtanOp",
     "AtanhOp",
+    "AttentionOp",
     "AveragePoolOp",
     "BatchNormOp",
     "CastOp",

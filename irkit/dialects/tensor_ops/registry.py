@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects import te
 from irkit.dialects.tensor_ops.argmax import Argmax
+from irkit.dialects.tensor_ops.attention import Attention
 from irkit.dialects.tensor_ops.cast import Cast
 from irkit.dialects.tensor_ops.concat import Concat
 from irkit.dialects.tensor_ops.constant import Constant
@@ -29,6 +30,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     linalg.FillOp: Fill(),
     linalg.GenericOp: Generic(),
     te.ArgmaxOp: Argmax(),
+    te.AttentionOp: Attention(),
     te.ForestOp: Forest(),
     te.GatherElementsOp: GatherElements(),
     te.GatherOp: Gather(),

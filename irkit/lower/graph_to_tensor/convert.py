@@ -18,6 +18,7 @@ from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor import (
+    attention,
     convolution,
     elementwise,
     forest,
@@ -39,6 +40,7 @@ from irkit.weights import WeightStore
 RULES: dict[type[GraphOp], Rule] = {
     op: rule
     for group in (
+        attention,
         convolution,
         elementwise,
         forest,

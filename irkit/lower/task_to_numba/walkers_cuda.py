@@ -100,6 +100,7 @@ from irkit.runtime.intrinsics.cuda_tiles import (
     divide32,
     fixed,
     mad32,
+    tile_scaled,
     tile_store,
     tile_sums,
     within32,

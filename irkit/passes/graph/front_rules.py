@@ -77,6 +77,16 @@ def _broadcast(m: Moved) -> Sequence[SSAValue]:
     return m.emit(type(m.op), operands, dict(m.op.properties))
 
 
+def _attention(m: Moved) -> Sequence[SSAValue]:
+    """Query, key and value are of one rank; a mask broadcasts."""
+    rank = _rank(m.op.results[0]) + 1
+    operands = [m.aligned(n, rank - 1) for n in range(len(m.operands))]
+    for n, value in enumerate(operands[:3]):
+        shape = tensor_type(value).get_shape()
+        operands[n] = m.reshape(value, [*(1,) * (rank - len(shape)), *shape])
+    return m.emit(type(m.op), operands, dict(m.op.properties))
+
+
 def _next_axis(m: Moved) -> Sequence[SSAValue]:
     axis = m.op.properties["axis"]
     assert isinstance(axis, IntegerAttr)
@@ -205,6 +215,7 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.ReduceOp: _reduce,
     graph.ReshapeOp: _reshape,
     graph.SliceOp: _slice,
+    graph.AttentionOp: _attention,
     graph.SoftmaxOp: _next_axis,
     graph.TopKOp: _next_axis,
     graph.TransposeOp: _transpose,

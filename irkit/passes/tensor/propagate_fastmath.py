@@ -38,6 +38,7 @@ _FUNCTIONS: tuple[type[Operation], ...] = (
     math.SinhOp,
     math.TanOp,
     math.TanhOp,
+    te.AttentionOp,
     te.SoftmaxOp,
 )
 

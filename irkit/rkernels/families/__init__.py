@@ -5,6 +5,7 @@ from __future__ import annotations
 from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
+from irkit.rkernels.families.attention import Attention
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
@@ -22,6 +23,7 @@ _FAMILIES: dict[str, Family] = {
         Elementwise(),
         Softmax(),
         Argmax(),
+        Attention(),
         Forest("forest"),
         Forest("perfect_forest"),
         RecurrentCell(),

@@ -37,14 +37,10 @@ def multiply_tile(
     largest, across = most.literal_value, vectors.literal_value
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, _, rows, *operands = arguments
-        size = largest
-        while size:
-            with builder.if_then(
-                builder.icmp_unsigned("!=", builder.and_(rows, _I64(size)), _I64(0))
-            ):
-                _multiply(builder, size, across, builder.and_(rows, _I64(-2 * size)), *operands)
-            size //= 2
+        _, _, rows, a, at_a, k, b, at_b, c, at_c, width = arguments
+        _by_powers(
+            builder, largest, across, rows, k, a, at_a, k, b, at_b, width, c, at_c, width
+        )  # fmt: skip
         return context.get_dummy_value()
 
     integer = types.int64
@@ -52,17 +48,46 @@ def multiply_tile(
                       integer), codegen  # fmt: skip
 
 
+@intrinsic(prefer_literal=True)
+def multiply_strided(
+    typingctx: Any, most: Any, vectors: Any, rows: Any, k: Any, a: Any, at_a: Any, below_a: Any,
+    b: Any, at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
+) -> Any:  # fmt: skip
+    """`multiply_tile` of matrices whose rows are each `below_a`, `below_b` and `below_c` elements apart."""
+    if not isinstance(most, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
+        return None
+    largest, across = most.literal_value, vectors.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, *given = arguments
+        _by_powers(builder, largest, across, *given)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(most, vectors, integer, integer, a, integer, integer, b, integer, integer, c,
+                      integer, integer), codegen  # fmt: skip
+
+
+def _by_powers(builder: Any, largest: int, across: int, rows: Any, *operands: Any) -> None:
+    """`rows` rows of a tile, so many at once as powers of two of them there are."""
+    size = largest
+    while size:
+        with builder.if_then(builder.icmp_unsigned("!=", builder.and_(rows, _I64(size)), _I64(0))):
+            _multiply(builder, size, across, builder.and_(rows, _I64(-2 * size)), *operands)
+        size //= 2
+
+
 def _multiply(
-    builder: Any, count: int, across: int, first: Any, a: Any, at_a: Any, k: Any, b: Any, at_b: Any,
-    c: Any, at_c: Any, width: Any,
+    builder: Any, count: int, across: int, first: Any, k: Any, a: Any, at_a: Any, below_a: Any, b: Any,
+    at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
 ) -> None:  # fmt: skip
     """Rows `first` to `first + count` of a tile."""
     tile = _Tile(builder, a.type.pointee, across)
     numbers = [builder.add(first, _I64(i)) for i in range(count)]
-    rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(k, n))]) for n in numbers]
-    sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), width)
+    rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(below_a, n))]) for n in numbers]
+    sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b)
     for number, totals in zip(numbers, sums, strict=True):
-        row = builder.gep(c, [builder.add(at_c, builder.mul(width, number))])
+        row = builder.gep(c, [builder.add(at_c, builder.mul(below_c, number))])
         for position, total in enumerate(totals):
             builder.store(total, tile.vector_at(row, position), align=4)
 

@@ -124,6 +124,32 @@ def tile_sums(
 
 
 @intrinsic
+def tile_scaled(
+    typing_context: Any, sums: Any, pointer: Any, position: Any, height: Any, width: Any
+) -> Any:
+    """sums[i, j] * pointer[position + i]: rows scaled each by its own factor, which is in shared memory.
+
+    `sums` is a tuple of height × width elements, row-major; height, a literal, and position are multiples
+    of four.
+    """
+    if not all(isinstance(v, types.IntegerLiteral) for v in (height, width)):
+        return None
+    rows, columns = height.literal_value, width.literal_value
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.gep(_in_shared(builder, args[1]), [args[2]])
+        scales = _load(builder, first, 0, rows)
+        values = [
+            builder.fmul(builder.extract_value(args[0], i * columns + j), scales[i])
+            for i in range(rows)
+            for j in range(columns)
+        ]
+        return context.make_tuple(builder, signature.return_type, values)
+
+    return sums(sums, pointer, types.uint64, height, width), generate
+
+
+@intrinsic
 def tile_store(
     typing_context: Any, pointer: Any, position: Any, step: Any, sums: Any, width: Any
 ) -> Any:

@@ -577,3 +577,43 @@ func.func @rnn_rows(%x: tensor<5x2x8xf32>, %h: tensor<1x4xf32>, %w: tensor<4x8xf
   %y, %z = graph.rnn %x, %h, %w, %r, %b : (tensor<5x2x8xf32>, tensor<1x4xf32>, tensor<4x8xf32>, tensor<4x4xf32>, tensor<4xf32>) -> (tensor<5x1x4xf32>, tensor<1x4xf32>)
   func.return
 }
+
+// -----
+
+func.func @attention_sizes(%q: tensor<3x4xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'graph.attention' expects queries and keys of one size, 1 or more, got tensor<3x4xf32> and tensor<5x3xf32>}}
+  %y = graph.attention %q, %k, %v {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x3xf32>, tensor<5x2xf32>) -> tensor<3x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_keys(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<6x2xf32>) {
+  // expected-error@+1 {{'graph.attention' expects as many values as keys, one or more, got tensor<5x4xf32> and tensor<6x2xf32>}}
+  %y = graph.attention %q, %k, %v {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<6x2xf32>) -> tensor<3x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_ranks(%q: tensor<1x3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'graph.attention' expects query, key and value of one rank, 2 or more, got ranks [3, 2, 2]}}
+  %y = graph.attention %q, %k, %v {scale = 1.0 : f64} : (tensor<1x3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>) -> tensor<3x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_mask(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x2xf32>, %m: tensor<5x3xf32>) {
+  // expected-error@+1 {{'graph.attention' expects a mask that broadcasts to 3x5, got tensor<5x3xf32>}}
+  %y = graph.attention %q, %k, %v, %m {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>, tensor<5x3xf32>) -> tensor<3x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_mask_type(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x2xf32>, %m: tensor<3x5xf64>) {
+  // expected-error@+1 {{'graph.attention' expects a mask of i1 or f32, got tensor<3x5xf64>}}
+  %y = graph.attention %q, %k, %v, %m {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>, tensor<3x5xf64>) -> tensor<3x2xf32>
+  func.return
+}

@@ -335,6 +335,15 @@ func.func @slice(%x: tensor<8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @attention(
+// CHECK-NEXT:    %y = graph.attention %q, %k, %v, %m {scale = 1.250000e-01 : f64, causal = 2 : i64} : (tensor<?x8x10x64xf32>, tensor<?x8x12x64xf32>, tensor<?x8x12x32xf32>, tensor<10x12xi1>) -> tensor<?x8x10x32xf32>
+// GENERIC:       %y = "graph.attention"(%q, %k, %v, %m) <{scale = 1.250000e-01 : f64, causal = 2 : i64}> : (tensor<?x8x10x64xf32>, tensor<?x8x12x64xf32>, tensor<?x8x12x32xf32>, tensor<10x12xi1>) -> tensor<?x8x10x32xf32>
+func.func @attention(%q: tensor<?x8x10x64xf32>, %k: tensor<?x8x12x64xf32>, %v: tensor<?x8x12x32xf32>, %m: tensor<10x12xi1>) {
+  %y = graph.attention %q, %k, %v, %m {scale = 1.25e-1 : f64, causal = 2 : i64}
+    : (tensor<?x8x10x64xf32>, tensor<?x8x12x64xf32>, tensor<?x8x12x32xf32>, tensor<10x12xi1>) -> tensor<?x8x10x32xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @softmax(
 // CHECK-NEXT:    %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xf32>) -> tensor<?x10xf32>
 // GENERIC:       %y = "graph.softmax"(%x) <{axis = 1 : i64}> : (tensor<?x10xf32>) -> tensor<?x10xf32>

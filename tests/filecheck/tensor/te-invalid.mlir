@@ -22,3 +22,11 @@ func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: te
     : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
   return %y : tensor<?x3xf64>
 }
+
+// -----
+
+func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x2xf32>) -> tensor<3x2x2xf32> {
+  // expected-error@+1 {{'te.attention' expects a permutation of 3 dimensions that ends in 2, got [2, 1, 0]}}
+  %y = te.attention %q, %k, %v {scale = 0.5 : f64, permutation = array<i64: 2, 1, 0>} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x2xf32>) -> tensor<3x2x2xf32>
+  return %y : tensor<3x2x2xf32>
+}

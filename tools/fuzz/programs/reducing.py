@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.types import DYNAMIC, is_float
+from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype
 from tools.fuzz.programs.facts import Facts, added, hull, multiplied, summed
 from tools.fuzz.programs.moving import static_axes
 from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
@@ -89,6 +89,38 @@ def softmax(p: RandomProgram, x: SSAValue) -> None:
     p.put(graph.SoftmaxOp, [x], facts, terms=8, axis=axis)
 
 
+def attention(p: RandomProgram, x: SSAValue) -> None:
+    """Of x to constants or to itself; masked, causal, or both."""
+    shape, known, element = shape_of(x), p.facts[x], element_of(x)
+    if len(shape) < 2 or not is_float(element) or not known.finite or DYNAMIC in shape[-2:]:
+        return
+    if known.size > 8 or known.error > 1e-4 or 0 in shape:
+        return
+    keys, columns = p.draw.random.choice((1, 2, 5)), p.draw.random.choice((1, 3))
+    lead = [1] * (len(shape) - 2)
+    operands = [x, x, x]
+    if p.draw.chance(0.6):
+        # Not of specials: what is NaN or infinite and hidden may show or not.
+        sizes = ([*lead, keys, shape[-1]], [*lead, keys, columns])
+        arrays = [
+            p.draw.rng.standard_normal(s).clip(-2, 2).astype(numpy_dtype(element)) for s in sizes
+        ]
+        operands = [x, *(p.constant(a) for a in arrays)]
+    rows, seen = shape[-2], shape_of(operands[1])[-2]
+    props = {"causal": p.draw.random.randint(0, 2)} if p.draw.chance(0.4) else {}
+    if p.draw.chance(0.4):
+        mask = np.ones((rows, seen), bool)
+        mask[:, 1:] = p.draw.rng.random((rows, seen - 1)) < 0.5
+        operands.append(p.constant(mask))
+    elif p.draw.chance(0.4):
+        added = p.draw.rng.standard_normal((rows, seen)).clip(-2, 2)
+        operands.append(p.constant(added.astype(numpy_dtype(element))))
+    value = p.facts[operands[2]]
+    spread = 40 * known.error * max(known.size, 1.0) * shape[-1]
+    facts = Facts(value.low, value.high, value.error + spread * value.size, False)
+    p.put(graph.AttentionOp, operands, facts, terms=64, scale=0.5, **props)
+
+
 def matmul(p: RandomProgram, x: SSAValue) -> None:
     """By a constant, or by another value; batches of matrices broadcast."""
     shape = shape_of(x)
@@ -145,12 +177,10 @@ def positions(p: RandomProgram, x: SSAValue) -> None:
     shape, element = shape_of(x), element_of(x)
     if not shape or shape[-1] in (DYNAMIC, 0) or element == i1:
         return
-    from irkit.dialects.types import numpy_dtype
-
     steps = p.constant(np.arange(shape[-1]).astype(numpy_dtype(element)))
     p.put(graph.AddOp, [x, steps], added(p.facts[x], p.facts[steps]))
 
 
 STEPS = [
-    reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions,
+    reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions, attention,
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr
 
 from irkit.dialects.graph import (
+    attention,
     convolution,
     elementwise,
     forest,
@@ -101,6 +102,22 @@ def _matmul(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     for number, (dim, axis) in enumerate(zip(dims, summed, strict=True)):
         if dim is not None and dim.axis == axis:
             raise RowsMix(number, f"it sums over dimension {axis}, which is the batch")
+    return broadcast(op, dims)
+
+
+_SUMMED = {0: (1,), 1: (1, 2), 2: (2,), 3: (1,)}
+"""Operand of an attention → dimensions, from the last, that it sums over."""
+
+
+def _attention(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    """Rows of queries do not need one another, but causal ones hang on where they stand."""
+    assert isinstance(op, attention.AttentionOp)
+    for number, dim in enumerate(dims):
+        place = 0 if dim is None else _rank(op, number) - dim.axis
+        if dim is not None and place in _SUMMED[number]:
+            raise RowsMix(number, f"it sums over dimension {dim.axis}, which is the batch")
+        if place == 2 and op.causal is not None:
+            raise RowsMix(number, "it is causal along its rows, which is the batch")
     return broadcast(op, dims)
 
 
@@ -248,6 +265,7 @@ RULES: dict[type[GraphOp], Rule] = {
     **{op: _first_axis for op in forest.OPS},
     **{op: _pool for op in pooling.OPS},
     **{op: _layer if issubclass(op, recurrent.LayerOp) else _cell for op in recurrent.OPS},
+    attention.AttentionOp: _attention,
     linear.GemmOp: _gemm,
     linear.MatmulOp: _matmul,
     normalisation.BatchNormOp: _per_channel,

@@ -13,6 +13,7 @@ import numpy as np
 
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import (
+    attention,
     convolution,
     elementwise,
     forest,
@@ -46,6 +47,7 @@ def evaluate(op: GraphOp, operands: Sequence[Array]) -> list[Array]:
 
 
 SEMANTICS: Rules = {
+    **attention.RULES,
     **convolution.RULES,
     **elementwise.RULES,
     **forest.RULES,

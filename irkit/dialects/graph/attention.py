@@ -1,0 +1,34 @@
+"""Attention."""
+
+from __future__ import annotations
+
+from xdsl.irdl import irdl_op_definition
+
+from irkit.dialects.attention_base import AttentionBase
+from irkit.dialects.graph.base import GraphOp
+
+
+@irdl_op_definition
+class AttentionOp(AttentionBase, GraphOp):
+    """Scaled dot-product attention: softmax(scale · query · keyᵀ + mask) · value, the softmax along keys.
+
+    query is …×rows×size, key …×keys×size, value …×keys×columns, and the result …×rows×columns; leading
+    dimensions (batch, heads) broadcast, so that several heads of queries may share keys. A mask broadcasts to
+    …×rows×keys: of floats it is added to the scores, of i1 it says which keys are seen. With `causal` query
+    i sees keys 0 to i + causal. The score of a key that is not seen is -inf.
+
+    As in `graph.softmax` a row is NaN where its largest score is NaN or infinite, and so where it sees no key.
+    Scores, softmax and sums are those of f32, of f64 operands those of f64, in no fixed order. Whether the
+    value of a key shows that has no weight, if it is NaN or infinite, is left open.
+
+    ```mlir
+    %y = graph.attention %q, %k, %v, %mask {scale = 1.25e-1 : f64}
+      : (tensor<?x8x10x64xf32>, tensor<?x8x12x64xf32>, tensor<?x8x12x64xf32>, tensor<10x12xf32>)
+        -> tensor<?x8x10x64xf32>
+    ```
+    """
+
+    name = "graph.attention"
+
+
+OPS: list[type[GraphOp]] = [AttentionOp]

@@ -1,0 +1,20 @@
+"""Attention: one op of the tensor level too."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph, te
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.precision import inherit
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
+from irkit.lower.graph_to_tensor.elementwise import Rule
+
+
+def _attention(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    made = te.AttentionOp.make(op.operands, op.properties)
+    inherit(made, op)
+    return [b.insert(made)]
+
+
+RULES: dict[type[GraphOp], Rule] = {graph.AttentionOp: _attention}

@@ -1,0 +1,45 @@
+// RUN: irkit-opt %s -p convert-graph-to-tensor,compose-views | filecheck %s
+// RUN: irkit-opt %s --to=schedule --device=test4 | filecheck %s --check-prefix=ONE
+
+// Queries, keys and values are parts of one value, heads in its columns; so is the result.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG:   %[[Q:.*]] = tensor.extract_slice %x[0, 0] [10, 32] [1, 1]
+// CHECK-DAG:   %[[K:.*]] = tensor.extract_slice %x[0, 32] [10, 32] [1, 1]
+// CHECK-DAG:   %[[V:.*]] = tensor.extract_slice %x[0, 64] [10, 32] [1, 1]
+// CHECK-DAG:   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, ((d0 * 8) + d2))>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}} ins(%[[Q]] :
+// CHECK-DAG:   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, ((d0 * 8) + d2))>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}} ins(%[[K]] :
+// CHECK-DAG:   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, ((d0 * 8) + d2))>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}} ins(%[[V]] :
+// CHECK:       te.attention {{.*}} permutation = array<i64: 1, 0, 2>
+// CHECK-NOT:   linalg.generic
+// CHECK:       func.return
+
+// ONE-COUNT-1: task.append
+// ONE-NOT:     task.append
+// ONE:         func.func @carries
+func.func @main(%x: tensor<10x96xf32>) -> tensor<10x32xf32> {
+  %0 = graph.reshape %x {shape = array<i64: 10, 3, 4, 8>} : (tensor<10x96xf32>) -> tensor<10x3x4x8xf32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 2, 0, 3>} : (tensor<10x3x4x8xf32>) -> tensor<3x4x10x8xf32>
+  %q1 = graph.slice %1 {offsets = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 4, 10, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x4x10x8xf32>) -> tensor<1x4x10x8xf32>
+  %q = graph.reshape %q1 {shape = array<i64: 4, 10, 8>} : (tensor<1x4x10x8xf32>) -> tensor<4x10x8xf32>
+  %k1 = graph.slice %1 {offsets = array<i64: 1, 0, 0, 0>, sizes = array<i64: 1, 4, 10, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x4x10x8xf32>) -> tensor<1x4x10x8xf32>
+  %k = graph.reshape %k1 {shape = array<i64: 4, 10, 8>} : (tensor<1x4x10x8xf32>) -> tensor<4x10x8xf32>
+  %v1 = graph.slice %1 {offsets = array<i64: 2, 0, 0, 0>, sizes = array<i64: 1, 4, 10, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x4x10x8xf32>) -> tensor<1x4x10x8xf32>
+  %v = graph.reshape %v1 {shape = array<i64: 4, 10, 8>} : (tensor<1x4x10x8xf32>) -> tensor<4x10x8xf32>
+  %2 = graph.attention %q, %k, %v {scale = 0.35 : f64} : (tensor<4x10x8xf32>, tensor<4x10x8xf32>, tensor<4x10x8xf32>) -> tensor<4x10x8xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 1, 0, 2>} : (tensor<4x10x8xf32>) -> tensor<10x4x8xf32>
+  %4 = graph.reshape %3 {shape = array<i64: 10, 32>} : (tensor<10x4x8xf32>) -> tensor<10x32xf32>
+  func.return %4 : tensor<10x32xf32>
+}
+
+// Heads that are no run of columns: each would carry into another dimension, so the copy stays.
+// CHECK-LABEL: func.func @carries
+// CHECK:       linalg.generic
+// CHECK:       te.attention
+func.func @carries(%x: tensor<6x4xf32>) -> tensor<4x6xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  %1 = graph.reshape %0 {shape = array<i64: 3, 8>} : (tensor<4x6xf32>) -> tensor<3x8xf32>
+  %2 = graph.reshape %0 {shape = array<i64: 4, 6>} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %3 = graph.attention %1, %1, %1 {scale = 1.0 : f64} : (tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %4 = graph.reshape %3 {shape = array<i64: 4, 6>} : (tensor<3x8xf32>) -> tensor<4x6xf32>
+  func.return %4 : tensor<4x6xf32>
+}
