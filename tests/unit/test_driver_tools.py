@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx_nodes import model as onnx_model
+from onnx_nodes import node
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit import remarks
@@ -170,6 +172,26 @@ def test_translate_refuses_damaged_files(tmp_path: Path, name: str, content: byt
     assert message in err
     assert "Traceback" not in err
     assert not module.exists()
+
+
+def test_translate_for_one_batch_size(tmp_path: Path) -> None:
+    """Rows that mix: where the importer can say so for any size, and where it cannot."""
+    path, weights = tmp_path / "m.onnx", {"axes": np.array([0])}
+    for one, open_too in (
+        (node("ReduceSum", "x axes"), True),
+        (node("Softmax", "x", axis=0), False),
+    ):
+        proto = onnx_model([one], {"x": np.zeros((1, 4), np.float32)}, weights, batch=True)
+        path.write_bytes(proto.SerializeToString())
+        status, out, _ = run(TranslateTool, path, "--batch=6")
+        assert status == 0
+        assert "%x: tensor<6x4xf32>" in out
+        status, out, err = run(TranslateTool, path)
+        assert status == (0 if open_too else 1)
+        assert "tensor<?x4xf32>" in out or "batch=N" in err
+    status, _, err = run(TranslateTool, path, "--batch=0")
+    assert status == 1
+    assert "batch = 0: it has 1 row or more" in err
 
 
 def test_translate_refuses_a_truncated_model(tmp_path: Path):

@@ -49,16 +49,13 @@ def read_for_batch(
 
     Raises UnsupportedError, InvalidModelError.
     """
-    if batch is not None and batch < 1:
-        raise UnsupportedError(f"batch = {batch}: it has 1 row or more")
-    of_onnx = type(model).__name__ == "ModelProto" or str(model).endswith(".onnx")
+    if batch is not None:
+        return read_of_size(model, dtype, batch, fixed)
     try:
-        imported = read_model(model, dtype, **fixed, batch=batch)
+        imported = read_model(model, dtype, **fixed)
     except OpenBatchError as error:
         return _each_size(model, dtype, fixed, error)
     main = _main(imported.module)
-    if batch is not None:
-        return imported if of_onnx else _of_one_size(imported, main, batch)
     if main is None or level_of(imported.module) != "graph":
         return imported
     if open_fault(main) is not None:
@@ -69,6 +66,15 @@ def read_for_batch(
         return imported
     axes = tuple(map(_axis, main.body.block.args))
     return SizedModel(imported, axes, reasons, lambda size: _specialised(imported, size))
+
+
+def read_of_size(model: Any, dtype: str, batch: int, fixed: Mapping[str, Any]) -> ImportedModel:
+    """The model for a batch of `batch` rows. Raises UnsupportedError, InvalidModelError."""
+    if batch < 1:
+        raise UnsupportedError(f"batch = {batch}: it has 1 row or more")
+    imported = read_model(model, dtype, **fixed, batch=batch)
+    of_onnx = type(model).__name__ == "ModelProto" or str(model).endswith(".onnx")
+    return imported if of_onnx else _of_one_size(imported, _main(imported.module), batch)
 
 
 def _elsewhere(main: FuncOp, found: BatchAnalysis) -> tuple[str, ...]:

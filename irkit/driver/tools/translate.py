@@ -17,6 +17,7 @@ DESCRIPTION = """\
 Import a trained model as a graph-level module.
 
   irkit-translate model.onnx -o model.mlir
+  irkit-translate model.onnx --batch=8 -o model.mlir
   irkit-translate model.txt --from=lightgbm -o model.mlir
 
 The weights are written beside the output (model.safetensors for model.mlir)."""
@@ -40,6 +41,9 @@ def translate_parser(stdout: IO[str]) -> ArgumentParser:
         choices=("float32", "float64"),
         default="float64",
         help="element type of the program's input, where the model leaves the choice (float64)",
+    )
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="rows of a batch that the model leaves open (any)"
     )
     return parser
 
@@ -143,12 +147,15 @@ class TranslateTool:
 
     def _translate(self, options: argparse.Namespace) -> None:
         model = LOADERS[format_of(options.input, options.format)](options.input)
-        from irkit.driver.compiler.models import check_imported
+        from irkit.driver.compiler.batch import read_of_size
+        from irkit.driver.compiler.models import check_imported, read_model
         from irkit.driver.files.model_files import used_weights
         from irkit.driver.files.printing import module_text
-        from irkit.frontends import import_model
 
-        imported = import_model(model, options.dtype)
+        if options.batch is None:
+            imported = read_model(model, options.dtype)
+        else:
+            imported = read_of_size(model, options.dtype, options.batch, {})
         check_imported(imported.module)
         text = module_text(imported.module)
         if options.output == "-":
