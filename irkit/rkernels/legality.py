@@ -26,6 +26,7 @@ from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.scalars import numba_type
 from irkit.rkernels.in_place import refuses_in_place
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
+from irkit.schedule.block_memory import WALKER_ROOM
 from irkit.schedule.model import VDevice
 
 
@@ -107,11 +108,12 @@ def refuses_device(rkernel: RKernel, device: VDevice) -> str | None:
 def refuses_scratch(
     rkernel: RKernel, root: Root, parameters: Parameters, device: VDevice
 ) -> str | None:
-    """Why its scratch does not fit; a CPU has memory for any."""
+    """Why its scratch does not fit beside the walker's tables; a CPU has memory for any."""
     needed = rkernel.scratch(root, parameters)
-    if device.kind == "cpu" or needed <= device.shared_bytes:
+    room = device.shared_bytes - (WALKER_ROOM if device.kind == "cuda" else 0)
+    if device.kind == "cpu" or needed <= room:
         return None
-    return f"{needed} bytes of scratch, {device.name} has {device.shared_bytes}"
+    return f"{needed} bytes of scratch, {device.name} has {room}"
 
 
 def _refuses_facts(

@@ -18,6 +18,11 @@ WORD = 8
 ALIGNMENT = 16
 """Bytes: the walker's tables, residents and scratch are copied and read 16 bytes at a time."""
 
+WALKER_ROOM = 7 * 1024
+"""Bytes left for the walker's tables where scratch is judged, before it is known how large they are. A
+program that needs more, as one whose appends wait for hundreds of others, the proof refuses if it does not
+fit."""
+
 
 def aligned(nbytes: int) -> int:
     """Rounded up to the alignment of shared memory."""

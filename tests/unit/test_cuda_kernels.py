@@ -1,4 +1,4 @@
-"""Every CUDA rKernel template compiles to a cubin, and its PTX has no forbidden form. No GPU needed."""
+"""What PTX of CUDA rKernel templates has and has not. No GPU needed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,6 @@ from irkit.schedule.block_memory import BlockMemory
 
 ARCH = "sm_90a"
 LAYOUT = Layout(256, BlockMemory(bases=8, max_waits=4, max_operands=10))
-
-
-@pytest.mark.parametrize("name", sorted(cs.SAMPLES))
-def test_a_template_compiles_alone(name: str) -> None:
-    text, entries = cs.module_text([cs.SAMPLES[name]], LAYOUT, walkers=False)
-    compiled = compiling.compile_module_with_ptx(text, entries, 256, ARCH)
-    assert compiled.cubin[:4] == b"\x7fELF"
-    assert ptx.forbidden_forms(compiled.ptx) == []
-    assert [w for w in ptx.warnings(compiled.ptx, double_expected=True)] == []
-    resources = compiled.resources()["op_0"]
-    assert 0 < resources["registers"] <= 255
-    assert resources["spill_stores"] == resources["spill_loads"] == 0
 
 
 def test_float32_kernels_compute_in_float32() -> None:

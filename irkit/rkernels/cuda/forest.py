@@ -21,8 +21,6 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
-# What a block may use beside the walker's own tables.
-SHARED_LIMIT = 220 * 1024
 
 
 def _size(value: SSAValue) -> int:
@@ -251,7 +249,6 @@ def _staged(variant: str, parameters: Parameters) -> RKernel:
         "cuda",
         __name__,
         "perfect_forest_staged",
-        legal=lambda root: _staged_bytes(root, parameters) <= SHARED_LIMIT,
         work=_staged_work(parameters),
         scratch_bytes=_staged_bytes,
         threads=THREADS_PER_BLOCK,
@@ -270,7 +267,6 @@ RKERNELS = [
         "cuda",
         __name__,
         "perfect_forest_trees",
-        legal=lambda root: _trees_bytes(root, _TREES) <= SHARED_LIMIT,
         work=_trees_work,
         scratch_bytes=_trees_bytes,
         parameters=_TREES,

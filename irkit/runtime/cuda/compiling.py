@@ -7,7 +7,7 @@ import inspect
 import re
 import tempfile
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -81,15 +81,31 @@ def _compiling_for(cc: tuple[int, int, str]) -> Generator[None]:
         dispatcher.get_current_device = asked
 
 
-def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> str:
-    """PTX text of a module's entry kernels for `arch` ("sm_90a"), under their Python names.
+@dataclass(frozen=True)
+class ModuleIR:
+    """NVVM IR of a module, a text for each function of Python, and the `entries` by their names there."""
+
+    texts: Sequence[str]
+    entries: Mapping[str, str]
+
+    def ptx(self, arch: str) -> str:
+        """PTX text for `arch` ("sm_90a"), entry kernels under their Python names."""
+        nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+        made: bytes = nvvm.compile_ir(self.texts, opt=3, arch=arch.replace("sm_", "compute_"))
+        text = made.decode().strip("\x00").strip()
+        for mangled, entry in self.entries.items():
+            text = text.replace(mangled, entry)
+        return text
+
+
+def module_ir(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> ModuleIR:
+    """What Numba makes of a module's entry kernels for `arch`.
 
     Every parameter of an entry is a 64-bit integer. Device functions that entries share are
     translated once.
     """
     compiler: Any = import_module("numba.cuda.compiler")
     types: Any = import_module("numba.cuda").types
-    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
     cc = _numbas(ARCHITECTURES[arch])
     modules: dict[int, Any] = {}
     names: dict[str, str] = {}
@@ -102,12 +118,12 @@ def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: s
             )
         names[library._entry_name] = entry
         modules |= {id(m): m for m in library.modules}
-    texts = [str(m) for m in modules.values()]
-    ptx: bytes = nvvm.compile_ir(texts, opt=3, arch=arch.replace("sm_", "compute_"))
-    text = ptx.decode().strip("\x00").strip()
-    for mangled, entry in names.items():
-        text = text.replace(mangled, entry)
-    return text
+    return ModuleIR([str(m) for m in modules.values()], names)
+
+
+def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> str:
+    """PTX text of a module's entry kernels for `arch` ("sm_90a"), under their Python names."""
+    return module_ir(module, entries, threads, arch).ptx(arch)
 
 
 def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
