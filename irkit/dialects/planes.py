@@ -73,7 +73,17 @@ class Plane:
     @property
     def elements(self) -> int:
         """Elements of all channels."""
-        return self.channel_elements * math.prod(self.product.extents(self.channels))
+        return self.channel_elements * self.channel_count
+
+    @property
+    def channel_count(self) -> int:
+        """How many channels there are."""
+        return math.prod(self.product.extents(self.channels))
+
+    @property
+    def channel_terms(self) -> int:
+        """Terms of a sum that one channel has."""
+        return self.product.extent(self.product.k) // self.channel_count
 
     def channel_step(self, loop: int) -> int:
         """How far one step of a loop over channels goes."""

@@ -75,6 +75,21 @@ def _multiply_strided(
         c.run(at_c + row * below_c, across)[:] = sums
 
 
+def _multiply_planes(
+    most: int, vectors: int, rows: int, a: Memory, at_a: int, channels: int, step: int, terms: int,
+    places: Memory, b: Memory, at_b: int, c: Memory, at_c: int,
+) -> None:  # fmt: skip
+    across = 16 * vectors
+    assert rows <= most
+    for row in range(rows):
+        sums = np.zeros(across, c.dtype)
+        for n in range(channels):
+            for t in range(terms):
+                factor = a[at_a + (row * channels + n) * terms + t]
+                sums += factor * b.run(at_b + n * step + places[t], across)
+        c.run(at_c + row * across, across)[:] = sums
+
+
 _FUNCTIONS: dict[str, Any] = {
     "atan": np.arctan,
     "cos": np.cos,
@@ -101,6 +116,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "fused": lambda f: f,
         "dot_product": _dot_product,
         "multiply_strided": _multiply_strided,
+        "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,
     }
     for approximation in ULP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,18 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp import run_module
+from irkit.rkernels.families.depthwise import Depthwise
+from irkit.rkernels.families.planes import PlaneProduct
 from irkit.runtime.variant import Variant
+from irkit.schedule.devices import device as find_device
+
+
+@pytest.fixture(autouse=True)
+def by_panels(monkeypatch):
+    """Convolutions go by panels of columns here; test_planes.py and test_depthwise.py have other ways."""
+    for family in (PlaneProduct, Depthwise):
+        monkeypatch.setattr(family, "refuses", lambda *_: "not here")
+
 
 RNG = np.random.default_rng(3)
 
@@ -56,11 +68,21 @@ def roperators(model, device="cpu2"):
     return list(choose_first(model.module).values())
 
 
+def planned():
+    """A CPU on which terms that are found one by one take long, and index arithmetic next to nothing."""
+    device = find_device("cpu")
+    return replace(
+        device,
+        name="cpu-panels",
+        rates={**device.rates, "index": 1e-3, "stride": 99.0, "term": 99.0},
+    )
+
+
 def check(net, *outputs, inputs=(), kernels=None):
     """Compiled in two modes as interpreted; `kernels` is how many product rOperators there are."""
     model = net.model(*outputs)
     wanted = [run_module(model.module, model.weights, [x]) for x in inputs]
-    artifact = build_artifact(model, "cpu", cache=False)
+    artifact = build_artifact(model, planned(), cache=False)
     if kernels is not None:
         assert len(re.findall(r"rKernel product\.(?:blocked|wide)", artifact.source)) == kernels
     for mode in ("serial", "persistent"):

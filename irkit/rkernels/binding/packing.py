@@ -6,6 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from xdsl.ir import SSAValue
+
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import Product, Window, windows
 from irkit.dialects.types import tensor_type
@@ -53,6 +55,28 @@ def pack(b: Binder, product: Product) -> None:
     b.binding.function("PACK", arguments, text.lines)
 
 
+def column_step(product: Product, source: SSAValue, windows: list[Window]) -> int | None:
+    """Distance of neighbouring columns of an operand in memory, if it is one and nothing is padded."""
+    return _column_step(product, windows, strides(tensor_type(source).get_shape()))
+
+
+def _column_step(product: Product, windows: list[Window], strides: list[int]) -> int | None:
+    if any(w.guarded for w in windows):
+        return None
+    step = _factor(strides, windows, product.columns[-1])
+    whole = step
+    for d in reversed(product.columns):
+        if product.sizes[d] != 1 and _factor(strides, windows, d) != whole:
+            return None
+        whole *= product.sizes[d]
+    return step
+
+
+def _factor(strides: list[int], windows: list[Window], loop: int) -> int:
+    """By how many elements one step of a loop moves."""
+    return sum(s * w.factors.get(loop, 0) for s, w in zip(strides, windows, strict=True))
+
+
 @contextmanager
 def _k_loops(product: Product, text: _Text) -> Generator[None]:
     """Loops over k; `at` is where the panel's row begins."""
@@ -93,7 +117,7 @@ class _Packer:
 
     def pack(self) -> None:
         """By runs as long as the operand allows."""
-        step = self._column_step()
+        step = _column_step(self.product, self.windows, self.strides)
         if step is None:
             self._segments()
         elif step != 1 and len(self.product.k) == 1 and self._factor(self.product.k[0]) == 1:
@@ -114,21 +138,7 @@ class _Packer:
 
     def _factor(self, loop: int) -> int:
         """By how many elements one step of a loop moves."""
-        return sum(
-            s * w.factors.get(loop, 0) for s, w in zip(self.strides, self.windows, strict=True)
-        )
-
-    def _column_step(self) -> int | None:
-        """Distance of neighbouring columns, if it is one and nothing is padded."""
-        if any(w.guarded for w in self.windows):
-            return None
-        step = self._factor(self.product.columns[-1])
-        whole = step
-        for d in reversed(self.product.columns):
-            if self.product.sizes[d] != 1 and self._factor(d) != whole:
-                return None
-            whole *= self.product.sizes[d]
-        return step
+        return _factor(self.strides, self.windows, loop)
 
     def _address(self, names: dict[int, str]) -> str:
         """Position of the element at these loops, as far as they are named."""

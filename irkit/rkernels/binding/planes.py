@@ -22,6 +22,17 @@ def fill(binder: Binder, plane: Plane) -> None:
     binder.binding.function("FILL", f"{binder.binding.operands}, b, l, plane", filler.lines)
 
 
+def outputs(binder: Binder, plane: Plane) -> None:
+    """`ROW(y)`, `WIDTH` and `PLANE`: where the outputs of row y begin, how many they are, and how many
+    elements all planes have."""
+    columns = plane.product.columns
+    binder.literal("WIDTH", plane.product.sizes[columns[-1]])
+    binder.literal("PLANE", plane.elements)
+    rows = delinearised("y", plane.product.extents(columns[:-1]))
+    places = [f"({y}) * {s}" for y, s in zip(rows, plane.strides[:-1], strict=True)]
+    binder.binding.function("ROW", "y", [f"return {' + '.join(places) or '0'}"])
+
+
 @dataclass
 class _Filler:
     """Prints loops over channels, then over rows of the plane; a row goes phase by phase."""

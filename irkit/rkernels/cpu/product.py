@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from irkit.dialects.products import Product, as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.rkernels.binding.packing import column_step
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -36,7 +37,7 @@ class Tile:
 
 
 # Sixteen registers of 32 bytes hold the first, 32 of 64 bytes the second.
-_SMALL, _LARGE = Tile(4, 1), Tile(8, 2)
+SMALL, LARGE = Tile(4, 1), Tile(8, 2)
 
 
 def product_blocked(task, tasks, rows, scratch, OPERANDS):
@@ -111,6 +112,22 @@ def _scratch(root: Root, parameters: Parameters) -> int:
     return (product.extent(product.k) + parameters["TILE"]) * parameters["NC"] * _itemsize(root)
 
 
+# By measurement: a run of columns that does not go on into the next finds its row and its bounds; one whose
+# elements are not side by side takes gathers and their masks besides.
+_BROKEN = work(index=2, scalar=12)
+_GATHERED = work(index=30)
+
+
+def _run(product: Product) -> Work:
+    """What each run of columns takes to be packed, beside its elements."""
+    found = windows(product)
+    if found is None or column_step(product, *found) is not None:
+        return work(row=1)
+    source, views = found
+    apart = any(view.factors.get(product.columns[-1], 0) > 1 for view in views)
+    return work(row=1) + _BROKEN + (_GATHERED if apart else Work())
+
+
 def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
     """Whole tiles are computed, those of the last rows by powers of two, of which a small one waits for its
     own sums; each column is packed once for all rows, run by run where windows are padded."""
@@ -129,7 +146,7 @@ def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
         )
         b = product.op.inputs[product.b]
         each = part.fused(b) if windows(product) is None else work(pack=1)
-        runs = work(row=terms * math.ceil(columns / part.sizes[product.columns[-1]]))
+        runs = _run(product) * (terms * math.ceil(columns / part.sizes[product.columns[-1]]))
         outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows)
         return (tiles + each * (terms * columns) + runs + outputs) * times
 
@@ -152,5 +169,5 @@ RKERNELS = [
         # Whole tiles, so that none writes past the panel.
         choices={"NC": range(tile.columns, 65, tile.columns)},
     )
-    for variant, tile, kind in (("blocked", _SMALL, "fma"), ("wide", _LARGE, "wide"))
+    for variant, tile, kind in (("blocked", SMALL, "fma"), ("wide", LARGE, "wide"))
 ]

@@ -10,6 +10,7 @@ from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Reduction
 from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
@@ -29,6 +30,7 @@ _FAMILIES: dict[str, Family] = {
         RecurrentCell(),
         Gemm(),
         MatrixProduct(),
+        PlaneProduct(),
         Depthwise(),
         Gemv(),
         Reduction("conv", ("conv", "gemm")),

@@ -9,9 +9,8 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import delinearised
 from irkit.rkernels.binding.groups import part, store
-from irkit.rkernels.binding.planes import fill
+from irkit.rkernels.binding.planes import fill, outputs
 from irkit.rkernels.family import Family, leading_parts, of_floats
 
 MOST_TERMS = 64
@@ -61,11 +60,7 @@ class Depthwise(Family):
         part(binder, product)
         store(binder, product)
         fill(binder, plane)
-        binder.literal("WIDTH", product.sizes[product.columns[-1]])
-        binder.literal("PLANE", plane.elements)
-        rows = delinearised("y", product.extents(product.columns[:-1]))
-        places = [f"({y}) * {s}" for y, s in zip(rows, plane.strides[:-1], strict=True)]
-        binder.binding.function("ROW", "y", [f"return {' + '.join(places) or '0'}"])
+        outputs(binder, plane)
         _add(binder, plane)
 
 

@@ -82,18 +82,15 @@ def _multiply(
     at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
 ) -> None:  # fmt: skip
     """Rows `first` to `first + count` of a tile."""
-    tile = _Tile(builder, a.type.pointee, across)
+    tile = Tile(builder, a.type.pointee, across)
     numbers = [builder.add(first, _I64(i)) for i in range(count)]
     rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(below_a, n))]) for n in numbers]
     sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b)
-    for number, totals in zip(numbers, sums, strict=True):
-        row = builder.gep(c, [builder.add(at_c, builder.mul(below_c, number))])
-        for position, total in enumerate(totals):
-            builder.store(total, tile.vector_at(row, position), align=4)
+    tile.store(sums, builder.gep(c, [at_c]), below_c, numbers)
 
 
-class _Tile:
-    """Prints the loop of `multiply_tile`: `across` vectors of 16 sums per row of A."""
+class Tile:
+    """Prints loops that add to a tile: `across` vectors of 16 sums per row of A."""
 
     lanes = LANES
 
@@ -144,6 +141,13 @@ class _Tile:
         builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
         builder.position_at_end(done)
         return added
+
+    def store(self, sums: list[list[Any]], c: Any, width: Any, numbers: list[Any]) -> None:
+        """Write each row's sums to `c`, row `numbers[i]` being so many times `width` elements behind it."""
+        for number, totals in zip(numbers, sums, strict=True):
+            row = self.builder.gep(c, [self.builder.mul(width, number)])
+            for position, total in enumerate(totals):
+                self.builder.store(total, self.vector_at(row, position), align=4)
 
 
 @intrinsic(prefer_literal=True)

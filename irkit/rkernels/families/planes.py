@@ -1,0 +1,83 @@
+"""`planes`: convolutions as products, B's columns being places of padded planes of the input."""
+
+from __future__ import annotations
+
+import math
+
+from irkit.dialects.planes import Plane, as_plane
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC
+from irkit.errors import UnsupportedError
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.groups import part, store
+from irkit.rkernels.binding.planes import fill, outputs
+from irkit.rkernels.family import Family, leading_parts, of_floats
+
+_ROWS, _COLUMNS = 8, 32
+"""About what a tile computes at once."""
+
+
+class PlaneProduct(Family):
+    """`PART`, `INIT`, `STORE`, pointer `A` and `M` as `product`; `FILL`, `ROW`, `WIDTH` and `PLANE` as
+    `depthwise`. `CHANNELS` and `TERMS`: how many of each there are; `STEP`: elements of a channel.
+    `PLACES(places)`: how far from the first term of an output its others of one channel are."""
+
+    name = "planes"
+
+    def refuses(self, root: Root) -> str | None:
+        """Windows that move along planes, summed channel by channel."""
+        plane = as_plane(root) if root.family == "conv" else None
+        if plane is None:
+            return "its root is no convolution over planes of an operand in memory"
+        if plane.channels != plane.product.k[: len(plane.channels)]:
+            return "its sums do not go channel by channel"
+        return of_floats(root)
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """One loop is cut, the first of its group: where the largest part is the least work. Whole tiles are
+        computed, and every part of a group of channels fills its planes."""
+        if DYNAMIC in root.parallel:
+            return leading_parts(root, tasks)
+        plane = as_plane(root)
+        assert plane is not None
+        product = plane.product
+        grid, best = [1] * len(root.parallel), math.inf
+        groups = (product.batch, product.lead, product.m, product.columns)
+        for dims in groups:
+            d = next((d for d in dims if product.sizes[d] > 1), None)
+            if d is None:
+                continue
+            parts = min(tasks, product.sizes[d])
+            longest = [float(math.prod(product.extents(g))) for g in groups]
+            longest[groups.index(dims)] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
+            batch, lead, rows, columns = longest
+            tiles = math.ceil(rows / _ROWS) * math.ceil(columns / _COLUMNS)
+            work = batch * lead * (tiles * _ROWS * _COLUMNS * product.extent(product.k))
+            if work < best:
+                grid, best = [parts if e == d else 1 for e in range(len(grid))], work
+        return grid
+
+    def bind(self, binder: Binder) -> None:
+        """Planes are the rKernel's scratch."""
+        plane = as_plane(binder.root)
+        if plane is None:
+            raise UnsupportedError("it is no convolution over planes of an operand in memory")
+        product = plane.product
+        a = product.op.inputs[product.a]
+        binder.binding.names["A"] = f"p{binder.block.args.index(a)}"
+        binder.literal("M", max(product.extent(product.m), 0))
+        part(binder, product)
+        store(binder, product)
+        fill(binder, plane)
+        outputs(binder, plane)
+        binder.literal("CHANNELS", plane.channel_count)
+        binder.literal("STEP", plane.channel_elements)
+        binder.literal("TERMS", plane.channel_terms)
+        _places(binder, plane)
+
+
+def _places(binder: Binder, plane: Plane) -> None:
+    """`PLACES`: those of the first channel, in the order of k."""
+    terms = zip(range(plane.channel_terms), plane.terms(), strict=False)
+    lines = [f"places[{number}] = {place}" for number, place in terms]
+    binder.binding.function("PLACES", "places", [*lines, "return"])

@@ -1,0 +1,166 @@
+"""Convolutions as products over padded planes, compiled for a CPU and in emulation, as interpreted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cpu_emulator import run as emulate
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from test_product import Net, array, roperators
+
+from irkit.dialects import graph
+from irkit.dialects.roperator_body import find_root
+from irkit.dialects.types import DYNAMIC
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.interp import run_module
+from irkit.rkernels import registry
+from irkit.rkernels.bind import bind
+from irkit.rkernels.families import find
+from irkit.runtime.variant import Variant
+from irkit.schedule.devices import device as find_device
+from irkit.schedule.devices import device_names, register_device
+
+
+def planned(name, kind):
+    """A CPU on which tiles of one kind, `wide` or `fma`, are all but free, and copies take long."""
+    device = find_device(name)
+    rates = {"wide": 9.0, "fma": 9.0, "pack": 99.0, "term": 99.0, "dot": 99.0} | {kind: 1e-6}
+    return replace(device, name=f"{name}-{kind}", rates={**device.rates, **rates})
+
+
+def judged(net, *outputs, inputs, kind="wide", device="cpu2", kernels=None):
+    """Compiled as interpreted, in mode serial."""
+    model = net.model(*outputs)
+    wanted = [run_module(model.module, model.weights, [x]) for x in inputs]
+    artifact = build_artifact(model, planned(device, kind), cache=False)
+    if kernels is not None:
+        assert artifact.source.count("rKernel planes.") == kernels
+    for mode in ("serial", "persistent"):
+        program = Variant(artifact, mode)
+        for x, want in zip(inputs, wanted, strict=True):
+            for y, w in zip(program.run([x]), want, strict=True):
+                scale = float(np.abs(w).max(initial=1))
+                np.testing.assert_allclose(y / scale, w / scale, atol=3e-6)
+
+
+@pytest.mark.parametrize("kind", ["wide", "fma"])
+def test_windows_of_networks(kind):
+    net = Net((1, 6, 15, 14))
+    b = net.builder
+    first = net.conv(array(16, 6, 3, 3), array(16), pads=[1] * 4, relu=True)
+    outputs = [
+        b(graph.ReluOp, b(graph.AddOp, first, net.conv(array(16, 6, 3, 3), pads=[1] * 4))),
+        net.conv(array(11, 6, 3, 3), array(11), strides=[2, 2], pads=[1] * 4),
+        net.conv(array(8, 6, 7, 5), strides=[2, 3], pads=[3, 0, 2, 4]),
+        net.conv(array(9, 6, 3, 2), dilations=[2, 3], pads=[2, 3, 2, 0]),
+        net.conv(array(3, 6, 1, 1), array(3), strides=[3, 2]),
+    ]
+    judged(net, *outputs, inputs=[array(1, 6, 15, 14)], kind=kind)
+
+
+def test_groups_and_several_images():
+    net = Net((2, 8, 9, 9))
+    y = net.conv(array(12, 4, 3, 3), array(12), pads=[1, 0, 1, 0], group=2)
+    judged(net, y, inputs=[array(2, 8, 9, 9)], kernels=1)
+
+
+def test_an_open_batch():
+    net = Net((DYNAMIC, 5, 8, 8))
+    y = net.conv(array(10, 5, 3, 3), array(10), pads=[1] * 4, relu=True)
+    judged(net, y, inputs=[array(n, 5, 8, 8) for n in (0, 1, 3, 8)], kernels=1)
+
+
+def test_float64():
+    net = Net((1, 3, 9, 9), "float64")
+    y = net.conv(array(5, 3, 3, 3, dtype="float64"), strides=[2, 1])
+    judged(net, y, inputs=[array(1, 3, 9, 9, dtype="float64")], kernels=1)
+
+
+@pytest.mark.parametrize(("size", "window"), [((40,), (5,)), ((6, 7, 5), (3, 2, 3))])
+def test_signals_and_volumes(size, window):
+    rank = len(size)
+    net = Net((1, 4, *size))
+    y = net.conv(
+        array(9, 4, *window),
+        array(9),
+        strides=[2] * rank,
+        pads=[1] * 2 * rank,
+        dilations=[1] * rank,
+    )
+    judged(net, y, inputs=[array(1, 4, *size)], kernels=1)
+
+
+@pytest.mark.parametrize("device", ["cpu1", "cpu3", "cpu7"])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_parts(device, rows):
+    net = Net((1, 3, 13, 9))
+    y = net.conv(array(rows, 3, 3, 3), array(rows), pads=[1] * 4)
+    judged(net, y, inputs=[array(1, 3, 13, 9)], device=device, kernels=1)
+
+
+def test_what_is_no_window_over_planes_is_refused():
+    net = Net((1, 4, 6, 6))
+    planes = find("planes")
+    (op,) = roperators(net.model(net.conv(array(8, 4, 3, 3))))
+    assert planes.refuses(find_root(op.body.block)) is None
+    net = Net((37, 24))
+    (op,) = roperators(
+        net.model(net.builder(graph.MatmulOp, net.x, net.builder.constant(array(24, 50))))
+    )
+    assert "no convolution over planes" in planes.refuses(find_root(op.body.block))
+    # A plane that no cache holds; an input that needs no planes.
+    kernel = registry.find("cpu", "planes.wide")
+    net = Net((1, 64, 9, 9))
+    for window, strides, takes in ((1, [1, 1], False), (1, [2, 1], True), (3, [1, 1], True)):
+        (op,) = roperators(net.model(net.conv(array(8, 64, window, window), strides=strides)))
+        assert kernel.legal(find_root(op.body.block)) == takes
+        net = Net((1, 64, 9, 9))
+    net = Net((1, 64, 300, 300))
+    (op,) = roperators(net.model(net.conv(array(8, 64, 3, 3), pads=[1] * 4)))
+    assert not kernel.legal(find_root(op.body.block))
+
+
+def in_order(op, x, w):
+    """The input and the filters as the rOperator has them."""
+    known = {x.size: x, w.size: w}
+    sizes = [math.prod(v.type.get_shape()) for v in op.body.block.args]
+    return [known[size] for size in sizes]
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_random_windows_in_emulation(data):
+    """Every rTask of a grid; no access outside of operands and scratch."""
+    draw = data.draw
+    groups, inputs = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    outputs = groups * draw(st.integers(2, 10))
+    window = [draw(st.integers(1, 3)) for _ in range(2)]
+    dilations = [draw(st.integers(1, 2)) for _ in range(2)]
+    strides = [draw(st.integers(1, 3)) for _ in range(2)]
+    pads = [draw(st.integers(0, 3)) for _ in range(4)]
+    reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
+    size = [r + draw(st.integers(2, 8)) for r in reach]
+    net = Net((1, groups * inputs, *size))
+    w = array(outputs, inputs, *window)
+    y = net.conv(w, strides=strides, pads=pads, dilations=dilations, group=groups)
+    model = net.model(y)
+    x = array(1, groups * inputs, *size)
+    assume(x.size != w.size)
+    (want,) = run_module(model.module, model.weights, [x])
+    kind, tasks = draw(st.sampled_from(["wide", "fma"])), draw(st.integers(1, 5))
+    device = planned(f"cpu{tasks}", kind)
+    if device.name not in device_names():
+        register_device(device.name, device)
+    (op,) = roperators(model, device.name)
+    # Some are products of matrices.
+    assume(op.rkernel.data.startswith("planes."))
+    kernel = registry.find("cpu", op.rkernel.data)
+    got = np.full(want.size, np.nan, np.float32)
+    binding = bind(op, find_root(op.body.block), kernel, 1)
+    for task in range(op.tasks):
+        emulate(kernel, binding, [*in_order(op, x, w), got], task, op.tasks, 1)
+    np.testing.assert_allclose(got.reshape(want.shape), want, atol=2e-5)
