@@ -85,21 +85,21 @@ def test_conv_transpose_output_shape():
         import_onnx(model([conv], x, {"w": floats(2, 3, 3, 4)}))
 
 
-def last_window_starts_behind(w):
-    pairs = zip(w["size"], w["kernel_shape"], w["strides"], w["dilations"], w["before"],
-                w["after"], strict=True)  # fmt: skip
-    return any(-(-(n + a + b - d * (k - 1) - 1) // s) * s >= n + a for n, k, s, d, a, b in pairs)
+def unsized(proto):
+    """Without the shapes of outputs: before operator set 22 ONNX's own inference counts windows that start
+    behind the input, which no runtime has."""
+    for output in proto.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return proto
 
 
 @FEW
 @given(windows(), st.booleans(), st.booleans(), st.booleans())
 def test_average_pool(w, ceil, include, batch):
     x = {"x": floats(2, 2, *w["size"])}
-    if ceil and last_window_starts_behind(w):
-        return
     pool = node("AveragePool", "x", ceil_mode=int(ceil), count_include_pad=int(include),
                 **attributes(w, "kernel_shape", "strides", "dilations"))  # fmt: skip
-    judged(model([pool], x, opset=19, batch=batch), x)
+    judged(unsized(model([pool], x, opset=19, batch=batch)), x)
 
 
 @FEW
@@ -109,12 +109,10 @@ def test_max_pool(w, ceil, indices, flat):
     if flat:
         # Many equal elements: the first must win, and padding never.
         x["x"] = np.sign(x["x"]) - 1
-    if ceil and last_window_starts_behind(w):
-        return
     outputs = ("y", "i") if indices else ("y",)
     pool = node("MaxPool", "x", " ".join(outputs), ceil_mode=int(ceil),
                 **attributes(w, "kernel_shape", "strides", "dilations"))  # fmt: skip
-    judged(model([pool], x, outputs=outputs), x)
+    judged(unsized(model([pool], x, outputs=outputs)), x)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])

@@ -153,22 +153,11 @@ def _pool(node: Node) -> dict[str, list[int] | bool]:
     }
     if any(d != 1 for d in where.dilations):
         props["dilations"] = where.dilations
-    # With auto_pad, the padding alone says how many outputs there are.
+    # With auto_pad, the padding alone says how many outputs there are. A window that would start behind the
+    # input is none: since operator set 22 by ONNX's text, and at every one by ONNX Runtime and PyTorch.
     if ceil and node.attribute("auto_pad", "NOTSET") == "NOTSET":
-        _check_last_windows(node, where, sizes)
         props["ceil_mode"] = True
     return props
-
-
-def _check_last_windows(node: Node, where: Sliding, sizes: Sequence[int]) -> None:
-    """Operator set 22 drops windows that start behind the input; before, runtimes differ."""
-    rank = len(sizes)
-    for d, size in enumerate(sizes):
-        before, after = where.pads[d], where.pads[rank + d]
-        room = size + before + after - where.dilations[d] * (where.kernel[d] - 1) - 1
-        last = -(-room // where.strides[d]) * where.strides[d]
-        if node.opset < 22 and last >= size + before:
-            node.refuse("ceil_mode = 1", "the last window starts behind the input")
 
 
 def _max_pool(node: Node) -> Sequence[Value]:
