@@ -110,9 +110,10 @@ def forms(name: str) -> Any:
         "half": np.float32(0.5), "root": np.float32(0.5**0.5), "two": np.float32(2), "hidden": hidden,
         "low": np.float32(np.finfo(np.float32).min), "ahead": ~np.tri(7, dtype=bool),
         "bias": np.random.default_rng(1).standard_normal((3, 7, 7)).astype(np.float32),
-        "flat": np.array([6, 7, 7]), "back": np.array([2, 3, 7, 7]),
+        "none": np.zeros((7, 1), bool), "flat": np.array([6, 7, 7]), "back": np.array([2, 3, 7, 7]),
     }  # fmt: skip
     transposed = n("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2])
+    guarded = [n("Softmax", ["s"], ["r"], axis=-1), n("Where", ["none", "half", "r"], ["p"])]
     ends = [n("Softmax", ["s"], ["p"], axis=-1), n("MatMul", ["p", "v"], ["y"])]
     plain = [transposed, n("MatMul", ["q", "kt"], ["qk"])]
     between = {
@@ -135,6 +136,9 @@ def forms(name: str) -> Any:
             n("Add", ["b", "hidden"], ["c"]), n("Reshape", ["c", "back"], ["s"]),
         ],
     }  # fmt: skip
+    between["guarded"] = between["causal"]
+    if name == "guarded":
+        ends = [*guarded, ends[1]]
     shapes = {name: [2, 3, 7, 4] for name in "qkv"}
     return model([*between[name], *ends], shapes, constants, "y")
 
@@ -142,6 +146,7 @@ def forms(name: str) -> Any:
 FORMS = {
     "scaled behind": (3, False), "divided": (3, False), "split": (3, False), "causal": (3, True),
     "replaced": (3, True), "biased": (4, False), "biased and causal": (4, False), "reshaped": (4, False),
+    "guarded": (3, True),
 }  # fmt: skip
 
 

@@ -42,8 +42,25 @@ def _widens(op: graph.CastOp) -> bool:
     return is_float(have) and numpy_dtype(have).itemsize <= numpy_dtype(want).itemsize
 
 
-def _softmax_of(value: SSAValue) -> graph.SoftmaxOp:
+def _unguarded(value: SSAValue, weights: WeightStore) -> SSAValue:
+    """The weights behind a choice that never chooses otherwise: ONNX's Attention has zeros in rows that see
+    no key, and where each is known to see one, there is none."""
+    op = value.owner
+    if not isinstance(op, graph.WhereOp):
+        return value
+    condition = constant_array(op.condition, weights)
+    if condition is None or (condition.any() and not condition.all()):
+        raise Apart("rows of weights are chosen by what is not known, or not the same for all")
+    chosen = op.x if condition.all() else op.y
+    if chosen.type != value.type:
+        raise Apart("the weights are a constant")
+    _alone(value, "weights")
+    return chosen
+
+
+def _softmax_of(value: SSAValue, weights: WeightStore) -> graph.SoftmaxOp:
     """The softmax that gives the weights of a product, through casts and reshapes. Raises Apart."""
+    value = _unguarded(value, weights)
     while isinstance(value.owner, graph.CastOp | graph.ReshapeOp):
         op = value.owner
         _alone(value, "weights")
@@ -225,7 +242,7 @@ class Recognise(Rule):
 
     def _built(self, op: graph.MatmulOp) -> _Builder:
         """The ops that give the same. Raises Apart."""
-        softmax = _softmax_of(op.a)
+        softmax = _softmax_of(op.a, self.weights)
         scores = _Scores(softmax, self.weights)
         if precision_of(scores.product) != precision_of(op):
             raise Apart("its two products are of two precisions")
