@@ -73,7 +73,8 @@ def collect(names: Sequence[str], device: VDevice, seconds: float = math.inf) ->
     """What every rTask of every micro-program took; of as many as were built in `seconds`."""
     samples: list[Sample] = []
     until = time.perf_counter() + seconds
-    for name, variants, problem in programs(names, device):
+    for number, (name, variants, problem) in enumerate(programs(names, device), 1):
+        print(f"{number} of {len(names)} small programs: {name}", file=sys.stderr)
         if time.perf_counter() > until:
             print(f"{name} and what is left: no time", file=sys.stderr)
             break
@@ -148,10 +149,13 @@ def main() -> int:
     options = parser.parse_args()
     start = time.perf_counter()
     device = planned_device(device=options.device)
+    place(device, options.out)
     if options.refit is not None:
         samples = [Sample(**facts) for facts in json.loads(options.refit.read_text())]
     else:
         names = [m.name for m in micro_programs() if options.only in m.name]
+        if not names:
+            return failed(f"no small program has '{options.only}' in its name")
         samples = collect(names, device)
     if options.samples is not None:
         options.samples.parent.mkdir(parents=True, exist_ok=True)
@@ -159,12 +163,27 @@ def main() -> int:
     return keep(samples, device, options.out, start)
 
 
+def place(device: VDevice, out: Path | None) -> Path:
+    """The file to write. Raises SystemExit where the user wants none."""
+    path = out if out is not None else machine_file(device.name)
+    if path is None:
+        raise SystemExit(
+            failed("IRKIT_RATES_DIR is empty, so rates have no place: give one, or --out FILE")
+        )
+    return path
+
+
+def failed(reason: str) -> int:
+    """Say why there are no rates; the exit code."""
+    print(f"irkit-bench calibrate: error: {reason}", file=sys.stderr)
+    return 1
+
+
 def keep(samples: list[Sample], device: VDevice, out: Path | None, start: float) -> int:
     """Fit, show, and write the rates."""
-    path = out if out is not None else machine_file(device.name)
-    if path is None or not samples:
-        print("irkit-bench calibrate: error: nothing measured, or no place to keep rates in")
-        return 1
+    path = place(device, out)
+    if not samples:
+        return failed("nothing was measured")
     show("before", estimated(samples, device))
     rates = fitted(samples, device)
     show("after", estimated(samples, replace(device, rates=rates)))

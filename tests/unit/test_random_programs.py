@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from random_graphs import RandomGraph
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, f32
 
 from irkit.batch_place import BatchPlace
 from irkit.context import IrkitContext
@@ -20,12 +20,14 @@ from irkit.dialects.graph import Graph
 from irkit.dialects.state import state_of
 from irkit.dialects.symbols import symbols
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor
 from irkit.driver.execution.entry_point import entry_point_of
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
+from irkit.frontends.module import GraphBuilder
 from irkit.interp import scalars
 from irkit.interp.graph import run_graph
+from irkit.model_info import ModelInfo
 from irkit.rkernels.legality import why_illegal
 from irkit.runtime.state_memory import HostState
 from irkit.schedule.devices import device
@@ -123,6 +125,16 @@ def test_a_fault_in_what_moves_the_batch_is_found(monkeypatch):
         if random_program(seed, 4, True).anywhere
     )
     assert any(f is not None and "tensor<" in f.data.decode() for f in findings)
+
+
+def test_compiled_programs_take_batches_anywhere():
+    b = GraphBuilder([("x", tensor(f32, (3, DYNAMIC)))])
+    names = ModelInfo("network", ("x",), ("y",))
+    model = b.finish([("y", b(graph.NegOp, b.inputs[0]))], names)
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    journey = levels.Journey(model, [[x]], within([0.0]))
+    route = replace(standard(random.Random(1), "cpu1"), compiled=True)
+    assert journey.follow(route) is None
 
 
 def test_a_fault_in_state_is_found(monkeypatch):

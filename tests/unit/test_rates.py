@@ -207,6 +207,18 @@ def test_calibrating_writes_what_devices_then_have(
     assert json.loads(out.read_text())["rates"].keys() == content["rates"].keys()
 
 
+def test_calibrating_says_at_once_why_it_cannot(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.argv", ["irkit-bench calibrate", "--only", "no such program"])
+    assert calibrate.main() == 1
+    assert "no small program has 'no such program' in its name" in capsys.readouterr().err
+    monkeypatch.setenv("IRKIT_RATES_DIR", "")
+    with pytest.raises(SystemExit):
+        calibrate.main()
+    assert "IRKIT_RATES_DIR is empty" in capsys.readouterr().err
+
+
 def test_the_page_names_what_is_farthest_off():
     found = samples({"start": 100.0, "op": 0.03})[:3]
     for sample, estimate in zip(found, (1.0, 2.0, 10.0), strict=True):

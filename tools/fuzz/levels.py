@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.context import IrkitContext
 from irkit.dialects.state import StatePair
 from irkit.dialects.types import DYNAMIC, Tensor
+from irkit.driver.compiler.batch import info_with_borders
 from irkit.driver.compiler.report import figures
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.execution.entry_point import entry_point_of
@@ -128,7 +129,7 @@ class Journey:
         names = {name for name in weights if f'"{name}"' in str(module)}
         artifact = Artifact(
             "cpu", source, {name: weights[name] for name in sorted(names)},
-            lowered.info.to_json(), {}, figures(module), b"",
+            info_with_borders(lowered.info, module).to_json(), {}, figures(module), b"",
         )  # fmt: skip
         for mode in Variant(artifact).executor.choice.allowed:
             variant = Variant(artifact, mode)
