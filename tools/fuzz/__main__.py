@@ -5,10 +5,11 @@
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
 against ONNX Runtime. graphs: float programs through every level against the interpreter, some compiled.
-programs: random programs of all ops, element types and ranks, on the standard pipeline and on one in
-another order, with other grids, on several vDevices; some compiled. They are exact or refused by name: the
-reasons are counted at the end. schedules: mutants of proved schedules, of which those that are proved
-still must run right in every mode of the proof.
+programs: random programs of all ops, element types and ranks, with batches anywhere, state and other
+functions, on the standard pipeline and on one in another order, with other grids, on several vDevices, some
+for one batch size; some compiled. They are exact or refused by name: the reasons are counted at the end.
+schedules: mutants of proved schedules, of which those that are proved still must run right in every mode of
+the proof.
 
 Each finding is shown, a program as the small module that irkit-reduce makes of it, and written to FOLDER;
 the exit code is 1 if there are any. A run is repeated by its seed; for hours, give each process a seed of
