@@ -143,7 +143,7 @@ def global_average(p: RandomProgram, x: SSAValue) -> None:
         return
     known = p.facts[x]
     mean = Facts(known.low, known.high, known.error, False, known.finite)
-    p.put(graph.GlobalAveragePoolOp, [x], mean, terms=math.prod(shape_of(x)[2:]) or 1)
+    p.put(graph.GlobalAveragePoolOp, [x], mean, terms=math.prod(p.extents(x)[2:]) or 1)
 
 
 def batch_norm(p: RandomProgram, x: SSAValue) -> None:
