@@ -36,15 +36,20 @@ class Request(NamedTuple):
 
 
 def compile_units(
-    requests: Sequence[Request], done: Callable[[int, bytes], None], workers: int | None = None
+    requests: Sequence[Request],
+    done: Callable[[int, bytes], None],
+    workers: int | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Compile every request, and tell `done` its number and what it compiled to, in any order and from any
-    thread. Raises what compiling raises, with a note that names the rOperator."""
+    thread; `meanwhile` is what this process does first. Raises what compiling raises, with a note that names
+    the rOperator."""
     if workers is None:
         workers = min(usable_cores() - 1, len(requests) // UNITS_A_WORKER, MOST_WORKERS)
     crew = _Crew(requests, done)
     try:
         crew.start(workers)
+        meanwhile()
         crew.work()
     finally:
         crew.dismiss()

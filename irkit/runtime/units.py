@@ -18,6 +18,10 @@ _DEFINED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _AFTER = re.compile(r"^(?:KERNELS = \(|@fused\ndef run_task\()", re.MULTILINE)
 
 
+class NoEmittedModuleError(ValueError):
+    """A text that emission did not print."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """One rOperator of a module. `text` is a module by itself, whose functions are named by `names`: name
@@ -44,11 +48,11 @@ class Parts:
 
 
 def parts_of(source: str) -> Parts:
-    """Take the text of an emitted module apart. Raises ValueError for any other text."""
+    """Take the text of an emitted module apart. Raises NoEmittedModuleError for any other text."""
     header, mark, body = source.partition(MARK)
     after = _AFTER.search(source)
     if after is None:
-        raise ValueError("no emitted module")
+        raise NoEmittedModuleError("no emitted module")
     if not mark or len(header) > after.start():
         return Parts(_imports(source[: after.start()]), (), source[after.start() :])
     sections = (mark + body)[: after.start() - len(header)].split(MARK)[1:]
@@ -65,7 +69,7 @@ def _imports(header: str) -> str:
 def _unit(imports: str, section: str) -> Unit:
     symbol = _SYMBOL.match(section)
     if symbol is None:
-        raise ValueError("no emitted module")
+        raise NoEmittedModuleError("no emitted module")
     body = "\n".join(line for line in section.split("\n") if not line.startswith("# ")).strip("\n")
     names = {name: f"rkernel_{i}_of_unit" for i, name in enumerate(_DEFINED.findall(body))}
     pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import re
 import tempfile
 import uuid
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
-from irkit.architectures import ARCHITECTURES, Architecture
 from irkit.errors import DeviceError
+from irkit.runtime.cuda.linking import entry_ir, linked_ptx, nvvm_ptx
+from irkit.runtime.units import NoEmittedModuleError, parts_of
 
 
 @dataclass(frozen=True)
@@ -60,42 +59,15 @@ def load_module(source: str) -> ModuleType:
     return module
 
 
-def _numbas(built: Architecture) -> tuple[int, int, str]:
-    """An architecture as Numba calls it."""
-    return (*built.capability, built.suffix)
-
-
-@contextmanager
-def _compiling_for(cc: tuple[int, int, str]) -> Generator[None]:
-    """Device functions are compiled for `cc`.
-
-    Numba would ask the driver for the device at hand, which need not exist and whose context is not
-    wanted.
-    """
-    dispatcher: Any = import_module("numba.cuda.dispatcher")
-    asked = dispatcher.get_current_device
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
-    try:
-        yield
-    finally:
-        dispatcher.get_current_device = asked
-
-
 @dataclass(frozen=True)
 class ModuleIR:
-    """NVVM IR of a module, a text for each function of Python, and the `entries` by their names there."""
+    """NVVM IR of a module, a text for each function of Python; entries have their Python names there."""
 
     texts: Sequence[str]
-    entries: Mapping[str, str]
 
     def ptx(self, arch: str) -> str:
-        """PTX text for `arch` ("sm_90a"), entry kernels under their Python names."""
-        nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
-        made: bytes = nvvm.compile_ir(self.texts, opt=3, arch=arch.replace("sm_", "compute_"))
-        text = made.decode().strip("\x00").strip()
-        for mangled, entry in self.entries.items():
-            text = text.replace(mangled, entry)
-        return text
+        """PTX text for `arch` ("sm_90a")."""
+        return nvvm_ptx(self.texts, arch)
 
 
 def module_ir(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> ModuleIR:
@@ -104,21 +76,8 @@ def module_ir(module: ModuleType, entries: Sequence[str], threads: int, arch: st
     Every parameter of an entry is a 64-bit integer. Device functions that entries share are
     translated once.
     """
-    compiler: Any = import_module("numba.cuda.compiler")
-    types: Any = import_module("numba.cuda").types
-    cc = _numbas(ARCHITECTURES[arch])
-    modules: dict[int, Any] = {}
-    names: dict[str, str] = {}
-    for entry in entries:
-        function = getattr(module, entry)
-        signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
-        with _compiling_for(cc):
-            library, _ = compiler._compile_pyfunc_with_fixup(
-                function, signature, device=False, abi="numba", cc=cc, launch_bounds=(threads, 1)
-            )
-        names[library._entry_name] = entry
-        modules |= {id(m): m for m in library.modules}
-    return ModuleIR([str(m) for m in modules.values()], names)
+    texts = [text for e in entries for text in entry_ir(getattr(module, e), threads, arch)]
+    return ModuleIR(list(dict.fromkeys(texts)))
 
 
 def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: str) -> str:
@@ -126,14 +85,18 @@ def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: s
     return module_ir(module, entries, threads, arch).ptx(arch)
 
 
-def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
-    """(cubin for `arch`, the assembler's log). Raises DeviceError with the log if the PTX is refused."""
+def assemble(ptx: str | Sequence[str], arch: str) -> tuple[bytes, str]:
+    """(cubin for `arch`, the assembler's log) of one PTX text or of several.
+
+    Raises DeviceError with the log if the PTX is refused.
+    """
     nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
     options = [f"-arch={arch}", "-O3", "-verbose", "-Xptxas=-v"]
     handle = nvjitlink.create(len(options), options)
-    text = ptx.encode()
+    texts = [ptx] if isinstance(ptx, str) else ptx
     try:
-        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, text, len(text), "irkit")
+        for text in map(str.encode, texts):
+            nvjitlink.add_data(handle, nvjitlink.InputType.PTX, text, len(text), "irkit")
         nvjitlink.complete(handle)
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, cubin)
@@ -156,14 +119,21 @@ def compile_module_with_ptx(
     source: str, entries: Sequence[str], threads: int, arch: str
 ) -> CompiledModule:
     """Compile module text; the entry kernels keep their Python names in the cubin."""
-    module = load_module(source)
+    texts = _ptx_texts(source, entries, threads, arch)
+    cubin, log = assemble(texts, arch)
+    return CompiledModule(cubin, "\n".join(texts), log)
+
+
+def _ptx_texts(source: str, entries: Sequence[str], threads: int, arch: str) -> list[str]:
     try:
-        ptx = module_ptx(module, entries, threads, arch)
+        return linked_ptx(parts_of(source), entries, threads, arch)
+    except NoEmittedModuleError:
+        module = load_module(source)
+    try:
+        return [module_ptx(module, entries, threads, arch)]
     finally:
         # Its dispatchers refer to one another through these names, where no garbage collector looks.
         vars(module).clear()
-    cubin, log = assemble(ptx, arch)
-    return CompiledModule(cubin, ptx, log)
 
 
 def compile_module(source: str, entries: Sequence[str], threads: int, arch: str) -> bytes:

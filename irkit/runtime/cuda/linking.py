@@ -1,0 +1,115 @@
+"""Entry kernels of an emitted module over rKernels that were compiled by themselves.
+
+Numba compiles the walkers alone, which call rKernels as functions of other modules; NVVM links what each
+entry calls into it and inlines as ever. Entries go through NVVM in groups, side by side: it holds no lock of
+Python's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from irkit.processors import usable_cores
+from irkit.runtime import code_store
+from irkit.runtime.cuda.numba_device import capability_of, compiling_for
+from irkit.runtime.cuda.unit_code import (
+    SEPARATOR,
+    called,
+    context,
+    declare,
+    entries_of,
+    linked_name,
+)
+from irkit.runtime.side_by_side import Request, compile_units
+from irkit.runtime.units import Parts, Unit
+
+GROUP = 16
+"""Entries of single rOperators that go through NVVM together."""
+_LINKED = re.compile(r"\birkit_[0-9a-f]{24}_")
+
+
+def linked_ptx(parts: Parts, entries: Sequence[str], threads: int, arch: str) -> list[str]:
+    """PTX texts that have the entry kernels of a module between them, under their Python names."""
+    lowered: dict[str, list[str]] = {}
+
+    def lower() -> None:
+        names: dict[str, Any] = {"__name__": "irkit_emitted", **declare(parts)}
+        exec(compile(f"{parts.header}\n\n{parts.rest}", "<walkers>", "exec"), names)
+        try:
+            lowered.update({e: entry_ir(names[e], threads, arch) for e in entries})
+        finally:
+            # Dispatchers refer to one another through these names, where no garbage collector looks.
+            names.clear()
+
+    units = _units_ir(parts, arch, lower)
+    # The walkers share what they call, where that is not inlined.
+    groups = [[lowered[e] for e in entries if not e.startswith("op_")]]
+    alone = [lowered[e] for e in entries if e.startswith("op_")]
+    groups += [alone[i : i + GROUP] for i in range(0, len(alone), GROUP)]
+    groups = [group for group in groups if group]
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return list(pool.map(partial(_group_ptx, units, arch), groups))
+
+
+def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
+    """The IR modules of an entry kernel, under its Python name; its parameters are 64-bit integers."""
+    compiler: Any = import_module("numba.cuda.compiler")
+    types: Any = import_module("numba.cuda").types
+    cc = capability_of(arch)
+    signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
+    with compiling_for(cc):
+        library, _ = compiler._compile_pyfunc_with_fixup(
+            function, signature, device=False, abi="numba", cc=cc, launch_bounds=(threads, 1)
+        )
+    texts = [str(m) for m in library.modules]
+    return [t.replace(library._entry_name, function.__name__) for t in texts]
+
+
+def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
+    """PTX of IR modules that are linked together."""
+    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    ptx: bytes = nvvm.compile_ir(list(texts), opt=3, arch=arch.replace("sm_", "compute_"))
+    return ptx.decode().strip("\x00").strip()
+
+
+def _group_ptx(units: Mapping[str, list[str]], arch: str, group: Sequence[list[str]]) -> str:
+    texts = list(dict.fromkeys(text for modules in group for text in modules))
+    needed = {found for text in texts for found in _LINKED.findall(text)}
+    for prefix in sorted(needed):
+        texts += units[prefix]
+    return nvvm_ptx(texts, arch)
+
+
+def _units_ir(parts: Parts, arch: str, meanwhile: Callable[[], None]) -> dict[str, list[str]]:
+    """The IR of each unit, by the prefix of its functions' names, from the cache or compiled side by side;
+    `meanwhile` is done while workers are at it."""
+    here, pointers = context(arch), called(parts.rest)
+    keys = {
+        unit.key(here + repr(entries_of(unit, pointers)).encode()): unit for unit in parts.units
+    }
+    found = {key: payload for key in keys if (payload := code_store.kept(key)) is not None}
+    missing = [key for key in keys if key not in found]
+
+    def done(number: int, payload: bytes) -> None:
+        found[missing[number]] = payload
+        code_store.keep(missing[number], payload)
+
+    requests = [_request(keys[key], arch, pointers) for key in missing]
+    compile_units(requests, done, meanwhile=meanwhile)
+    if missing:
+        code_store.prune()
+    return {_prefix(keys[key]): found[key].decode().split(SEPARATOR) for key in keys}
+
+
+def _request(unit: Unit, arch: str, pointers: Mapping[str, tuple[str, ...]]) -> Request:
+    return Request(unit.symbol, "cuda", unit.text, (arch, entries_of(unit, pointers)))
+
+
+def _prefix(unit: Unit) -> str:
+    return linked_name(unit.text, "")

@@ -1,0 +1,133 @@
+"""NVVM IR of rKernels for a GPU: Numba's front end, which takes most of a compilation, runs once for each.
+
+What a unit compiles to is text: IR modules, one after another, which NVVM inlines into the entry kernels as
+it would functions of their own.
+"""
+
+# pyright: reportUnknownMemberType=false
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from irkit.architectures import ARCHITECTURES
+from irkit.runtime.cuda.numba_device import compiling_for
+from irkit.runtime.machine_code import intrinsics_digest
+from irkit.runtime.units import Parts, Unit
+
+Entry = tuple[str, tuple[str, ...]]
+"""A function of a unit, and what makes pointers of its operands' addresses ("f32p")."""
+
+SEPARATOR = "\n;---- module ----\n"
+_DEFINED = re.compile(r'^define [^@\n]*@"?([\w.$]+)"?\(', re.MULTILINE)
+_CALLED = re.compile(
+    r"^        (\w+)\(task, tasks, rows, top - \d+((?:, \w+\(addresses\[\d+\]\))*)\)$", re.MULTILINE
+)
+_POINTER = re.compile(r"(\w+)\(addresses")
+_KINDS = {"f": "float", "i": "int", "u": "uint"}
+
+
+def called(rest: str) -> dict[str, tuple[str, ...]]:
+    """The rKernels that a module's walkers call, and how they make pointers of the operands' addresses."""
+    return {name: tuple(_POINTER.findall(operands)) for name, operands in _CALLED.findall(rest)}
+
+
+def entries_of(unit: Unit, pointers: Mapping[str, tuple[str, ...]]) -> tuple[Entry, ...]:
+    """The functions of a unit that are called from outside, by their names in its text."""
+    return tuple((unit.names[name], pointers[name]) for name in unit.names if name in pointers)
+
+
+def linked_name(text: str, function: str) -> str:
+    """The name of a unit's function in its IR, which no other unit has."""
+    return f"irkit_{_digest(text)}_{function}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def compile_unit(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
+    """The IR of `entries` of a unit and of all that they call, as text in bytes."""
+    compiler: Any = import_module("numba.cuda.compiler")
+    digest = _digest(text)
+    names: dict[str, Any] = {"__name__": f"irkit_rkernel_{digest}"}
+    exec(compile(text, "<rKernel>", "exec"), names)
+    built = ARCHITECTURES[arch]
+    cc = (*built.capability, built.suffix)
+    modules: dict[int, Any] = {}
+    try:
+        for function, pointers in entries:
+            with compiling_for(cc):
+                library, _ = compiler._compile_pyfunc_with_fixup(
+                    names[function].py_func,
+                    signature(pointers),
+                    cc=cc,
+                    abi="c",
+                    abi_info={"abi_name": linked_name(text, function)},
+                )
+            modules |= {id(m): m for m in library.modules}
+        return SEPARATOR.join(_own_names(modules.values(), digest)).encode()
+    finally:
+        # Dispatchers refer to one another through these names, where no garbage collector looks.
+        names.clear()
+
+
+def signature(pointers: Sequence[str]) -> Any:
+    """Numba's signature of an rKernel: rTask, rTasks, rows, scratch, operands."""
+    types: Any = import_module("numba.cuda").types
+    elements = [getattr(types, _KINDS[p[0]] + p[1:-1]) for p in pointers]
+    return types.void(*[types.int64] * 4, *map(types.CPointer, elements))
+
+
+def _own_names(modules: Iterable[Any], digest: str) -> list[str]:
+    """The modules' texts, in which what they define is linked once, and by names that only this unit has:
+    those that Numba makes are numbered in each process."""
+    texts: list[str] = []
+    for module in modules:
+        for function in module.functions:
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"
+        texts.append(str(module))
+    defined = {name for text in texts for name in _DEFINED.findall(text) if digest not in name}
+    if not defined:
+        return texts
+    pattern = re.compile(r'@"(' + "|".join(map(re.escape, sorted(defined))) + r')"')
+    return [pattern.sub(lambda found: f'@"{found.group(1)}_{digest}"', text) for text in texts]
+
+
+def declare(parts: Parts) -> dict[str, Any]:
+    """What stands for the rKernels of a module while its walkers are compiled: functions of other modules."""
+    cuda: Any = import_module("numba.cuda")
+    pointers = called(parts.rest)
+    found: dict[str, Any] = {}
+    for unit in parts.units:
+        for name, function in unit.names.items():
+            if name in pointers:
+                linked = linked_name(unit.text, function)
+                found[name] = cuda.declare_device(linked, signature(pointers[name]), abi="c")
+    return found
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    return platform.python_version(), *(version(n) for n in ("numba", "numba-cuda", "llvmlite"))
+
+
+@functools.cache
+def _own_digest() -> str:
+    """Of this file, which names what it links."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+
+
+def context(arch: str) -> bytes:
+    """What the IR of a unit hangs on beside its text."""
+    told = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    return repr(("cuda", arch, intrinsics_digest(), _own_digest(), _versions(), told)).encode()

@@ -1,0 +1,101 @@
+"""rKernels of CUDA modules: compiled by themselves, linked into the entries, kept across models."""
+
+import importlib.util
+
+import pytest
+
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.models import read_model
+from irkit.runtime import code_store, side_by_side
+from irkit.runtime.compile_worker import compile_unit
+from irkit.runtime.cuda import compiling
+from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.cuda.unit_code import called
+from irkit.runtime.units import NoEmittedModuleError, parts_of
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="needs numba-cuda"
+)
+ARCH = "sm_90a"
+RELU = """
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = "graph.relu"(%x) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  func.return %0 : tensor<64x64xf32>
+}
+"""
+SOFTMAX = """
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %0 = "graph.relu"(%x) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = "graph.softmax"(%w) <{axis = 1 : i64}> : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  func.return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+"""
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The units that were compiled."""
+    found = []
+
+    def counted(target, text, options):
+        found.append(text)
+        return compile_unit(target, text, options)
+
+    monkeypatch.setattr(side_by_side, "compile_unit", counted)
+    return found
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path / "cache"))
+
+    def made(text):
+        path = tmp_path / "net.mlir"
+        path.write_text(text)
+        return build_artifact(read_model(path, "float32"), "h200", False).source
+
+    return made
+
+
+def built(text):
+    _, facts = read_facts(text)
+    return compiling.compile_module_with_ptx(text, facts.entries, facts.threads, ARCH)
+
+
+def test_linked_entries_take_what_whole_modules_do(source):
+    """Registers, stack and spills of every entry are those of a module that is compiled in one piece."""
+    text = source(SOFTMAX)
+    _, facts = read_facts(text)
+    module = compiling.load_module(text)
+    ptx = compiling.module_ptx(module, facts.entries, facts.threads, ARCH)
+    cubin, log = compiling.assemble(ptx, ARCH)
+    whole = compiling.CompiledModule(cubin, ptx, log)
+    linked = built(text)
+    assert linked.resources() == whole.resources()
+    assert set(linked.resources()) == set(facts.entries)
+
+
+def test_models_share_the_ir_of_an_rkernel(source, compiled, tmp_path):
+    first = source(RELU)  # compiles it
+    second = source(SOFTMAX)
+    shared = {u.text for u in parts_of(first).units} & {u.text for u in parts_of(second).units}
+    assert shared
+    assert len(compiled) == len(set(compiled)) == 2
+    for entry in (tmp_path / "cache" / "rkernels").iterdir():
+        entry.write_bytes(entry.read_bytes()[:-2])
+        assert code_store.kept(entry.name) is None
+    assert built(second).cubin
+    assert len(compiled) == 4
+
+
+def test_walkers_say_what_they_call(source):
+    text = source(SOFTMAX)
+    parts = parts_of(text)
+    pointers = called(parts.rest)
+    assert {name for unit in parts.units for name in unit.names} >= set(pointers)
+    assert all(kinds == ("f32p", "f32p") for kinds in pointers.values())
+
+
+def test_other_texts_are_no_emitted_modules():
+    with pytest.raises(NoEmittedModuleError):
+        parts_of("import math\n")
