@@ -8,6 +8,7 @@ windows, with k = (channel, window) and c = (row, column of the output).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -148,6 +149,50 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
         offset = constant - (low[d] if padded else 0)
         found.append(Window(factors, offset, shape[d], shape[d] != outer[d]))
     return source, found
+
+
+@dataclass(frozen=True)
+class Run:
+    """How B lies in memory: `by_k` where its terms lie side by side, else (if at all) its columns do.
+
+    `fours`: its elements can be read four at a time along the run, each four whole and at a multiple of four.
+    """
+
+    by_k: bool
+    fours: bool
+
+
+def run_of_b(product: Product) -> Run | None:
+    """How B can be read from memory; None if it is computed."""
+    found = windows(product)
+    if found is None:
+        return None
+    source, dims = found
+    steps = _row_major(tensor_type(source).get_shape())
+    factors: dict[int, int] = {}
+    for window, step in zip(dims, steps, strict=True):
+        for loop, factor in window.factors.items():
+            factors[loop] = factors.get(loop, 0) + factor * step
+    by_k = _lie_together(product, product.k, factors)
+    run = product.k if by_k else product.columns
+    others = [f for loop, f in factors.items() if loop not in run]
+    whole = not any(w.guarded or w.offset for w in dims) and product.extent(run) % 4 == 0
+    together = by_k or _lie_together(product, run, factors)
+    return Run(by_k, whole and together and all(f % 4 == 0 for f in others))
+
+
+def _lie_together(product: Product, dims: tuple[int, ...], factors: dict[int, int]) -> bool:
+    """Whether the elements of a group of loops follow one another."""
+    expected = 1
+    for d in reversed(dims):
+        if product.sizes[d] > 1 and factors.get(d, 0) != expected:
+            return False
+        expected *= product.sizes[d]
+    return product.extent(dims) > 1
+
+
+def _row_major(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
 def linear_factors(expr: AffineExpr, loops: int) -> dict[int, int] | None:

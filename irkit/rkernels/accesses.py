@@ -13,8 +13,10 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
 from irkit.dialects.types import ints
+from irkit.rkernels import registry
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
+from irkit.schedule.model import VDevice
 
 VECTOR_BYTES = 16
 """One 128-bit load."""
@@ -67,6 +69,14 @@ def kept_operands(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> list[i
     return operands if appends and kept else []
 
 
+def streaming(module: ModuleOp, device: VDevice) -> set[str]:
+    """rOperators whose rKernels read their operands from global memory alone."""
+    target = "cuda" if device.kind == "cuda" else "cpu"
+    names = {k.name for k in registry.registered(target) if k.streams}
+    ops = [op for op in module.ops if isinstance(op, ROperatorOp)]
+    return {op.sym_name.data for op in ops if op.rkernel is not None and op.rkernel.data in names}
+
+
 def refuses_accesses(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
     """Why `op` cannot read as `vector_bytes` and `residents` say; None if it can."""
     width = op.vector_bytes.value.data if op.vector_bytes is not None else None
@@ -74,6 +84,8 @@ def refuses_accesses(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str
         return f"vectors of {width} bytes: there are those of {VECTOR_BYTES}"
     if width is not None and not can_read_vectors(op, rkernel, binding):
         return f"vectors of {width} bytes of what no append places at multiples of that"
+    if rkernel.streams and any(a.resident_pairs for a in appends_of(op)):
+        return f"residents: rKernel '{rkernel.name}' reads its operands from global memory alone"
     if op.residents is not None and ints(op.residents) != kept_operands(op, rkernel, binding):
         return (
             f"residents {ints(op.residents)}: not what its rKernel expects and every append keeps"

@@ -38,6 +38,7 @@ class RKernel:
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
     RESIDENT is 1.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
+    `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
@@ -58,6 +59,7 @@ class RKernel:
     vectors: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     stores_again: bool = False
+    streams: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
 
     @property

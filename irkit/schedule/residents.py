@@ -6,7 +6,7 @@ largest scratch of any rTask there; scratch is at the top end, the walker's tabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -98,12 +98,12 @@ def planned_bytes(schedule: Schedule) -> int:
     return max((aligned(k) + s for k, s in needed), default=0)
 
 
-def pin_residents(schedule: Schedule) -> Schedule:
+def pin_residents(schedule: Schedule, streaming: Collection[str] = ()) -> Schedule:
     """The schedule with `residents` filled in: constants that a vEU reads in two or more appends.
 
     Greedy by the bytes saved. An operand qualifies if each vEU reads one box of it, contiguous, and
-    the same in all the appends; all of them give it the same offset. Nothing changes on a device
-    without shared memory.
+    the same in all the appends; all of them give it the same offset. Launches of the symbols `streaming`
+    read nothing from shared memory. Nothing changes on a device without it.
 
     `notes`: "resident_bytes", the most that one vEU keeps, and "resident_operands", how many operands
     of appends are read from there.
@@ -114,7 +114,9 @@ def pin_residents(schedule: Schedule) -> Schedule:
     limits = [room - used for used in scratch_bytes(schedule)]
     residents: list[list[Resident]] = [[] for _ in schedule.appends]
     taken: list[tuple[Pinned, int]] = []
-    for pinned in sorted(_candidates(schedule, feet), key=Pinned.saved_bytes, reverse=True):
+    for pinned in sorted(
+        _candidates(schedule, feet, streaming), key=Pinned.saved_bytes, reverse=True
+    ):
         offset = _free_offset(pinned, taken)
         if offset + pinned.nbytes > min(limits[veu] for veu in pinned.veus):
             continue
@@ -131,12 +133,14 @@ def pin_residents(schedule: Schedule) -> Schedule:
     return replace(schedule, appends=appends, notes=notes)
 
 
-def _candidates(schedule: Schedule, feet: Footprints) -> list[Pinned]:
+def _candidates(schedule: Schedule, feet: Footprints, streaming: Collection[str]) -> list[Pinned]:
     """Operands that at least two appends read alike, in order of first use."""
     if not schedule.device.shared_bytes:
         return []
     found: dict[tuple[int, int, bytes], Pinned] = {}
     for number, append in enumerate(schedule.appends):
+        if schedule.launches[append.launch].symbol in streaming:
+            continue
         for operand, access in feet.constant_reads(append.launch):
             buffer = schedule.buffers[access.buffer]
             lanes = pinnable(buffer, access.boxes, append.veus)

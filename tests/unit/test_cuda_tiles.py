@@ -22,6 +22,7 @@ from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder, Binding
+from irkit.rkernels.cuda import product_mma
 from irkit.rkernels.templates import specialise, template_source
 
 LEVELS = ("graph", "tensor", "task", "schedule")
@@ -54,9 +55,13 @@ def model(nodes: list[Any], x: tuple[int, ...], y: tuple[Any, ...], weights: dic
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def product() -> Any:
-    w = np.random.default_rng(1).standard_normal((21, 30)).astype(np.float32)
-    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], (18, 21), (18, 30), {"w": w})
+def product(m: int = 18, k: int = 21, n: int = 30, transposed: bool = False) -> Any:
+    """x times weights, which lie transposed or not."""
+    w = np.random.default_rng(1).standard_normal((n, k) if transposed else (k, n))
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    if transposed:
+        node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
+    return model([node], (m, k), (m, n), {"w": w.astype(np.float32)})
 
 
 CASES = {
@@ -69,7 +74,11 @@ CASES = {
     "dilated": conv((1, 2, 9, 9), (4, 2, 3, 3), dilations=[2, 2], pads=[2, 2, 2, 2]),
     "after relu": conv((1, 3, 6, 6), (8, 3, 3, 3), relu="before", pads=[1, 1, 1, 1]),
     "matrices": product(),
+    "whole fours": product(17, 24, 32),
+    "terms side by side": product(10, 20, 40, transposed=True),
+    "terms side by side, no fours": product(10, 19, 35, transposed=True),
 }
+SEEN_BY_TENSOR_CORES = [n for n in CASES if n not in ("depthwise", "after relu", "dilated")]
 
 
 def for_a_gpu(onnx_model: Any) -> ImportedModel:
@@ -102,6 +111,40 @@ def test_tiles_compute_what_onnx_says(name: str) -> None:
     check(CASES[name], "product.direct" if name == "depthwise" else "product.tile32x32", TILE)
 
 
+MMA = {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "THREADS": 128}
+
+
+@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize("name", SEEN_BY_TENSOR_CORES)
+def test_tensor_cores_compute_what_onnx_says(name: str, kind: int) -> None:
+    tolerance = (1e-5, 1e-2, 5e-2, 1e-2)[kind]
+    check(CASES[name], "product.mma32x32", {**MMA, "KIND": kind}, tolerance)
+
+
+def test_what_cannot_be_split_is_summed_plainly() -> None:
+    """Infinities, NaN, the largest and the least values: as float32 sums have them."""
+    case = CASES["whole fours"]
+    op = scheduled(case)
+    root = find_root(op.body.block)
+    rkernel = registry.find("cuda", "product.mma32x32")
+    assert rkernel.grid is not None
+    op.grid = int_array(rkernel.grid(root, 1))
+    binding = bound(op, root)
+    given = product_mma.parameters_of({"VECTOR": 1, **MMA}, root)
+    names = {**binding.names, **{k: str(v) for k, v in given.items()}}
+    body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
+    x = np.random.default_rng(0).standard_normal((17, 24)).astype(np.float32)
+    w = np.random.default_rng(1).standard_normal((24, 32)).astype(np.float32)
+    x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
+    x[13], w[:, 17] = 1e-42, 1e30
+    y = np.full((17, 32), 77, np.float32)
+    text = "\n".join(binding.functions) + "\n" + body
+    cuda_emulator.run_text(text, "kernel", [x, w, y], 1, 1, 128)
+    with np.errstate(all="ignore"):
+        want = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
 def bound(op: ROperatorOp, root: Root) -> Binding:
     """What the product family's placeholders are on a GPU."""
     binder = Binder(op, root, "cuda")
@@ -109,7 +152,9 @@ def bound(op: ROperatorOp, root: Root) -> Binding:
     return binder.binding
 
 
-def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
+def check(
+    onnx_model: Any, variant: str, parameters: dict[str, int], tolerance: float = 1e-5
+) -> None:
     op = scheduled(onnx_model)
     root = find_root(op.body.block)
     rkernel = registry.find("cuda", variant)
@@ -118,16 +163,20 @@ def check(onnx_model: Any, variant: str, parameters: dict[str, int]) -> None:
     for tasks in (1, 7, 132):
         op.grid = int_array(rkernel.grid(root, tasks))
         binding = bound(op, root)
-        names = {**binding.names, **{k: str(v) for k, v in parameters.items()}}
+        given = {"VECTOR": int(variant.startswith("product.mma")), **parameters}
+        if "STAGES" in given:
+            given = dict(product_mma.parameters_of(given, root))
+        names = {**binding.names, **{k: str(v) for k, v in given.items()}}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
         text = "\n".join(binding.functions) + "\n" + body
         shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]
         x = np.random.default_rng(tasks).standard_normal(shape).astype(np.float32)
-        (want,) = ReferenceEvaluator(onnx_model).run(None, {"x": x})
+        want = np.asarray(ReferenceEvaluator(onnx_model).run(None, {"x": x})[0])
         y = np.full(want.shape, np.nan, np.float32)
         arrays = [*operands(op, onnx_model, x), y]
-        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 32)
-        np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
+        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, parameters["THREADS"])
+        scale = float(abs(want).max())
+        np.testing.assert_allclose(y, want, rtol=10 * tolerance, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("relu", ["before", "behind"])

@@ -38,9 +38,12 @@ RATES: Final[dict[str, Rate]] = {
     "byte": Rate("a byte of an operand or result", "memory"),
     "round": Rate("a wait for loads that go out together", "latency"),
     "step": Rate("a wait for the next terms of a tile, which all threads fetch", "latency"),
+    "stage": Rate("a wait for terms that were copied ahead", "latency"),
     # Sums of products.
     "fma": Rate("a multiply-add of a tile held in registers, at four bytes"),
     "wide": Rate("the same of a tile that fills 32 registers of 64 bytes"),
+    "mma": Rate("a multiply-add of a tensor core, of two factors in TF32"),
+    "fragment": Rate("a word of a tile read for a tensor core, and rounded or split"),
     "dot": Rate("a multiply-add whose factors are read for it alone, at four bytes"),
     "term": Rate("a multiply-add whose factors are found by index arithmetic"),
     "pack": Rate("an element copied to where products read it"),

@@ -95,6 +95,14 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     rows_store,
     zeros_like,
 )
+from irkit.runtime.intrinsics.cuda_mma import (
+    await_copies,
+    commit_copies,
+    copy_async,
+    magnitudes,
+    mma_store,
+    mma_sums,
+)
 from irkit.runtime.intrinsics.cuda_tiles import (
     add32,
     divide32,

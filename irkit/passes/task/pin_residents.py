@@ -10,7 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from irkit.passes.task.program_text import programs_of, read_program, set_residents
+from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
+from irkit.rkernels.accesses import streaming
 from irkit.schedule.residents import pin_residents
 
 
@@ -37,7 +39,7 @@ class PinResidents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in programs_of(op):
-            pinned = pin_residents(read_program(op, program))
+            pinned = pin_residents(read_program(op, program), streaming(op, device_of(op)))
             text, notes = "{} operands stay, {} bytes on one vEU", pinned.notes
             operands, nbytes = notes["resident_operands"], notes["resident_bytes"]
             applied(program, "PinResidents", text, operands, nbytes)

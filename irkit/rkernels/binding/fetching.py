@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects.linalg_generic import maps
-from irkit.dialects.products import Product, Window, windows
+from irkit.dialects.products import Product, Window, run_of_b, windows
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, strides
@@ -87,8 +87,14 @@ def _in_memory(
     inside = " & ".join(tests) or "True"
     b.binding.function("INSIDE", "column, step", [f"return {inside}"])
     where = "at if inside else 0" if guarded else "at"
-    lines = [f"inside = {inside}", "at = add32(column[0], step[0])", f"return {pointer}[{where}]"]
+    lines = [f"inside = {inside}", "at = add32(column[0], step[0])"]
+    b.binding.function("AT", "column, step", [*lines, f"return {where}"])
+    lines.append(f"return {pointer}[{where}]")
     b.binding.function("FETCH", f"{b.binding.operands}, column, step", lines)
+    run = run_of_b(product)
+    b.binding.names["B"] = pointer
+    b.literal("BY_K", int(run is not None and run.by_k))
+    b.literal("FOURS_B", int(run is not None and run.fours))
 
 
 def _computed(b: Binder, product: Product) -> None:

@@ -137,17 +137,17 @@ def _legal(root: Root) -> bool:
     if product is None:
         return False
     columns = product.extent((*product.lead, *product.columns))
-    return _fits(product) and product.extent(product.m) >= 4 and columns >= 4
+    return fits(product) and product.extent(product.m) >= 4 and columns >= 4
 
 
-def _fits(product: Product) -> bool:
+def fits(product: Product) -> bool:
     """Floats, and positions that fit 32 bits."""
     element = tensor_type(product.op.results[0]).element_type
     sizes = [math.prod(tensor_type(v).get_shape()) for v in product.op.inputs]
     return isinstance(element, Float32Type | Float64Type) and max(sizes) < 1 << 31
 
 
-def _product(root: Root) -> Product:
+def product_of(root: Root) -> Product:
     product = as_product(root)
     assert product is not None
     return product
@@ -157,13 +157,13 @@ def _scratch(root: Root, tile: Parameters) -> int:
     """Two buffers of both tiles, with rows padded by four against bank conflicts; or all sums."""
     terms = 2 * tile["BK"] * (tile["BM"] + tile["BN"] + 8)
     sums = tile["KG"] * tile["BM"] * tile["BN"]
-    element = tensor_type(_product(root).op.results[0]).element_type
+    element = tensor_type(product_of(root).op.results[0]).element_type
     return max(terms, sums) * numpy_dtype(element).itemsize
 
 
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
+def tiles_of(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part."""
-    product = _product(part.root)
+    product = product_of(part.root)
     down = math.ceil(part.share(product.m) / tile["BM"])
     across = math.ceil(part.share(product.columns) / tile["BN"])
     return part.share((*product.batch, *product.lead)) * down * across
@@ -173,7 +173,7 @@ def _work(tile: Mapping[str, int]):
     """In each tile BK terms at a time: products, and the wait for the next terms."""
 
     def counted(part: Part) -> Work:
-        tiles = _tiles(tile, part)
+        tiles = tiles_of(tile, part)
         steps = tiles * math.ceil(part.terms / tile["BK"])
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
         return work(tile=tiles, step=steps, fma=sums) + part.store * part.elements
@@ -184,7 +184,7 @@ def _work(tile: Mapping[str, int]):
 def _few_terms(root: Root) -> bool:
     """A convolution of one channel or few, as a depthwise one is."""
     product = as_product(root)
-    if product is None or DYNAMIC in root.parallel or not _fits(product):
+    if product is None or DYNAMIC in root.parallel or not fits(product):
         return False
     return product.extent(product.k) <= 128 and product.extent(product.m) <= 4
 
@@ -202,16 +202,16 @@ def _direct_work(part: Part) -> Work:
 
 def _terms(root: Root) -> Mapping[str, int]:
     """All terms in as many equal passes as it takes."""
-    terms = _product(root).extent(_product(root).k)
+    terms = product_of(root).extent(product_of(root).k)
     return {"TERMS": math.ceil(terms / math.ceil(terms / _MOST_TERMS))}
 
 
-def _grid(longest: Callable[[Part], float]):
+def cut_largest(longest: Callable[[Part], float]):
     """At most `tasks` parts: of each group of loops the first that is longer than one is cut, so that what
     the largest part does one after another is the least."""
 
     def grid(root: Root, tasks: int) -> list[int]:
-        product = _product(root)
+        product = product_of(root)
         groups = (product.batch, product.lead, product.m, product.columns)
         cuts = [next((d for d in g if product.sizes[d] > 1), None) for g in groups]
         options = [_counts(product.sizes[d], tasks) if d is not None else [1] for d in cuts]
@@ -250,7 +250,7 @@ RKERNELS = [
             scratch_bytes=_scratch,
             threads=THREADS_PER_BLOCK,
             parameters=tile,
-            grid=_grid(partial(_tiles, tile)),
+            grid=cut_largest(partial(tiles_of, tile)),
             work=_work(tile),
         )
         for name, tile in _TILES.items()
@@ -264,7 +264,7 @@ RKERNELS = [
         legal=_few_terms,
         parameters=_terms,
         choices={"TERMS": range(1, _MOST_TERMS + 1)},
-        grid=_grid(_direct_rounds),
+        grid=cut_largest(_direct_rounds),
         work=_direct_work,
     ),
 ]

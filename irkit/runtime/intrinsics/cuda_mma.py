@@ -1,0 +1,346 @@
+"""Products of tiles on tensor cores, and the asynchronous copies that feed them.
+
+A warp multiplies by `mma.sync` (compute capability 8.0 and later). Both tiles lie in shared memory as
+float32; a fragment is rounded, or split into parts, in registers, so that one layout serves every precision.
+How the elements of a fragment are dealt to lanes, g = lane / 4 and t = lane % 4, is from the PTX manual's
+"Matrix Fragments". Arguments marked *literal* must be constants in the source text.
+
+float32 products come from three products of TF32 parts, x = high + low: low·high + high·low + high·high
+(Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", 2022). A tensor core truncates
+where it adds, so sums of eight terms leave it at once and are added in float32.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from irkit.runtime.intrinsics.cuda import SHARED, asm
+
+ir: Any = import_module("llvmlite.ir")
+types: Any = import_module("numba.cuda").types
+intrinsic: Any = import_module("numba.cuda.extending").intrinsic
+
+I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+SPLIT, TF32, BF16, F16 = range(4)
+"""How factors reach the tensor cores: as two TF32 parts each, or rounded to one format."""
+
+Fragments = list[list[Any]]
+
+_SIDE_BY_SIDE = 4
+"""Tiles of sums that are under way at once where each is a chain of three products."""
+
+_CONVERT = {BF16: "cvt.rn.bf16x2.f32", F16: "cvt.rn.f16x2.f32"}
+_SHAPES = {
+    SPLIT: "m16n8k8.row.col.f32.tf32.tf32.f32",
+    TF32: "m16n8k8.row.col.f32.tf32.tf32.f32",
+    BF16: "m16n8k16.row.col.f32.bf16.bf16.f32",
+    F16: "m16n8k16.row.col.f32.f16.f16.f32",
+}
+
+
+def _shared(builder: Any, pointer: Any, position: Any) -> Any:
+    """The 32-bit shared address of pointer[position]."""
+    first = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
+    return builder.ptrtoint(builder.gep(first, [position]), I32)
+
+
+@intrinsic
+def copy_async(
+    typing_context: Any,
+    staged: Any,
+    position: Any,
+    source: Any,
+    index: Any,
+    width: Any,
+    inside: Any,
+) -> Any:
+    """Start copying `width` (literal, 1 or 4) elements from source[index] to staged[position].
+
+    Elements are of 32 bits; four of them must be 16-byte aligned at both ends. Zeros come in their place
+    where `inside` is false; the index must be one that could be read. `staged` is in shared memory.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    size = 4 * width.literal_value
+    # Four bytes can only go by way of the first cache.
+    kind = "cg" if size == 16 else "ca"
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = _shared(builder, args[0], args[1])
+        start = builder.ptrtoint(builder.gep(args[2], [args[3]]), I64)
+        count = builder.select(args[5], I32(size), I32(0))
+        text = f"cp.async.{kind}.shared.global [$0], [$1], {size}, $2;"
+        asm(builder, text, ir.VoidType(), [target, start, count], "r,l,r,~{memory}")
+        return context.get_dummy_value()
+
+    flag = types.boolean
+    return types.void(staged, types.uint64, source, types.int64, width, flag), generate
+
+
+@intrinsic
+def commit_copies(typing_context: Any) -> Any:
+    """Copies that this thread started since the last call are one group."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        asm(builder, "cp.async.commit_group;", ir.VoidType(), [], "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def await_copies(typing_context: Any, left: Any) -> Any:
+    """Wait until at most `left` (literal) groups of this thread's copies, the last, are on their way."""
+    if not isinstance(left, types.IntegerLiteral):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = f"cp.async.wait_group {left.literal_value};"
+        asm(builder, text, ir.VoidType(), [], "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(left), generate
+
+
+class _Warp:
+    """Prints what a warp does with a stage: fragments read, split or rounded, multiplied."""
+
+    def __init__(self, builder: Any, kind: int, lane: Any) -> None:
+        self.builder, self.kind = builder, kind
+        self.lane = builder.trunc(lane, I32)
+
+    def matrices(self, address: Any, count: int) -> list[Any]:
+        """`count` matrices of 8 × 4 words; lane 8i + r gives the address of row r of matrix i."""
+        found = ", ".join(f"${i}" for i in range(count))
+        text = f"ldmatrix.sync.aligned.m8n8.x{count}.shared.b16 {{{found}}}, [${count}];"
+        kind = ir.LiteralStructType([I32] * count)
+        words = asm(self.builder, text, kind, [address], ",".join(["=r"] * count) + ",r")
+        return [self.builder.extract_value(words, i) for i in range(count)]
+
+    def word(self, address: Any) -> Any:
+        """One word of shared memory."""
+        place = self.builder.inttoptr(address, I32.as_pointer(SHARED))
+        return self.builder.load(place)
+
+    def below(self, base: Any, rows: int, k: int, step: int) -> Fragments:
+        """Fragments of A: 16 rows each, of 8 terms; rows are `step` words apart."""
+        b = self.builder
+        row = b.and_(self.lane, I32(15))
+        word = b.shl(b.lshr(self.lane, I32(4)), I32(2))
+        first = self._at(base, b.add(b.mul(row, I32(step)), word), k)
+        return [self.matrices(b.add(first, I32(4 * i * step)), 4) for i in range(0, rows, 16)]
+
+    def beside(self, base: Any, columns: int, k: int, step: int, by_k: bool) -> Fragments:
+        """Fragments of B: 8 columns each, of 8 terms; a column runs on, or (not `by_k`) a term's row."""
+        b = self.builder
+        if by_k:
+            return self._columns(base, columns, k, step)
+        t, g = b.and_(self.lane, I32(3)), b.lshr(self.lane, I32(2))
+        first = self._at(base, b.add(b.mul(t, I32(step)), g), k * step)
+        return [
+            [self.word(b.add(first, I32(4 * (j + i * step)))) for i in (0, 4)]
+            for j in range(0, columns, 8)
+        ]
+
+    def _columns(self, base: Any, columns: int, k: int, step: int) -> Fragments:
+        b = self.builder
+        row = b.and_(self.lane, I32(7))
+        row = b.add(row, b.shl(b.lshr(self.lane, I32(4)), I32(3)))
+        word = b.and_(b.lshr(self.lane, I32(1)), I32(4))
+        first = self._at(base, b.add(b.mul(row, I32(step)), word), k)
+        found: Fragments = []
+        for j in range(0, columns, 16):
+            count = 4 if j + 16 <= columns else 2
+            words = self.matrices(b.add(first, I32(4 * j * step)), count)
+            found += [words[i : i + 2] for i in range(0, count, 2)]
+        return found
+
+    def _at(self, base: Any, words: Any, more: int) -> Any:
+        return self.builder.add(base, self.builder.shl(self.builder.add(words, I32(more)), I32(2)))
+
+    def parts(self, word: Any) -> tuple[Any, Any]:
+        """(high, low): high has the bits that TF32 keeps, low what is left of the float32."""
+        b = self.builder
+        high = b.and_(b.add(word, I32(0x1000)), I32(0xFFFFE000))
+        low = b.fsub(b.bitcast(word, F32), b.bitcast(high, F32))
+        return high, b.bitcast(low, I32)
+
+    def rounded(self, word: Any) -> Any:
+        """A float32 rounded to TF32."""
+        return self._pure(
+            "cvt.rna.tf32.f32 $0, $1;", I32, [self.builder.bitcast(word, F32)], "=r,f"
+        )
+
+    def pair(self, low: Any, high: Any) -> Any:
+        """Two float32 rounded to 16 bits each, in one word."""
+        both = [self.builder.bitcast(w, F32) for w in (high, low)]
+        return self._pure(f"{_CONVERT[self.kind]} $0, $1, $2;", I32, both, "=r,f,f")
+
+    def multiply(self, a: list[Any], b: list[Any], sums: list[Any]) -> list[Any]:
+        """sums + a b, by one instruction."""
+        text = (
+            f"mma.sync.aligned.{_SHAPES[self.kind]} {{$0, $1, $2, $3}}, {{$4, $5, $6, $7}}, "
+            "{$8, $9}, {$10, $11, $12, $13};"
+        )
+        kind = ir.LiteralStructType([F32] * 4)
+        constraints = ",".join(["=f"] * 4 + ["r"] * 6 + ["f"] * 4)
+        found = self._pure(text, kind, [*a, *b, *sums], constraints)
+        return [self.builder.extract_value(found, i) for i in range(4)]
+
+    def _pure(self, text: str, result: Any, args: list[Any], constraints: str) -> Any:
+        kind = ir.FunctionType(result, [a.type for a in args])
+        code = ir.InlineAsm(kind, text, constraints, side_effect=False)
+        return self.builder.call(code, args, attrs=("convergent",))
+
+    def split_steps(self, given: list[tuple[Fragments, Fragments]], sums: list[Any]) -> None:
+        """Steps of eight terms each, as three products of parts, the least first; added in float32."""
+        tiles: list[tuple[Any, Any]] = []
+        for a, b in given:
+            left = [[self.parts(w) for w in words] for words in a]
+            right = [[self.parts(w) for w in words] for words in b]
+            tiles += [(rows, columns) for rows in left for columns in right]
+        # Side by side, as far as registers reach: an instruction does not wait for the one before.
+        for first in range(0, len(tiles), _SIDE_BY_SIDE):
+            found = [[ir.Constant(F32, 0.0)] * 4 for _ in tiles[first : first + _SIDE_BY_SIDE]]
+            for x, y in ((1, 0), (0, 1), (0, 0)):
+                for n, (rows, columns) in enumerate(tiles[first : first + _SIDE_BY_SIDE]):
+                    own, other = [w[x] for w in rows], [w[y] for w in columns]
+                    found[n] = self.multiply(own, other, found[n])
+            for n, value in enumerate(v for tile in found for v in tile):
+                at = (4 * first + n) % len(sums)
+                sums[at] = self.builder.fadd(sums[at], value)
+
+    def step(self, a: Fragments, b: Fragments, sums: list[Any]) -> None:
+        """The terms that one instruction takes."""
+        for i, rows in enumerate(a):
+            for j, columns in enumerate(b):
+                at = 4 * (i * len(b) + j)
+                sums[at : at + 4] = self.multiply(rows, columns, sums[at : at + 4])
+
+    def packed(self, first: list[Any], second: list[Any]) -> list[Any]:
+        """Fragments of 8 terms and the 8 after them, as one of 16 in half the width.
+
+        Which term goes where in a fragment is free, as long as A and B agree.
+        """
+        half = len(first) // 2
+        return [
+            self.pair(words[i], words[half + i]) for words in (first, second) for i in range(half)
+        ]
+
+
+@intrinsic
+def mma_sums(
+    typing_context: Any, sums: Any, staged: Any, a: Any, b: Any, lane: Any,
+    a_step: Any, b_step: Any, rows: Any, columns: Any, terms: Any, by_k: Any, kind: Any,
+) -> Any:  # fmt: skip
+    """The warp's sums, `terms` terms of A times B added; all but the first five are literal.
+
+    A[i, k] is staged[a + i * a_step + k]; B[k, j] is staged[b + j * b_step + k] if `by_k`, else
+    staged[b + k * b_step + j]. `rows` is a multiple of 16, `columns` of 8, `terms` of 16, steps of 4. A lane
+    holds rows * columns / 32 sums, as `mma_store` takes them. `kind`: SPLIT, TF32, BF16 or F16.
+    """
+    given = (a_step, b_step, rows, columns, terms, by_k, kind)
+    if not all(isinstance(v, types.IntegerLiteral) for v in given):
+        return None
+    below, beside, height, width, depth, runs, how = (v.literal_value for v in given)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = [builder.extract_value(args[0], i) for i in range(sums.count)]
+        warp = _Warp(builder, how, args[4])
+        left, right = (_shared(builder, args[1], args[i]) for i in (2, 3))
+
+        def fragments(k: int) -> tuple[Fragments, Fragments]:
+            return (
+                warp.below(left, height, k, below),
+                warp.beside(right, width, k, beside, bool(runs)),
+            )
+
+        if how == SPLIT:
+            # Few tiles a step: more steps at once.
+            steps = min(max(8 * _SIDE_BY_SIDE // (sums.count // 4), 8), depth)
+            for k in range(0, depth, steps):
+                warp.split_steps([fragments(n) for n in range(k, k + steps, 8)], values)
+            return context.make_tuple(builder, signature.return_type, values)
+        for k in range(0, depth, 8 if how == TF32 else 16):
+            a, b = fragments(k)
+            if how == TF32:
+                a, b = ([[warp.rounded(w) for w in words] for words in side] for side in (a, b))
+            else:
+                pairs = zip((a, b), fragments(k + 8), strict=True)
+                a, b = ([warp.packed(*both) for both in zip(*p, strict=True)] for p in pairs)
+            warp.step(a, b, values)
+        return context.make_tuple(builder, signature.return_type, values)
+
+    u64 = types.uint64
+    return sums(sums, staged, u64, u64, u64, *given), generate
+
+
+@intrinsic
+def magnitudes(
+    typing_context: Any, least: Any, most: Any, staged: Any, position: Any, width: Any
+) -> Any:
+    """(`least`, `most`) with those of staged[position : position + width (literal, 1 or 4)] counted in.
+
+    A magnitude is the float32's bits without the sign, times two; zero is none, it counts as the largest.
+    """
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    words = width.literal_value
+    u32 = types.uint32
+    pair = types.UniTuple(u32, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = _shared(builder, args[2], args[3])
+        kind = ir.VectorType(I32, words)
+        both = builder.load(builder.inttoptr(address, kind.as_pointer(SHARED)))
+        both.align = 4 * words
+        low, high = args[:2]
+        for i in range(words):
+            word = builder.extract_element(both, I32(i))
+            twice = builder.add(word, word)
+            # Zero less one is the largest of all.
+            before = builder.sub(twice, I32(1))
+            low = builder.select(builder.icmp_unsigned("<", before, low), before, low)
+            high = builder.select(builder.icmp_unsigned(">", twice, high), twice, high)
+        return context.make_tuple(builder, pair, [low, high])
+
+    return pair(u32, u32, staged, types.uint64, width), generate
+
+
+@intrinsic
+def mma_store(
+    typing_context: Any, staged: Any, position: Any, step: Any, sums: Any, columns: Any, lane: Any
+) -> Any:
+    """staged[position + i * step + j] = the warp's sum [i, j]; `step` and `columns` are literal."""
+    if not all(isinstance(v, types.IntegerLiteral) for v in (step, columns)):
+        return None
+    below, across = step.literal_value, columns.literal_value // 8
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        b = builder
+        lane32 = b.trunc(args[5], I32)
+        g, t = b.lshr(lane32, I32(2)), b.and_(lane32, I32(3))
+        own = b.add(b.mul(g, I32(below)), b.shl(t, I32(1)))
+        first = b.add(_shared(b, args[0], args[1]), b.shl(own, I32(2)))
+        for tile in range(sums.count // 4):
+            i, j = divmod(tile, across)
+            for half in range(2):
+                at = b.add(first, I32(4 * ((16 * i + 8 * half) * below + 8 * j)))
+                pair = [b.extract_value(args[3], 4 * tile + 2 * half + e) for e in range(2)]
+                _store_pair(b, at, pair, aligned=below % 2 == 0)
+        return context.get_dummy_value()
+
+    return types.void(staged, types.uint64, step, sums, columns, types.uint64), generate
+
+
+def _store_pair(b: Any, address: Any, pair: list[Any], aligned: bool) -> None:
+    if not aligned:
+        for n, value in enumerate(pair):
+            b.store(value, b.inttoptr(b.add(address, I32(4 * n)), F32.as_pointer(SHARED)))
+        return
+    kind = ir.VectorType(F32, 2)
+    both = b.insert_element(ir.Constant(kind, ir.Undefined), pair[0], I32(0))
+    both = b.insert_element(both, pair[1], I32(1))
+    b.store(both, b.inttoptr(address, kind.as_pointer(SHARED))).align = 8

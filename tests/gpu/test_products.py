@@ -1,0 +1,105 @@
+"""Products and convolutions on tensor cores, on a GPU: random shapes and data of any magnitude."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.products import Case, Job, program
+from irkit.dialects.precision import Precision, rounded
+from irkit.model_info import ModelInfo
+from irkit.rkernels import registry
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("numba_cuda")
+
+MMA = [k.name for k in registry.registered("cuda") if k.name.startswith("product.mma")]
+
+
+def any_case(number: int) -> Case:
+    """A product, laid out either way, or a convolution."""
+    draw = random.Random(number)
+    m, k, n = (draw.choice([draw.randint(8, 40), draw.randint(40, 300)]) for _ in range(3))
+    if number % 3 < 2:
+        transposed = number % 3 == 1
+        return Case("random", (m, k), (n, k) if transposed else (k, n), transposed=transposed)
+    channels, size, kernel = draw.randint(1, 40), draw.randint(5, 20), draw.choice([1, 3, 5])
+    x = (draw.randint(1, 3), channels, size, size)
+    return Case("random", x, (m, channels, kernel, kernel), stride=draw.randint(1, 2))
+
+
+def ran(case: Case, precision: str, rkernel: str, x: Any, w: Any) -> Any:
+    """What the rKernel makes of it; None if it cannot compute the case."""
+    from irkit.runtime.cuda.executor import CudaExecutor
+
+    made = program(Job(case, precision, "cuda", rkernel))
+    if made is None:
+        return None
+    info = ModelInfo.from_json(made.artifact.info)
+    executor = CudaExecutor.from_artifact(made.artifact, info, "per-op")
+    given = [x, w, np.zeros(case.y[1], np.float32)][: len(executor.program.inputs)]
+    return executor.run(given)[0]
+
+
+def windows(case: Case, x: Any) -> Any:
+    """The matrix [outputs, terms] that a convolution multiplies by its weights."""
+    kernel, pad = case.w[2], case.w[2] // 2
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+    seen = seen[:, :, :: case.stride, :: case.stride].transpose(0, 2, 3, 1, 4, 5)
+    return seen.reshape(-1, case.w[1] * kernel * kernel)
+
+
+def factors(case: Case, x: Any, w: Any) -> tuple[Any, Any]:
+    """The matrices whose product it is."""
+    if case.conv:
+        return windows(case, x), w.reshape(len(w), -1).T
+    return x, w.T if case.transposed else w
+
+
+def as_matrix(case: Case, y: Any) -> Any:
+    """The answer as that product has it."""
+    return y.transpose(0, 2, 3, 1).reshape(-1, case.w[0]) if case.conv else y
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "f16"])
+@pytest.mark.parametrize("number", range(6))
+def test_tensor_cores_are_as_exact_as_they_say(number: int, precision: str) -> None:
+    case = any_case(number)
+    rng = np.random.default_rng(number)
+    # Rows of magnitudes far apart; float16 has none of them.
+    scale = 1.0 if precision == "f16" else 10.0 ** rng.integers(-12, 12)
+    x, w = ((rng.standard_normal(s) * scale).astype(np.float32) for s in (case.x, case.w))
+    left, right = factors(case, x, w)
+    given = [rounded(f, Precision(precision)).astype(np.float64) for f in (left, right)]
+    want, size = given[0] @ given[1], abs(given[0]) @ abs(given[1])
+    tried = 0
+    for rkernel in MMA:
+        y = ran(case, precision, rkernel, x, w)
+        if y is not None:
+            tried += 1
+            # A sum of k terms in float32 may be off by k units in the last place; these are by fewer.
+            assert (abs(as_matrix(case, y) - want) <= 3e-6 * size).all(), rkernel
+    assert tried
+
+
+@pytest.mark.parametrize("rkernel", MMA)
+def test_values_that_cannot_be_split_come_out_as_of_plain_sums(rkernel: str) -> None:
+    case = Case("special", (64, 96), (96, 64))
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.x, case.w))
+    x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
+    x[13], x[14] = 1e-42, 3e-39
+    w[:, 17], w[5, 20] = 1e30, 0.0
+    with np.errstate(all="ignore"):
+        want = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
+        size = (abs(x).astype(np.float64) @ abs(w).astype(np.float64)).astype(np.float64)
+    y = ran(case, "float32", rkernel, x, w)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(want))
+    infinite = np.isinf(want)
+    np.testing.assert_array_equal(y[infinite], want[infinite])
+    finite = np.isfinite(want)
+    assert (abs(y[finite].astype(np.float64) - want[finite]) <= 3e-6 * size[finite] + 1e-44).all()
