@@ -1,6 +1,6 @@
 """Which element types operands of graph ops may have. Each has a NumPy dtype, and so a meaning.
 
-Neither bf16 nor f128, no integer of another width, no `index` and no complex number is among them.
+Neither f128, no integer of another width, no `index` and no complex number is among them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute
 
 from irkit.dialects.types import is_float, numpy_dtype, ui8, ui16, ui32, ui64
@@ -32,7 +32,7 @@ BOOLEANS = Elements("i1", frozenset((i1,)))
 SIGNED = Elements("i8 to i64", frozenset((i8, i16, i32, i64)))
 UNSIGNED = Elements("ui8 to ui64", frozenset((ui8, ui16, ui32, ui64)))
 INTEGERS = SIGNED | UNSIGNED
-FLOATS = Elements("f16 to f64", frozenset((f16, f32, f64)))
+FLOATS = Elements("bf16, f16 to f64", frozenset((bf16, f16, f32, f64)))
 NUMBERS = INTEGERS | FLOATS
 ALL = BOOLEANS | NUMBERS
 INDICES = Elements("i32, i64", frozenset((i32, i64)))

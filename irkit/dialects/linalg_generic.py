@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import is_half, tensor_type
 from irkit.errors import UnsupportedError
 
 COMBINERS: dict[type[Operation], str] = {
@@ -74,7 +74,7 @@ def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:
 
 
 def is_contraction(op: linalg.GenericOp) -> bool:
-    """acc + a * b over some dimensions."""
+    """acc + a * b over some dimensions; a factor may be a 16-bit float, extended to f32."""
     if all(iterators(op)) or len(op.inputs) != 2:
         return False
     found = combiner(op)
@@ -84,7 +84,15 @@ def is_contraction(op: linalg.GenericOp) -> bool:
     factors = [v for v in found[1].operands if v is not block.args[-1]]
     if len(factors) != 1 or not isinstance(factors[0].owner, arith.MulfOp):
         return False
-    return set(factors[0].owner.operands) == set(block.args[:2])
+    read = {_narrow(v) for v in factors[0].owner.operands}
+    return read == set(block.args[:2])
+
+
+def _narrow(value: SSAValue) -> SSAValue:
+    """The 16-bit float that `value` is, as an f32, or itself."""
+    op = value.owner
+    widens = isinstance(op, arith.ExtFOp) and is_half(op.input.type) and op.result.type == f32
+    return op.input if widens else value
 
 
 def is_projection(amap: AffineMap) -> bool:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
     TensorType,
+    bf16,
     f16,
     f32,
     f64,
@@ -28,6 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from irkit.bfloat16 import BFLOAT16
 from irkit.errors import UnsupportedError
 
 Tensor = TensorType[Attribute]
@@ -49,6 +51,8 @@ _TO_IR: dict[np.dtype[Any], Attribute] = {
     np.dtype(np.uint32): ui32,
     np.dtype(np.uint64): ui64,
 }
+if BFLOAT16 is not None:
+    _TO_IR[BFLOAT16] = bf16
 _TO_NUMPY: dict[Attribute, np.dtype[Any]] = {
     **{element: dtype for dtype, element in _TO_IR.items()},
     IndexType(): np.dtype(np.int64),
@@ -63,7 +67,10 @@ def element_type(dtype: np.dtype[Any] | type) -> Attribute:
 
 
 def numpy_dtype(element: Attribute) -> np.dtype[Any]:
-    """NumPy dtype of an IR element type (i1 is bool). Raises UnsupportedError if there is none, as of bf16."""
+    """NumPy dtype of an IR element type (i1 is bool; bf16 is ml_dtypes'). Raises UnsupportedError if there is
+    none."""
+    if element == bf16 and BFLOAT16 is None:
+        raise UnsupportedError("elements of type bf16 without the package ml_dtypes")
     if element not in _TO_NUMPY:
         raise UnsupportedError(f"elements of type {element}: NumPy has no such type")
     return _TO_NUMPY[element]
@@ -87,6 +94,11 @@ def tensor_type(value: SSAValue) -> Tensor:
 def is_float(element: Attribute) -> bool:
     """Whether an element type is floating point."""
     return isinstance(element, Float16Type | BFloat16Type | Float32Type | Float64Type)
+
+
+def is_half(element: Attribute) -> bool:
+    """Whether an element type is a float of 16 bits."""
+    return isinstance(element, Float16Type | BFloat16Type)
 
 
 def is_integer(element: Attribute) -> bool:

@@ -31,6 +31,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     ),
     "tree-to-traversal": _lazy("passes.graph.tree_to_traversal", "TreeToTraversal"),
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
+    "widen-half": _lazy("passes.graph.widen_half", "WidenHalf"),
     # tensor level
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),

@@ -14,18 +14,19 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir.affine import AffineMap
 
 from irkit.dialects.access_boxes import check_rows, grid_of
-from irkit.dialects.linalg_generic import iterators, maps
+from irkit.dialects.linalg_generic import combiner, iterators, maps
 from irkit.dialects.roperator_body import find_root
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels import families, registry
 from irkit.rkernels.accesses import refuses_accesses
 from irkit.rkernels.bind import bind, parameters_of
-from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.binding.scalars import HALVES, numba_type
 from irkit.rkernels.in_place import refuses_in_place
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
+from irkit.rkernels.templates import placeholders
 from irkit.schedule.block_memory import WALKER_ROOM
 from irkit.schedule.model import VDevice
 
@@ -66,8 +67,17 @@ def root_of(op: ROperatorOp) -> Root:
     except ValueError as error:
         raise UnsupportedError(str(error)) from None
     if root.value is not None:
-        numba_type(tensor_type(root.value).element_type)
+        element = tensor_type(root.value).element_type
+        numba_type(element)
+        if is_half(element) and not _picks(root):
+            raise UnsupportedError(f"sums of {element}: of f32, which `widen-half` makes them")
     return root
+
+
+def _picks(root: Root) -> bool:
+    """Whether a reduction's result is one of its terms, so that nothing is rounded on the way."""
+    found = combiner(root.chain[-1]) if root.chain else None
+    return found is not None and found[0] in ("max", "min")
 
 
 def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str | None:
@@ -153,4 +163,19 @@ def _refuses_body(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice
     """What only an attempt tells. Raises UnsupportedError."""
     check_rows(op, root)
     binding = bind(op, root, rkernel, device.threads)
-    return refuses_accesses(op, rkernel, binding) or refuses_in_place(op, rkernel, binding)
+    return (
+        _refuses_halves(rkernel, binding)
+        or refuses_accesses(op, rkernel, binding)
+        or refuses_in_place(op, rkernel, binding)
+    )
+
+
+def _refuses_halves(rkernel: RKernel, binding: Binding) -> str | None:
+    """Why it cannot read what it reads by pointer; what fused functions read is widened by them."""
+    if rkernel.halves:
+        return None
+    named = {binding.names[name] for name in placeholders(rkernel)}
+    for pointer, kind in zip(binding.pointers, binding.pointer_types, strict=True):
+        if kind in HALVES.values() and pointer in named:
+            return f"rKernel '{rkernel.name}' reads no elements of {kind}"
+    return None

@@ -39,6 +39,7 @@ class RKernel:
     RESIDENT is 1.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
+    `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
@@ -61,6 +62,7 @@ class RKernel:
     stores_again: bool = False
     streams: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
+    halves: bool = False
 
     @property
     def name(self) -> str:

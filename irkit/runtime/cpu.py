@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.bfloat16 import is_half
 from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
 from irkit.runtime.input_policy import InputPolicy
@@ -24,6 +25,11 @@ from irkit.weights import Array
 
 # More than any counter reaches, and far from overflow.
 _RELEASED = 1 << 62
+
+
+def _bits(arrays: Sequence[Array]) -> list[Array]:
+    """16-bit floats as the bits that they are: the type that entry points have for them."""
+    return [a.view(np.uint16) if is_half(a.dtype) else a for a in arrays]
 
 
 def _with_addresses(records: Table, addresses: Table) -> Table:
@@ -101,6 +107,8 @@ class CpuExecutor:
             else (p.shape, np.dtype(p.dtype), False)
             for p in self.program.outputs
         ]
+        ports = (*self.program.inputs, *self.program.outputs)
+        self._halves = any(is_half(np.dtype(p.dtype)) for p in ports)
         fixed = not all(dynamic for _, _, dynamic in self._outputs)
         self._without_rows = fixed or self.state is not None
 
@@ -194,6 +202,8 @@ class CpuExecutor:
         if space.rows_capacity < 16:
             space.reserve(16)
         address = space.addresses[0]
+        if self._halves:
+            inputs, outputs = _bits(inputs), _bits(outputs)
         self._call(self._one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
         self._idle.append(space)
 
@@ -240,6 +250,8 @@ class CpuExecutor:
         rows: int,
         padded: int,
     ) -> None:
+        if self._halves:
+            inputs, outputs = _bits(inputs), _bits(outputs)
         self._call(
             self._serial_records,
             space.bases,

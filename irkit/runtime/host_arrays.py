@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.bfloat16 import is_half
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.weights import Array
 
@@ -32,7 +33,7 @@ def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array
         raise InvalidInputError(f"input '{name}' is a masked array: fill its gaps first")
     bare = isinstance(value, list | tuple | int | float)
     array = _converted(name, value)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" and not is_half(array.dtype):
         raise InvalidInputError(f"input '{name}': expected numbers, got dtype {array.dtype}")
     if bare and dtype is not None and np.can_cast(array.dtype, dtype, "same_kind"):
         return array.astype(dtype)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irkit.bfloat16 import dtype_of, is_floating
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.runtime.host_arrays import as_array
@@ -49,7 +50,7 @@ class InputPolicy:
     def __init__(self, ports: Sequence[Port], info: ModelInfo | None = None) -> None:
         self.ports = tuple(ports)
         self._info = info if info is not None else ModelInfo("network", (), ())
-        self.dtypes = [np.dtype(p.dtype) for p in self.ports]
+        self.dtypes = [dtype_of(p.dtype) for p in self.ports]
         self.any_value = self._info.allow_nan and self._info.allow_infinity
 
     def check_count(self, inputs: Sequence[Any]) -> None:
@@ -113,7 +114,7 @@ class InputPolicy:
 
     def restricts(self, number: int) -> bool:
         """Whether there are values that the input must not have."""
-        return not self.any_value and self.dtypes[number].kind == "f"
+        return not self.any_value and is_floating(self.dtypes[number])
 
     def check_extent(self, number: int, extent: Extent) -> None:
         """Whether the model has a meaning for values of such an extent."""

@@ -17,6 +17,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 COMMON = {
     "architectures",
     "batch_place",
+    "bfloat16",
     "errors",
     "weights",
     "context",

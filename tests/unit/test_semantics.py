@@ -82,7 +82,6 @@ def test_levels_agree(dtype):
     for level in LEVELS:
         run_level(program.context(), program.model.module, level, "cpu4")
         program.check(program.run(), want, level)
-    # Without rKernels, which there are none of for f16.
     FormROperators().apply(program.context(), program.model.module)
     program.model.module.verify()
     program.check(program.run(), want, "task")
@@ -102,7 +101,7 @@ def test_the_lowering_alone_agrees(dtype):
     program.check(program.run(), want, "tensor")
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != np.float16], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_compiled_programs_agree(dtype, monkeypatch):
     monkeypatch.setenv("IRKIT_CACHE_DIR", "")
     parts = 24

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -21,7 +22,7 @@ from irkit.dialects.graph.shape import (
     TransposeOp,
     same_elements,
 )
-from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, int_array, ints, is_half, tensor_type
 from irkit.rewriting import Rule
 
 
@@ -64,6 +65,19 @@ class CastToOwnType(Rule):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter, /):
         _forward_if_same(self, op, rewriter)
+
+
+class CastOfWidened(Rule):
+    """cast(cast(x : f16) to f32) to f16 = x: no number is lost on the way up; bf16 alike"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter, /):
+        inner = op.x.owner
+        if not isinstance(inner, CastOp):
+            return self.no_match(op, "the operand is no cast")
+        if inner.to != f32 or inner.x.type != op.y.type or not is_half(op.to):
+            return self.no_match(op, "it does not undo a cast of a 16-bit float to f32")
+        rewriter.replace(op, [], [inner.x])
 
 
 # graph.concat
@@ -248,7 +262,7 @@ class TransposeOfTranspose(Rule):
 
 
 PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
-    CastOp: (CastToOwnType(),),
+    CastOp: (CastToOwnType(), CastOfWidened()),
     ConcatOp: (ConcatOfOne(),),
     ExpandOp: (ExpandToOwnShape(),),
     ReshapeOp: (ReshapeToOwnShape(), ReshapeOfReshape()),

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 
+from irkit.bfloat16 import is_floating
 from irkit.dialects.tensor_ops.dynamic import completed
 from irkit.dialects.tensor_ops.interface import (
     Box,
@@ -34,7 +35,7 @@ class Empty(TensorOpModel[tensor.EmptyOp]):
     ) -> Sequence[Array]:
         t = tensor_type(op.tensor)
         shape, dtype = completed(t.get_shape(), operands), numpy_dtype(t.element_type)
-        if dtype.kind == "f":
+        if is_floating(dtype):
             return [np.full(shape, np.nan, dtype)]
         return [np.full(shape, True if dtype.kind == "b" else np.iinfo(dtype).max - 85, dtype)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from irkit.bfloat16 import is_floating
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype
 from irkit.driver.diagnostics.diagnostic import UserError, did_you_mean
 from irkit.driver.execution.entry_point import EntryPoint
@@ -56,7 +57,7 @@ def random_inputs(entry: EntryPoint, seed: int, batch: int = BATCH) -> list[Arra
 def _random_array(generator: np.random.Generator, t: Tensor, batch: int) -> Array:
     shape = [batch if s == DYNAMIC else s for s in t.get_shape()]
     dtype = numpy_dtype(t.element_type)
-    if dtype.kind == "f":
+    if is_floating(dtype):
         return generator.standard_normal(shape).astype(dtype)
     return generator.integers(0, 2, shape).astype(dtype)
 

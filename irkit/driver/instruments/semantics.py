@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
+from irkit.bfloat16 import is_floating, is_half
 from irkit.dialects.precision import coarsest
 from irkit.dialects.task import BufferOp, ProgramOp
 from irkit.dialects.types import numpy_dtype, tensor_type
@@ -52,8 +53,12 @@ def _array_difference(old: Array, new: Array, roundoff: float) -> str | None:
 
 
 def _close(old: Array, new: Array, roundoff: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    if old.dtype.kind != "f":
+    if not is_floating(old.dtype):
         return np.asarray(old == new)
+    if is_half(old.dtype):
+        # As much as it takes to round otherwise once or twice.
+        roundoff = max(roundoff, 2.0**-8 if old.dtype != np.float16 else 2.0**-11)
+        old, new = old.astype(np.float32), new.astype(np.float32)
     tolerance = max(float(np.sqrt(np.finfo(old.dtype).eps)), 4 * roundoff)
     scale = float(np.abs(old[np.isfinite(old)]).max(initial=0.0))
     return np.isclose(new, old, rtol=tolerance, atol=tolerance * scale, equal_nan=True)

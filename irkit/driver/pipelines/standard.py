@@ -11,6 +11,8 @@ WAVEFRONT = "wavefront"
 STANDARD: dict[str, list[str]] = {
     "graph": [
         "canonicalize",
+        "widen-half",
+        "canonicalize",
         "fold-constants",
         "fold-batch-norm",
         "unroll-recurrence",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc, f16
+from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
@@ -132,9 +132,6 @@ class Importer:
         try:
             element = element_type(helper.tensor_dtype_to_np_dtype(declared.elem_type))
         except KeyError:
-            element = f16
-        # No level below this one computes with half floats.
-        if element == f16:
             names = {number: name for name, number in TensorProto.DataType.items()}
             kind = names.get(declared.elem_type, str(declared.elem_type))
             self._miss(f"input '{value.name}': element type {kind} is not supported")

@@ -299,6 +299,7 @@ class TensorBuilder:
         def body(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
             x, y, acc = args
             if is_float(element):
+                x, y = (v if v.type == element else s(arith.ExtFOp(v, element)) for v in (x, y))
                 return [s(arith.AddfOp(acc, s(arith.MulfOp(x, y))))]
             return [s(arith.AddiOp(acc, s(arith.MuliOp(x, y))))]
 

@@ -33,8 +33,9 @@ from irkit.lower.graph_to_tensor import (
     transposed_convolution,
 )
 from irkit.lower.graph_to_tensor.batch import check_batch
-from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.widening import WideningBuilder
+from irkit.passes.graph.widen_half import widen
 from irkit.weights import WeightStore
 
 RULES: dict[type[GraphOp], Rule] = {
@@ -65,7 +66,7 @@ _HINTS: dict[type[GraphOp], str] = dict.fromkeys(
 
 def lower_block(block: Block, weights: WeightStore) -> None:
     """Replace every graph op of a function's body. Raises UnsupportedError naming the op."""
-    builder = TensorBuilder(block, weights)
+    builder = WideningBuilder(block, weights)
     for op in list(block.ops):
         if not isinstance(op, GraphOp):
             continue
@@ -76,6 +77,7 @@ def lower_block(block: Block, weights: WeightStore) -> None:
             )
         builder.move_before(op)
         values = rule(builder, op)
+        builder.remember(op, values)
         for old, new in zip(op.results, values, strict=True):
             if new.name_hint is None:
                 new.name_hint = old.name_hint
@@ -109,7 +111,8 @@ class ConvertGraphToTensor(ModulePass):
       linalg.yield %s }
     ```
 
-    Sums run in another order than the graph level's; forests and elementwise ops give the same bits.
+    Arithmetic of 16-bit floats is that of float32, its results rounded, as `widen-half` spells it out. Sums
+    run in another order than the graph level's; forests and elementwise ops give the same bits.
     """
 
     name = "convert-graph-to-tensor"
@@ -121,4 +124,5 @@ class ConvertGraphToTensor(ModulePass):
         for function in op.walk():
             if isinstance(function, FuncOp) and function.body.blocks:
                 check_batch(function)
+                widen(function)
                 lower_block(function.body.block, weights)

@@ -60,6 +60,7 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     atan_float32, atan_float64, cos_float32, erf_float32, exp_float32, exp_float64, log1p_float32,
     log1p_float64, log_float32, log_float64, pow_float32, sin_float32, tanh_float32, tanh_float64,
 )
+from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_planes import multiply_planes
 from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import row_maximum, row_minimum, row_sum
@@ -148,8 +149,12 @@ def call(serial, bases, counters, address, rows, rows_padded, {", ".join(names)}
 {binds}    return run(serial, 0, serial.shape[0], bases, counters, 1, rows, rows_padded, address)'''
 
 
+# What an entry point only takes the address of: 16-bit floats are bits to it.
+_ENTRY_TYPES = {"bool": "boolean", "float16": "uint16", "bfloat16": "uint16"}
+
+
 def _array_type(port: Port, readonly: bool) -> str:
-    element = "boolean" if port.dtype == "bool" else port.dtype
+    element = _ENTRY_TYPES.get(port.dtype, port.dtype)
     return f'types.Array(types.{element}, {len(port.shape)}, "C", readonly={readonly})'
 
 

@@ -84,6 +84,7 @@ from irkit.runtime.intrinsics.cuda_approximations import (
     tanh_float32,
     tanh_float64,
 )
+from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cuda_lanes import (
     group_sums,
     lane_dots,
@@ -119,6 +120,8 @@ fused = cuda.jit(device=True)
 """Imports of an emitted CUDA module, and the decorator of its device functions."""
 
 POINTERS = {
+    "bfloat16": "bf16p",
+    "float16": "f16p",
     "float32": "f32p",
     "float64": "f64p",
     "int8": "i8p",

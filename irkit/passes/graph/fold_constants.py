@@ -12,9 +12,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from irkit.context import weights_of
 from irkit.dialects.constants import SMALL, constant, constant_array
+from irkit.dialects.graph import CastOp
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.graph.semantics import evaluate
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import is_half, tensor_type
 from irkit.remarks import applied, missed
 from irkit.weights import Array, WeightStore
 
@@ -31,8 +32,14 @@ def _operands(op: GraphOp, weights: WeightStore) -> list[Array] | None:
     return arrays
 
 
+# Weights of 16 bits stay so; biases, scales and their like may be what arithmetic takes.
+_WIDENED = 4096
+
+
 def _grows(op: GraphOp) -> bool:
     """Whether the results are more to store than the operands."""
+    if isinstance(op, CastOp) and is_half(tensor_type(op.x).element_type):
+        return product(tensor_type(op.x).get_shape()) > _WIDENED
     read, written = (
         sum(product(tensor_type(v).get_shape()) for v in values)
         for values in (op.operands, op.results)

@@ -20,7 +20,7 @@ from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
-from irkit.rkernels.binding.scalars import numba_type
+from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
 
 
@@ -59,7 +59,7 @@ class Binder:
     def __init__(self, op: ROperatorOp, root: Root, target: Target) -> None:
         self.op, self.block, self.root, self.target = op, op.body.block, root, target
         values = [*self.block.args, *op.terminator.values]
-        types = [numba_type(tensor_type(v).element_type) for v in values]
+        types = [memory_type(tensor_type(v).element_type) for v in values]
         self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)
         self.binding.names["OPERANDS"] = self.binding.operands
         self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)

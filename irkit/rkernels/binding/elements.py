@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     FloatAttr,
@@ -32,7 +33,7 @@ from xdsl.ir.affine import (
 from irkit.dialects.linalg_generic import iterators, maps
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import model_of
-from irkit.dialects.types import is_float, tensor_type
+from irkit.dialects.types import is_float, is_half, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.scalars import numba_type, scalar_text
 
@@ -43,6 +44,8 @@ def literal(value: float | int, element: Attribute) -> str:
         return str(bool(value))
     if not is_float(element):
         return f"{numba_type(element)}({int(value)})"
+    if is_half(element):
+        value = float(np.float32(value).astype(numpy_dtype(element)))
     if math.isnan(value) or math.isinf(value):
         text = "math.nan" if math.isnan(value) else ("math.inf" if value > 0 else "-math.inf")
         return f"{numba_type(element)}({text})"

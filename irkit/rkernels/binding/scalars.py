@@ -9,6 +9,8 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
     IndexType,
     UnrealizedConversionCastOp,
+    bf16,
+    f16,
     f32,
     f64,
     i1,
@@ -135,23 +137,54 @@ _NAMES: dict[Attribute, str] = {
 }
 
 
-def numba_type(element: Attribute) -> str:
-    """Name of the Numba type of an element; booleans are bytes in memory.
+HALVES: dict[Attribute, str] = {f16: "float16", bf16: "bfloat16"}
+"""Floats of 16 bits in memory, which are float32 everywhere else: names of their pointers."""
 
-    Raises UnsupportedError for a type that emitted modules have no name for, as f16 and bf16.
+
+def memory_type(element: Attribute) -> str:
+    """Name of what a pointer to elements points to. Raises UnsupportedError as `numba_type`."""
+    return HALVES.get(element) or numba_type(element)
+
+
+def numba_type(element: Attribute) -> str:
+    """Name of the Numba type of an element; booleans are bytes in memory, 16-bit floats are float32.
+
+    Raises UnsupportedError for a type that emitted modules have no name for, as f128.
     """
+    if element in HALVES:
+        return "float32"
     if element not in _NAMES:
         raise UnsupportedError(f"elements of type {element}")
     return _NAMES[element]
+
+
+# What gives a 16-bit float of such ones without rounding.
+_EXACT = (
+    arith.MaximumfOp,
+    arith.MinimumfOp,
+    arith.NegfOp,
+    arith.SelectOp,
+    math_dialect.AbsFOp,
+    math_dialect.CeilOp,
+    math_dialect.FloorOp,
+    math_dialect.RoundEvenOp,
+)
 
 
 def scalar_text(op: Operation, operands: Sequence[str]) -> str:
     """One arith or math op on named operands as an expression. Raises UnsupportedError."""
     template = template_of(op)
     have, becomes = op.operands[0].type, op.results[0].type
-    return template.format(
+    text = template.format(
         *operands, t=numba_type(becomes), u=_unsigned_name(have), v=_unsigned_name(becomes)
     )
+    if becomes in HALVES and not isinstance(op, _EXACT):
+        return f"round_{HALVES[becomes]}({text})"
+    return text
+
+
+# To a 16-bit float they would round twice.
+_CONVERSIONS = (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.UIToFPOp)
 
 
 def _unsigned_name(element: Attribute) -> str:
@@ -173,6 +206,10 @@ def template_of(op: Operation) -> str:
             return known[number]
         raise UnsupportedError(f"emission of '{op.name}' with predicate {number}")
     have, becomes = op.operands[0].type, op.results[0].type
+    if becomes in HALVES and have != f32 and isinstance(op, _CONVERSIONS):
+        raise UnsupportedError(
+            f"emission of '{op.name}' from {have} to {becomes}: by way of f32 only"
+        )
     if is_approximate(op):
         places = ", ".join(f"{{{number}}}" for number in range(len(op.operands)))
         return f"{APPROXIMATE[type(op), becomes]}({places})"

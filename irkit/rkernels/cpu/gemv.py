@@ -51,6 +51,7 @@ RKERNELS = [
         legal=few_rows,
         work=_work,
         reassociates=True,
+        halves=True,
         contracts=True,
     ),
     RKernel(
@@ -63,6 +64,7 @@ RKERNELS = [
         # A row of W comes from memory once.
         work=lambda part: _work(part) * 0.9,
         reassociates=True,
+        halves=True,
         contracts=True,
     ),
 ]

@@ -163,6 +163,7 @@ RKERNELS = [
         legal=_several_rows,
         work=_work(tile, kind),
         reassociates=True,
+        halves=True,
         contracts=True,
         scratch_bytes=_scratch,
         parameters=_parameters(tile),

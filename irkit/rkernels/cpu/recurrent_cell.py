@@ -56,6 +56,7 @@ RKERNELS = [
         legal=terms(count),
         work=_work,
         reassociates=True,
+        halves=True,
         contracts=True,
     )
     for count, function in ((1, "cell_one_term"), (2, "cell_two_terms"))

@@ -23,8 +23,8 @@ def gemv_rows(task, tasks, rows, scratch, OPERANDS):
     for b in range(BATCH):
         for u in range(u0, u1, PASS * (THREADS // LANES)):
             # Two buffers in turn: one barrier a pass is enough.
-            offset = turn * PASS * (THREADS // LANES) * itemsize(W0)
-            results = shared_like(W0, scratch + offset)
+            offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
+            results = shared_of(FLOAT(0), scratch + offset)
             sums = zeros_like(W0, PASS)
             starts = row_starts(u + group, THREADS // LANES, u1, K0, PASS)
             for block in range(K0 // BLOCK):
@@ -57,7 +57,7 @@ def gemv_block(task, tasks, rows, scratch, OPERANDS):
     turn = 0
     for b in range(BATCH):
         for u in range(u0, u1, PASS):
-            partial = shared_like(W0, scratch + turn * PASS * (THREADS // 32) * itemsize(W0))
+            partial = shared_of(FLOAT(0), scratch + turn * PASS * (THREADS // 32) * itemsize(acc))
             sums = zeros_like(W0, PASS)
             starts = row_starts(u, 1, u1, K0, PASS)
             for block in range(K0 // BLOCK):
@@ -117,6 +117,7 @@ RKERNELS = [
         threads=256,
         parameters={"LANES": 32, "PASS": 2, "BLOCK": 512},
         reassociates=True,
+        halves=True,
         vectors=("X0", "W0"),
         kept=("W0",),
     ),
@@ -132,6 +133,7 @@ RKERNELS = [
         threads=256,
         parameters={"PASS": 4, "BLOCK": 4096},
         reassociates=True,
+        halves=True,
         vectors=("X0", "W0"),
         kept=("W0",),
     ),

@@ -31,8 +31,8 @@ def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
                 for g in range(G):
                     acc[g] = INIT(OPERANDS, b, u + thread, g)
             # Two buffers in turn: one barrier a pass is enough.
-            offset = turn * PASS * (THREADS // LANES) * itemsize(W0)
-            results = shared_like(W0, scratch + offset)
+            offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
+            results = shared_of(FLOAT(0), scratch + offset)
             if units * G > PASS * (THREADS // LANES) // 2:
                 sums = zeros_like(W0, PASS)
                 starts = row_starts(u * G + group, THREADS // LANES, u1 * G, K0, PASS)
@@ -71,8 +71,8 @@ def cell_one_term(task, tasks, rows, scratch, OPERANDS):
             if thread < units:
                 for g in range(G):
                     acc[g] = INIT(OPERANDS, b, u + thread, g)
-            offset = turn * PASS * (THREADS // LANES) * itemsize(W0)
-            results = shared_like(W0, scratch + offset)
+            offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
+            results = shared_of(FLOAT(0), scratch + offset)
             if units * G > PASS * (THREADS // LANES) // 2:
                 sums = zeros_like(W0, PASS)
                 starts = row_starts(u * G + group, THREADS // LANES, u1 * G, K0, PASS)
@@ -137,6 +137,7 @@ RKERNELS = [
         threads=256,
         parameters={"LANES": lanes, "PASS": _PASS},
         reassociates=True,
+        halves=True,
         vectors=tuple(f"{operand}{t}" for operand in "XW" for t in range(terms)),
         kept=tuple(f"W{t}" for t in range(terms)),
     )

@@ -17,8 +17,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from irkit.runtime.intrinsics.half_conversions import HALF, I16, widened
+
 _I64 = ir.IntType(64)
 LANES = 16
+
+
+def in_register(builder: Any, value: Any) -> Any:
+    """What was loaded, of 16-bit floats in float32; scalar or vector."""
+    element = value.type.element if isinstance(value.type, ir.VectorType) else value.type
+    return widened(builder, value) if element in (HALF, I16) else value
 
 
 @intrinsic(prefer_literal=True)
@@ -82,7 +90,7 @@ def _multiply(
     at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
 ) -> None:  # fmt: skip
     """Rows `first` to `first + count` of a tile."""
-    tile = Tile(builder, a.type.pointee, across)
+    tile = Tile(builder, c.type.pointee, across)
     numbers = [builder.add(first, _I64(i)) for i in range(count)]
     rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(below_a, n))]) for n in numbers]
     sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b)
@@ -131,7 +139,7 @@ class Tile:
         zero = ir.Constant(self.vector, [0.0] * self.lanes)
         added: list[list[Any]] = []
         for row, phis in zip(rows, totals, strict=True):
-            scalar = self.spread(builder.load(builder.gep(row, [step])))
+            scalar = self.spread(in_register(builder, builder.load(builder.gep(row, [step]))))
             added.append(
                 [builder.call(self.fma, [scalar, v, t]) for v, t in zip(values, phis, strict=True)]
             )
@@ -171,7 +179,7 @@ class _Dot:
 
     def __init__(self, builder: Any, a: Any, b: Any) -> None:
         self.builder, self.a, self.b = builder, a, b
-        self.element = a.type.pointee
+        self.element = ir.FloatType() if a.type.pointee in (HALF, I16) else a.type.pointee
         self.letter = "f32" if isinstance(self.element, ir.FloatType) else "f64"
 
     def sum(self, length: int) -> Any:
@@ -193,7 +201,10 @@ class _Dot:
                 result = self.builder.fadd(result, self.across(part, lanes))
                 done += lanes
         for i in range(done, length):
-            x, y = (self.builder.load(self.builder.gep(p, [_I64(i)])) for p in (self.a, self.b))
+            x, y = (
+                in_register(self.builder, self.builder.load(self.builder.gep(p, [_I64(i)])))
+                for p in (self.a, self.b)
+            )
             result = self.builder.fadd(result, self.builder.fmul(x, y))
         return result
 
@@ -206,14 +217,17 @@ class _Dot:
         kind = ir.FunctionType(vector, [vector] * 3)
         name = f"llvm.fma.v{lanes}{self.letter}"
         fma = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        loaded = [
-            self.builder.load(
-                self.builder.bitcast(self.builder.gep(p, [at]), vector.as_pointer()),
-                align=4 if self.letter == "f32" else 8,
-            )
-            for p in (self.a, self.b)
-        ]
+        loaded = [self.load(p, lanes, at) for p in (self.a, self.b)]
         return self.builder.call(fma, [*loaded, total])
+
+    def load(self, pointer: Any, lanes: int, at: Any) -> Any:
+        """`lanes` elements from `at` on, in the type of the sum."""
+        element = pointer.type.pointee
+        place = self.builder.bitcast(
+            self.builder.gep(pointer, [at]), ir.VectorType(element, lanes).as_pointer()
+        )
+        align = 2 if element in (HALF, I16) else 4 if self.letter == "f32" else 8
+        return in_register(self.builder, self.builder.load(place, align=align))
 
     def loop(self, totals: list[Any], length: int) -> list[Any]:
         """Blocks of four vectors, `length` elements in all."""

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from irkit.runtime.intrinsics.cuda import SHARED, asm
+from irkit.runtime.intrinsics.half_conversions import HALF, I16, widened
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -34,12 +35,16 @@ def _pieces(length: int, lanes: int, stride: int) -> tuple[int, int]:
 
 
 def _load_vector(builder: Any, pointer: Any, width: int) -> list[Any]:
-    """`width` elements at `pointer`; four are one 16-byte aligned access (two for float64)."""
+    """`width` elements at `pointer`; four are one 16-byte aligned access (two for float64). 16-bit floats, of
+    which four are 8 bytes, are widened."""
+    half = pointer.type.pointee in (HALF, I16)
     if width == 1:
-        return [builder.load(pointer)]
+        value = builder.load(pointer)
+        return [widened(builder, value) if half else value]
     wide = ir.VectorType(pointer.type.pointee, width).as_pointer(pointer.type.addrspace)
     value = builder.load(builder.bitcast(pointer, wide))
-    value.align = 16
+    value.align = 8 if half else 16
+    value = widened(builder, value) if half else value
     return [builder.extract_element(value, I32(i)) for i in range(width)]
 
 

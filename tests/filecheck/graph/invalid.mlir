@@ -18,7 +18,7 @@ func.func @binary_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
 // -----
 
 func.func @unary_float(%x: tensor<8xi64>) {
-  // expected-error@+1 {{'graph.exp' expects elements of f16 to f64, got tensor<8xi64>}}
+  // expected-error@+1 {{'graph.exp' expects elements of bf16, f16 to f64, got tensor<8xi64>}}
   %y = graph.exp %x : (tensor<8xi64>) -> tensor<8xi64>
   func.return
 }
@@ -276,7 +276,7 @@ func.func @softmax_axis(%x: tensor<?x10xf32>) {
 // -----
 
 func.func @softmax_float(%x: tensor<?x10xi64>) {
-  // expected-error@+1 {{'graph.softmax' expects elements of f16 to f64, got tensor<?x10xi64>}}
+  // expected-error@+1 {{'graph.softmax' expects elements of bf16, f16 to f64, got tensor<?x10xi64>}}
   %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xi64>) -> tensor<?x10xi64>
   func.return
 }
@@ -465,7 +465,7 @@ func.func @pool_wide_pads(%x: tensor<1x4x8xf32>) {
 // -----
 
 func.func @average_pool_integers(%x: tensor<1x4x8xi32>) {
-  // expected-error@+1 {{'graph.average_pool' expects elements of f16 to f64, got tensor<1x4x8xi32>}}
+  // expected-error@+1 {{'graph.average_pool' expects elements of bf16, f16 to f64, got tensor<1x4x8xi32>}}
   %y = graph.average_pool %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, count_include_pad = true}
     : (tensor<1x4x8xi32>) -> tensor<1x4x4xi32>
   func.return

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.bfloat16 import is_half
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics.rule import Rule, Rules
@@ -92,7 +93,9 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _cast(op: graph.CastOp, x: Array) -> Array:
-    return convert(x, numpy_dtype(op.to))
+    dtype = numpy_dtype(op.to)
+    # To a float of 16 bits by way of float32, as everything else that gives one.
+    return convert(x, np.dtype(np.float32) if is_half(dtype) else dtype)
 
 
 def _clip(op: graph.ClipOp, x: Array) -> Array:

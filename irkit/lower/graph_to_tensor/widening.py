@@ -1,0 +1,106 @@
+"""Tensors of f32 that are 16-bit floats cast up: what moves them moves the narrow ones.
+
+So weights stay 16 bits each in every layout, and a contraction reads them as they lie, extending each factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import is_half, numpy_dtype, tensor_type
+from irkit.lower.graph_to_tensor.builder import Index, TensorBuilder
+from irkit.weights import Array, WeightStore
+
+
+class WideningBuilder(TensorBuilder):
+    """A TensorBuilder that knows which values are casts of narrow ones."""
+
+    def __init__(self, block: Block, weights: WeightStore) -> None:
+        super().__init__(block, weights)
+        self._narrow: dict[SSAValue, SSAValue] = {}
+        self._wide: dict[SSAValue, SSAValue] = {}
+
+    def remember(self, op: GraphOp, values: Sequence[SSAValue]) -> None:
+        """Take note of `values`, what `op` has become, if it is a cast of a 16-bit float to f32."""
+        if (
+            isinstance(op, graph.CastOp)
+            and op.to == f32
+            and is_half(tensor_type(op.x).element_type)
+        ):
+            self._know(op.x, values[0])
+
+    def _know(self, narrow: SSAValue, wide: SSAValue) -> None:
+        self._narrow[wide] = narrow
+        self._wide.setdefault(narrow, wide)
+
+    def _widened(self, narrow: SSAValue) -> SSAValue:
+        """`narrow` in f32, made once; what is wide already stays."""
+        t = tensor_type(narrow)
+        if not is_half(t.element_type):
+            return narrow
+        if narrow not in self._wide:
+            wide = self.elementwise(
+                t.get_shape(), f32, [narrow], lambda s, v: s(arith.ExtFOp(v[0], f32))
+            )
+            self._know(narrow, wide)
+        return self._wide[narrow]
+
+    def array(self, value: SSAValue) -> Array | None:
+        if value not in self._narrow:
+            return super().array(value)
+        found = super().array(self._narrow[value])
+        return None if found is None else found.astype(np.float32)
+
+    def packed(
+        self, value: SSAValue, key: object, pack: Callable[[Array], Array]
+    ) -> SSAValue | None:
+        if value not in self._narrow:
+            return super().packed(value, key, pack)
+        made = super().packed(self._narrow[value], key, pack)
+        return None if made is None else self._widened(made)
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        if value not in self._narrow:
+            return super().reshape(value, shape)
+        return self._widened(super().reshape(self._narrow[value], shape))
+
+    def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        if value not in self._narrow:
+            return super().transpose(value, permutation)
+        return self._widened(super().transpose(self._narrow[value], permutation))
+
+    def cut(self, value: SSAValue, offsets: Sequence[int], shape: Sequence[int]) -> SSAValue:
+        if value not in self._narrow:
+            return super().cut(value, offsets, shape)
+        return self._widened(super().cut(self._narrow[value], offsets, shape))
+
+    def pad(
+        self, value: SSAValue, low: Sequence[int], high: Sequence[int], fill: float
+    ) -> SSAValue:
+        narrow = self._narrow.get(value)
+        if narrow is None or not _holds(narrow, fill):
+            return super().pad(value, low, high, fill)
+        return self._widened(super().pad(narrow, low, high, fill))
+
+    def contract(
+        self,
+        a: tuple[SSAValue, Index],
+        b: tuple[SSAValue, Index],
+        init: tuple[SSAValue, Index],
+        reduction: int,
+    ) -> SSAValue:
+        a, b = ((self._narrow.get(v, v), index) for v, index in (a, b))
+        return super().contract(a, b, init, reduction)
+
+
+def _holds(narrow: SSAValue, value: float) -> bool:
+    """Whether the narrow type has the number `value`."""
+    dtype = numpy_dtype(tensor_type(narrow).element_type)
+    return float(np.float32(value).astype(dtype)) == value
