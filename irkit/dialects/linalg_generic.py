@@ -91,8 +91,9 @@ def is_contraction(op: linalg.GenericOp) -> bool:
 def _narrow(value: SSAValue) -> SSAValue:
     """The 16-bit float that `value` is, as an f32, or itself."""
     op = value.owner
-    widens = isinstance(op, arith.ExtFOp) and is_half(op.input.type) and op.result.type == f32
-    return op.input if widens else value
+    if not isinstance(op, arith.ExtFOp) or op.result.type != f32 or not is_half(op.input.type):
+        return value
+    return op.input
 
 
 def is_projection(amap: AffineMap) -> bool:

@@ -23,6 +23,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels import families, registry
 from irkit.rkernels.accesses import refuses_accesses
 from irkit.rkernels.bind import bind, parameters_of
+from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.binding.scalars import HALVES, numba_type
 from irkit.rkernels.in_place import refuses_in_place
 from irkit.rkernels.rkernel import Parameters, RKernel, Target

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 from cuda_samples import Sample, kernel_text
+from half_memory import ROUND, HalfMemory
+
+from irkit.bfloat16 import is_half
 
 from irkit.runtime.intrinsics import cuda_mma
 
@@ -237,6 +240,7 @@ def _names(block: Block) -> dict[str, Any]:
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
+        **ROUND,
         **{n: getattr(np, n) for n in ("float32", "float64")},
         **{f"{k}{n}": getattr(np, f"{k}{n}") for k in ("int", "uint") for n in (8, 16, 32, 64)},
     }
@@ -257,7 +261,7 @@ def run_text(
     shared_bytes: int = 1 << 16, only: int | None = None,
 ) -> None:  # fmt: skip
     """Run all rTasks of the kernel that a text defines, or the one of number `only`."""
-    pointers = [a.reshape(-1) for a in arrays]
+    pointers = [HalfMemory(a) if is_half(a.dtype) else a.reshape(-1) for a in arrays]
     for task in range(tasks) if only is None else (only,):
         block = Block(threads, shared_bytes)
         names = _names(block)

@@ -6,6 +6,7 @@ So weights stay 16 bits each in every layout, and a contraction reads them as th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -63,7 +64,7 @@ class WideningBuilder(TensorBuilder):
     ) -> SSAValue | None:
         if value not in self._narrow:
             return super().packed(value, key, pack)
-        made = super().packed(self._narrow[value], key, pack)
+        made = super().packed(self._narrow[value], key, lambda a: _narrowed(pack(a), a.dtype))
         return None if made is None else self._widened(made)
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -98,6 +99,12 @@ class WideningBuilder(TensorBuilder):
     ) -> SSAValue:
         a, b = ((self._narrow.get(v, v), index) for v, index in (a, b))
         return super().contract(a, b, init, reduction)
+
+
+def _narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """What was made of narrow weights as `dtype`, where that loses nothing; a scaled one may."""
+    narrow = array.astype(dtype)
+    return narrow if np.array_equal(narrow.astype(np.float32), array) else array
 
 
 def _holds(narrow: SSAValue, value: float) -> bool:

@@ -94,8 +94,8 @@ def _is_half(value: SSAValue) -> bool:
 class WidenHalf(ModulePass):
     """Compute ops on f16 and bf16 in float32: operands are cast up, results are rounded back.
 
-    What only moves elements (reshapes, slices, gathers, selections, ...) stays, and so do tensors between ops:
-    they are 16 bits each. A cast between a 16-bit float and anything but f32 goes by way of f32. Exact: it
+    What only moves elements (reshapes, slices, gathers, selections, ...) stays, and so do tensors between
+    ops: they are 16 bits each. A cast to a 16-bit float from anything but f32 goes by way of f32. Exact: it
     spells out what an op on 16-bit floats means (docs/graph.md).
 
     ```mlir

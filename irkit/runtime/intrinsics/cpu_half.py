@@ -1,7 +1,7 @@
-"""Numba intrinsics of 16-bit floats on a CPU: pointers to them that index like arrays of float32, and rounding.
+"""Numba intrinsics of 16-bit floats on a CPU: pointers that index like arrays of float32, and rounding.
 
-An element that is read is widened, one that is written is rounded to nearest even. float16 is converted by the
-processor (F16C on x86, in vectors too); bfloat16, the upper half of a float32, by shifts. NaN stays NaN.
+An element that is read is widened, one that is written is rounded to nearest even. float16 is converted by
+the processor (F16C on x86, in vectors too); bfloat16, the upper half of a float32, by shifts. NaN stays NaN.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false

@@ -3,6 +3,7 @@
 What `cpu_half.py` has for CPUs. No half arithmetic of Numba's own is used: it links a shim.
 """
 
+# pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
 import operator
