@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irkit.errors import UnsupportedError
 
@@ -38,3 +39,25 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether elements are floats: NumPy calls those of bfloat16 void."""
     return dtype.kind == "f" or is_half(dtype)
+
+
+# Element types by their names in safetensors files; of floats of 8 bits and complex numbers irkit has none.
+_STORED = {
+    "BOOL": "bool",
+    "BF16": "bfloat16",
+    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+def load_arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file, those of bfloat16 too, which safetensors' own reader refuses.
+
+    Raises KeyError for an element type that is not known, and what safetensors raises for a damaged file.
+    """
+    deserialize: Any = import_module("safetensors").deserialize
+    return {
+        name: np.frombuffer(view["data"], dtype_of(_STORED[view["dtype"]])).reshape(view["shape"])
+        for name, view in deserialize(data)
+    }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.bfloat16 import load_arrays
 from irkit.errors import ArtifactError, InvalidModelError
 
 Array = NDArray[Any]
@@ -98,14 +99,13 @@ class WeightStore(Mapping[str, Array]):
     def load(path: Path | str) -> WeightStore:
         """Read a `.safetensors` file. Raises ArtifactError if it is missing or damaged."""
         from safetensors import SafetensorError
-        from safetensors.numpy import load
 
         store = WeightStore()
         try:
-            arrays = load(Path(path).read_bytes())
+            arrays = load_arrays(Path(path).read_bytes())
         except OSError as error:
             raise ArtifactError(f"cannot read weights '{path}': {error.strerror}") from None
-        except (SafetensorError, ValueError) as error:
+        except (KeyError, SafetensorError, ValueError) as error:
             raise ArtifactError(f"'{path}' is not a valid .safetensors file: {error}") from None
         for name, array in arrays.items():
             store.put(name, array)

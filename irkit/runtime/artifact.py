@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from irkit.bfloat16 import load_arrays
 from irkit.errors import ArtifactError
 from irkit.model_info import ModelInfo
 from irkit.weights import Array
@@ -131,7 +132,6 @@ def _members(path: str, data: bytes) -> dict[str, bytes]:
 
 def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
     from safetensors import SafetensorError
-    from safetensors.numpy import load
 
     manifest = _manifest(path, members)
     for name in members.keys() | manifest["digests"].keys():
@@ -142,13 +142,13 @@ def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
         return Artifact(
             manifest["target"],
             members["module.py"].decode(),
-            load(members["constants.safetensors"]),
+            load_arrays(members["constants.safetensors"]),
             manifest["info"],
             {n: members[f"{n}.mlir"].decode() for n in LEVELS if f"{n}.mlir" in members},
             manifest["report"],
             members.get("module.cubin", b""),
             manifest["variants"],
-            *(load(members[name]) if name in members else {} for name in _ARRAYS),
+            *(load_arrays(members[name]) if name in members else {} for name in _ARRAYS),
         )
     except (KeyError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"'{path}' is not a saved irkit program: {error}") from None
