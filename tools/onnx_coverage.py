@@ -43,7 +43,7 @@ with inputs that have no elements.
 
 
 OTHER_ROUNDING = ("test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded")
-"""Not run: their float16 answers are rounded after each of NumPy's steps; other roundings are two units off."""
+"""Not run: their float16 answers are rounded after each of NumPy's steps; others are two units off."""
 
 
 def tests(backend: Any) -> Iterator[tuple[str, Callable[[], None]]]:
