@@ -46,7 +46,8 @@ def _plane(root: Root) -> Plane:
 def _scratch(root: Root, parameters: Parameters) -> int:
     """The planes, and behind them the sums of one output plane."""
     plane = _plane(root)
-    size = numpy_dtype(tensor_type(plane.source).element_type).itemsize
+    # Planes of 16-bit floats are of float32 here.
+    size = numpy_dtype(tensor_type(root.chain[-1].results[0]).element_type).itemsize
     return (plane.elements + plane.phase_elements) * size
 
 

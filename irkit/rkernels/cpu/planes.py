@@ -81,7 +81,8 @@ def _plane(root: Root) -> Plane:
 def _scratch(root: Root, parameters: Parameters) -> int:
     """The planes, what the last tile reads behind them, and a tile of sums."""
     plane = _plane(root)
-    size = numpy_dtype(tensor_type(plane.source).element_type).itemsize
+    # Planes of 16-bit floats are of float32 here.
+    size = numpy_dtype(tensor_type(root.chain[-1].results[0]).element_type).itemsize
     columns = 16 * parameters["ACROSS"]
     return (plane.elements + columns + parameters["TILE"] * columns) * size
 
