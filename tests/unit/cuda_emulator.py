@@ -16,7 +16,6 @@ from cuda_samples import Sample, kernel_text
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
-
 from irkit.runtime.intrinsics import cuda_mma
 
 _PATIENCE_S = 20
