@@ -19,7 +19,7 @@ from functools import partial
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
-from irkit.dialects.products import Product, as_product
+from irkit.dialects.products import Product, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -170,13 +170,15 @@ def tiles_of(tile: Mapping[str, int], part: Part) -> float:
 
 
 def _work(tile: Mapping[str, int]):
-    """In each tile BK terms at a time: products, and the wait for the next terms."""
+    """BK terms at a time: products, the wait for the next terms, and finding them in windows."""
 
     def counted(part: Part) -> Work:
         tiles = tiles_of(tile, part)
         steps = tiles * math.ceil(part.terms / tile["BK"])
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
-        return work(tile=tiles, step=steps, fma=sums) + part.store * part.elements
+        run = run_of_b(product_of(part.root))
+        found = 0 if run is not None and run.fours else steps * tile["BN"] * tile["BK"]
+        return work(tile=tiles, step=steps, fma=sums, pack=found) + part.store * part.elements
 
     return counted
 

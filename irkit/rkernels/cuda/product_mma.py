@@ -225,9 +225,12 @@ def _work(tile: Mapping[str, int]):
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
         effort = _EFFORT[_KINDS[precision_of(part.root.op)]]
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
-        one_by_one = 0 if run is not None and run.fours else stages * tile["BN"] * tile["BK"]
-        waits = work(tile=tiles, stage=stages, pack=one_by_one)
-        return waits + work(fragment=fragments, mma=products) + part.store * part.elements
+        of_a = 0 if part.terms % 4 == 0 else tile["BM"]
+        of_b = 0 if run is not None and run.fours else tile["BN"]
+        copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
+        # Sums leave by way of shared memory.
+        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096))
+        return ends + copied + work(fragment=fragments, mma=products) + part.store * part.elements
 
     return counted
 

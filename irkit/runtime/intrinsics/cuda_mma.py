@@ -168,10 +168,12 @@ class _Warp:
         return high, b.bitcast(low, I32)
 
     def rounded(self, word: Any) -> Any:
-        """A float32 rounded to TF32."""
-        return self._pure(
-            "cvt.rna.tf32.f32 $0, $1;", I32, [self.builder.bitcast(word, F32)], "=r,f"
-        )
+        """A float32 rounded to TF32, ties to even: an instruction does so from 9.0 on alone."""
+        b = self.builder
+        odd = b.and_(b.lshr(word, I32(13)), I32(1))
+        up = b.and_(b.add(b.add(word, I32(0xFFF)), odd), I32(0xFFFFE000))
+        nan = b.icmp_unsigned(">", b.and_(word, I32(0x7FFFFFFF)), I32(0x7F800000))
+        return b.select(nan, I32(0x7FFFE000), up)
 
     def pair(self, low: Any, high: Any) -> Any:
         """Two float32 rounded to 16 bits each, in one word."""
