@@ -33,6 +33,7 @@ _CALLED = re.compile(
 )
 _POINTER = re.compile(r"(\w+)\(addresses")
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
+_HALVES = {"f16p": "float16", "bf16p": "bfloat16"}
 
 
 def called(rest: str) -> dict[str, tuple[str, ...]]:
@@ -83,8 +84,15 @@ def compile_unit(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
 def signature(pointers: Sequence[str]) -> Any:
     """Numba's signature of an rKernel: rTask, rTasks, rows, scratch, operands."""
     types: Any = import_module("numba.cuda").types
-    elements = [getattr(types, _KINDS[p[0]] + p[1:-1]) for p in pointers]
-    return types.void(*[types.int64] * 4, *map(types.CPointer, elements))
+    return types.void(*[types.int64] * 4, *map(_pointer_type, pointers))
+
+
+def _pointer_type(maker: str) -> Any:
+    """Numba's type of what an intrinsic such as `f32p` makes."""
+    if maker in _HALVES:
+        return import_module("irkit.runtime.intrinsics.cuda_half").HalfPointer(_HALVES[maker])
+    types: Any = import_module("numba.cuda").types
+    return types.CPointer(getattr(types, _KINDS[maker[0]] + maker[1:-1]))
 
 
 def _own_names(modules: Iterable[Any], digest: str) -> list[str]:
