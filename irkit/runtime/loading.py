@@ -207,10 +207,14 @@ def _imported(name: str, path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Numba finds the functions of what it kept on disk by the name of their module.
+    # Numba keeps machine code beside the file as it compiles, and finds the functions of what it kept
+    # on disk by the name of their module.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except OSError as error:
+        message = f"cannot keep machine code beside '{path}': {error.strerror}"
+        raise ArtifactError(message) from None
     finally:
         del sys.modules[name]
         linecache.cache.pop(str(path), None)

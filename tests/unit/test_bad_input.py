@@ -361,12 +361,6 @@ UNPLANNABLE = {
         "tensor<0x4xf32>",
         "input 0 of @main: a tensor without elements",
     ),
-    "half precision": (
-        "tensor<4xf16>",
-        "%0 = graph.exp %x : (tensor<4xf16>) -> tensor<4xf16>",
-        "tensor<4xf16>",
-        "elements of type f16",
-    ),
     "a scalar": (
         "f32",
         "%0 = arith.addf %x, %x : f32",

@@ -164,6 +164,12 @@ PROGRAMS = {
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "attention": text(
+        "attention",
+        "tensor<2x4x40x32xf32>, tensor<2x4x48x32xf32>, tensor<2x4x48x32xf32>",
+        "tensor<2x4x40x32xf32>",
+        "{scale = 0.25 : f64}",
+    ),
     "gemv": text("gemm", "tensor<1x2048xf32>, tensor<64x2048xf32>", "tensor<1x64xf32>", _BY_ROWS),
     "few rows": text("gemm", "tensor<4x512xf32>, tensor<64x512xf32>", "tensor<4x64xf32>", _BY_ROWS),
     "batch by rows": text(

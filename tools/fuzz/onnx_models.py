@@ -33,7 +33,9 @@ def seeds() -> list[bytes]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tests = load_model_tests(kind="node")
-    found = [t.model.SerializeToString() for t in tests if t.model is not None]
+    # In float16 each function rounds in its own places: no two agree to the last digits.
+    halves = [t for t in tests if "fp16" in t.name and "attention" in t.name]
+    found = [t.model.SerializeToString() for t in tests if t.model is not None and t not in halves]
     return [m for m in found if len(m) < LARGEST]
 
 

@@ -81,7 +81,7 @@ def _cast(value: SSAValue, to: Attribute, made: list[GraphOp]) -> SSAValue:
 def widen(function: FuncOp) -> None:
     """Widen every op of `function`'s body that computes with 16-bit floats."""
     widening = _Widening()
-    for op in list(function.body.block.ops):
+    for op in [op for block in function.body.blocks for op in block.ops]:
         if isinstance(op, GraphOp):
             widening(op)
 
