@@ -190,6 +190,7 @@ import sys
 import numba, numpy as np  # an interrupted import of theirs cannot be repeated
 import irkit
 from benchmarks.models import small_cnn
+numba.njit(lambda: 0)()  # nor what Numba sets up with the first function it compiles
 print("ready", flush=True)
 try:
     irkit.compile(small_cnn(), target="cpu")

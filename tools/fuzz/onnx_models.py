@@ -33,9 +33,7 @@ def seeds() -> list[bytes]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tests = load_model_tests(kind="node")
-    # In float16 each function rounds in its own places: no two agree to the last digits.
-    halves = [t for t in tests if "fp16" in t.name and "attention" in t.name]
-    found = [t.model.SerializeToString() for t in tests if t.model is not None and t not in halves]
+    found = [t.model.SerializeToString() for t in tests if t.model is not None]
     return [m for m in found if len(m) < LARGEST]
 
 
@@ -170,7 +168,9 @@ def _compared(model: ModelProto, imported: Any) -> str | None:
         if g.shape != w.shape or g.dtype != w.dtype:
             return f"wrong value: {g.dtype}{g.shape} where ONNX Runtime has {w.dtype}{w.shape}"
         scale = max(float(np.abs(w[np.isfinite(w)]).max(initial=1.0)), 1.0)
-        if not np.allclose(g, w, rtol=1e-3, atol=1e-4 * scale, equal_nan=True):
+        # float16 is rounded after each step, whose steps are not the same.
+        relative, absolute = (1e-2, 1e-2) if w.dtype == np.float16 else (1e-3, 1e-4)
+        if not np.allclose(g, w, rtol=relative, atol=absolute * scale, equal_nan=True):
             return f"wrong value: {g.ravel()[:4]} where ONNX Runtime has {w.ravel()[:4]}"
     return None
 
