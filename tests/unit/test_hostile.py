@@ -264,3 +264,16 @@ def test_pipes_and_devices_are_never_replaced(tmp_path):
         irkit.compile(mlp(), target="cpu").save(pipe)
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.parametrize("equation", ["", ".", ".. ->", "i.j->", b"\xff"])
+def test_an_einsum_without_an_equation_is_refused(equation):
+    """ONNX's shape inference would never end."""
+    from onnx import TensorProto, helper
+
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, []) for n in "xy"]
+    node = helper.make_node("Einsum", ["x"], ["y"], equation=equation)
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    with pytest.raises(irkit.InvalidModelError, match="is no equation"):
+        irkit.compile(made, target="cpu")

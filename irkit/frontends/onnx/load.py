@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -197,9 +198,14 @@ def _modernised(model: ModelProto) -> ModelProto:
         ) from None
 
 
+_TERM = rb"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
+_EQUATION = re.compile(rb"(?!$)%b(,%b)*(->%b)?" % (_TERM, _TERM, _TERM))
+
+
 def _check_numbers(model: ModelProto) -> None:
     """What ONNX's shape inference takes as given: it makes as many parts as a Split says, be they
-    billions, and follows an axis of a LayerNormalization out of the shape."""
+    billions, follows an axis of a LayerNormalization out of the shape, and looks without end for what an
+    Einsum's equation does not say."""
     for node in model.graph.node:
         where = f"node '{node.name}' ({node.op_type})"
         for attribute in node.attribute:
@@ -207,6 +213,8 @@ def _check_numbers(model: ModelProto) -> None:
                 parts, have = attribute.i, len(node.output)
                 if parts != have:
                     raise InvalidModelError(f"{where}: num_outputs = {parts}, but it has {have}")
+            if node.op_type == "Einsum" and not _EQUATION.fullmatch(attribute.s.replace(b" ", b"")):
+                raise InvalidModelError(f"{where}: {attribute.s!r} is no equation")
             if "ax" in attribute.name and abs(attribute.i) > MAX_RANK:
                 raise InvalidModelError(
                     f"{where}: {attribute.name} = {attribute.i}, and no tensor has so many dimensions"
