@@ -11,6 +11,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.groups import part, store
 from irkit.rkernels.binding.planes import fill, outputs
+from irkit.rkernels.families.product import cut_one
 from irkit.rkernels.family import Family, leading_parts, of_floats
 
 _ROWS, _COLUMNS = 8, 32
@@ -40,22 +41,13 @@ class PlaneProduct(Family):
             return leading_parts(root, tasks)
         plane = as_plane(root)
         assert plane is not None
-        product = plane.product
-        grid, best = [1] * len(root.parallel), math.inf
-        groups = (product.batch, product.lead, product.m, product.columns)
-        for dims in groups:
-            d = next((d for d in dims if product.sizes[d] > 1), None)
-            if d is None:
-                continue
-            parts = min(tasks, product.sizes[d])
-            longest = [float(math.prod(product.extents(g))) for g in groups]
-            longest[groups.index(dims)] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
-            batch, lead, rows, columns = longest
+        terms = plane.product.extent(plane.product.k)
+
+        def work(batch: float, lead: float, rows: float, columns: float) -> float:
             tiles = math.ceil(rows / _ROWS) * math.ceil(columns / _COLUMNS)
-            work = batch * lead * (tiles * _ROWS * _COLUMNS * product.extent(product.k))
-            if work < best:
-                grid, best = [parts if e == d else 1 for e in range(len(grid))], work
-        return grid
+            return batch * lead * tiles * _ROWS * _COLUMNS * terms
+
+        return cut_one(plane.product, len(root.parallel), tasks, work)
 
     def bind(self, binder: Binder) -> None:
         """Planes are the rKernel's scratch."""

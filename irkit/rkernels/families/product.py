@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from irkit.dialects.products import as_product
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
@@ -13,6 +14,26 @@ from irkit.rkernels.binding.fetching import fetch
 from irkit.rkernels.binding.groups import part, store
 from irkit.rkernels.binding.packing import pack
 from irkit.rkernels.family import Family, leading_parts, of_floats
+
+
+def cut_one(
+    product: Product, rank: int, tasks: int, work: Callable[[float, float, float, float], float]
+) -> list[int]:
+    """A grid of at most `tasks` parts that cuts one loop, the first of its group that is longer than one:
+    that by which the largest part is the least `work(batch, lead, rows, columns)`."""
+    grid, best = [1] * rank, math.inf
+    groups = (product.batch, product.lead, product.m, product.columns)
+    for number, dims in enumerate(groups):
+        d = next((d for d in dims if product.sizes[d] > 1), None)
+        if d is None:
+            continue
+        parts = min(tasks, product.sizes[d])
+        longest = [float(math.prod(product.extents(g))) for g in groups]
+        longest[number] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
+        found = work(*longest)
+        if found < best:
+            grid, best = [parts if e == d else 1 for e in range(rank)], found
+    return grid
 
 
 class MatrixProduct(Family):
@@ -37,20 +58,11 @@ class MatrixProduct(Family):
             return leading_parts(root, tasks)
         product = as_product(root)
         assert product is not None
-        grid, best = [1] * len(root.parallel), math.inf
-        groups = (product.batch, product.lead, product.m, product.columns)
-        for dims in groups:
-            d = next((d for d in dims if product.sizes[d] > 1), None)
-            if d is None:
-                continue
-            parts = min(tasks, product.sizes[d])
-            longest = [float(math.prod(product.extents(g))) for g in groups]
-            longest[groups.index(dims)] *= math.ceil(product.sizes[d] / parts) / product.sizes[d]
-            batch, lead, rows, columns = longest
-            work = batch * lead * (math.ceil(rows / 4) * 4 + 12) * math.ceil(columns / 16) * 16
-            if work < best:
-                grid, best = [parts if e == d else 1 for e in range(len(grid))], work
-        return grid
+
+        def work(batch: float, lead: float, rows: float, columns: float) -> float:
+            return batch * lead * (math.ceil(rows / 4) * 4 + 12) * math.ceil(columns / 16) * 16
+
+        return cut_one(product, len(root.parallel), tasks, work)
 
     def bind(self, binder: Binder) -> None:
         """How B is read is the target's."""
