@@ -17,7 +17,7 @@ from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.state_memory import host_state
-from irkit.runtime.veu_threads import veu_threads
+from irkit.runtime.veu_threads import Places, veu_threads
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
 from irkit.schedule.tables import FIRST_INPUT, Table, build_tables
@@ -39,9 +39,12 @@ def _with_addresses(records: Table, addresses: Table) -> Table:
     return found
 
 
-def _walk(wanted: list[bool], run: Callable[..., int], *arguments: Any) -> int:
-    """`run`, unless the call that it was for has been given up."""
-    return run(*arguments) if wanted else 0
+def _walk(wanted: list[bool], places: Places, run: Callable[..., int], *arguments: Any) -> int:
+    """`run` on a CPU of its own, unless the call that it was for has been given up."""
+    if not wanted:
+        return 0
+    places.take()
+    return run(*arguments)
 
 
 def _join(futures: Sequence[Future[int]]) -> None:
@@ -301,11 +304,11 @@ class CpuExecutor:
         arguments: tuple[Any, ...],
     ) -> None:
         """Start each vEU's range on the pool. Raises DeviceError if there are no threads for them."""
-        pool = veu_threads().pool(len(ranges))
+        pool, places = veu_threads().pool(len(ranges)), Places()
         try:
             for veu, (begin, end) in ranges:
                 walk = (records, begin, end, space.bases, *arguments, space.addresses[veu])
-                futures.append(pool.submit(_walk, wanted, self._run, *walk))
+                futures.append(pool.submit(_walk, wanted, places, self._run, *walk))
         except RuntimeError as error:
             raise DeviceError(f"no threads for {len(ranges)} more vEUs: {error}") from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +20,8 @@ MODES: Mapping[str, tuple[Mode, ...]] = {
 NOT_PROVED = "the schedule is not proved for it"
 # Calls of each mode that `auto` times, per size of batch, before it settles.
 _TRIALS = 2
+# Calls of the chosen mode that must all be slow before it is doubted; doubled with each doubt.
+_PATIENCE = 8
 
 
 def check_mode(target: str, mode: str) -> None:
@@ -35,15 +39,22 @@ def not_proved(target: str, proved: Collection[str]) -> dict[Mode, str]:
 class Auto:
     """Measures the modes on real calls, per power of two of the batch, and keeps the fastest.
 
-    A choice is looked at again after eight times as many calls: the machine may have been busy.
+    A choice is looked at again after eight times as many calls, since the machine may have been busy.
+    Where calls can be timed without waiting for a device (`watched`), also as soon as the chosen mode's last
+    calls were all slower than what another mode took when they were compared.
     """
 
-    def __init__(self, modes: Sequence[Mode]) -> None:
+    def __init__(self, modes: Sequence[Mode], watched: bool = False) -> None:
         self.modes = tuple(modes)
         self.times: dict[int, dict[Mode, list[float]]] = {}
         self.chosen: dict[int, Mode] = {}
+        self._watched = watched and len(self.modes) > 1
         self._calls: dict[int, int] = {}
         self._review: dict[int, int] = {}
+        # What the second best took; the chosen one's last calls, and how many of them raise a doubt.
+        self._second: dict[int, float] = {}
+        self._last: dict[int, deque[float]] = {}
+        self._patience: dict[int, int] = {}
 
     def pick(self, rows: int) -> tuple[Mode, bool]:
         """(mode for this call, whether to report its time)"""
@@ -51,21 +62,46 @@ class Auto:
         calls = self._calls[size] = self._calls.get(size, 0) + 1
         chosen = self.chosen.get(size)
         if chosen is not None and (len(self.modes) == 1 or calls < self._review[size]):
-            return chosen, False
-        if chosen is not None and self.chosen.pop(size, None) is not None:
-            self.times[size] = {m: [] for m in self.modes}
+            return chosen, self._watched
+        if chosen is not None:
+            self._look_again(size)
         tried = self.times.setdefault(size, {m: [] for m in self.modes})
-        return min(self.modes, key=lambda m: len(tried[m])), True
+        # All calls of a mode in a row, as they will be: the one before leaves threads awake, or asleep.
+        return next((m for m in self.modes if len(tried[m]) <= _TRIALS), self.modes[-1]), True
 
     def report(self, rows: int, mode: Mode, seconds: float) -> None:
         """Record a timed call; settles when every mode has been tried often enough."""
         size = rows.bit_length()
+        if size in self.chosen:
+            self._watch(size, mode, seconds)
+            return
         tried = self.times[size]
         tried[mode].append(seconds)
         if all(len(t) > _TRIALS for t in tried.values()):
-            self._review[size] = 8 * self._calls[size]
-            # The first call of a mode pays for cold caches.
-            self.chosen[size] = min(self.modes, key=lambda m: min(tried[m][1:]))
+            self._settle(size)
+
+    def _settle(self, size: int) -> None:
+        tried = self.times[size]
+        self._review[size] = 8 * self._calls[size]
+        # The first call of a mode pays for cold caches.
+        best = {m: min(tried[m][1:]) for m in self.modes}
+        self.chosen[size], *others = sorted(best, key=lambda m: best[m])
+        self._second[size] = best[others[0]] if others else math.inf
+        self._last[size] = deque(maxlen=self._patience.setdefault(size, _PATIENCE))
+
+    def _look_again(self, size: int) -> None:
+        self.chosen.pop(size, None)
+        self.times[size] = {m: [] for m in self.modes}
+
+    def _watch(self, size: int, mode: Mode, seconds: float) -> None:
+        """Doubt the choice where its figures have moved above another's, ever more slowly."""
+        if mode is not self.chosen.get(size):
+            return
+        last = self._last[size]
+        last.append(seconds)
+        if len(last) == last.maxlen and min(last) > self._second[size]:
+            self._patience[size] = 2 * len(last)
+            self._look_again(size)
 
     def decisions(self) -> dict[str, Any]:
         """What has been measured and chosen, by size of batch."""
@@ -101,7 +137,8 @@ class ModeChoice:
             reasons = "; ".join(f"{m}: {reason}" for m, reason in self.refused.items())
             raise DeviceError(f"no mode is left to run the program in: {reasons}")
         # What is never fastest is still better than nothing.
-        self.auto = Auto([m for m in measured if m in self.allowed] or self.allowed[:1])
+        modes = [m for m in measured if m in self.allowed] or self.allowed[:1]
+        self.auto = Auto(modes, watched=target == "cpu")
         self.mode = mode
 
     @property

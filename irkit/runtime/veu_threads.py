@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 
@@ -28,6 +31,50 @@ class VeuThreads:
                 # A smaller pool before it ends when its last user lets go of it.
                 self._pool = ThreadPoolExecutor(self._count, thread_name_prefix="irkit-veu")
             return self._pool
+
+
+def _cpu_of_caller() -> Callable[[], int] | None:
+    """glibc's sched_getcpu, called with the interpreter's lock held, which costs less than letting it go."""
+    try:
+        return ctypes.PyDLL(None).sched_getcpu
+    except (AttributeError, OSError):
+        return None
+
+
+_current_cpu = _cpu_of_caller() if hasattr(os, "sched_setaffinity") else None
+
+
+class Places:
+    """The CPUs on which the vEUs of one call run, at most one vEU each while there are CPUs left.
+
+    A thread that is woken often starts on the CPU of the thread that woke it, and both of them spin or
+    yield there in turns, at half the speed, until the kernel's balancer looks (tens of milliseconds). Who
+    finds its CPU taken moves once; it is not bound, so the kernel may still move it for other load.
+    """
+
+    def __init__(self) -> None:
+        self._taken = {_current_cpu()} if _current_cpu is not None else set[int]()
+
+    def take(self) -> None:
+        """Let the calling thread run on a CPU that no vEU of this call has taken."""
+        if _current_cpu is None:
+            return
+        cpu = _current_cpu()
+        if cpu in self._taken:
+            cpu = self._moved_from(cpu)
+        self._taken.add(cpu)
+
+    def _moved_from(self, cpu: int) -> int:
+        """The CPU that the calling thread moved to; `cpu` itself if none is left for it."""
+        allowed = os.sched_getaffinity(0)
+        free = allowed - self._taken
+        if not free:
+            return cpu
+        found = min(free)
+        with contextlib.suppress(OSError):  # a CPU may have gone since
+            os.sched_setaffinity(0, {found})
+            os.sched_setaffinity(0, allowed)
+        return found
 
 
 _threads = [VeuThreads()]

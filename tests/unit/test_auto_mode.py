@@ -22,7 +22,7 @@ def run(auto, calls, times, rows=1):
 
 def test_the_fastest_is_kept():
     auto = Auto(("a", "b"))
-    assert run(auto, 6, {"a": 2.0, "b": 1.0}) == ["a", "b"] * 3
+    assert run(auto, 6, {"a": 2.0, "b": 1.0}) == ["a"] * 3 + ["b"] * 3
     assert set(run(auto, 40, {"a": 2.0, "b": 1.0})) == {"b"}
     assert auto.chosen == {1: "b"}
 
@@ -32,15 +32,44 @@ def test_a_choice_is_looked_at_again():
     run(auto, 6, {"a": 1.0, "b": 2.0})
     assert auto.chosen == {1: "a"}
     used = run(auto, 100, {"a": 2.0, "b": 1.0})
-    assert used.index("b") == 8 * 6 - 6
+    assert used.index("b") == 8 * 6 - 6 + 2  # `a` is measured first
     assert auto.chosen == {1: "b"}
     assert used[-1] == "b"
+
+
+def test_a_choice_whose_figures_move_is_doubted_at_once():
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 6, {"a": 1.0, "b": 2.0})
+    assert set(run(auto, 20, {"a": 1.5, "b": 2.0})) == {"a"}  # slower, and still the fastest
+    used = run(auto, 30, {"a": 3.0, "b": 2.0})
+    assert used.index("b") == 8 + 3
+    assert auto.chosen == {1: "b"}
+
+
+def test_doubts_that_change_nothing_become_rare():
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 6, {"a": 1.0, "b": 2.0})
+    # Whenever both are measured again, `a` is faster; by itself it is slow.
+    used, calls = [], 400
+    for _ in range(calls):
+        mode, timed = auto.pick(1)
+        assert timed
+        auto.report(1, mode, 3.0 if auto.chosen else {"a": 1.0, "b": 2.0}[mode])
+        used.append(mode)
+    assert used.count("b") <= 3 * 6
+
+
+def test_one_slow_call_is_no_doubt():
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 6, {"a": 1.0, "b": 2.0})
+    used = [run(auto, 1, {"a": 9.0 if n % 4 else 1.0, "b": 2.0})[0] for n in range(40)]
+    assert set(used) == {"a"}
 
 
 def test_sizes_are_apart_and_one_mode_needs_no_choice():
     auto = Auto(("a", "b"))
     run(auto, 6, {"a": 1.0, "b": 2.0}, rows=1)
-    assert run(auto, 2, {"a": 1.0, "b": 2.0}, rows=1000) == ["a", "b"]
+    assert run(auto, 4, {"a": 1.0, "b": 2.0}, rows=1000) == ["a", "a", "a", "b"]
     alone = Auto(("a",))
     run(alone, 500, {"a": 1.0})
     assert [alone.pick(1) for _ in range(3)] == [("a", False)] * 3
@@ -50,7 +79,9 @@ def test_a_fixed_mode_is_never_measured():
     choice = ModeChoice("cpu", "per-op", (Mode.SERIAL, Mode.PERSISTENT))
     assert [choice.pick(3) for _ in range(9)] == [(Mode.PER_OP, False)] * 9
     choice.mode = "auto"
-    assert run(choice, 2, {Mode.SERIAL: 1.0, Mode.PERSISTENT: 2.0}) == ["serial", "persistent"]
+    assert run(choice, 4, {Mode.SERIAL: 1.0, Mode.PERSISTENT: 2.0}) == ["serial"] * 3 + [
+        "persistent"
+    ]
 
 
 def test_modes_that_are_not_proved_are_refused_by_name():
