@@ -39,6 +39,10 @@ that names the reason; none gives another value than ONNX expects.
 Inputs that say a shape, an axis or the like must be known at import: pass them to `irkit.compile` or
 `import_onnx` as `constants={{name: array}}`. The backend does so itself with what `run` is given, as it does
 with inputs that have no elements.
+
+Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
+are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
+`tests/unit/test_onnx_quantised.py` compares them with it.
 """
 
 
@@ -103,12 +107,14 @@ def recorded(outcomes: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def page(version: str, record: Record) -> str:
     """The text of docs/onnx.md."""
+    from irkit.frontends.onnx.handlers.microsoft import MICROSOFT
+
     nodes = {n: o for op, group in record.items() if op != MODELS for n, o in group.items()}
     bodies = {n for n in nodes if "_expanded" in n}
     passed = {n for n, o in nodes.items() if o == "pass"}
     models = record.get(MODELS, {})
     lines = [
-        _HEAD.format(version=version),
+        _HEAD.format(version=version, microsoft=", ".join(f"`{op}`" for op in sorted(MICROSOFT))),
         "## Counts",
         "",
         "| tests | pass | refused | all |",

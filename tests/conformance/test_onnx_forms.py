@@ -214,11 +214,11 @@ UNSUPPORTED: dict[str, tuple[ModelProto, str]] = {
     ),
     "foreign operator": (
         model(
-            [node("Gelu", "x", "y", domain="com.microsoft")],
+            [node("Gelu", "x", "y", domain="com.example")],
             outputs=[untyped("y")],
-            operators={"": 17, "com.microsoft": 1},
+            operators={"": 17, "com.example": 1},
         ),
-        "operator domain 'com.microsoft' is not supported",
+        "operator domain 'com.example' is not supported",
     ),
 }
 

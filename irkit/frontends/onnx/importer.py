@@ -25,7 +25,7 @@ from irkit.frontends.module import GraphBuilder, ImportedModel, ModelInfo
 from irkit.frontends.onnx.extents import has_marks
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
-from irkit.frontends.onnx.handlers import ANYWHERE, HANDLERS
+from irkit.frontends.onnx.handlers import ANYWHERE, DOMAINS, HANDLERS
 from irkit.frontends.onnx.load import opset_of, symbols_of
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
@@ -159,11 +159,12 @@ class Importer:
         """Import one node, or note why not."""
         name = proto.name or (proto.output[0] if proto.output else "")
         where = f"node '{name}' ({proto.op_type})"
-        if proto.domain:
+        if proto.domain not in DOMAINS:
             self._miss(f"{where}: operator domain '{proto.domain}' is not supported")
             return
-        if not _is_known(proto.op_type, self.opset):
-            self._miss(f"{where}: this operator is not supported")
+        if not _is_known(proto, self.opset):
+            of = f" of domain '{proto.domain}'" if proto.domain else ""
+            self._miss(f"{where}: this operator{of} is not supported")
             return
         self.builder.location = NameLoc(StringAttr(name or proto.op_type), UnknownLoc())
         try:
@@ -190,17 +191,19 @@ class Importer:
 
     def _outputs(self, node: Node) -> Sequence[Value]:
         """What a node computes: folded, by its handler, or by its operator's body."""
-        op = node.proto.op_type
-        if (folded := fold(node)) is not None:
+        op, handlers = node.proto.op_type, DOMAINS.get(node.proto.domain, {})
+        if not node.proto.domain and (folded := fold(node)) is not None:
             return folded
         if op == "If":
             return self._branch(node)
-        if op in HANDLERS:
-            if op not in ANYWHERE:
+        if op in handlers:
+            if node.proto.domain or op not in ANYWHERE:
                 _check_leading(node)
-            outputs = HANDLERS[op](node)
+            outputs = handlers[op](node)
             node.check_attributes()
             return outputs
+        if node.proto.domain:
+            node.refuse("", f"this operator of domain '{node.proto.domain}' is not supported")
         if has_body(op, node.opset):
             return self._inline(node)
         if op in FOLDABLE:
@@ -308,7 +311,10 @@ def _check_leading(node: Node) -> None:
             node.refuse(node.name_of(index), "the dynamic batch is not its leading dimension")
 
 
-def _is_known(op_type: str, opset: int) -> bool:
+def _is_known(proto: NodeProto, opset: int) -> bool:
+    op_type = proto.op_type
+    if proto.domain:
+        return op_type in DOMAINS[proto.domain]
     return op_type == "If" or op_type in HANDLERS or op_type in FOLDABLE or has_body(op_type, opset)
 
 

@@ -8,12 +8,14 @@ from irkit.frontends.onnx.handlers import (
     linear,
     normalisation,
     quantisation,
+    quantised_products,
     recurrent,
     reduction,
     resize,
     shape,
     window,
 )
+from irkit.frontends.onnx.handlers.microsoft import MICROSOFT
 from irkit.frontends.onnx.node import Handler
 
 HANDLERS: dict[str, Handler] = {
@@ -24,6 +26,7 @@ HANDLERS: dict[str, Handler] = {
     **linear.HANDLERS,
     **normalisation.HANDLERS,
     **quantisation.HANDLERS,
+    **quantised_products.HANDLERS,
     **recurrent.HANDLERS,
     **reduction.HANDLERS,
     **resize.HANDLERS,
@@ -31,6 +34,9 @@ HANDLERS: dict[str, Handler] = {
     **window.HANDLERS,
 }
 """Operator type → handler."""
+
+DOMAINS: dict[str, dict[str, Handler]] = {"": HANDLERS, "com.microsoft": MICROSOFT}
+"""Domain → its operators."""
 
 ANYWHERE = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Linear quantisation, and products of quantised matrices in exact integers."""
+"""Linear quantisation: numbers as integers, a scale and a zero point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph
@@ -80,40 +80,25 @@ def _dequantize(node: Node) -> Sequence[Value]:
     return [node.emit(graph.MulOp, cast(node, x, to), scale)]
 
 
-def _centred(node: Node, index: int, zero: int, rows: bool) -> SSAValue:
-    """Input `index` as i32, less its zero point, which may be one per row or per column."""
-    x = cast(node, node.operand(index), i32)
-    if node.given(zero) is None:
-        return x
-    point = cast(node, node.operand(zero), i32)
-    shape = tensor_type(point).get_shape()
-    if len(shape) == 1:
-        kept = [] if shape == (1,) else [*shape, 1] if rows else [*shape]
-        point = node.emit(graph.ReshapeOp, point, shape=kept)
-    return node.emit(graph.SubOp, x, point)
-
-
-def _matmul_integer(node: Node) -> Sequence[Value]:
-    a, b = _centred(node, 0, 2, True), _centred(node, 1, 3, False)
-    return [node.emit(graph.MatmulOp, a, b)]
-
-
-def _qlinear_matmul(node: Node) -> Sequence[Value]:
-    a, b = _centred(node, 0, 2, True), _centred(node, 3, 5, False)
-    product = cast(node, node.emit(graph.MatmulOp, a, b), f32)
-    scales = [cast(node, node.operand(i), f32) for i in (1, 4, 6)]
-    if any(tensor_type(s).get_shape() not in ((), (1,)) for s in scales):
-        node.refuse("scales", "only one for the whole matrix is supported")
-    first, second, third = (node.emit(graph.ReshapeOp, s, shape=[]) for s in scales)
-    scale = node.emit(graph.DivOp, node.emit(graph.MulOp, first, second), third)
-    zero = node.operand(7)
-    point = node.emit(graph.ReshapeOp, zero, shape=[])
-    return [saturated(node, node.emit(graph.MulOp, product, scale), point, element_of(zero))]
+def _dynamic_quantize(node: Node) -> Sequence[Value]:
+    """The scale of what is all zeros is 1, as ONNX Runtime has it; by ONNX's own text it is 0 / 0."""
+    x, every = node.operand(0), list(range(node.type_of(0).get_num_dims()))
+    none = scalar(node, 0, x)
+    low, high = (
+        node.emit(op, node.emit(graph.ReduceOp, x, kind=kind, axes=every, keepdims=False), none)
+        for op, kind in ((graph.MinOp, "min"), (graph.MaxOp, "max"))
+    )
+    flat = node.emit(graph.CompareOp, low, high, predicate="eq")
+    width = node.emit(graph.DivOp, node.emit(graph.SubOp, high, low), scalar(node, 255, x))
+    scale = node.emit(graph.WhereOp, flat, scalar(node, 1, x), width)
+    zero = saturated(
+        node, node.emit(graph.SubOp, none, node.emit(graph.DivOp, low, scale)), None, ui8
+    )
+    return [saturated(node, node.emit(graph.DivOp, x, scale), zero, ui8), scale, zero]
 
 
 HANDLERS: dict[str, Handler] = {
     "DequantizeLinear": _dequantize,
-    "MatMulInteger": _matmul_integer,
-    "QLinearMatMul": _qlinear_matmul,
+    "DynamicQuantizeLinear": _dynamic_quantize,
     "QuantizeLinear": _quantize,
 }

@@ -14,7 +14,7 @@ from irkit.frontends.onnx.handlers.reduction import reduce, widened
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
-def _spatial(node: Node) -> list[int]:
+def spatial(node: Node) -> list[int]:
     """Extents of the spatial dimensions of input 0."""
     rank = node.type_of(0).get_num_dims()
     if rank - 2 not in SPATIAL:
@@ -35,7 +35,7 @@ class Sliding:
     pads: list[int]
 
 
-def _sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
+def sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
     rank = len(sizes)
     strides = list(node.attribute("strides", [1] * rank))
     dilations = list(node.attribute("dilations", [1] * rank))
@@ -74,11 +74,11 @@ def _split(side: str, totals: Sequence[int]) -> list[int]:
     return large + small if side == "SAME_LOWER" else small + large
 
 
-def _filters(node: Node, sizes: Sequence[int]) -> list[int]:
-    """Kernel extents, from the weights; the attribute must agree."""
-    shape = node.type_of(1).get_shape()
+def filters(node: Node, sizes: Sequence[int], weights: int = 1) -> list[int]:
+    """Kernel extents, from the weights, input `weights`; the attribute must agree."""
+    shape = node.type_of(weights).get_shape()
     if len(shape) != len(sizes) + 2:
-        node.refuse(node.name_of(1), f"{len(sizes) + 2} dimensions are needed, got {shape}")
+        node.refuse(node.name_of(weights), f"{len(sizes) + 2} dimensions are needed, got {shape}")
     kernel = list(shape[2:])
     if list(node.attribute("kernel_shape", kernel)) != kernel:
         node.refuse("kernel_shape", f"the weights are {kernel}")
@@ -90,8 +90,8 @@ def _operands(node: Node) -> list[SSAValue]:
 
 
 def _conv(node: Node) -> Sequence[Value]:
-    sizes = _spatial(node)
-    where = _sliding(node, _filters(node, sizes), sizes)
+    sizes = spatial(node)
+    where = sliding(node, filters(node, sizes), sizes)
     y = node.emit(
         graph.ConvOp,
         *_operands(node),
@@ -104,11 +104,11 @@ def _conv(node: Node) -> Sequence[Value]:
 
 
 def _conv_transpose(node: Node) -> Sequence[Value]:
-    sizes = _spatial(node)
+    sizes = spatial(node)
     rank, auto = len(sizes), node.attribute("auto_pad", "NOTSET")
-    kernel = _filters(node, sizes)
+    kernel = filters(node, sizes)
     strides = list(node.attribute("strides", [1] * rank))
-    where = _sliding(node, kernel, [s * n for s, n in zip(strides, sizes, strict=False)])
+    where = sliding(node, kernel, [s * n for s, n in zip(strides, sizes, strict=False)])
     longer = list(node.attribute("output_padding", [0] * rank))
     full = [
         (n - 1) * s + d * (k - 1) + 1 + o
@@ -141,10 +141,10 @@ def _conv_transpose(node: Node) -> Sequence[Value]:
 # Pooling
 
 
-def _pool(node: Node) -> dict[str, list[int] | bool]:
+def pool(node: Node) -> dict[str, list[int] | bool]:
     """Properties that all pools share."""
-    sizes = _spatial(node)
-    where = _sliding(node, list(node.attribute("kernel_shape", [])), sizes)
+    sizes = spatial(node)
+    where = sliding(node, list(node.attribute("kernel_shape", [])), sizes)
     ceil = bool(node.attribute("ceil_mode", 0))
     props: dict[str, list[int] | bool] = {
         "kernel_shape": where.kernel,
@@ -162,7 +162,7 @@ def _pool(node: Node) -> dict[str, list[int] | bool]:
 
 def _max_pool(node: Node) -> Sequence[Value]:
     column_major = bool(node.attribute("storage_order", 0))
-    props = _pool(node)
+    props = pool(node)
     x, back = widened(node, node.operand(0))
     y = back(node.emit(graph.MaxPoolOp, x, **props))
     if len(node.proto.output) < 2 or not node.proto.output[1]:
@@ -172,27 +172,27 @@ def _max_pool(node: Node) -> Sequence[Value]:
 
 def _average_pool(node: Node) -> Sequence[Value]:
     include = bool(node.attribute("count_include_pad", 0))
-    props = _pool(node)
+    props = pool(node)
     return [node.emit(graph.AveragePoolOp, node.operand(0), count_include_pad=include, **props)]
 
 
 def _lp_pool(node: Node) -> Sequence[Value]:
     p = int(node.attribute("p", 2))
-    return [node.emit(graph.LpPoolOp, node.operand(0), p=p, **_pool(node))]
+    return [node.emit(graph.LpPoolOp, node.operand(0), p=p, **pool(node))]
 
 
 def _global_average_pool(node: Node) -> Sequence[Value]:
-    _spatial(node)
+    spatial(node)
     return [node.emit(graph.GlobalAveragePoolOp, node.operand(0))]
 
 
 def _global_max_pool(node: Node) -> Sequence[Value]:
-    axes = list(range(2, 2 + len(_spatial(node))))
+    axes = list(range(2, 2 + len(spatial(node))))
     return [reduce(node, node.operand(0), "max", axes, True)]
 
 
 def _global_lp_pool(node: Node) -> Sequence[Value]:
-    sizes = _spatial(node)
+    sizes = spatial(node)
     p = int(node.attribute("p", 2))
     windows = {
         "kernel_shape": sizes,

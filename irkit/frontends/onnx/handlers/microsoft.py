@@ -1,0 +1,119 @@
+"""Operators of the domain com.microsoft on quantised tensors, as ONNX Runtime's quantiser writes them.
+
+What is no product is computed in float32: taken off its zero point and scale, computed, and quantised
+again. ONNX Runtime rounds some of these sums in another order, so where a result is half-way between two
+numbers it may have the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import DYNAMIC
+from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.handlers.quantisation import HANDLERS as LINEAR
+from irkit.frontends.onnx.handlers.quantisation import saturated
+from irkit.frontends.onnx.handlers.quantised_products import centred, lone, q_gemm
+from irkit.frontends.onnx.handlers.window import pool, spatial
+from irkit.frontends.onnx.node import Handler, Node, Value
+
+
+def _real(node: Node, index: int) -> SSAValue:
+    """The numbers that inputs `index` to `index + 2` stand for: elements, scale, zero point."""
+    lone(node, index + 1)
+    if node.given(index + 2) is not None:
+        lone(node, index + 2)
+    x = cast(node, centred(node, index, index + 2, 0), f32)
+    return node.emit(graph.MulOp, x, lone(node, index + 1))
+
+
+def _quantised(node: Node, x: SSAValue, scale: int, like: int = 0) -> SSAValue:
+    """`x` as elements of input `like`, by the scale and the zero point that inputs `scale` on are."""
+    zero = lone(node, scale + 1) if node.given(scale + 1) is not None else None
+    ratio = node.emit(graph.DivOp, x, lone(node, scale))
+    return saturated(node, ratio, zero, element_of(node.operand(like)))
+
+
+def _binary(op: type[GraphOp]) -> Handler:
+    return lambda node: [_quantised(node, node.emit(op, _real(node, 0), _real(node, 3)), 6)]
+
+
+def _unary(function: Callable[[Node, SSAValue], SSAValue]) -> Handler:
+    return lambda node: [_quantised(node, function(node, _real(node, 0)), 3)]
+
+
+def _sigmoid(node: Node, x: SSAValue) -> SSAValue:
+    return node.emit(graph.SigmoidOp, x)
+
+
+def _leaky_relu(node: Node, x: SSAValue) -> SSAValue:
+    slope = scalar(node, float(node.attribute("alpha", 0.01)), x)
+    positive = node.emit(graph.CompareOp, x, scalar(node, 0, x), predicate="ge")
+    return node.emit(graph.WhereOp, positive, x, node.emit(graph.MulOp, x, slope))
+
+
+def _concat(node: Node) -> Sequence[Value]:
+    """Inputs: the result's scale and zero point, then each operand's elements, scale and zero point."""
+    first = node.type_of(2)
+    axis = node.axis(int(node.attribute("axis", 1)), first.get_num_dims())
+    parts = [_real(node, index) for index in range(2, len(node.inputs), 3)]
+    return [_quantised(node, node.emit(graph.ConcatOp, *parts, axis=axis), 0, 2)]
+
+
+def _channels_first(node: Node) -> None:
+    if int(node.attribute("channels_last", 0)):
+        node.refuse("channels_last = 1", "only channels behind the batch are supported")
+
+
+def _average_pool(node: Node) -> Sequence[Value]:
+    _channels_first(node)
+    include = bool(node.attribute("count_include_pad", 0))
+    y = node.emit(graph.AveragePoolOp, _real(node, 0), count_include_pad=include, **pool(node))
+    return [_quantised(node, y, 3)]
+
+
+def _global_average_pool(node: Node) -> Sequence[Value]:
+    """The sum is of integers; ONNX Runtime scales it by `scale_x / (scale_y * count)`."""
+    _channels_first(node)
+    sizes = spatial(node)
+    axes = list(range(2, 2 + len(sizes)))
+    x = cast(node, centred(node, 0, 2, 0), i32)
+    total = cast(node, node.emit(graph.ReduceOp, x, kind="sum", axes=axes, keepdims=True), f32)
+    scale = lone(node, 3)
+    count = node.emit(graph.MulOp, scale, scalar(node, math.prod(sizes), scale))
+    factor = node.emit(graph.DivOp, lone(node, 1), count)
+    zero = lone(node, 4) if node.given(4) is not None else None
+    exact = node.emit(graph.MulOp, total, factor)
+    return [saturated(node, exact, zero, element_of(node.operand(0)))]
+
+
+def _softmax(node: Node) -> Sequence[Value]:
+    """Inputs: elements, scale, zero point, the result's scale and zero point."""
+    if int(node.attribute("opset", 0)) < 13:
+        node.refuse("opset", "only Softmax of operator set 13 and later is supported")
+    rank = node.type_of(0).get_num_dims()
+    axis = node.axis(int(node.attribute("axis", -1)), rank)
+    if axis != rank - 1 or node.type_of(0).get_shape()[-1] == DYNAMIC:
+        node.refuse(f"axis = {axis}", "only the last dimension is supported")
+    return [_quantised(node, node.emit(graph.SoftmaxOp, _real(node, 0), axis=axis), 3)]
+
+
+MICROSOFT: dict[str, Handler] = {
+    "DequantizeLinear": LINEAR["DequantizeLinear"],
+    "QGemm": q_gemm,
+    "QLinearAdd": _binary(graph.AddOp),
+    "QLinearAveragePool": _average_pool,
+    "QLinearConcat": _concat,
+    "QLinearGlobalAveragePool": _global_average_pool,
+    "QLinearLeakyRelu": _unary(_leaky_relu),
+    "QLinearMul": _binary(graph.MulOp),
+    "QLinearSigmoid": _unary(_sigmoid),
+    "QLinearSoftmax": _softmax,
+    "QuantizeLinear": LINEAR["QuantizeLinear"],
+}
