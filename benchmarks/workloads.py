@@ -1,4 +1,4 @@
-"""W1, W3, W4, W5 and W7 in every mode, against PyTorch in every form, on one GPU.
+"""W1, W3, W4, W5, W7 and NASRNN in every mode, against PyTorch in every form, on one GPU.
 
     python -m benchmarks.workloads [--out FOLDER] [--small] [--prepare SECONDS] [W1 W3 ...]
 
@@ -27,7 +27,7 @@ from benchmarks import harness
 
 LIMIT = 1e-4
 WARM, RUNS = 8, 60
-ALL = ("W1", "W3", "W4", "W5", "W7", "W1-29")
+ALL = ("W1", "W3", "W4", "W5", "W7", "W1-29", "NASRNN")
 Ready = dict[str, Callable[[], dict[str, Any]]]
 
 

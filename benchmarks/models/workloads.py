@@ -1,4 +1,5 @@
-"""The workloads W1, W3, W4, W5 and W7: PyTorch modules with seeded random weights, and their ONNX files.
+"""The workloads W1, W3, W4, W5, W7 and NASRNN: PyTorch modules with seeded random weights and
+their ONNX files.
 
 Batch 1, float32, NCHW. Needs PyTorch, which the rest of irkit does without. Every module is in
 evaluation mode, with batch normalisations whose statistics are random too.
@@ -17,6 +18,7 @@ import torch
 from torch import nn
 
 from benchmarks.models.nasnet import NASNetA
+from benchmarks.models.nasrnn import NasRnn
 from benchmarks.models.resnext import ResNeXt
 from benchmarks.models.speech import DeepSpeech2, Seq2Seq
 
@@ -115,6 +117,14 @@ WORKLOADS = {
             (100, 1, 128),
             lambda: Seq2Seq(units=8, encoder=2, decoder=2, steps=3),
             (5, 1, 8),
+        ),
+        Workload(
+            "NASRNN",
+            NasRnn,
+            (100, 1, 256),
+            lambda: NasRnn(units=8),
+            (5, 1, 8),
+            {"joined": lambda net: net.joined()},
         ),
     )
 }

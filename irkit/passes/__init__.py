@@ -22,6 +22,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
+    "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),

@@ -44,6 +44,7 @@ def test_an_imported_workload_computes_what_pytorch_does(name: str) -> None:
         ("W4", 5, 247),
         ("W5", 2, 27),
         ("W7", 0, 6.3),
+        ("NASRNN", 0, 4.2),
     ],
 )
 def test_a_workload_has_the_size_stated(

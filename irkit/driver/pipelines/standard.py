@@ -22,6 +22,7 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
         "cse",
         "dce",
+        "hoist-input-products",
         "recognise-attention",
         "select-tree-strategy",
         "tree-to-gemm",

@@ -1,0 +1,106 @@
+"""Recurrent cells that are written out: what the passes make of their products, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from written_cells import Written, written
+from xdsl.dialects.builtin import ModuleOp
+
+import irkit
+from irkit.context import IrkitContext
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
+from irkit.frontends.onnx import import_onnx
+from irkit.interp import run_module
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+LIMIT = 2e-5
+
+
+def wanted(what: Written, x: np.ndarray) -> list[np.ndarray]:
+    """ONNX Runtime's answer."""
+    session = onnxruntime.InferenceSession(
+        written(what).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {"x": x})
+
+
+def at_level(what: Written, last: str, device: str = "cpu2") -> tuple[ModuleOp, IrkitContext]:
+    """The network after the standard passes to a level."""
+    imported = import_onnx(written(what))
+    context = IrkitContext(weights=imported.weights)
+    register_dialects(context)
+    for level in ("graph", "tensor", "task", "schedule"):
+        run_level(context, imported.module, level, device)
+        if level == last:
+            break
+    return imported.module, context
+
+
+def names(module: ModuleOp) -> Counter[str]:
+    return Counter(op.name for op in module.walk())
+
+
+WRITTEN = st.builds(
+    Written,
+    rows=st.sampled_from([None, 1, 2, 17]),
+    steps=st.integers(1, 5),
+    inputs=st.integers(1, 6),
+    units=st.integers(1, 5),
+    gates=st.integers(2, 5),
+    layers=st.integers(1, 2),
+    batch_first=st.booleans(),
+    reverse=st.booleans(),
+    joined=st.booleans(),
+    gemm=st.booleans(),
+    multiply=st.booleans(),
+    seed=st.integers(0, 99),
+)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(WRITTEN, st.booleans(), st.integers(1, 4))
+def test_every_level_computes_what_onnx_runtime_does(
+    what: Written, shared: bool, rows: int
+) -> None:
+    if shared:
+        what = Written(**{**what.__dict__, "shared": True, "inputs": what.units})
+    x = what.sample(rows)
+    want = wanted(what, x)
+    for level in ("graph", "tensor", "task"):
+        module, context = at_level(what, level)
+        for got, known in zip(run_module(module, context.weights, [x]), want, strict=True):
+            np.testing.assert_allclose(got, known, rtol=LIMIT, atol=LIMIT)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        Written(rows=1, layers=2),
+        Written(rows=2, gemm=True, joined=True, layers=2, multiply=True),
+        Written(rows=None, batch_first=True, reverse=True),
+    ],
+    ids=["one row", "split", "open batch"],
+)
+@pytest.mark.parametrize("device", ["cpu1", "cpu2"])
+def test_a_program_computes_what_onnx_runtime_does(what: Written, device: str) -> None:
+    x = what.sample()
+    got = irkit.compile(written(what), device=device)(x)
+    for mine, known in zip(got, wanted(what, x), strict=True):
+        np.testing.assert_allclose(mine, known, rtol=LIMIT, atol=LIMIT)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("rows", [None, 1, 2])
+def test_the_input_half_is_one_product_a_gate(rows: int | None, batch_first: bool) -> None:
+    what = Written(rows=rows, batch_first=batch_first, steps=6, gates=3)
+    module, _ = at_level(what, "graph")
+    # A start that is constant is multiplied at compile time.
+    of_state = 3 * (6 if rows is None else 5)
+    assert names(module)["graph.matmul"] == 3 + of_state
