@@ -47,8 +47,21 @@ class Memory:
         return self.array[at : at + length]
 
 
-def _dot_product(length: int, a: Memory, at_a: int, b: Memory, at_b: int) -> Any:
-    return (a.run(at_a, length) * b.run(at_b, length)).sum(dtype=a.dtype)
+def _dot_rows(
+    rows: int, k: int, x: Memory, at_x: int, w: Memory, at_w: int, y: Memory, at_y: int
+) -> None:
+    products = w.run(at_w, rows * k).reshape(rows, k) * x.run(at_x, k)
+    y.run(at_y, rows)[:] = products.sum(axis=1, dtype=y.dtype)
+
+
+def _dot_rows_of_two(
+    rows: int, k0: int, x0: Memory, at_x0: int, w0: Memory, at_w0: int, k1: int, x1: Memory,
+    at_x1: int, w1: Memory, at_w1: int, y: Memory, at_y: int,
+) -> None:  # fmt: skip
+    _dot_rows(rows, k0, x0, at_x0, w0, at_w0, y, at_y)
+    first = y.run(at_y, rows).copy()
+    _dot_rows(rows, k1, x1, at_x1, w1, at_w1, y, at_y)
+    y.run(at_y, rows)[:] += first
 
 
 def _multiply_tile(
@@ -114,7 +127,8 @@ def _names(scratch: Any) -> dict[str, Any]:
         "floor": np.floor,
         "rint": np.rint,
         "fused": lambda f: f,
-        "dot_product": _dot_product,
+        "dot_rows": _dot_rows,
+        "dot_rows_of_two": _dot_rows_of_two,
         "multiply_strided": _multiply_strided,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,

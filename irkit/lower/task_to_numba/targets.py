@@ -60,9 +60,10 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     atan_float32, atan_float64, cos_float32, erf_float32, exp_float32, exp_float64, log1p_float32,
     log1p_float64, log_float32, log_float64, pow_float32, sin_float32, tanh_float32, tanh_float64,
 )
+from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_planes import multiply_planes
-from irkit.runtime.intrinsics.cpu_products import dot_product, multiply_strided, multiply_tile
+from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import row_maximum, row_minimum, row_sum
 from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''

@@ -3,7 +3,7 @@
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_float, tensor_type
-from irkit.rkernels.families.row_terms import JOINING, multiply_adds
+from irkit.rkernels.families.row_terms import JOINING_EIGHT, multiply_adds
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -11,21 +11,29 @@ from irkit.rkernels.work import Part, Work, work
 def gemv_rows(task, tasks, rows, scratch, OPERANDS):
     """Row after row of X."""
     u0, u1 = UNITS(task, tasks)
+    sums = STACK(64)
     acc = STACK(1)
     for b in range(BATCH):
-        for u in range(u0, u1):
-            acc[0] = INIT(OPERANDS, b, u, 0) + dot_product(K0, X0, b * K0, W0, u * K0)
-            STORE(OPERANDS, b, u, acc)
+        for first in range(u0, u1, 64):
+            count = min(64, u1 - first)
+            dot_rows(count, K0, X0, b * K0, W0, first * K0, sums, 0)
+            for i in range(count):
+                acc[0] = INIT(OPERANDS, b, first + i, 0) + sums[i]
+                STORE(OPERANDS, b, first + i, acc)
 
 
 def gemv_units(task, tasks, rows, scratch, OPERANDS):
-    """A row of W serves all rows of X while it is in the cache."""
+    """Rows of W serve all rows of X while they are in the cache."""
     u0, u1 = UNITS(task, tasks)
+    sums = STACK(8)
     acc = STACK(1)
-    for u in range(u0, u1):
+    for first in range(u0, u1, 8):
+        count = min(8, u1 - first)
         for b in range(BATCH):
-            acc[0] = INIT(OPERANDS, b, u, 0) + dot_product(K0, X0, b * K0, W0, u * K0)
-            STORE(OPERANDS, b, u, acc)
+            dot_rows(count, K0, X0, b * K0, W0, first * K0, sums, 0)
+            for i in range(count):
+                acc[0] = INIT(OPERANDS, b, first + i, 0) + sums[i]
+                STORE(OPERANDS, b, first + i, acc)
 
 
 def few_rows(root: Root) -> bool:
@@ -38,7 +46,7 @@ def few_rows(root: Root) -> bool:
 
 
 def _work(part: Part) -> Work:
-    return work(dot=multiply_adds(part)) + (part.store + work(row=1, chain=JOINING)) * part.elements
+    return work(dot=multiply_adds(part)) + (part.store + work(op=1 + JOINING_EIGHT)) * part.elements
 
 
 RKERNELS = [

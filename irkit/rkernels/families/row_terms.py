@@ -25,6 +25,9 @@ def multiply_adds(part: Part) -> float:
 JOINING = 8
 """What joining the lanes of a vector to one sum takes, in terms that wait for one another."""
 
+JOINING_EIGHT = 3
+"""The same of eight vectors at once on a CPU, in simple ops for each."""
+
 
 class RowTerms(Family):
     """`UNITS`, `BATCH`, `INIT(OPERANDS, b, u, g)`, `STORE(OPERANDS, b, u, acc)`, pointers `Xt`, `Wt`,
