@@ -1,18 +1,13 @@
-"""How long one rTask takes: a program's rOperators, each measured, beside what it does and was estimated to.
-
-On a CPU the trace of a run in mode `serial` says it. On a GPU each rOperator's own kernel runs many times in
-one graph, a block an rTask, and what a kernel that does nothing takes is subtracted.
-"""
+"""How long one rTask takes: a program's rOperators, each measured (`irkit/runtime/rtask_times.py`), beside
+what it does and was estimated to."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.context import IrkitContext
@@ -33,9 +28,9 @@ from irkit.rkernels.legality import (
 )
 from irkit.rkernels.work import TYPICAL_ROWS
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.rtask_times import RUNS, rtask_times
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
-from irkit.schedule.modes import Mode
 
 _LONGEST_NS, _FACTOR = 4e6, 5
 """rTasks that are estimated to take longer are not measured, nor those of rKernels that are far from the
@@ -179,114 +174,9 @@ def _least(op: ROperatorOp) -> float:
     return min(a.cost_ns for a in offered) if offered is not None else 0.0
 
 
-def measure(artifact: Artifact, samples: list[Sample], runs: int = 15) -> list[Sample]:
+def measure(artifact: Artifact, samples: list[Sample], runs: int = RUNS) -> list[Sample]:
     """Fill in what each rOperator's rTasks took: the best of `runs`, the median of all its rTasks."""
-    found = _on_gpu(artifact, runs) if artifact.target == "cuda" else _on_cpu(artifact, runs)
-    for number, sample in enumerate(samples):
-        sample.measured_ns = found.get(number, 0.0)
+    found = rtask_times(artifact, TYPICAL_ROWS, runs)
+    for sample in samples:
+        sample.measured_ns = found.get(sample.roperator, 0.0)
     return [s for s in samples if s.measured_ns > 0]
-
-
-_SECONDS = 1.0
-"""How long a program is run, at most, once it ran three times."""
-
-
-def _inputs(ports: Any) -> list[Any]:
-    rng = np.random.default_rng(0)
-    shapes = [[TYPICAL_ROWS if size == -1 else size for size in p.shape] for p in ports]
-    return [(rng.random(s) + 0.05).astype(p.dtype) for s, p in zip(shapes, ports, strict=True)]
-
-
-def _on_cpu(artifact: Artifact, runs: int) -> dict[int, float]:
-    """rOperator → nanoseconds of an rTask, from the trace, less what an empty one takes."""
-    from irkit.runtime.cpu import CpuExecutor
-    from irkit.runtime.cpu_trace import TracedExecutor
-    from irkit.runtime.loading import load_source
-
-    info = ModelInfo.from_json(artifact.info)
-    plain = CpuExecutor(load_source(artifact), artifact.weights, info, "serial")
-    traced = TracedExecutor(plain, "serial")
-    program = traced.program
-    inputs = _inputs(program.inputs)
-    traced.run(inputs)
-    times: list[Any] = []
-    rows = traced.rows()
-    until = time.perf_counter() + _SECONDS
-    while len(times) < runs and (len(times) < 3 or time.perf_counter() < until):
-        traced.run(inputs)
-        rows = traced.rows()
-        times.append(rows[:, 5] - rows[:, 4])
-    # Whatever else the machine does makes a run longer, never shorter.
-    best = np.array(times).min(axis=0)
-    kernels = np.array([a.kernel for a in program.appends])[rows[:, 0].astype(int)]
-    return {int(k): float(np.median(best[kernels == k])) for k in np.unique(kernels)}
-
-
-_GRAPH_LAUNCHES = 50
-_EMPTY = b""".version 7.8
-.target sm_80
-.address_size 64
-.visible .entry empty() { ret; }
-\0"""
-
-
-def _on_gpu(artifact: Artifact, runs: int) -> dict[int, float]:
-    """rOperator → nanoseconds of its kernel with a block an rTask, less an empty kernel's."""
-    from irkit.runtime.cuda.driver import Graph, Module
-    from irkit.runtime.cuda.executor import CudaExecutor
-
-    info = ModelInfo.from_json(artifact.info)
-    executor = CudaExecutor.from_artifact(artifact, info, "per-op")
-    program = executor.program
-    executor.device.activate()
-    stream, held, addresses = executor.stream, list[Any](), list[int]()
-    for array in _inputs(program.inputs):
-        buffer = executor.pool.take(array.nbytes)
-        buffer.upload(array, stream)
-        held.append(buffer)
-        addresses.append(buffer.address)
-    rows = TYPICAL_ROWS if program.dynamic else 1
-    outputs = executor.new_outputs("irkit", rows, stream)
-    executor.residence.bind([*addresses, *(a for a, _ in outputs)], -(-rows // 16) * 16, stream)
-    # Once, so that what rOperators read of one another is there.
-    executor.launch(Mode.PER_OP, rows, stream)
-    executor.synchronize()
-    empty = Module(_EMPTY, executor.device)
-    nothing = empty.kernel("empty", 0, executor.facts.threads)
-    found: dict[int, float] = {}
-    first = np.cumsum([0, *(a.tasks for a in program.appends)])
-    for number, append in enumerate(program.appends):
-        if append.kernel in found:
-            continue
-        blocks = append.tasks
-        record = executor.residence.serial + int(first[number]) * executor.residence.record_bytes
-        arguments = (record, executor.residence.bases, rows, -(-rows // 16) * 16)
-        kernel = executor.ops[append.kernel]
-
-        def launches(into: Any, kernel: Any = kernel, blocks: int = blocks, given: Any = arguments):
-            for _ in range(_GRAPH_LAUNCHES):
-                kernel.launch(blocks, given, into)
-
-        def idle(into: Any, blocks: int = blocks):
-            for _ in range(_GRAPH_LAUNCHES):
-                nothing.launch(blocks, (), into)
-
-        graphs = Graph(launches, stream), Graph(idle, stream)
-        took, none = (_replayed(g, stream, runs) for g in graphs)
-        found[append.kernel] = max(took - none, 1.0)
-    executor.synchronize()
-    return found
-
-
-def _replayed(graph: Any, stream: Any, runs: int) -> float:
-    """Nanoseconds of one launch of a graph of launches."""
-    from irkit.runtime.cuda.driver import Event
-
-    times: list[float] = []
-    for _ in range(runs + 1):
-        start, end = Event(), Event()
-        start.record(stream)
-        graph.launch(stream)
-        end.record(stream)
-        times.append(end.since(start) * 1e6 / _GRAPH_LAUNCHES)
-    return float(np.median(times[1:]))

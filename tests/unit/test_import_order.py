@@ -122,6 +122,7 @@ def test_other_dialects_know_nothing_of_graph(path: Path) -> None:
 ROOMS = [
     "tools",
     "reducing",
+    "measuring",
     "compiler",
     "pipelines",
     "instruments",
@@ -129,6 +130,7 @@ ROOMS = [
     "verification",
     "files",
     "registry",
+    "device_at_hand",
     "gpu_at_hand",
     "diagnostics",
 ]

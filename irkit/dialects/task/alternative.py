@@ -29,14 +29,15 @@ _KINDS: dict[str, type[Attribute]] = {
     "cost": FloatAttr,
     "scratch": IntegerAttr,
     "fastmath": FastMathFlagsAttr,
+    "measured_on": StringAttr,
 }
-_OPTIONAL = frozenset({"scratch", "fastmath"})
+_OPTIONAL = frozenset({"scratch", "fastmath", "measured_on"})
 
 
 @irdl_attr_definition
 class AlternativeAttr(ParametrizedAttribute):
-    """One way to run an rOperator: what its `rkernel`, `grid`, `parameters`, `cost`, `scratch` and
-    `fastmath` would be; the last two may be absent, as there.
+    """One way to run an rOperator: what its `rkernel`, `grid`, `parameters`, `cost`, `scratch`,
+    `fastmath` and `measured_on` would be; the last three may be absent, as there.
 
     ```mlir
     #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 100.0 : f64}>
@@ -88,8 +89,20 @@ class AlternativeAttr(ParametrizedAttribute):
 
     @property
     def cost_ns(self) -> float:
-        """Estimated time of one rTask, in ns."""
+        """Time of one rTask, in ns: an estimate, or measured."""
         return cast("FloatAttr", self.facts.data["cost"]).value.data
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the time of an rTask was measured; else it is estimated."""
+        return "measured_on" in self.facts.data
+
+    def taking(self, measured_ns: float, machine: str) -> AlternativeAttr:
+        """The same with the time of one rTask that was measured on a machine."""
+        cost = FloatAttr(measured_ns, f64)
+        return AlternativeAttr(
+            DictionaryAttr({**self.facts.data, "cost": cost, "measured_on": StringAttr(machine)})
+        )
 
     @property
     def scratch_bytes(self) -> int:

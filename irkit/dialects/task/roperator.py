@@ -79,7 +79,8 @@ class ROperatorOp(IRDLOperation):
     `grid` has one entry per parallel dimension of the root: into how many parts it is cut. An rTask
     is one cell of that grid, in row-major order; part p of g of a dimension of size S is
     [S*p/g, S*(p+1)/g). `rkernel` names a registered rKernel and `parameters` its tile sizes.
-    `sources` names the graph ops it came from. `cost` estimates one rTask's time in ns.
+    `sources` names the graph ops it came from. `cost` is one rTask's time in ns: an estimate, or, where
+    there is `measured_on`, what it took on the machine of that name (`measure-rtasks`).
 
     `scratch` is how many bytes of scratch one rTask needs: shared memory on a GPU, the vEU's own on a CPU.
     `fastmath` says, in `arith`'s words, in what the rKernel's sums and products may differ from the body's:
@@ -123,6 +124,7 @@ class ROperatorOp(IRDLOperation):
     vector_bytes = opt_prop_def(IntegerAttr[IntegerType])
     residents = opt_prop_def(DenseArrayBase)
     in_place = opt_prop_def(DenseArrayBase)
+    measured_on = opt_prop_def(StringAttr)
     alternatives = opt_prop_def(ArrayAttr[AlternativeAttr])
     body = region_def("single_block")
     traits = traits_def(

@@ -12,6 +12,7 @@ from irkit.driver.compiler.cache import cache_key, cached
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
+from irkit.driver.device_at_hand import why_elsewhere
 from irkit.driver.files.model_files import used_weights
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
@@ -30,19 +31,25 @@ def build_artifact(
     cache: bool = True,
     bar: ProgressBar = SILENT,
     policy: str = WAVEFRONT,
+    measure: bool = False,
 ) -> Artifact:
     """Run the standard pipeline for a vDevice (a target stands for its usual one), scheduled by `policy`,
-    and emit; from the disk cache if the same model was compiled before."""
+    and emit; from the disk cache if the same model was compiled before. With `measure`, by times measured on
+    the device; by estimates where it is not at hand, which the report then says."""
     if isinstance(device, str) and device in DEVICES:
         device = usual_device(device)
     device = planned_device(device=device)
-    key = cache_key(imported, (device, STANDARD, policy))
+    unmeasured = why_elsewhere(device) if measure else None
+    measure = measure and unmeasured is None
+    key = cache_key(imported, (device, STANDARD, policy, measure, unmeasured))
     folder = cache_folder() if cache else None
     path = folder / "programs" / f"{key}.irkit" if folder is not None else None
     known = cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, device, bar, policy)
+    artifact = _compile(imported, device, bar, policy, measure)
+    if unmeasured is not None:
+        artifact.report["not_measured"] = unmeasured
     if path is not None:
         # A cache that cannot be written is none: the program is there all the same.
         with suppress(OSError, ArtifactError):
@@ -51,7 +58,9 @@ def build_artifact(
     return artifact
 
 
-def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy: str) -> Artifact:
+def _compile(
+    imported: ImportedModel, device: VDevice, bar: ProgressBar, policy: str, measure: bool
+) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
     target = target_of(device)
@@ -62,7 +71,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, policy:
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
-        run_level(ctx, module, level, device.name, policy=policy)
+        run_level(ctx, module, level, device.name, policy=policy, measure=measure)
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
         if level == "graph":

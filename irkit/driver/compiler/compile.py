@@ -43,12 +43,22 @@ class Arithmetic:
     precision: str | None
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a program is planned for and by: a vDevice, a policy, and measured times or estimates."""
+
+    device: VDevice
+    policy: str
+    measure: bool
+
+
 def compile_model(
     model: Any,
     target: str = "auto",
     *,
     device: str | VDevice | None = None,
     policy: str = WAVEFRONT,
+    measure: bool = False,
     mode: str = "auto",
     dtype: str | None = None,
     fastmath: Collection[str] | None = None,
@@ -68,7 +78,10 @@ def compile_model(
     "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name ("cpu4", "h200", one
     that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
     device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
-    launches on vEUs, "wavefront" or one that `irkit.extending.add_policy` added. `mode`: "auto"
+    launches on vEUs, "wavefront" or one that `irkit.extending.add_policy` added. `measure`: whether rKernels
+    and grids are chosen by what they take on the device, which is measured once and kept in the user's cache,
+    and not by estimates; it takes minutes, and where the device is not at hand estimates stay, as the report
+    then says. `mode`: "auto"
     measures; "per-op", "per-wave", "persistent" (and "serial" on a CPU) fix it. `dtype`: "float32" or
     "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
     the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
@@ -101,7 +114,8 @@ def compile_model(
         raise UnsupportedError("state is for ONNX networks and modules")
     fixed = {"shapes": shapes, "constants": constants}
     arithmetic = Arithmetic(fastmath, precision)
-    build = _builder(model, chosen, policy, mode, cache, fixed, progress, arithmetic, batch, state)
+    plan = Plan(chosen, policy, measure)
+    build = _builder(model, plan, mode, cache, fixed, progress, arithmetic, batch, state)
     names = [dtype] if dtype is not None else _dtypes(model)
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
@@ -146,8 +160,7 @@ def _same_for_all(variant: Variant | SizedVariant) -> bool:
 
 def _builder(
     model: Any,
-    device: VDevice,
-    policy: str,
+    plan: Plan,
     mode: str,
     cache: bool,
     fixed: Mapping[str, Any],
@@ -161,7 +174,7 @@ def _builder(
         ask_precision(imported.module, arithmetic.precision)
         with library_errors():
             declare_state(imported, state)
-        artifact = build_artifact(imported, device, cache, bar, policy)
+        artifact = build_artifact(imported, plan.device, cache, bar, plan.policy, plan.measure)
         symbols = list(artifact.report["roperators"])
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
         return Variant(artifact, mode, _absent_device(artifact, mode))
@@ -178,7 +191,7 @@ def _builder(
                 " (name one size: irkit.compile(..., batch=N)):",
                 found.reasons,
             )
-        sized = OpenBatch(found.probe.info, target_of(device), found.axes, found.reasons)
+        sized = OpenBatch(found.probe.info, target_of(plan.device), found.axes, found.reasons)
         return SizedVariant(sized, lambda rows: at_size(found, rows))
 
     def at_size(found: SizedModel, rows: int) -> Variant:

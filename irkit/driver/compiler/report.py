@@ -13,12 +13,13 @@ from irkit.runtime.artifact import LEVELS
 
 
 def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, Any]]:
-    """What a report says of each rOperator, by symbol."""
+    """What a report says of each rOperator, by symbol; times of one rTask."""
     return {
         op.sym_name.data: {
             "rkernel": op.rkernel.data if op.rkernel is not None else "",
             "rtasks": op.tasks,
             "cost_ns": op.cost.value.data if op.cost is not None else 0.0,
+            "cost_from": "measurement" if op.measured_on is not None else "estimate",
             "from": op.sources.data if op.sources is not None else "",
         }
         for op in roperators

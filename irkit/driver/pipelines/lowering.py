@@ -24,6 +24,7 @@ def run_level(
     device: str,
     *,
     policy: str = WAVEFRONT,
+    measure: bool = False,
     instruments: Sequence[Instrument] = (),
 ) -> None:
     """Run the standard passes that bring `module`, in place, from the level before to `level`.
@@ -33,7 +34,7 @@ def run_level(
     and what passes raise of `irkit.errors`.
     """
     with library_errors():
-        passes = build_pipeline(level_pipeline(level, device, policy), all_passes())
+        passes = build_pipeline(level_pipeline(level, device, policy, measure), all_passes())
         PipelineRunner(ctx, instruments=instruments, verify=Verify.LEVELS).run(module, passes)
 
 

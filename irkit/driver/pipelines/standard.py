@@ -55,17 +55,36 @@ STANDARD: dict[str, list[str]] = {
 """What brings a module from the level before to each level; `graph` also cleans up a graph module."""
 
 
-def level_pipeline(level: str, device: str | None = None, policy: str = WAVEFRONT) -> str:
+CANDIDATES = 10
+"""Alternatives of an rOperator that are measured at most."""
+
+
+def level_pipeline(
+    level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
+) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `partition-rtasks` plans for, `policy` what stands for `schedule-wavefront`."""
-    names = [f"schedule-{policy}" if n == f"schedule-{WAVEFRONT}" else n for n in STANDARD[level]]
-    if device is not None:
-        names = [f'{n}{{device="{device}"}}' if n == "partition-rtasks" else n for n in names]
-    return ",".join(names)
+    `partition-rtasks` plans for, `policy` what stands for `schedule-wavefront`. With `measure`, what
+    `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    special = {
+        "partition-rtasks": _partition(device, measure),
+        f"schedule-{WAVEFRONT}": f"schedule-{policy}",
+    }
+    return ",".join(special.get(name, name) for name in STANDARD[level])
 
 
-def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
-    """The pipeline that takes a module at level `start` to level `end`, planned for `device`.
+def _partition(device: str | None, measure: bool) -> str:
+    options = [f'device="{device}"'] if device is not None else []
+    if measure:
+        options.append(f"candidates={CANDIDATES}")
+    text = f"partition-rtasks{{{' '.join(options)}}}" if options else "partition-rtasks"
+    return f"{text},measure-rtasks" if measure else text
+
+
+def standard_pipeline(
+    start: str, end: str, device: str | None = None, measure: bool = False
+) -> str:
+    """The pipeline that takes a module at level `start` to level `end`, planned for `device`; with `measure`,
+    by what is measured there.
 
     Raises UserError if `end` is behind.
     """
@@ -73,4 +92,4 @@ def standard_pipeline(start: str, end: str, device: str | None = None) -> str:
     if last < first:
         raise UserError(f"the module is at the {start} level: it cannot go back to the {end} level")
     levels = LEVELS[first if start == "graph" else first + 1 : last + 1]
-    return ",".join(level_pipeline(level, device) for level in levels)
+    return ",".join(level_pipeline(level, device, measure=measure) for level in levels)

@@ -54,6 +54,11 @@ def _add_pipeline(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--device", metavar="NAME", help="the vDevice that --to and -t plan for")
     group.add_argument(
+        "--measure",
+        action="store_true",
+        help="--to and -t choose rKernels by what they take on the device, which has to be at hand",
+    )
+    group.add_argument(
         "-t",
         "--target",
         default="mlir",

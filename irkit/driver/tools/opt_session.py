@@ -169,7 +169,9 @@ class Session:
             end = "schedule"
             target = self._numba_target()
             device = planned_device(target, device or usual_device(target)).name
-        return "" if end is None else standard_pipeline(level_of(module), end, device)
+        if end is None:
+            return ""
+        return standard_pipeline(level_of(module), end, device, options.measure)
 
     def _numba_target(self) -> Literal["cpu", "cuda"]:
         return "cuda" if self.target.parameters.get("target") == ("cuda",) else "cpu"

@@ -43,6 +43,11 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
     )
     parser.add_argument("--device", metavar="NAME", help="the vDevice to plan for")
     parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="for --level=numba: choose rKernels by what they take on the device",
+    )
+    parser.add_argument(
         "--level",
         choices=("graph", "tensor", "task", "schedule", "numba"),
         default="numba",
@@ -144,7 +149,9 @@ class RunTool:
         import irkit
 
         target = options.target or ("cpu" if options.device is None else "auto")
-        program = irkit.compile(options.input, target=target, device=options.device)
+        program = irkit.compile(
+            options.input, target=target, device=options.device, measure=options.measure
+        )
         names = {pair.result: entry.input_names[pair.argument] for pair in entry.state}
         held = {pair.argument for pair in entry.state}
         program.state.update({entry.input_names[n]: inputs[n] for n in held})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,13 +15,13 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
+from irkit.passes.task.candidates import Candidate, front, shortlist
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import families, registry
 from irkit.rkernels.family import TYPICAL_ROWS
 from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel, Target
-from irkit.schedule.allotments import Speedup
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -63,30 +62,14 @@ BATCHES = (1, TYPICAL_ROWS, 64 * TYPICAL_ROWS)
 """Rows that a program with an open batch is to be good for."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """An rKernel in a grid, and the estimated time of an rTask; on a batch also that for BATCHES rows."""
-
-    rkernel: RKernel
-    grid: tuple[int, ...]
-    cost_ns: float
-    by_batch: tuple[float, ...] = ()
-
-    def alternative(self, root: Root) -> AlternativeAttr:
-        """What an rOperator with this root would say of it."""
-        rkernel, literals = self.rkernel, self.rkernel.literals(root)
-        parameters = {name: literals[name] for name in sorted(literals)}
-        scratch = rkernel.scratch(root, literals)
-        return AlternativeAttr.of(
-            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath
-        )
-
-
 class Partition:
-    """Offers rKernels and grids for every rOperator of a module, for one device."""
+    """Offers rKernels and grids for every rOperator of a module, for one device.
 
-    def __init__(self, module: ModuleOp, device: VDevice) -> None:
-        self.device = device
+    With `most`, so many at most are offered to be measured, and not only the fastest by estimate.
+    """
+
+    def __init__(self, module: ModuleOp, device: VDevice, most: int = 0) -> None:
+        self.device, self.most = device, most
         self.target: Target = target_of(device)
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
 
@@ -113,12 +96,12 @@ class Partition:
         candidates = list(self._candidates(op, root))
         reasons: dict[str, None] = {}
         while candidates:
-            front = {one: one.alternative(root) for one in self._front(candidates)}
+            offered = {one: one.alternative(root) for one in self._offered(candidates)}
             refused = {
-                one: r for one, a in front.items() if (r := self._refuses(op, a)) is not None
+                one: r for one, a in offered.items() if (r := self._refuses(op, a)) is not None
             }
             if not refused:
-                return list(front.values())
+                return list(offered.values())
             for one, reason in refused.items():
                 name, grid = one.rkernel.name, list(one.grid)
                 missed(op, "OfferRKernels", "{} in a grid of {}: {}", name, grid, reason)
@@ -128,13 +111,11 @@ class Partition:
             f"{_title(op)}: no rKernel for {self.device.name} can compute it; " + "; ".join(reasons)
         )
 
-    def _front(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-        """The Pareto front of vEUs and time, the fastest first; on a batch the one for all its sizes."""
-        if candidates[0].by_batch:
-            return [_for_all_batches(candidates)]
-        tasks, costs = [math.prod(c.grid) for c in candidates], [c.cost_ns for c in candidates]
-        steps = Speedup.of(tasks, costs, self.device).steps
-        return [candidates[n] for n in dict.fromkeys(step.option for step in reversed(steps))]
+    def _offered(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """What is the fastest on some number of vEUs, or so many to be measured, the fastest alone first."""
+        if self.most:
+            return shortlist(candidates, self.device, self.most)
+        return front(candidates, self.device)
 
     def _refuses(self, op: ROperatorOp, alternative: AlternativeAttr) -> str | None:
         op.choose(alternative)
@@ -155,7 +136,7 @@ class Partition:
             else:
                 missed(op, "OfferRKernels", "{}: {}", rkernel.name, reason)
 
-    def _candidates(self, op: ROperatorOp, root: Root) -> Iterator[_Candidate]:
+    def _candidates(self, op: ROperatorOp, root: Root) -> Iterator[Candidate]:
         """All rKernels in all grids worth trying."""
         size, dynamic = nbytes(op), root.parallel[:1] == (DYNAMIC,)
         counts = task_counts(self.device.veus, dynamic=dynamic)
@@ -168,13 +149,7 @@ class Partition:
                     for n in BATCHES
                     if dynamic
                 ]
-                yield _Candidate(rkernel, grid, cost, tuple(by_batch))
-
-
-def _for_all_batches(candidates: Sequence[_Candidate]) -> _Candidate:
-    """The one that takes least for BATCHES together: one rKernel serves them all, and what it costs more for
-    few rows is little beside what another would cost for many."""
-    return min(candidates, key=lambda c: (sum(c.by_batch), c.cost_ns))
+                yield Candidate(rkernel, grid, cost, tuple(by_batch))
 
 
 def task_counts(veus: int, dynamic: bool) -> list[int]:
@@ -190,6 +165,8 @@ class PartitionRTasks(ModulePass):
     Of all rKernels and grids, those are offered that are the fastest on some number of vEUs, and legal
     (docs/emission.md). Which of them a launch is run by, the scheduling policy decides, in the company of the
     launches beside it. A row-wise program's batch is cut into one share per vEU, by the fastest rKernel.
+    With `candidates`, that many at most are offered, near misses too, of which `measure-rtasks` finds the
+    fastest.
     Adds `alternatives`, and a `task.vdevice`; changes no body.
 
     ```mlir
@@ -208,11 +185,14 @@ class PartitionRTasks(ModulePass):
     requires: ClassVar[tuple[str, ...]] = ("task",)
     produces: ClassVar[str] = "partitioned"
     device: str = "cpu"
+    candidates: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
             device = find_device(self.device)
-            Partition(op, device).run()
+            if self.candidates < 0:
+                raise PassFailedException(f"candidates = {self.candidates}: expected 0 or more")
+            Partition(op, device, self.candidates).run()
         except (UnsupportedError, DeviceError) as error:
             raise PassFailedException(str(error)) from None
         if not any(isinstance(o, VDeviceOp) for o in op.ops):

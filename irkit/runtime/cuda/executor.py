@@ -61,7 +61,8 @@ class CudaExecutor:
         self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
         refused = not_proved("cuda", program.modes)
-        if program.veus > self.resident_blocks:
+        # One block always is; what is compiled to be measured has no persistent kernel.
+        if program.veus > 1 and program.veus > self.resident_blocks:
             refused.setdefault(Mode.PERSISTENT, self._not_resident())
         self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.pool = Pool(self.device)

@@ -1,0 +1,1 @@
+"""Times of rTasks, measured on the device at hand and kept."""

@@ -1,0 +1,104 @@
+"""Ways to cut an rOperator into rTasks that are worth a look, of all that there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.task import AlternativeAttr
+from irkit.rkernels.rkernel import RKernel
+from irkit.schedule.allotments import Speedup
+from irkit.schedule.model import VDevice
+
+FAR = 5.0
+"""rKernels that are estimated to take so many times as long as another, in any grid, are not measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An rKernel in a grid, and the estimated time of an rTask; on a batch also that for several numbers of
+    rows, of which there is then one or more."""
+
+    rkernel: RKernel
+    grid: tuple[int, ...]
+    cost_ns: float
+    by_batch: tuple[float, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """How many rTasks the grid has."""
+        return math.prod(self.grid)
+
+    def alternative(self, root: Root) -> AlternativeAttr:
+        """What an rOperator with this root would say of it."""
+        rkernel, literals = self.rkernel, self.rkernel.literals(root)
+        parameters = {name: literals[name] for name in sorted(literals)}
+        scratch = rkernel.scratch(root, literals)
+        return AlternativeAttr.of(
+            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath
+        )
+
+
+def front(candidates: Sequence[Candidate], device: VDevice) -> list[Candidate]:
+    """The Pareto front of vEUs and time, the fastest alone first; on a batch the one for all its sizes."""
+    if candidates[0].by_batch:
+        return [_for_all_batches(candidates)]
+    numbers = pareto([c.tasks for c in candidates], [c.cost_ns for c in candidates], device)
+    return [candidates[n] for n in numbers]
+
+
+def pareto(tasks: Sequence[int], cost_ns: Sequence[float], device: VDevice) -> list[int]:
+    """Numbers of those that are the fastest on some number of vEUs, the fastest alone first."""
+    steps = Speedup.of(tasks, cost_ns, device).steps
+    return list(dict.fromkeys(step.option for step in reversed(steps)))
+
+
+def _for_all_batches(candidates: Sequence[Candidate]) -> Candidate:
+    """The one that takes least for all numbers of rows together: one rKernel serves them all, and what it
+    costs more for few rows is little beside what another would cost for many."""
+    return min(candidates, key=lambda c: (sum(c.by_batch), c.cost_ns))
+
+
+def shortlist(candidates: Sequence[Candidate], device: VDevice, most: int) -> list[Candidate]:
+    """At most `most` to choose from by measurement: first the front of all, spread over the numbers of vEUs,
+    then that of every other rKernel by turns, the best first. Estimates are rough: another rKernel may well
+    be faster than the one that is estimated to be, and tells more than one more grid of that."""
+    best = front(candidates, device)
+    near = _near(candidates)
+    ranked: list[tuple[int, float, Candidate]] = []
+    for of_one in near:
+        own = [c for c in front(of_one, device) if c not in best]
+        ranked += [(rank, _alone(c, device), c) for rank, c in enumerate(own)]
+    ranked.sort(key=lambda found: found[:2])
+    room = max(most - len(ranked), 2 * most // 3, 1)
+    chosen = _spread(best, room)
+    return (chosen + [c for _, _, c in ranked])[:most]
+
+
+def _near(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Candidates by rKernel, without those that are far behind in time and in work."""
+    by_rkernel: dict[str, list[Candidate]] = {}
+    for one in candidates:
+        by_rkernel.setdefault(one.rkernel.name, []).append(one)
+    time = {name: min(c.cost_ns for c in found) for name, found in by_rkernel.items()}
+    work = {name: min(c.cost_ns * c.tasks for c in found) for name, found in by_rkernel.items()}
+    limits = FAR * min(time.values()), FAR * min(work.values())
+    return [
+        found
+        for name, found in by_rkernel.items()
+        if time[name] <= limits[0] or work[name] <= limits[1]
+    ]
+
+
+def _alone(one: Candidate, device: VDevice) -> float:
+    return math.ceil(one.tasks / device.veus) * one.cost_ns
+
+
+def _spread(found: Sequence[Candidate], most: int) -> list[Candidate]:
+    """At most `most`, evenly, the first and the last among them."""
+    if len(found) <= most:
+        return list(found)
+    steps = max(most - 1, 1)
+    return [found[round(n * (len(found) - 1) / steps)] for n in range(most)]

@@ -1,0 +1,83 @@
+"""How long the rTasks of a program take on a GPU, by the kernels that mode `per-op` launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.model_info import ModelInfo
+from irkit.runtime.artifact import Artifact
+from irkit.runtime.rtask_times import sample_inputs
+from irkit.schedule.modes import Mode
+
+_GRAPH_LAUNCHES = 50
+_EMPTY = b""".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry empty() { ret; }
+\0"""
+
+
+def gpu_times(artifact: Artifact, rows: int, runs: int) -> dict[str, float]:
+    """rOperator → nanoseconds of its kernel with a block an rTask, less an empty kernel's; the median of
+    `runs`. Raises DeviceError where the program cannot run."""
+    from irkit.runtime.cuda.driver import Graph, Module
+    from irkit.runtime.cuda.executor import CudaExecutor
+
+    info = ModelInfo.from_json(artifact.info)
+    executor = CudaExecutor.from_artifact(artifact, info, "per-op")
+    program = executor.program
+    executor.device.activate()
+    stream, held, addresses = executor.stream, list[Any](), list[int]()
+    for array in sample_inputs(program.inputs, rows):
+        buffer = executor.pool.take(array.nbytes)
+        buffer.upload(array, stream)
+        held.append(buffer)
+        addresses.append(buffer.address)
+    rows = rows if program.dynamic else 1
+    outputs = executor.new_outputs("irkit", rows, stream)
+    executor.residence.bind([*addresses, *(a for a, _ in outputs)], -(-rows // 16) * 16, stream)
+    # Once, so that what rOperators read of one another is there.
+    executor.launch(Mode.PER_OP, rows, stream)
+    executor.synchronize()
+    empty = Module(_EMPTY, executor.device)
+    nothing = empty.kernel("empty", 0, executor.facts.threads)
+    found: dict[str, float] = {}
+    first = np.cumsum([0, *(a.tasks for a in program.appends)])
+    for number, append in enumerate(program.appends):
+        symbol = program.kernels[append.kernel]
+        if symbol in found:
+            continue
+        blocks = append.tasks
+        record = executor.residence.serial + int(first[number]) * executor.residence.record_bytes
+        arguments = (record, executor.residence.bases, rows, -(-rows // 16) * 16)
+        kernel = executor.ops[append.kernel]
+
+        def launches(into: Any, kernel: Any = kernel, blocks: int = blocks, given: Any = arguments):
+            for _ in range(_GRAPH_LAUNCHES):
+                kernel.launch(blocks, given, into)
+
+        def idle(into: Any, blocks: int = blocks):
+            for _ in range(_GRAPH_LAUNCHES):
+                nothing.launch(blocks, (), into)
+
+        graphs = Graph(launches, stream), Graph(idle, stream)
+        took, none = (_replayed(g, stream, runs) for g in graphs)
+        found[symbol] = max(took - none, 1.0)
+    executor.synchronize()
+    return found
+
+
+def _replayed(graph: Any, stream: Any, runs: int) -> float:
+    """Nanoseconds of one launch of a graph of launches."""
+    from irkit.runtime.cuda.driver import Event
+
+    times: list[float] = []
+    for _ in range(runs + 1):
+        start, end = Event(), Event()
+        start.record(stream)
+        graph.launch(stream)
+        end.record(stream)
+        times.append(end.since(start) * 1e6 / _GRAPH_LAUNCHES)
+    return float(np.median(times[1:]))
