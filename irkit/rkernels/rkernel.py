@@ -39,6 +39,7 @@ class RKernel:
     RESIDENT is 1.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
+    `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
@@ -63,6 +64,7 @@ class RKernel:
     streams: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
     halves: bool = False
+    wgmma: bool = False
 
     @property
     def name(self) -> str:

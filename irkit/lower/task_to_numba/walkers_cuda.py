@@ -114,6 +114,14 @@ from irkit.runtime.intrinsics.cuda_tiles import (
     tile_sums,
     within32,
 )
+from irkit.runtime.intrinsics.cuda_wgmma import (
+    aligned_place,
+    group_added,
+    group_products,
+    pack_terms,
+    publish_tiles,
+    read_terms,
+)
 
 fused = cuda.jit(device=True)
 """

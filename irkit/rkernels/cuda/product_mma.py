@@ -28,7 +28,7 @@ from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
 SPLIT, TF32, BF16, F16 = range(4)
-_KINDS = {
+KINDS = {
     Precision.FLOAT32: SPLIT,
     Precision.TF32: TF32,
     Precision.BF16: BF16,
@@ -166,7 +166,7 @@ _TILES: dict[str, Mapping[str, int]] = {
 }
 
 
-def _legal(root: Root) -> bool:
+def legal(root: Root) -> bool:
     """float32 unless plain products are asked for, both operands in memory, sizes that are known and fit 32
     bits, more than a few rows."""
     if DYNAMIC in root.parallel:
@@ -174,14 +174,14 @@ def _legal(root: Root) -> bool:
     product = as_product(root)
     if product is None or not fits(product) or run_of_b(product) is None:
         return False
-    if precision_of(root.op) not in _KINDS:
+    if precision_of(root.op) not in KINDS:
         return False
     element = tensor_type(product.op.results[0]).element_type
     columns = product.extent((*product.lead, *product.columns))
     return isinstance(element, Float32Type) and product.extent(product.m) >= 8 and columns >= 8
 
 
-def _stage(root: Root, tile: Mapping[str, int]) -> int:
+def stage(root: Root, tile: Mapping[str, int]) -> int:
     """Elements of a stage: a tile of A, row by row, and one of B, by columns or terms as it lies."""
     run = run_of_b(product_of(root))
     by_k = run is not None and run.by_k
@@ -192,9 +192,9 @@ def _stage(root: Root, tile: Mapping[str, int]) -> int:
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     fours = int(product_of(root).extent(product_of(root).k) % 4 == 0)
     return {
-        "KIND": _KINDS[precision_of(root.op)],
+        "KIND": KINDS[precision_of(root.op)],
         **tile,
-        "STAGE": _stage(root, tile),
+        "STAGE": stage(root, tile),
         "FOURS_A": fours,
     }
 
@@ -204,7 +204,7 @@ def _scratch(root: Root, tile: Parameters) -> int:
     return 4 * max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
 
 
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
+def tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part; where fours of columns are read, a tile starts at a multiple of four."""
     product, run = product_of(part.root), run_of_b(product_of(part.root))
     columns = part.share(product.columns)
@@ -219,17 +219,17 @@ def _work(tile: Mapping[str, int]):
     """Fragments read and multiplied by the tensor cores, behind copies that overlap with them."""
 
     def counted(part: Part) -> Work:
-        tiles, run = _tiles(tile, part), run_of_b(product_of(part.root))
-        stages = tiles * math.ceil(part.terms / tile["BK"])
+        count, run = tiles(tile, part), run_of_b(product_of(part.root))
+        stages = count * math.ceil(part.terms / tile["BK"])
         warps = tile["BM"] * tile["BN"] / (tile["WM"] * tile["WN"])
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
-        effort = _EFFORT[_KINDS[precision_of(part.root.op)]]
+        effort = _EFFORT[KINDS[precision_of(part.root.op)]]
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
         of_a = 0 if part.terms % 4 == 0 else tile["BM"]
         of_b = 0 if run is not None and run.fours else tile["BN"]
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
         # Sums leave by way of shared memory.
-        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096))
+        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 4096))
         return ends + copied + work(fragment=fragments, mma=products) + part.store * part.elements
 
     return counted
@@ -242,14 +242,14 @@ RKERNELS = [
         "cuda",
         __name__,
         "product_mma",
-        legal=_legal,
+        legal=legal,
         reassociates=True,
         scratch_bytes=_scratch,
         threads=THREADS_PER_BLOCK,
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
-        grid=cut_largest(partial(_tiles, tile)),
+        grid=cut_largest(partial(tiles, tile)),
         work=_work(tile),
     )
     for name, tile in _TILES.items()

@@ -1,0 +1,270 @@
+"""Contractions and convolutions as matrix products on tensor cores, by warp groups (`wgmma`).
+
+C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)], as in `product_mma.py`: tiles of BK terms are copied to
+shared memory as they are, STAGES ahead. There the threads pack them into the rows that `wgmma` reads, rounded
+or split, while the tensor cores multiply the stage before: two warp groups, each 64 rows and WN columns.
+
+Where parts overflow, cancel to NaN or are too small to be kept, the element is summed once more without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from irkit.dialects.precision import precision_of
+from irkit.dialects.products import run_of_b
+from irkit.dialects.roperator_root import Root
+from irkit.rkernels.cuda import product_mma
+from irkit.rkernels.cuda.product import cut_largest, product_of
+from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
+
+# A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one.
+_EFFORT = {SPLIT: 2.6, TF32: 0.85}
+_SIXTEEN_BITS = 0.44
+
+
+def product_wgmma(task, tasks, rows, scratch, OPERANDS):
+    b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
+    thread = thread_index()
+    warp, lane = divide(thread, 32)
+    group, quarter = divide(warp, 4)
+    group_y, group_x = divide(group, BN // WN)
+    staged = shared_of(FLOAT(0), scratch)
+    a_m, a_k = divide(thread * (1 + 3 * VECTOR * FOURS_A), BK)
+    b_n, b_k = divide(thread * (1 + 3 * VECTOR * FOURS_B), BK)
+    b_t, b_c = divide(thread * (1 + 3 * VECTOR * FOURS_B), BN)
+    a_row, a_chunk = divide(thread, BK // TERMS)
+    b_row, b_chunk = divide(thread, BK // TERMS)
+    if not BY_K:
+        b_chunk, b_row = divide(thread, BN)
+    packs = aligned_place(staged, STAGES * STAGE)
+    left = packs + group_y * 64 * ROW
+    right = packs + PARTS * BM * ROW + group_x * WN * ROW
+    for b in range(b0, b1):
+        for lead in range(l0, l1):
+            for m in range(m0, m1, BM):
+                # Fours of columns start at multiples of four, whatever the grid.
+                for c in range(c0 - c0 % (1 + 3 * VECTOR * FOURS_B), c1, BN):
+                    last = (c1 - 1) - (c1 - 1) % (1 + 3 * VECTOR * FOURS_B)
+                    column = COLUMN(b, lead, min(c + b_c, last))
+
+                    # Beyond the last terms zeros are copied: without a branch, copies start between products.
+                    def copies(turn):
+                        base = (turn % STAGES) * STAGE
+                        k = turn * BK
+                        inside = k + a_k < K
+                        start = k + a_k if inside else 0
+                        for i in range(BM * BK // (THREADS * (1 + 3 * VECTOR * FOURS_A))):
+                            y = a_m + i * (THREADS * (1 + 3 * VECTOR * FOURS_A) // BK)
+                            copy_async(
+                                staged, base + y * (BK + 4) + a_k,
+                                A, (b * M + min(m + y, m1 - 1)) * K + start,
+                                1 + 3 * VECTOR * FOURS_A, inside,
+                            )  # fmt: skip
+                        for i in range(BN * BK // (THREADS * (1 + 3 * VECTOR * FOURS_B))):
+                            if BY_K:
+                                x = b_n + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BK)
+                                t = b_k
+                                place = x * (BK + 4) + t
+                                from_b = COLUMN(b, lead, min(c + x, c1 - 1))
+                            else:
+                                t = b_t + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BN)
+                                place = t * (BN + 8) + b_c
+                                from_b = column
+                            step = STEP(min(k + t, K - (1 + 3 * VECTOR * FOURS_B * BY_K)))
+                            copy_async(
+                                staged, base + BM * (BK + 4) + place,
+                                B, AT(from_b, step), 1 + 3 * VECTOR * FOURS_B,
+                                (k + t < K) & INSIDE(from_b, step),
+                            )  # fmt: skip
+                        commit_copies()
+
+                    # A stage's terms as warp groups read them: 16 bytes of a packed row at a time.
+                    def packed(turn, least, most):
+                        base = (turn % STAGES) * STAGE
+                        tile = packs + (turn % 2) * PACK
+                        of_a = read_terms(
+                            staged, base + a_row * (BK + 4) + a_chunk * TERMS, 1,
+                            BM * BK // TERMS // THREADS, THREADS * TERMS // BK * (BK + 4), KIND,
+                        )  # fmt: skip
+                        place = b_chunk * TERMS * (BN + 8) + b_row
+                        if BY_K:
+                            place = b_row * (BK + 4) + b_chunk * TERMS
+                        of_b = read_terms(
+                            staged, base + BM * (BK + 4) + place, 1 + (1 - BY_K) * (BN + 7),
+                            BN * BK // TERMS // THREADS,
+                            THREADS * TERMS // BK * (BK + 4) * BY_K
+                            + THREADS // BN * TERMS * (BN + 8) * (1 - BY_K),
+                            KIND,
+                        )  # fmt: skip
+                        least, most = pack_terms(
+                            least, most, of_a, staged, tile, a_row, a_chunk,
+                            THREADS * TERMS // BK, 0, ROW, BM * ROW, KIND,
+                        )  # fmt: skip
+                        return pack_terms(
+                            least, most, of_b, staged, tile + PARTS * BM * ROW, b_row, b_chunk,
+                            THREADS * TERMS // BK * BY_K, THREADS // BN * (1 - BY_K),
+                            ROW, BN * ROW, KIND,
+                        )  # fmt: skip
+
+                    for turn in range(STAGES):
+                        copies(turn)
+                    await_copies(STAGES - 1)
+                    cuda.syncthreads()
+                    least, most = packed(0, uint32(0xFFFFFFFF), uint32(0))
+                    sums = zeros_like(staged, WN // 2)
+                    for turn in range((K + BK - 1) // BK):
+                        await_copies(STAGES - 2)
+                        publish_tiles()
+                        cuda.syncthreads()
+                        tile = (turn % 2) * PACK
+                        products = group_products(
+                            sums, staged, tile + left, tile + right,
+                            WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, FRESH,
+                        )  # fmt: skip
+                        # While the tensor cores multiply, the next terms are packed.
+                        copies(turn + STAGES)
+                        least, most = packed(turn + 1, least, most)
+                        sums = group_added(sums, products, FRESH)
+                    await_copies(0)
+                    cuda.syncthreads()
+                    # A part below 2^-126 may count as zero, which a factor of 2^-101 or more does not notice.
+                    # Sums of K of them times factors up to 2^20 are off by less than a unit in the last place
+                    # from K 2^-82 on.
+                    small = cuda.syncthreads_or(int32(least < uint32(26 << 24)))
+                    large = cuda.syncthreads_or(int32(most > uint32(147 << 24)))
+                    unsure = FLOAT(0)
+                    if small:
+                        unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.07e-25)
+                    mma_store(
+                        staged,
+                        (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
+                        BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
+                    )  # fmt: skip
+                    cuda.syncthreads()
+                    for i in range(BM * BN // THREADS):
+                        if TRANSPOSED:
+                            x, y = divide(thread + i * THREADS, BM)
+                        else:
+                            y, x = divide(thread + i * THREADS, BN)
+                        if m + y < m1 and c + x < c1 and c + x >= c0:
+                            total = staged[y * (BN + 8 - 7 * TRANSPOSED) + x]
+                            if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                                total = FLOAT(0)
+                                column = COLUMN(b, lead, c + x)
+                                for k in range(K):
+                                    step = STEP(k)
+                                    value = B[AT(column, step)]
+                                    value = value if INSIDE(column, step) else FLOAT(0)
+                                    total += A[(b * M + m + y) * K + k] * value
+                            total += INIT(OPERANDS, b, m + y, lead, c + x)
+                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                    cuda.syncthreads()
+
+
+# The products of parts take so much longer than packing that few columns, and three parts, are enough.
+_TILES: dict[str, Mapping[str, int]] = {
+    "128x256": {"BM": 128, "BN": 256, "BK": 32, "WN": 256, "STAGES": 3},
+    "128x128": {"BM": 128, "BN": 128, "BK": 32, "WN": 128, "STAGES": 3},
+    "128x64": {"BM": 128, "BN": 64, "BK": 32, "WN": 64, "STAGES": 3},
+    "64x128": {"BM": 64, "BN": 128, "BK": 32, "WN": 64, "STAGES": 3},
+    "64x64": {"BM": 64, "BN": 64, "BK": 64, "WN": 32, "STAGES": 3},
+}
+_LARGEST_SPLIT = 128
+"""Columns of a tile whose terms are split: their sums of one stage need as many registers again."""
+
+
+def _kind(root: Root) -> int:
+    return product_mma.KINDS[precision_of(root.op)]
+
+
+def _legal(tile: Mapping[str, int]):
+    """What `product.mma*` takes, where its sums fit the registers."""
+
+    def legal(root: Root) -> bool:
+        if not product_mma.legal(root):
+            return False
+        return _kind(root) != SPLIT or tile["WN"] <= _LARGEST_SPLIT
+
+    return legal
+
+
+def _packs(tile: Mapping[str, int], kind: int) -> Mapping[str, int]:
+    """Terms in 16 bytes of a packed row, words of a row, parts, and words of a stage."""
+    terms, parts = 4 if kind == TF32 else 8, 3 if kind == SPLIT else 1
+    row = 4 * tile["BK"] // terms
+    return {
+        "TERMS": terms,
+        "ROW": row,
+        "PARTS": parts,
+        "FRESH": int(kind == SPLIT),
+        "PACK": parts * (tile["BM"] + tile["BN"]) * row,
+    }
+
+
+def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
+    kind = _kind(root)
+    # A row of 128 bytes is the longest that the tensor cores read.
+    own = {**tile, "BK": 32, "STAGES": 2} if kind == TF32 else tile
+    return {
+        "KIND": kind,
+        **own,
+        "STAGE": product_mma.stage(root, own),
+        **_packs(own, kind),
+        "FOURS_A": int(product_of(root).extent(product_of(root).k) % 4 == 0),
+    }
+
+
+def _scratch(root: Root, tile: Parameters) -> int:
+    """Copied stages, and two that are packed behind them; or all sums."""
+    packs = 2 * tile["PACK"] + _ALIGNMENT // 4
+    return 4 * max(tile["STAGES"] * tile["STAGE"] + packs, tile["BM"] * (tile["BN"] + 8))
+
+
+_ALIGNMENT = 1024
+
+
+def _work(tile: Mapping[str, int]):
+    """Terms copied and packed, behind products that overlap with both."""
+
+    def counted(part: Part) -> Work:
+        tiles, run = product_mma.tiles(tile, part), run_of_b(product_of(part.root))
+        kind = _kind(part.root)
+        stages = tiles * math.ceil(part.terms / tile["BK"])
+        products = stages * tile["BM"] * tile["BN"] * tile["BK"]
+        of_a = 0 if part.terms % 4 == 0 else tile["BM"]
+        of_b = 0 if run is not None and run.fours else tile["BN"]
+        copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
+        packed = stages * tile["BK"] * (tile["BM"] + tile["BN"])
+        # Sums leave by way of shared memory.
+        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096))
+        multiplied = work(fragment=packed, mma=products * _EFFORT.get(kind, _SIXTEEN_BITS))
+        return ends + copied + multiplied + part.store * part.elements
+
+    return counted
+
+
+RKERNELS = [
+    RKernel(
+        "product",
+        f"wgmma{name}",
+        "cuda",
+        __name__,
+        "product_wgmma",
+        legal=_legal(tile),
+        wgmma=True,
+        reassociates=True,
+        scratch_bytes=_scratch,
+        threads=THREADS_PER_BLOCK,
+        parameters=partial(parameters_of, tile),
+        vectors=("A", "B"),
+        streams=True,
+        grid=cut_largest(partial(product_mma.tiles, tile)),
+        work=_work(tile),
+    )
+    for name, tile in _TILES.items()
+]
