@@ -32,13 +32,17 @@ LAUNCHES, RUNS = 20, 15
 
 @dataclass(frozen=True)
 class Case:
-    """A product of x and weights w (`conv`: their convolution), which lie transposed or not."""
+    """A product of x and weights w (`conv`: their convolution), which lie transposed or not.
+
+    `element` is what x, w and the result lie in memory as.
+    """
 
     name: str
     x: tuple[int, ...]
     w: tuple[int, ...]
     stride: int = 1
     transposed: bool = False
+    element: str = "f32"
 
     @property
     def conv(self) -> bool:
@@ -61,11 +65,13 @@ class Case:
 
     def text(self, precision: str) -> str:
         """The program, whose products are computed in `precision`."""
-        x, w, y = (f"tensor<{'x'.join(map(str, s))}xf32>" for s in (self.x, self.w, self.y))
+        x, w, y = (
+            f"tensor<{'x'.join(map(str, s))}x{self.element}>" for s in (self.x, self.w, self.y)
+        )
         if not self.conv:
             op = f"graph.matmul %x, %w : ({x}, {w}) -> {y}"
             if self.transposed:
-                b = f"tensor<{self.w[0]}xf32>"
+                b = f"tensor<{self.w[0]}x{self.element}>"
                 how = "{trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 0.0 : f64}"
                 op = f"graph.gemm %x, %w, %b {how} : ({x}, {w}, {b}) -> {y}"
                 return _main(precision, f"%x: {x}, %w: {w}, %b: {b}", y, op)
@@ -75,7 +81,7 @@ class Case:
             f"{{strides = array<i64: {step}, {step}>, pads = array<i64: {pad}, {pad}, {pad}, {pad}>, "
             f"dilations = array<i64: 1, 1>, group = 1 : i64}}"
         )
-        b = f"tensor<{self.w[0]}xf32>"
+        b = f"tensor<{self.w[0]}x{self.element}>"
         op = f"graph.conv %x, %w, %b {how} : ({x}, {w}, {b}) -> {y}"
         return _main(precision, f"%x: {x}, %w: {w}, %b: {b}", y, op)
 
@@ -91,6 +97,11 @@ def _main(precision: str, arguments: str, result: str, op: str) -> str:
 def _cases() -> Iterator[Case]:
     for m, k, n in ((4096, 4096, 4096), (64, 4096, 4096), (128, 4096, 4096), (256, 4096, 4096)):
         yield Case(f"{m}x{k}x{n}", (m, k), (k, n))
+        name = f"{m}x{k}x{n} of bfloat16"
+        yield Case(name, (m, k), (k, n), element="bf16")
+        yield Case(f"{name}, transposed", (m, k), (n, k), transposed=True, element="bf16")
+    yield Case("8192x8192x8192", (8192, 8192), (8192, 8192))
+    yield Case("8192x8192x8192 of bfloat16", (8192, 8192), (8192, 8192), element="bf16")
     for m, k, n in ((128, 768, 768), (128, 256, 1024), (128, 1024, 256), (100, 300, 500)):
         yield Case(f"{m}x{k}x{n}", (m, k), (k, n))
         yield Case(f"{m}x{k}x{n} transposed", (m, k), (n, k), transposed=True)
@@ -168,6 +179,7 @@ class Torch:
         self.torch, self.case = torch, case
         self.x, self.w = (torch.randn(s, device="cuda") for s in (case.x, case.w))
         self.bias = torch.zeros(case.y[1], device="cuda")
+        self.element = torch.bfloat16 if case.element == "bf16" else torch.float32
         self.want = self.compute(self.x.double(), self.w.double())
 
     def compute(self, x: Any, w: Any) -> Any:
@@ -215,7 +227,8 @@ def timed(artifact: Artifact, samples: list[Sample], work: Torch) -> tuple[float
 
     executor = CudaExecutor.from_artifact(artifact, ModelInfo.from_json(artifact.info), "per-op")
     executor.device.activate()
-    given = [work.x, work.w, work.bias][: len(executor.program.inputs)]
+    given = [x.to(work.element) for x in (work.x, work.w, work.bias)]
+    given = given[: len(executor.program.inputs)]
     outputs = executor.new_outputs("torch", 1, executor.stream)
     addresses = [*(t.data_ptr() for t in given), *(a for a, _ in outputs)]
     executor.residence.bind(addresses, 16, executor.stream)
@@ -243,6 +256,7 @@ def main() -> int:
         for precision in PRECISIONS
         for rkernel in chosen
         if precision == "float32" or "mma" in rkernel
+        if CASES[name].element == "f32" or precision != "tf32"
     ]
     found: dict[str, Any] = {}
     with multiprocessing.get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:

@@ -155,11 +155,17 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
 class Run:
     """How B lies in memory: `by_k` where its terms lie side by side, else (if at all) its columns do.
 
-    `fours`: its elements can be read four at a time along the run, each four whole and at a multiple of four.
+    `together`: how many of its elements, 8, 4 or 1, can be read at once along the run, all of them whole and at
+    multiples of their number.
     """
 
     by_k: bool
-    fours: bool
+    together: int
+
+    @property
+    def fours(self) -> bool:
+        """Whether they can be read four at a time."""
+        return self.together >= 4
 
 
 def run_of_b(product: Product) -> Run | None:
@@ -176,9 +182,11 @@ def run_of_b(product: Product) -> Run | None:
     by_k = _lie_together(product, product.k, factors)
     run = product.k if by_k else product.columns
     others = [f for loop, f in factors.items() if loop not in run]
-    whole = not any(w.guarded or w.offset for w in dims) and product.extent(run) % 4 == 0
-    together = by_k or _lie_together(product, run, factors)
-    return Run(by_k, whole and together and all(f % 4 == 0 for f in others))
+    apart = any(w.guarded or w.offset for w in dims)
+    if apart or not (by_k or _lie_together(product, run, factors)):
+        return Run(by_k, 1)
+    steps = (product.extent(run), *others)
+    return Run(by_k, next((n for n in (8, 4) if all(f % n == 0 for f in steps)), 1))
 
 
 def _lie_together(product: Product, dims: tuple[int, ...], factors: dict[int, int]) -> bool:

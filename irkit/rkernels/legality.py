@@ -114,7 +114,9 @@ def refuses_device(rkernel: RKernel, device: VDevice) -> str | None:
             f"{device.name} has {device.threads}"
         )
     if rkernel.wgmma and not device.architecture.has_wgmma:
-        return f"rKernel '{rkernel.name}' is of wgmma, which {device.architecture.name} does not have"
+        return (
+            f"rKernel '{rkernel.name}' is of wgmma, which {device.architecture.name} does not have"
+        )
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.products import Case, Job, program
+from irkit.bfloat16 import dtype_of
 from irkit.dialects.precision import Precision, rounded
 from irkit.model_info import ModelInfo
 from irkit.rkernels import registry
@@ -16,7 +17,10 @@ from irkit.runtime.cuda.availability import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
-MMA = [k.name for k in registry.registered("cuda") if "mma" in k.name]
+TENSOR_CORES = [k.name for k in registry.registered("cuda") if "mma" in k.name]
+HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
+BFLOAT16 = dtype_of("bfloat16")
+MMA = [n for n in TENSOR_CORES if n not in HALVES]
 
 
 def any_case(number: int) -> Case:
@@ -40,7 +44,7 @@ def ran(case: Case, precision: str, rkernel: str, x: Any, w: Any) -> Any:
         return None
     info = ModelInfo.from_json(made.artifact.info)
     executor = CudaExecutor.from_artifact(made.artifact, info, "per-op")
-    given = [x, w, np.zeros(case.y[1], np.float32)][: len(executor.program.inputs)]
+    given = [x, w, np.zeros(case.y[1], x.dtype)][: len(executor.program.inputs)]
     return executor.run(given)[0]
 
 
@@ -103,3 +107,32 @@ def test_values_that_cannot_be_split_come_out_as_of_plain_sums(rkernel: str) -> 
     np.testing.assert_array_equal(y[infinite], want[infinite])
     finite = np.isfinite(want)
     assert (abs(y[finite].astype(np.float64) - want[finite]) <= 3e-6 * size[finite] + 1e-44).all()
+
+
+@pytest.mark.parametrize("rkernel", HALVES)
+@pytest.mark.parametrize("number", range(6))
+def test_products_of_16_bit_floats_are_exact_but_for_rounding_the_result(
+    rkernel: str, number: int
+) -> None:
+    draw = random.Random(number)
+    m, k, n = draw.randint(8, 300), 8 * draw.randint(1, 70), draw.randint(8, 300)
+    transposed, precision = bool(number % 2), ("float32", "bf16")[number // 2 % 2]
+    kind = BFLOAT16 if number % 3 else np.dtype(np.float16)
+    if kind is not BFLOAT16 and precision == "bf16":
+        precision = "f16"
+    n = n if transposed else 8 * -(-n // 8)
+    element = "bf16" if kind is BFLOAT16 else "f16"
+    w_shape = (n, k) if transposed else (k, n)
+    case = Case("random", (m, k), w_shape, transposed=transposed, element=element)
+    rng = np.random.default_rng(number)
+    x, w = (rng.standard_normal(s).astype(np.float32).astype(kind) for s in (case.x, case.w))
+    y = ran(case, precision, rkernel, x, w)
+    if y is None:
+        assert precision == "float32"
+        assert "256" in rkernel
+        return
+    left, right = factors(case, x.astype(np.float64), w.astype(np.float64))
+    want, size = left @ right, abs(left) @ abs(right)
+    unit = 2.0**-8 if kind is BFLOAT16 else 2.0**-11
+    off = abs(y.astype(np.float64) - want)
+    assert (off <= unit * abs(want) + (3e-6 if precision == "float32" else 3e-5) * size).all()

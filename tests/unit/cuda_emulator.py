@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
 from half_memory import ROUND, HalfMemory
@@ -115,6 +116,16 @@ class Copies:
         assert len(values) == width
         assert width == 1 or place % 4 == at % 4 == 0
         self.groups[-1].append((staged, place, values))
+
+    def start_chunk(
+        self, staged: Any, tile: int, row: int, chunk: int, source: Any, at: int, inside: Any
+    ) -> None:
+        """Sixteen bytes of a packed row."""
+        bits = source.array[at : at + 8].view(np.uint16).copy()
+        assert len(bits) == 8
+        assert at % 8 == 0
+        place = wgmma.chunk_of(tile, row, chunk)
+        self.groups[-1].append((staged.view(np.uint16), place, bits if inside else 0 * bits))
 
     def commit(self) -> None:
         self.groups.append([])
@@ -234,6 +245,13 @@ def _names(block: Block) -> dict[str, Any]:
         "await_copies": lambda left: block.copies().wait(left),
         "magnitudes": magnitudes,
         "mma_sums": mma_sums,
+        "aligned_place": wgmma.aligned_place,
+        "publish_tiles": lambda: None,
+        "read_terms": wgmma.read_terms,
+        "pack_terms": wgmma.pack_terms,
+        "copy_chunk": lambda *given: block.copies().start_chunk(*given),
+        "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
+        "group_added": wgmma.group_added,
         "mma_store": mma_store,
         "tile_sums": tile_sums,
         "tile_store": tile_store,

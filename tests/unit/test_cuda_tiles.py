@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cuda_emulator
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from xdsl.dialects.builtin import StringAttr
 
 from irkit.context import IrkitContext
+from irkit.dialects.precision import PRECISION
 from irkit.dialects.roperator_body import find_root
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
@@ -22,7 +25,7 @@ from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder, Binding
-from irkit.rkernels.cuda import product_mma
+from irkit.rkernels.cuda import product_mma, product_wgmma, product_wgmma_halves
 from irkit.rkernels.templates import specialise, template_source
 
 LEVELS = ("graph", "tensor", "task", "schedule")
@@ -119,6 +122,68 @@ MMA = {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "THREADS":
 def test_tensor_cores_compute_what_onnx_says(name: str, kind: int) -> None:
     tolerance = (1e-5, 1e-2, 5e-2, 1e-2)[kind]
     check(CASES[name], "product.mma32x32", {**MMA, "KIND": kind}, tolerance)
+
+
+GROUPS = {"BM": 64, "BN": 64, "BK": 32, "WN": 32, "STAGES": 2}
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "f16"])
+@pytest.mark.parametrize("name", ["strided", "whole fours", "terms side by side, no fours"])
+def test_warp_groups_compute_what_onnx_says(name: str, precision: str) -> None:
+    tolerance = {"float32": 1e-5, "tf32": 1e-2, "bf16": 5e-2, "f16": 1e-2}[precision]
+    parameters_of = partial(product_wgmma.parameters_of, GROUPS)
+    run_in_groups("product.wgmma64x64", parameters_of, CASES[name], precision, tolerance)
+
+
+def run_in_groups(
+    variant: str, parameters_of: Any, onnx_model: Any, precision: str, tolerance: float
+) -> None:
+    """Emulate one rKernel of warp groups with small tiles, in one rTask and in several."""
+    op = scheduled(onnx_model)
+    root = find_root(op.body.block)
+    assert root.op is not None
+    root.op.attributes[PRECISION] = StringAttr(precision)
+    rkernel = registry.find("cuda", variant)
+    assert rkernel.legal(root)
+    assert rkernel.grid is not None
+    shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]
+    kind = helper.tensor_dtype_to_np_dtype(onnx_model.graph.input[0].type.tensor_type.elem_type)
+    x = np.random.default_rng(3).standard_normal(shape).astype(kind)
+    want = np.asarray(ReferenceEvaluator(onnx_model).run(None, {"x": x})[0])
+    for tasks in (1, 3):
+        op.grid = int_array(rkernel.grid(root, tasks))
+        binding = bound(op, root)
+        given = {"THREADS": 256, "VECTOR": 1, **parameters_of(root)}
+        names = {**binding.names, **{k: str(v) for k, v in given.items()}}
+        body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
+        text = "\n".join(binding.functions) + "\n" + body
+        y = np.zeros(want.shape, kind)
+        arrays = [*operands(op, onnx_model, x), y]
+        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
+        scale = float(abs(want.astype(np.float64)).max())
+        off = abs(y.astype(np.float64) - want.astype(np.float64)).max()
+        assert off <= tolerance * scale
+
+
+@pytest.mark.parametrize("precision", ["float32", "f16"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_warp_groups_multiply_16_bit_floats(transposed: bool, precision: str) -> None:
+    variant = "product.wgmma64x64_halves"
+    own = halved(product(19, 72, 80, transposed))
+    parameters_of = partial(product_wgmma_halves.parameters_of, {**GROUPS, "BK": 64})
+    run_in_groups(variant, parameters_of, own, precision, 2e-3)
+
+
+def halved(onnx_model: Any) -> Any:
+    """The model in float16."""
+    for value in (*onnx_model.graph.input, *onnx_model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    constants = onnx_model.graph.initializer
+    arrays = [numpy_helper.to_array(i).astype(np.float16) for i in constants]
+    made = [numpy_helper.from_array(a, i.name) for a, i in zip(arrays, constants, strict=True)]
+    del constants[:]
+    constants.extend(made)
+    return onnx_model
 
 
 def test_what_cannot_be_split_is_summed_plainly() -> None:

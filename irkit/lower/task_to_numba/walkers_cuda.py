@@ -116,6 +116,7 @@ from irkit.runtime.intrinsics.cuda_tiles import (
 )
 from irkit.runtime.intrinsics.cuda_wgmma import (
     aligned_place,
+    copy_chunk,
     group_added,
     group_products,
     pack_terms,

@@ -25,6 +25,9 @@ from irkit.rkernels.work import Part, Work, work
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one.
 _EFFORT = {SPLIT: 2.6, TF32: 0.85}
 _SIXTEEN_BITS = 0.44
+# What packing a term takes, in fragments' words, and what a stage costs its threads, in barriers.
+_PACKING = {SPLIT: (4.0, 8), TF32: (2.6, 4)}
+_ROUNDING = (1.9, 4)
 
 
 def product_wgmma(task, tasks, rows, scratch, OPERANDS):
@@ -221,11 +224,11 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
 
 def _scratch(root: Root, tile: Parameters) -> int:
     """Copied stages, and two that are packed behind them; or all sums."""
-    packs = 2 * tile["PACK"] + _ALIGNMENT // 4
+    packs = 2 * tile["PACK"] + ALIGNMENT // 4
     return 4 * max(tile["STAGES"] * tile["STAGE"] + packs, tile["BM"] * (tile["BN"] + 8))
 
 
-_ALIGNMENT = 1024
+ALIGNMENT = 1024
 
 
 def _work(tile: Mapping[str, int]):
@@ -239,9 +242,10 @@ def _work(tile: Mapping[str, int]):
         of_a = 0 if part.terms % 4 == 0 else tile["BM"]
         of_b = 0 if run is not None and run.fours else tile["BN"]
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
-        packed = stages * tile["BK"] * (tile["BM"] + tile["BN"])
+        packing, barriers = _PACKING.get(kind, _ROUNDING)
+        packed = packing * stages * tile["BK"] * (tile["BM"] + tile["BN"])
         # Sums leave by way of shared memory.
-        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096))
+        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096), barrier=barriers * stages)
         multiplied = work(fragment=packed, mma=products * _EFFORT.get(kind, _SIXTEEN_BITS))
         return ends + copied + multiplied + part.store * part.elements
 

@@ -8,8 +8,8 @@ the accumulators' lanes: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-
 
 float32 products come from six products of bfloat16 parts, x = high + middle + low, of which the three least
 are left out (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
-Higher-Precision Computations", 2019): all of a float32's 24 bits, and its range. A tensor core truncates where
-it adds, so the sums of a few terms leave it at once and are added in float32.
+Higher-Precision Computations", 2019): all of a float32's 24 bits, and its range. A tensor core truncates
+where it adds, so the sums of a few terms leave it at once and are added in float32.
 """
 
 from __future__ import annotations
@@ -216,10 +216,10 @@ def pack_terms(
 def copy_chunk(
     typing_context: Any, staged: Any, tile: Any, row: Any, chunk: Any, source: Any, index: Any, inside: Any
 ) -> Any:  # fmt: skip
-    """Start copying 16 bytes from source[index], 16-byte aligned, to chunk `chunk` of a packed row of 128 bytes.
+    """Start copying 16 bytes from source[index], which is aligned to them, to a chunk of a packed row.
 
-    The tile starts at staged[tile]. Zeros come in their place where `inside` is false; the index must be one
-    that could be read.
+    Rows have 128 bytes. The tile starts at staged[tile]. Zeros come in their place where `inside` is false; the
+    index must be one that could be read.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -240,8 +240,8 @@ def copy_chunk(
 class _Stage:
     """The products of one stage: 64 rows by `columns`, `terms` terms of `kind`.
 
-    Tiles are planes of rows of `row_words` words, one for each part, or for each `2 * row_words` terms, `a` and
-    `b` words apart. Not `by_k`, rows of B hold 64 columns each, a plane all terms of them.
+    Tiles are planes of rows of `row_words` words, one for each part, or for each `2 * row_words` terms, `a`
+    and `b` words apart. Not `by_k`, rows of B hold 64 columns each, a plane all terms of them.
     """
 
     columns: int
@@ -304,14 +304,14 @@ def group_products(
     """Start the warp group's products of 64 packed rows at staged[a] and `columns` columns at staged[b].
 
     What comes back is for `group_added` alone: the products if `fresh`, else `sums` with them. A lane holds
-    columns / 2 sums, as `mma_store` takes them of 16 rows a warp. All arguments but the first four are literal
-    and as `_Stage` has them.
+    columns / 2 sums, as `mma_store` takes them of 16 rows a warp. All arguments but the first four are
+    literal and as `_Stage` has them.
     """
     given = (columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh)
     if not all(isinstance(v, types.IntegerLiteral) for v in given):
         return None
-    *facts, runs, how, anew = (v.literal_value for v in given)
-    stage, count = _Stage(*facts, bool(runs), how), sums.count
+    width, depth, row, below, beside, runs, how, anew = (v.literal_value for v in given)
+    stage, count = _Stage(width, depth, row, below, beside, bool(runs), how), sums.count
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tiles = [

@@ -1,0 +1,229 @@
+"""Matrix products of 16-bit floats on tensor cores, by warp groups (`wgmma`).
+
+C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)], as in `product_wgmma.py`, where both operands lie in
+memory as float16, or as bfloat16: tiles are copied straight to the rows that `wgmma` reads, STAGES - 1 ahead
+of the products. Two warp groups compute 64 rows and WN columns each. The products are exact; where sums are to
+be float32's own, those of a stage leave the tensor cores, which truncate, and are added in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+
+from irkit.dialects.precision import Precision, precision_of
+from irkit.dialects.products import Product, as_product, run_of_b
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of
+from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK
+from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
+from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
+
+_TYPES = {BF16: BFloat16Type, F16: Float16Type}
+_ROUNDED = {BF16: Precision.BF16, F16: Precision.F16}
+
+
+def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
+    b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
+    thread = thread_index()
+    warp, lane = divide(thread, 32)
+    group, quarter = divide(warp, 4)
+    group_y, group_x = divide(group, BN // WN)
+    staged = shared_of(float32(0), scratch)
+    packs = aligned_place(staged, 0)
+    left = packs + group_y * (64 * 32)
+    right = packs + BM * BK // 2 + group_x * (WN * 32)
+    if not BY_K:
+        right = packs + BM * BK // 2 + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
+    for b in range(b0, b1):
+        for lead in range(l0, l1):
+            for m in range(m0, m1, BM):
+                # Eights of columns start at multiples of eight, whatever the grid.
+                for c in range(c0 - c0 % (8 - 7 * BY_K), c1, BN):
+                    # Beyond the last terms zeros are copied: without a branch, copies start between products.
+                    def copies(turn):
+                        tile = packs + (turn % STAGES) * STAGE
+                        for i in range(BM * BK // 8 // THREADS):
+                            y, chunk = divide(thread + i * THREADS, BK // 8)
+                            plane, chunk = divide(chunk, 8)
+                            k = turn * BK + plane * 64 + chunk * 8
+                            copy_chunk(
+                                staged, tile + plane * (BM * 32), y, chunk,
+                                A, (b * M + min(m + y, m1 - 1)) * K + min(k, K - 8), k < K,
+                            )  # fmt: skip
+                        for i in range(BN * BK // 8 // THREADS):
+                            if BY_K:
+                                x, chunk = divide(thread + i * THREADS, BK // 8)
+                                plane, chunk = divide(chunk, 8)
+                                k = turn * BK + plane * 64 + chunk * 8
+                                column = COLUMN(b, lead, min(c + x, c1 - 1))
+                                place = tile + BM * BK // 2 + plane * (BN * 32)
+                            else:
+                                x, chunk = divide(thread + i * THREADS, BN // 8)
+                                plane, chunk = divide(chunk, 8)
+                                k = turn * BK + x
+                                past = (c1 - 1) - (c1 - 1) % 8
+                                column = COLUMN(b, lead, min(c + plane * 64 + chunk * 8, past))
+                                place = tile + BM * BK // 2 + plane * (BK * 32)
+                            step = STEP(min(k, K - (1 + 7 * BY_K)))
+                            copy_chunk(staged, place, x, chunk, B, AT(column, step), k < K)
+                        commit_copies()
+
+                    sums = zeros_like(staged, WN // 2)
+                    if VECTOR:
+                        for turn in range(STAGES - 1):
+                            copies(turn)
+                        for turn in range((K + BK - 1) // BK):
+                            await_copies(STAGES - 2)
+                            publish_tiles()
+                            cuda.syncthreads()
+                            tile = (turn % STAGES) * STAGE
+                            products = group_products(
+                                sums, staged, tile + left, tile + right, WN, BK, 32,
+                                BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                            )  # fmt: skip
+                            copies(turn + STAGES - 1)
+                            sums = group_added(sums, products, FRESH)
+                        await_copies(0)
+                        cuda.syncthreads()
+                    mma_store(
+                        staged,
+                        (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
+                        BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
+                    )  # fmt: skip
+                    cuda.syncthreads()
+                    for i in range(BM * BN // THREADS):
+                        if TRANSPOSED:
+                            x, y = divide(thread + i * THREADS, BM)
+                        else:
+                            y, x = divide(thread + i * THREADS, BN)
+                        if m + y < m1 and c + x < c1 and c + x >= c0:
+                            total = staged[y * (BN + 8 - 7 * TRANSPOSED) + x]
+                            # An operand that does not start at a multiple of 16 bytes cannot be copied.
+                            if not VECTOR:
+                                column = COLUMN(b, lead, c + x)
+                                for k in range(K):
+                                    total += A[(b * M + m + y) * K + k] * B[AT(column, STEP(k))]
+                            total += INIT(OPERANDS, b, m + y, lead, c + x)
+                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                    cuda.syncthreads()
+
+
+_TILES: dict[str, Mapping[str, int]] = {
+    "128x256": {"BM": 128, "BN": 256, "BK": 64, "WN": 256, "STAGES": 4},
+    "128x128": {"BM": 128, "BN": 128, "BK": 64, "WN": 128, "STAGES": 6},
+    "128x64": {"BM": 128, "BN": 64, "BK": 64, "WN": 64, "STAGES": 8},
+    "64x128": {"BM": 64, "BN": 128, "BK": 64, "WN": 64, "STAGES": 8},
+    "64x64": {"BM": 64, "BN": 64, "BK": 64, "WN": 32, "STAGES": 10},
+    "64x32": {"BM": 64, "BN": 32, "BK": 64, "WN": 16, "STAGES": 12},
+}
+_LARGEST_FRESH = 128
+"""Columns of a warp group whose sums of one stage, added in float32, need as many registers again."""
+
+
+def _kind(product: Product) -> int | None:
+    """What both operands lie in memory as."""
+    elements = [tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)]
+    return next((k for k, t in _TYPES.items() if all(isinstance(e, t) for e in elements)), None)
+
+
+def _fresh(root: Root) -> bool:
+    """Whether the tensor cores' own sums are not exact enough."""
+    kind = _kind(product_of(root))
+    return kind is None or precision_of(root.op) is not _ROUNDED[kind]
+
+
+def _legal(tile: Mapping[str, int]):
+    """Products of 16-bit floats that are read in eights, and summed in float32; sizes that are known."""
+
+    def legal(root: Root) -> bool:
+        product = as_product(root)
+        if DYNAMIC in root.parallel or product is None or not fits(product):
+            return False
+        kind, run = _kind(product), run_of_b(product)
+        if precision_of(root.op) is Precision.IEEE:
+            return False
+        if kind is None or run is None or run.together < 8 or product.extent(product.k) % 8:
+            return False
+        element = tensor_type(product.op.results[0]).element_type
+        if not isinstance(element, Float32Type) or product.extent(product.m) < 8:
+            return False
+        return tile["WN"] <= _LARGEST_FRESH or not _fresh(root)
+
+    return legal
+
+
+def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
+    kind = _kind(product_of(root))
+    assert kind is not None
+    run = run_of_b(product_of(root))
+    # Where columns lie side by side, a row of B has 64 of them, used or not.
+    columns = tile["BN"] if run is not None and run.by_k else max(tile["BN"], 64)
+    stage = (tile["BM"] + columns) * tile["BK"] // 2
+    return {"KIND": kind, **tile, "STAGE": stage, "FRESH": int(_fresh(root))}
+
+
+def _scratch(root: Root, tile: Parameters) -> int:
+    """All stages, or all sums."""
+    staged = tile["STAGES"] * tile["STAGE"] + ALIGNMENT // 4
+    return 4 * max(staged, tile["BM"] * (tile["BN"] + 8))
+
+
+def _tiles(tile: Mapping[str, int], part: Part) -> float:
+    """Tiles of the largest part; where eights of columns are read, a tile starts at a multiple of eight."""
+    product, run = product_of(part.root), run_of_b(product_of(part.root))
+    columns = part.share(product.columns)
+    if run is not None and not run.by_k and columns % 8:
+        columns += 7
+    down = math.ceil(part.share(product.m) / tile["BM"])
+    across = math.ceil(columns / tile["BN"])
+    return part.share((*product.batch, *product.lead)) * down * across
+
+
+# A multiply-add of a warp group in 16 bits, in those of one warp in TF32.
+_EFFORT = 0.5
+# Rows and columns whose terms arrive while one stage is waited for.
+_AT_ONCE = 160
+
+
+def _work(tile: Mapping[str, int]):
+    """Stages that arrive one after another, behind products that overlap with them."""
+
+    def counted(part: Part) -> Work:
+        count = _tiles(tile, part)
+        stages = count * math.ceil(part.terms / tile["BK"])
+        products = stages * tile["BM"] * tile["BN"] * tile["BK"]
+        waits = stages * (tile["BM"] + tile["BN"]) / _AT_ONCE
+        # Sums leave by way of shared memory.
+        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 4096))
+        return ends + work(stage=waits, mma=products * _EFFORT) + part.store * part.elements
+
+    return counted
+
+
+RKERNELS = [
+    RKernel(
+        "product",
+        f"wgmma{name}_halves",
+        "cuda",
+        __name__,
+        "product_wgmma_halves",
+        legal=_legal(tile),
+        wgmma=True,
+        reassociates=True,
+        scratch_bytes=_scratch,
+        threads=THREADS_PER_BLOCK,
+        parameters=partial(parameters_of, tile),
+        vectors=("A", "B"),
+        streams=True,
+        halves=True,
+        grid=cut_largest(partial(_tiles, tile)),
+        work=_work(tile),
+    )
+    for name, tile in _TILES.items()
+]

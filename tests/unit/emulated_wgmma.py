@@ -1,0 +1,132 @@
+"""What warp groups do, for the emulator: tiles in shared memory, packed and swizzled as on the hardware."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from irkit.runtime.intrinsics import cuda_mma
+from irkit.runtime.intrinsics.cuda_wgmma import terms_of_chunk
+
+_SIXTEEN = {
+    cuda_mma.SPLIT: ml_dtypes.bfloat16,
+    cuda_mma.BF16: ml_dtypes.bfloat16,
+    cuda_mma.F16: np.float16,
+}
+_PRODUCTS = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0)]
+
+
+def aligned_place(p: Any, position: int) -> int:
+    return -(-position // 256) * 256
+
+
+def read_terms(p: Any, place: int, step: int, count: int, apart: int, kind: int) -> tuple[Any, ...]:
+    terms = terms_of_chunk(kind)
+    return tuple(p[place + n * apart + i * step] for n in range(count) for i in range(terms))
+
+
+def _swizzled(word: Any, row_words: int) -> Any:
+    """The place of a word of a tile that starts at a multiple of 1024 bytes."""
+    return word ^ (((word >> 5) & (row_words // 4 - 1)) << 2)
+
+
+def _rounded_to_tf32(values: Any) -> Any:
+    words = values.view(np.uint32)
+    odd = (words >> 13) & np.uint32(1)
+    return ((words + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def _parts(values: Any, kind: int) -> list[Any]:
+    """The words of each part of a chunk's terms."""
+    if kind == cuda_mma.TF32:
+        return [_rounded_to_tf32(values).view(np.uint32)]
+    found: list[Any] = []
+    for _ in range(3 if kind == cuda_mma.SPLIT else 1):
+        part = values.astype(_SIXTEEN[kind])
+        found.append(part.view(np.uint32))
+        values = values - part.astype(np.float32)
+    return found
+
+
+def pack_terms(
+    least: Any, most: Any, terms: Any, p: Any, tile: int, row: int, chunk: int, *rest: int
+) -> tuple[Any, Any]:
+    down, across, row_words, part_words, kind = rest
+    count = terms_of_chunk(kind)
+    for n, start in enumerate(range(0, len(terms), count)):
+        own = np.array(terms[start : start + count], np.float32)
+        if kind == cuda_mma.SPLIT:
+            twice = own.view(np.uint32) * np.uint32(2)
+            least = np.append(twice - np.uint32(1), least).min()
+            most = np.append(twice, most).max()
+        word = (row + n * down) * row_words + 4 * (chunk + n * across)
+        at = tile + _swizzled(word, row_words)
+        for part, words in enumerate(_parts(own, kind)):
+            p.view(np.uint32)[at + part * part_words :][:4] = words
+    return least, most
+
+
+def chunk_of(tile: int, row: int, chunk: int) -> int:
+    """Where `copy_chunk` writes, in halves of a word."""
+    return 2 * (tile + _swizzled(32 * row + 4 * chunk, 32))
+
+
+def _values(p: Any, words: Any, second: Any, kind: int) -> Any:
+    """The terms at some words; of 16 bits, the second of a word where `second` is 1."""
+    found = p.view(np.uint32)[words]
+    if kind == cuda_mma.TF32:
+        return found.view(np.float32)
+    half = (found >> (16 * second).astype(np.uint32)).astype(np.uint16)
+    return half.view(_SIXTEEN[kind]).astype(np.float32)
+
+
+class _Tile:
+    """Reads the rows of one operand back."""
+
+    def __init__(self, p: Any, at: int, row_words: int, plane: int, kind: int) -> None:
+        self.p, self.at, self.row_words, self.plane, self.kind = p, at, row_words, plane, kind
+        self.of_a_word = 1 if kind == cuda_mma.TF32 else 2
+
+    def _read(self, plane: Any, row: Any, along: Any) -> Any:
+        word = self.at + plane * self.plane + row * self.row_words + along // self.of_a_word
+        start = self.at - self.at % 256
+        place = start + _swizzled(word - start, self.row_words)
+        return _values(self.p, place, along % self.of_a_word, self.kind)
+
+    def terms_first(self, rows: int, terms: int, part: int) -> Any:
+        """[rows, terms] of a part."""
+        row, k = np.arange(rows)[:, None], np.arange(terms)[None, :]
+        of_a_row = self.row_words * self.of_a_word
+        return self._read(k // of_a_row + part, row, k % of_a_row)
+
+    def columns_first(self, columns: int, terms: int) -> Any:
+        """[columns, terms] where a row has 64 columns."""
+        column, k = np.arange(columns)[:, None], np.arange(terms)[None, :]
+        return self._read(column // 64, k, column % 64)
+
+
+def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
+    columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh = rest
+    of_a = _Tile(p, a, row_words, a_plane, kind)
+    of_b = _Tile(p, b, row_words, b_plane, kind)
+    lane, quarter = thread % 32, thread // 32 % 4
+    y = np.array(
+        [16 * quarter + lane // 4 + 8 * h for _ in range(0, columns, 8) for h in (0, 0, 1, 1)]
+    )
+    x = np.array([j + 2 * (lane % 4) + e for j in range(0, columns, 8) for e in (0, 1, 0, 1)])
+    total = np.zeros(len(x), np.float32) if fresh else np.array(sums, np.float32)
+    for part_a, part_b in _PRODUCTS if kind == cuda_mma.SPLIT else [(0, 0)]:
+        left = of_a.terms_first(64, terms, part_a)[y]
+        right = (
+            of_b.terms_first(columns, terms, part_b) if by_k else of_b.columns_first(columns, terms)
+        )
+        total = total + (left * right[x]).sum(axis=1, dtype=np.float32)
+    return tuple(total)
+
+
+def group_added(sums: Any, products: Any, fresh: int) -> tuple[Any, ...]:
+    if not fresh:
+        return products
+    return tuple(np.array(sums, np.float32) + np.array(products, np.float32))
