@@ -125,6 +125,16 @@ def softmax(x: Array) -> Array:
     return e / e.sum(-1, keepdims=True)
 
 
+def layer_norm(x: Array) -> Array:
+    """Rows without their mean, divided by what is left, times two."""
+    return rms_norm(x - x.mean(-1, keepdims=True))
+
+
+def rms_norm(x: Array) -> Array:
+    """Rows divided by the root of their mean square, times two."""
+    return 2 * x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
 def conv3x3(x: Array, w: Array, b: Array) -> Array:
     """3x3 convolution of channels x size x size, padded by 1, and ReLU."""
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
@@ -262,6 +272,12 @@ CASES = [
          peer=lambda t, x: t.softmax(x, -1)),
     Case("softmax block", ("softmax", dict(variant="block", columns=5000)), each(normal(500, 5000)),
          softmax, peer=lambda t, x: t.softmax(x, -1)),
+    Case("layer norm warp", ("layer_norm", dict(variant="warp", columns=768, held=24)),
+         each(normal(2000, 768)), layer_norm, peer=lambda t, x: 2 * t.nn.functional.layer_norm(x, [768])),
+    Case("layer norm block", ("layer_norm", dict(variant="block", columns=5000, held=20)),
+         each(normal(500, 5000)), layer_norm, peer=lambda t, x: 2 * t.nn.functional.layer_norm(x, [5000])),
+    Case("layer norm long", ("layer_norm", dict(variant="long", columns=20000, centred=False)),
+         each(normal(100, 20000)), rms_norm),
     Case("argmax", ("argmax", dict(columns=10)), each(normal(10000, 10)), lambda x: x.argmax(-1),
          output="int64", tolerance=0.0, peer=lambda t, x: x.argmax(-1)),
     Case("gemm tile64 kj 1024", ("gemm", dict(variant="tile64_kj", k=1024, columns=1024)),

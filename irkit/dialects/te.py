@@ -25,6 +25,7 @@ from irkit.dialects.attention_base import AttentionBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
+from irkit.dialects.layer_norm_base import LayerNormBase
 from irkit.dialects.types import Tensor, ints, is_float, tensor, tensor_type
 
 
@@ -126,6 +127,18 @@ class GatherElementsOp(GatherElementsBase):
 
 
 @irdl_op_definition
+class LayerNormOp(LayerNormBase):
+    """`graph.layer_norm`: each row along the last axis by its own statistics.
+
+    ```mlir
+    %y = te.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<?x10xf32>) -> tensor<?x10xf32>
+    ```
+    """
+
+    name = "te.layer_norm"
+
+
+@irdl_op_definition
 class PerfectForestOp(InferredOp):
     """A forest whose trees are all padded to the same depth, so that a walk needs no child pointers.
 
@@ -218,6 +231,7 @@ Te = Dialect(
         ForestOp,
         GatherElementsOp,
         GatherOp,
+        LayerNormOp,
         PerfectForestOp,
         SoftmaxOp,
     ],

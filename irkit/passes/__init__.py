@@ -24,6 +24,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
+    "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),
     "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),

@@ -37,7 +37,9 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
     """Fused functions and specialised rKernel of a sample, named `kernel_<number>`."""
     rkernel = registry.find("cuda", sample.rkernel)
     operands = ", ".join(f"p{i}" for i in range(len(sample.pointers)))
-    names = {k: str(v) for k, v in {**rkernel.parameters, **sample.overrides}.items()}
+    # Those that hang on a root are among the sample's own.
+    own = {} if callable(rkernel.parameters) else rkernel.parameters
+    names = {k: str(v) for k, v in {**own, **sample.overrides}.items()}
     names = {"VECTOR": "1", "RESIDENT": "0"} | names
     names |= {"OPERANDS": operands, "THREADS": str(threads)}
     names |= {k: str(v) for k, v in sample.names.items()}
@@ -323,6 +325,28 @@ def store(OPERANDS, r, j, acc):
     )
 
 
+def layer_norm(
+    variant: str, columns: int, kind: str = "float32", centred: bool = True, held: int = 1
+) -> Sample:
+    """Layer normalisation of rows of `columns`, twice as large."""
+    return Sample(
+        f"layer_norm.{variant}",
+        [kind] * 2,
+        dict(J=columns, FLOAT=kind, CENTRED=int(centred), EPSILON=f"{kind}(1e-5)"),
+        ROWS.format(columns=columns)
+        + f"""
+@fused
+def load(OPERANDS, r, j):
+    return p0[r * {columns} + j]
+
+@fused
+def store(OPERANDS, r, j, acc):
+    p1[r * {columns} + j] = acc * {kind}(2)
+""",
+        {} if variant == "long" else dict(HELD=held),
+    )
+
+
 def argmax(columns: int, kind: str = "float32") -> Sample:
     """First largest of rows of `columns`."""
     return Sample(
@@ -408,6 +432,10 @@ SAMPLES = {
     "gemv_block": gemv("block", 9216, 100),
     "gemv_odd": gemv("rows", 30, 100, 3, "float64"),
     "gemv_rows": gemv("rows", 9216, 4096),
+    "layer_norm_block": layer_norm("block", 5000, held=20),
+    "layer_norm_long": layer_norm("long", 20000, "float64"),
+    "layer_norm_rms": layer_norm("warp", 1000, centred=False, held=32),
+    "layer_norm_warp": layer_norm("warp", 768, held=24),
     "map": elementwise(100),
     "perfect_forest": perfect_forest("staged", 28, 500, 8),
     "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),

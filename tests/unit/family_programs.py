@@ -115,6 +115,12 @@ PROGRAMS = {
     "max of integers": reduced("max", "4x5x6xi32", "4x6xi32"),
     "softmax": unary("graph.softmax", "tensor<4x7xf32>", attributes="{axis = 1 : i64}"),
     "softmax of rows": unary("graph.softmax", "tensor<?x9xf32>", attributes="{axis = 1 : i64}"),
+    "layer norm": unary(
+        "graph.layer_norm", "tensor<4x70xf32>", attributes="{epsilon = 1.0e-5 : f64, centred = true}"
+    ),
+    "layer norm of rows": unary(
+        "graph.layer_norm", "tensor<?x9xf64>", attributes="{epsilon = 0.0 : f64, centred = false}"
+    ),
     "attention": function(
         "%q: tensor<2x7x5xf32>, %k: tensor<2x9x5xf32>, %v: tensor<2x9x3xf32>, %m: tensor<7x9xf32>",
         "  %y = te.attention %q, %k, %v, %m {scale = 0.5 : f64, causal = 1 : i64, permutation = array<i64: "

@@ -40,6 +40,7 @@ ROUNDED = frozenset(
 SUMS = frozenset(
     {
         graph.AttentionOp,
+        graph.LayerNormOp,
         *(graph.GemmOp, graph.MatmulOp, graph.ConvOp, graph.ConvTransposeOp, graph.CumSumOp),
         *(graph.GruOp, graph.GruCellOp, graph.LstmOp, graph.LstmCellOp, graph.RnnOp),
         graph.RnnCellOp,
@@ -295,6 +296,14 @@ def softmaxes(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         yield Case(f"calm {axis}", op, (drawn(dtype, 6, 3, calm=True),), {"axis": axis})
 
 
+def layer_norms(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Centred and not; rows of infinities and of NaN among others."""
+    for centred in (True, False):
+        props = {"epsilon": 1e-3, "centred": centred}
+        yield Case(f"centred {centred}", op, (drawn(dtype, 6, 3),), props)
+        yield Case(f"calm, centred {centred}", op, (drawn(dtype, 6, 9, calm=True),), props)
+
+
 def attentions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Masks of either kind, rows that see no key, heads that share keys."""
     q, k, v = normal(dtype, 2, 2, 5, 3), normal(dtype, 2, 1, 4, 3), normal(dtype, 2, 1, 4, 2)
@@ -370,6 +379,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.BatchNormOp: batch_norms,
     graph.LrnOp: lrns,
     graph.AttentionOp: attentions,
+    graph.LayerNormOp: layer_norms,
     graph.SoftmaxOp: softmaxes,
     graph.ForestOp: forests,
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), convolutions),

@@ -104,6 +104,7 @@ PROGRAMS = {
         lambda emit, x, w, c: emit(g.GemmOp, x, w, c, trans_a=True, trans_b=True, **SCALE),
     ),
     g.GlobalAveragePoolOp: ([(2, N, 5)], lambda emit, x: emit(g.GlobalAveragePoolOp, x)),
+    g.LayerNormOp: ([SHAPE], lambda emit, x: emit(g.LayerNormOp, x, epsilon=0.5, centred=True)),
     g.LpPoolOp: ([(2, N, 5)], lambda emit, x: emit(g.LpPoolOp, x, p=2, **POOL)),
     g.MatmulOp: ([(3, N, 4), (4, 5), (N, 1, 2, 3), (2, 3, 7, 5)], _multiplied),
     g.MaxPoolOp: ([(2, N, 5)], lambda emit, x: emit(g.MaxPoolOp, x, **POOL)),

@@ -190,6 +190,15 @@ PROGRAMS = {
         "{axis = 1 : i64}",
         "attributes {irkit.fastmath = #arith.fastmath<afn>}",
     ),
+    **{
+        f"layer norm of {n}": text(
+            "layer_norm",
+            f"tensor<8x{n}xf32>",
+            f"tensor<8x{n}xf32>",
+            "{epsilon = 1.0e-5 : f64, centred = true}",
+        )
+        for n in (64, 2048, 10000)
+    },
     "argmax": text(
         "argmax", "tensor<8x64xf32>", "tensor<8xi64>", "{axis = 1 : i64, keepdims = false}"
     ),

@@ -45,6 +45,16 @@ def test_rows_of_any_length(dtype: str, name: str, meaning: Any) -> None:
     assert np.signbit(function(zeros))
 
 
+@pytest.mark.parametrize("dtype", POINTERS)
+def test_squares_of_any_length(dtype: str) -> None:
+    function, rng = reduced("row_squares", POINTERS[dtype]), np.random.default_rng(0)
+    for length in LENGTHS:
+        row = rng.integers(-100, 100, length).astype(dtype)
+        assert function(row) == np.sum(row * row), length
+        row[rng.integers(length)] = np.nan
+        assert np.isnan(function(row)), length
+
+
 MODULE = """
 func.func @main(%x: tensor<?x{n}x{dtype}>) -> tensor<?x{n}x{dtype}>
     attributes {{irkit.fastmath = #arith.fastmath<{flags}>}} {{

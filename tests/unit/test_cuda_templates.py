@@ -51,6 +51,15 @@ CHECKS: dict[str, Check] = {
     "reduce_block_short": (cs.reduce("reduce", "block", 2, 37), [real(3, 2, 37)], halves, 2, 3),
     "softmax_warp": (cs.softmax("warp", 40), [real(5, 40)], cases.softmax, 2, 5),
     "softmax_block": (cs.softmax("block", 100), [real(3, 100)], cases.softmax, 2, 3),
+    "layer_norm_warp": (cs.layer_norm("warp", 40, held=2), [real(5, 40)], cases.layer_norm, 2, 5),
+    "layer_norm_block": (cs.layer_norm("block", 300, held=5), [real(3, 300)], cases.layer_norm, 2, 3),
+    "layer_norm_long": (cs.layer_norm("long", 300), [real(3, 300)], cases.layer_norm, 2, 3),
+    **{
+        f"rms_norm_{variant}": (
+            cs.layer_norm(variant, 300, centred=False, held=held), [real(3, 300)], cases.rms_norm, 2, 3
+        )
+        for variant, held in (("warp", 10), ("block", 5), ("long", 1))
+    },
     "argmax": (cs.argmax(37), [np.round(real(9, 37))], lambda x: x.argmax(-1), 2, 9),
     "gemm_tile64": (cs.gemm("tile64_kj", 19, 21, **SMALL),
                     [real(20, 19), real(19, 21), real(21)], gemm(False), 2, 20),

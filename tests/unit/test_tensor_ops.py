@@ -154,6 +154,10 @@ OPS = {
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.softmax %a : (tensor<3x4xf32>) -> tensor<3x4xf32>
         func.return }""",
+    "layer norm": """
+      func.func @main(%a: tensor<3x4xf32>) {
+        %0 = te.layer_norm %a {epsilon = 1.0e-5 : f64, centred = true} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+        func.return }""",
     "attention": """
       func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x2xf32>,
           %m: tensor<3x1xf32>) {
@@ -176,7 +180,7 @@ OPS = {
 LIGHT = {
     name
     for name in OPS
-    if name not in ("row sums", "softmax", "attention", "argmax", "perfect forest")
+    if name not in ("row sums", "softmax", "layer norm", "attention", "argmax", "perfect forest")
 }
 RNG = np.random.default_rng(3)
 
@@ -265,6 +269,7 @@ def _arguments(op: Operation, arrays: Sequence[Array]) -> list[Array]:
         ("elementwise", Kind.LIGHT),
         ("row sums", Kind.HEAVY),
         ("softmax", Kind.HEAVY),
+        ("layer norm", Kind.HEAVY),
         ("attention", Kind.HEAVY),
         ("constant", Kind.FREE),
         ("fill", Kind.FREE),

@@ -9,6 +9,7 @@ from irkit.dialects.graph import (
     forest,
     functions,
     integer,
+    layer_norm,
     linear,
     logic,
     normalisation,
@@ -59,6 +60,7 @@ from irkit.dialects.graph.functions import (
     TanOp,
 )
 from irkit.dialects.graph.integer import ModOp, NotOp, RemOp, ShiftLeftOp, ShiftRightOp, XorOp
+from irkit.dialects.graph.layer_norm import LayerNormOp
 from irkit.dialects.graph.linear import GemmOp, MatmulOp
 from irkit.dialects.graph.logic import AndOp, CompareOp, IsNanOp, OrOp, WhereOp
 from irkit.dialects.graph.normalisation import BatchNormOp, LrnOp, SoftmaxOp
@@ -93,6 +95,7 @@ Graph = Dialect(
             forest,
             functions,
             integer,
+            layer_norm,
             linear,
             logic,
             normalisation,
@@ -144,6 +147,7 @@ __all__ = [
     "GruCellOp",
     "GruOp",
     "IsNanOp",
+    "LayerNormOp",
     "Log1pOp",
     "LogOp",
     "LpPoolOp",

@@ -20,6 +20,7 @@ from irkit.dialects.tensor_ops.forest import Forest, PerfectForest
 from irkit.dialects.tensor_ops.gather import Gather, GatherElements
 from irkit.dialects.tensor_ops.generic import Generic
 from irkit.dialects.tensor_ops.interface import Kind, TensorOpModel
+from irkit.dialects.tensor_ops.layer_norm import LayerNorm
 from irkit.dialects.tensor_ops.pad import Pad
 from irkit.dialects.tensor_ops.reshape import Reshape
 from irkit.dialects.tensor_ops.slices import ExtractSlice, InsertSlice
@@ -34,6 +35,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.ForestOp: Forest(),
     te.GatherElementsOp: GatherElements(),
     te.GatherOp: Gather(),
+    te.LayerNormOp: LayerNorm(),
     te.PerfectForestOp: PerfectForest(),
     te.SoftmaxOp: Softmax(),
     tensor.CastOp: Cast(),

@@ -24,6 +24,7 @@ STANDARD: dict[str, list[str]] = {
         "dce",
         "hoist-input-products",
         "recognise-attention",
+        "recognise-layer-norm",
         "select-tree-strategy",
         "tree-to-gemm",
         "tree-to-traversal",

@@ -87,6 +87,10 @@ def _attention(m: Moved) -> Sequence[SSAValue]:
     return m.emit(type(m.op), operands, dict(m.op.properties))
 
 
+def _as_it_is(m: Moved) -> Sequence[SSAValue]:
+    return m.again()
+
+
 def _next_axis(m: Moved) -> Sequence[SSAValue]:
     axis = m.op.properties["axis"]
     assert isinstance(axis, IntegerAttr)
@@ -208,6 +212,7 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.GatherOp: _gather,
     graph.GemmOp: _gemm,
     graph.GlobalAveragePoolOp: _pool,
+    graph.LayerNormOp: _as_it_is,
     graph.LpPoolOp: _pool,
     graph.MatmulOp: _matmul,
     graph.MaxPoolOp: _pool,

@@ -1,10 +1,10 @@
 """softmax: one row at a time."""
 
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.approximations import may_be_approximate
 from irkit.rkernels.families.softmax import exponentials
-from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.families.whole_rows import row_bytes
+from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -43,12 +43,6 @@ def _approximate(root: Root) -> bool:
     return may_be_approximate(root.op)
 
 
-def _row_bytes(root: Root, parameters: Parameters) -> int:
-    assert root.value is not None
-    t = tensor_type(root.value)
-    return t.get_shape()[-1] * numpy_dtype(t.element_type).itemsize
-
-
 def _rows_work(part: Part) -> Work:
     """Three sweeps, and the sum of exponentials keeps those out of vectors."""
     each = part.loads * 3 + work(chain=2, scalar=2, divide=1, exp=2) + part.store
@@ -76,6 +70,6 @@ RKERNELS = [
         legal=_approximate,
         work=_buffered_work,
         reassociates=True,
-        scratch_bytes=_row_bytes,
+        scratch_bytes=row_bytes,
     ),
 ]

@@ -10,6 +10,7 @@ from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Reduction
@@ -23,6 +24,7 @@ _FAMILIES: dict[str, Family] = {
     for family in (
         Elementwise(),
         Softmax(),
+        LayerNorm(),
         Argmax(),
         Attention(),
         Forest("forest"),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import math as math_dialect
 
 from irkit.dialects import te
-from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
+from irkit.rkernels.families.whole_rows import WholeRows
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -23,24 +20,12 @@ def exponentials(part: Part, count: float) -> Work:
     return work(approximate=count * part.lanes) if approximate else work(exp=count)
 
 
-class Softmax(Family):
+class Softmax(WholeRows):
     """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `EXP(x)` and `STORE(OPERANDS, r, j, value)`."""
 
     name = "softmax"
-
-    def refuses(self, root: Root) -> str | None:
-        """Only `te.softmax`."""
-        if not isinstance(root.op, te.SoftmaxOp):
-            return "its root is no softmax"
-        return of_floats(root)
-
-    def grid(self, root: Root, tasks: int) -> list[int]:
-        """Rows stay whole."""
-        return leading_parts(root, tasks, whole_rows=True)
-
-    def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:
-        """Rows stay whole."""
-        return cuts_rows(root, grid)
+    op = te.SoftmaxOp
+    called = "softmax"
 
     def bind(self, binder: Binder) -> None:
         """The operand is read through what is fused before it."""

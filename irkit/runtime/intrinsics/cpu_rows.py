@@ -19,6 +19,8 @@ UNROLLED = 4
 
 Combine = Callable[[Any, Any, Any], Any]
 """Prints how two values of a kind, scalars or vectors, become one."""
+Term = Callable[[Any, Any], Any]
+"""Prints what of an element, or of a vector of them, is reduced."""
 
 
 def _sum(builder: Any, total: Any, value: Any) -> Any:
@@ -36,11 +38,23 @@ def _extreme(sign: str) -> Combine:
     return combined
 
 
-class _Row:
-    """Prints the reduction of `count` elements from `pointer` on, which is one at least."""
+def _itself(builder: Any, value: Any) -> Any:
+    return value
 
-    def __init__(self, builder: Any, combine: Combine, pointer: Any, count: Any) -> None:
-        self.builder, self.combine, self.pointer, self.count = builder, combine, pointer, count
+
+def _square(builder: Any, value: Any) -> Any:
+    return builder.fmul(value, value)
+
+
+class _Row:
+    """Prints the reduction of `count` elements from `pointer` on, or of what `term` makes of them, which is
+    one at least."""
+
+    def __init__(
+        self, builder: Any, combine: Combine, term: Term, pointer: Any, count: Any
+    ) -> None:
+        self.builder, self.combine, self.term = builder, combine, term
+        self.pointer, self.count = pointer, count
         self.vector = ir.VectorType(pointer.type.pointee, LANES)
 
     def result(self, start: float) -> Any:
@@ -65,12 +79,12 @@ class _Row:
         for number, total in enumerate(totals):
             place = self.builder.gep(first, [_I64(LANES * number)])
             pointer = self.builder.bitcast(place, self.vector.as_pointer())
-            value = self.builder.load(pointer, align=4)
+            value = self.term(self.builder, self.builder.load(pointer, align=4))
             made.append(self.combine(self.builder, total, value))
         return made
 
     def _scalar(self, at: Any, totals: list[Any]) -> list[Any]:
-        value = self.builder.load(self.builder.gep(self.pointer, [at]))
+        value = self.term(self.builder, self.builder.load(self.builder.gep(self.pointer, [at])))
         return [self.combine(self.builder, totals[0], value)]
 
     def _loop(
@@ -104,11 +118,11 @@ class _Row:
         return phis
 
 
-def _reduction(combine: Combine, start: float, says: str) -> Any:
+def _reduction(combine: Combine, start: float, says: str, term: Term = _itself) -> Any:
     @intrinsic
     def reduced(typingctx: Any, row: Any, count: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return _Row(builder, combine, *arguments).result(start)
+            return _Row(builder, combine, term, *arguments).result(start)
 
         return row.dtype(row, types.int64), codegen
 
@@ -117,6 +131,9 @@ def _reduction(combine: Combine, start: float, says: str) -> Any:
 
 
 row_sum = _reduction(_sum, -0.0, "The sum of `count` floats from a pointer on.")
+row_squares = _reduction(
+    _sum, -0.0, "The sum of the squares of `count` floats from a pointer on.", _square
+)
 row_maximum = _reduction(
     _extreme(">"), float("-inf"), "The largest of `count` floats; NaN where one is."
 )

@@ -617,3 +617,27 @@ func.func @attention_mask_type(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: ten
   %y = graph.attention %q, %k, %v, %m {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>, tensor<3x5xf64>) -> tensor<3x2xf32>
   func.return
 }
+
+// -----
+
+func.func @layer_norm_of_unknown_length(%x: tensor<4x?xf32>) {
+  // expected-error@+1 {{'graph.layer_norm' expects a last dimension of known extent, 1 or more, got tensor<4x?xf32>}}
+  %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  func.return
+}
+
+// -----
+
+func.func @layer_norm_of_integers(%x: tensor<4x8xi32>) {
+  // expected-error@+1 {{'graph.layer_norm' expects elements of bf16, f16 to f64, got tensor<4x8xi32>}}
+  %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<4x8xi32>) -> tensor<4x8xi32>
+  func.return
+}
+
+// -----
+
+func.func @layer_norm_of_a_scalar(%x: tensor<f32>) {
+  // expected-error@+1 {{'graph.layer_norm' expects}}
+  %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<f32>) -> tensor<f32>
+  func.return
+}

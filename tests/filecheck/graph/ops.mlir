@@ -344,6 +344,14 @@ func.func @attention(%q: tensor<?x8x10x64xf32>, %k: tensor<?x8x12x64xf32>, %v: t
   func.return
 }
 
+// CHECK-LABEL: func.func @layer_norm(
+// CHECK-NEXT:    %y = graph.layer_norm %x {epsilon = 1.000000e-05 : f64, centred = true} : (tensor<?x10xf32>) -> tensor<?x10xf32>
+// GENERIC:       %y = "graph.layer_norm"(%x) <{epsilon = 1.000000e-05 : f64, centred = true}> : (tensor<?x10xf32>) -> tensor<?x10xf32>
+func.func @layer_norm(%x: tensor<?x10xf32>) {
+  %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<?x10xf32>) -> tensor<?x10xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @softmax(
 // CHECK-NEXT:    %y = graph.softmax %x {axis = 1 : i64} : (tensor<?x10xf32>) -> tensor<?x10xf32>
 // GENERIC:       %y = "graph.softmax"(%x) <{axis = 1 : i64}> : (tensor<?x10xf32>) -> tensor<?x10xf32>

@@ -9,6 +9,8 @@ func.func @main(%x: tensor<?x4xf32>, %i: tensor<2xi64>, %j: tensor<?x2xi64>) -> 
   %c = te.gather %x, %i {axis = 1 : i64} : (tensor<?x4xf32>, tensor<2xi64>) -> tensor<?x2xf32>
   // CHECK-NEXT: %d = te.gather_elements %x, %j {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
   %d = te.gather_elements %x, %j {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
+  // CHECK-NEXT: %e = te.layer_norm %x {epsilon = 1.000000e-05 : f64, centred = false} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %e = te.layer_norm %x {epsilon = 1.0e-5 : f64, centred = false} : (tensor<?x4xf32>) -> tensor<?x4xf32>
   return %a, %b, %c, %d : tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>
 }
 

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype
-from tools.fuzz.programs.facts import Facts, added, hull, multiplied, summed
+from tools.fuzz.programs.facts import LARGEST, ROUNDING, Facts, added, hull, multiplied, summed
 from tools.fuzz.programs.moving import static_axes
 from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
 
@@ -87,6 +87,21 @@ def softmax(p: RandomProgram, x: SSAValue) -> None:
     axis = p.draw.random.choice(axes)
     facts = Facts(0.0, 1.0, 4 * known.error, False, known.finite)
     p.put(graph.SoftmaxOp, [x], facts, terms=8, axis=axis)
+
+
+def layer_norm(p: RandomProgram, x: SSAValue) -> None:
+    """Along the last dimension, centred or not. What x is wrong by grows with the reciprocal of the root."""
+    shape, known, element = shape_of(x), p.facts[x], element_of(x)
+    if not shape or shape[-1] in (DYNAMIC, 0) or not is_float(element) or known.error > 1e-3:
+        return
+    code = numpy_dtype(element).char
+    if known.size > min(LARGEST[code], 1e12) ** 0.5:
+        return
+    bound, epsilon = shape[-1] ** 0.5, p.draw.random.choice((0.5, 4.0))
+    wrong = 4 * (known.error + 4 * ROUNDING[code] * known.size * shape[-1]) / epsilon**0.5
+    facts = Facts(-bound, bound, wrong * (1 + bound), False, known.finite)
+    props = {"epsilon": epsilon, "centred": p.draw.chance(0.6)}
+    p.put(graph.LayerNormOp, [x], facts, terms=8 + shape[-1], **props)
 
 
 def attention(p: RandomProgram, x: SSAValue) -> None:
@@ -183,4 +198,5 @@ def positions(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions, attention,
+    layer_norm,
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from irkit.dialects.graph import (
     forest,
     functions,
     integer,
+    layer_norm,
     linear,
     logic,
     normalisation,
@@ -72,6 +73,11 @@ def _along(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     if dim is not None and dim.axis == axis.value.data:
         raise RowsMix(0, f"it works along dimension {dim.axis}, which is the batch")
     return [dim] * len(op.results)
+
+
+def _last(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    """What works along the last dimension, whose extent is known, leaves all others alone."""
+    return [dims[0]] * len(op.results)
 
 
 def _without(dim: BatchDim, axes: Sequence[int]) -> BatchDim:
@@ -266,6 +272,7 @@ RULES: dict[type[GraphOp], Rule] = {
     **{op: _pool for op in pooling.OPS},
     **{op: _layer if issubclass(op, recurrent.LayerOp) else _cell for op in recurrent.OPS},
     attention.AttentionOp: _attention,
+    layer_norm.LayerNormOp: _last,
     linear.GemmOp: _gemm,
     linear.MatmulOp: _matmul,
     normalisation.BatchNormOp: _per_channel,
