@@ -42,7 +42,7 @@ with inputs that have no elements.
 
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
-`tests/unit/test_onnx_quantised.py` compares them with it.
+`tests/unit/test_onnx_quantised.py` and `tests/unit/test_onnx_transformer.py` compare them with it.
 """
 
 
@@ -107,14 +107,15 @@ def recorded(outcomes: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def page(version: str, record: Record) -> str:
     """The text of docs/onnx.md."""
-    from irkit.frontends.onnx.handlers.microsoft import MICROSOFT
+    from irkit.frontends.onnx.handlers import DOMAINS
 
     nodes = {n: o for op, group in record.items() if op != MODELS for n, o in group.items()}
     bodies = {n for n in nodes if "_expanded" in n}
     passed = {n for n, o in nodes.items() if o == "pass"}
     models = record.get(MODELS, {})
+    microsoft = ", ".join(f"`{op}`" for op in sorted(DOMAINS["com.microsoft"]))
     lines = [
-        _HEAD.format(version=version, microsoft=", ".join(f"`{op}`" for op in sorted(MICROSOFT))),
+        _HEAD.format(version=version, microsoft=microsoft),
         "## Counts",
         "",
         "| tests | pass | refused | all |",

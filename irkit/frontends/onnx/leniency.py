@@ -6,15 +6,25 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 STANDARD = ("", "ai.onnx")
+_MICROSOFT = frozenset({"SimplifiedLayerNormalization"})
 # Until version 3 each initializer had to be an input too; nothing else that is read here changed then.
 _INPUTS_OF_THEIR_OWN = 4
 
 
 def make_plain(model: ModelProto) -> None:
-    """One name for the standard domain, nodes in order, no negative sizes, no metadata; in place."""
+    """One name for the standard domain, nodes in order, no negative sizes, no metadata, ONNX Runtime's own
+    operators in its domain; in place."""
     del model.metadata_props[:]
     if model.ir_version == _INPUTS_OF_THEIR_OWN - 1:
         model.ir_version = _INPUTS_OF_THEIR_OWN
@@ -25,12 +35,22 @@ def make_plain(model: ModelProto) -> None:
             operators.domain = _plain_domain(operators.domain)
     for node in nodes_of(model):
         node.domain = _plain_domain(node.domain)
+    _name_domains(model)
     for graph in graphs_of(model):
         graph.name = graph.name or "main"
         for value in (*graph.input, *graph.output):
             _forget_negative_sizes(value)
     # ONNX Runtime sorts no branches.
     _sort(model.graph)
+
+
+def _name_domains(model: ModelProto) -> None:
+    """ONNX Runtime has some operators of its own in the standard domain, where no checker knows them."""
+    own = [n for n in nodes_of(model) if n.op_type in _MICROSOFT and not n.domain]
+    for node in own:
+        node.domain = "com.microsoft"
+    if own and all(o.domain != "com.microsoft" for o in model.opset_import):
+        model.opset_import.append(OperatorSetIdProto(domain="com.microsoft", version=1))
 
 
 def _plain_domain(domain: str) -> str:

@@ -13,6 +13,7 @@ from irkit.frontends.onnx.handlers import (
     reduction,
     resize,
     shape,
+    transformer,
     window,
 )
 from irkit.frontends.onnx.handlers.microsoft import MICROSOFT
@@ -31,11 +32,15 @@ HANDLERS: dict[str, Handler] = {
     **reduction.HANDLERS,
     **resize.HANDLERS,
     **shape.HANDLERS,
+    **transformer.HANDLERS,
     **window.HANDLERS,
 }
 """Operator type → handler."""
 
-DOMAINS: dict[str, dict[str, Handler]] = {"": HANDLERS, "com.microsoft": MICROSOFT}
+DOMAINS: dict[str, dict[str, Handler]] = {
+    "": HANDLERS,
+    "com.microsoft": {**MICROSOFT, **transformer.MICROSOFT},
+}
 """Domain → its operators."""
 
 ANYWHERE = frozenset(

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import TensorProto, helper
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, element_type, is_half, numpy_dtype, tensor_type
 from irkit.frontends.onnx.handlers.reduction import cast, log_sum_exp, reduce
 from irkit.frontends.onnx.node import Handler, Node, Value
 
@@ -65,6 +66,14 @@ def _standardised(
     variance = _moment(node, node.emit(graph.MulOp, centred, centred), axes)
     deviation = _deviation(node, variance, epsilon)
     return node.emit(graph.DivOp, centred, deviation), mean, deviation
+
+
+def standardised(node: Node, x: SSAValue, epsilon: float, centred: bool) -> SSAValue:
+    """`x` by the statistics of its last dimension; of a type narrower than float32 in that."""
+    element = tensor_type(x).element_type
+    wide = cast(node, x, f32) if is_half(element) else x
+    props = {"epsilon": float(np.float32(epsilon)), "centred": centred}
+    return cast(node, node.emit(graph.LayerNormOp, wide, **props), element)
 
 
 def _batch_normalization(node: Node) -> Sequence[Value]:
