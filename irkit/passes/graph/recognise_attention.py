@@ -42,25 +42,50 @@ def _widens(op: graph.CastOp) -> bool:
     return is_float(have) and numpy_dtype(have).itemsize <= numpy_dtype(want).itemsize
 
 
-def _unguarded(value: SSAValue, weights: WeightStore) -> SSAValue:
-    """The weights behind a choice that never chooses otherwise: ONNX's Attention has zeros in rows that see
-    no key, and where each is known to see one, there is none."""
+@dataclass(frozen=True)
+class _Guard:
+    """Rows of weights are zero where `condition` is `zero`: in ONNX's Attention, those that see no key."""
+
+    condition: SSAValue
+    zero: bool
+
+    def over(self, emit: _Builder, y: SSAValue) -> SSAValue:
+        """`y` with zeros in the same rows, since weights of zero make a sum of zero."""
+        dtype = numpy_dtype(tensor_type(y).element_type)
+        zeros = emit(np.zeros((), dtype))
+        chosen = (zeros, y) if self.zero else (y, zeros)
+        return emit(graph.WhereOp, [self.condition, *chosen])
+
+
+def _unguarded(value: SSAValue, weights: WeightStore) -> tuple[SSAValue, _Guard | None]:
+    """The weights behind a choice between them and zero, row by row. Raises Apart."""
     op = value.owner
     if not isinstance(op, graph.WhereOp):
-        return value
+        return value, None
     condition = constant_array(op.condition, weights)
-    if condition is None or (condition.any() and not condition.all()):
-        raise Apart("rows of weights are chosen by what is not known, or not the same for all")
-    chosen = op.x if condition.all() else op.y
+    if condition is not None and (condition.all() or not condition.any()):
+        # Each row is known to see a key: it never chooses otherwise.
+        chosen, guard = op.x if condition.all() else op.y, None
+    else:
+        chosen, guard = _of_rows(op, weights)
     if chosen.type != value.type:
         raise Apart("the weights are a constant")
     _alone(value, "weights")
-    return chosen
+    return chosen, guard
+
+
+def _of_rows(op: graph.WhereOp, weights: WeightStore) -> tuple[SSAValue, _Guard]:
+    shape = tensor_type(op.condition).get_shape()
+    if shape and shape[-1] != 1:
+        raise Apart("weights are chosen key by key")
+    for zeros, chosen, zero in ((op.x, op.y, True), (op.y, op.x, False)):
+        if _number(zeros, weights) == 0:
+            return chosen, _Guard(op.condition, zero)
+    raise Apart("rows of weights are replaced by what is not zero")
 
 
 def _softmax_of(value: SSAValue, weights: WeightStore) -> graph.SoftmaxOp:
     """The softmax that gives the weights of a product, through casts and reshapes. Raises Apart."""
-    value = _unguarded(value, weights)
     while isinstance(value.owner, graph.CastOp | graph.ReshapeOp):
         op = value.owner
         _alone(value, "weights")
@@ -242,7 +267,8 @@ class Recognise(Rule):
 
     def _built(self, op: graph.MatmulOp) -> _Builder:
         """The ops that give the same. Raises Apart."""
-        softmax = _softmax_of(op.a, self.weights)
+        behind, guard = _unguarded(op.a, self.weights)
+        softmax = _softmax_of(behind, self.weights)
         scores = _Scores(softmax, self.weights)
         if precision_of(scores.product) != precision_of(op):
             raise Apart("its two products are of two precisions")
@@ -269,7 +295,9 @@ class Recognise(Rule):
         if element == f32:
             inherit(emit.made[-1], op)
         y = emit.cast(y, tensor_type(op.y).element_type)
-        emit.reshape(y, tensor_type(op.y).get_shape())
+        y = emit.reshape(y, tensor_type(op.y).get_shape())
+        if guard is not None:
+            guard.over(emit, y)
         return emit
 
 
@@ -280,7 +308,8 @@ class RecogniseAttention(ModulePass):
     Two products with a softmax between them, as exporters write them: scores scaled behind the product or
     both of its operands before it, by constants; masks added, or put in with a choice; casts to wider floats
     and reshapes of leading dimensions on the way. A constant mask that hides what is ahead becomes
-    `causal`. Nothing else may read scores or weights, and keys and values are not both constants.
+    `causal`. Nothing else may read scores or weights, and keys and values are not both constants. Where rows
+    of weights are made zero, those of the result are.
 
     Numeric risk: sums are in another order, and the scale is applied to the queries. Added numbers of -1e30
     or less count as -inf where each row sees a key. What the values of hidden keys are, if NaN or infinite,

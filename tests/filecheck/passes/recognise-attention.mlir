@@ -15,6 +15,37 @@ func.func @scaled_and_masked(%q: tensor<2x7x4xf32>, %k: tensor<2x7x4xf32>, %v: t
   func.return %5 : tensor<2x7x4xf32>
 }
 
+// Rows that see no key are zero, which is known at run time alone.
+// CHECK-LABEL: func.func @guarded
+// CHECK:       %[[A:.*]] = graph.attention %q, %k, %v, %m {scale = 1.000000e+00 : f64}
+// CHECK:       %[[Z:.*]] = arith.constant dense<0.000000e+00> : tensor<f32>
+// CHECK:       %[[Y:.*]] = graph.where %p, %[[Z]], %[[A]] : (tensor<7x1xi1>, tensor<f32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+// CHECK-NEXT:  func.return %[[Y]]
+func.func @guarded(%q: tensor<2x7x4xf32>, %k: tensor<2x7x4xf32>, %v: tensor<2x7x4xf32>, %m: tensor<7x7xf32>, %p: tensor<7x1xi1>) -> tensor<2x7x4xf32> {
+  %z = arith.constant dense<0.0> : tensor<1xf32>
+  %0 = graph.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<2x7x4xf32>) -> tensor<2x4x7xf32>
+  %1 = graph.matmul %q, %0 : (tensor<2x7x4xf32>, tensor<2x4x7xf32>) -> tensor<2x7x7xf32>
+  %2 = graph.add %1, %m : (tensor<2x7x7xf32>, tensor<7x7xf32>) -> tensor<2x7x7xf32>
+  %3 = graph.softmax %2 {axis = 2 : i64} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %4 = graph.where %p, %z, %3 : (tensor<7x1xi1>, tensor<1xf32>, tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %5 = graph.matmul %4, %v : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+  func.return %5 : tensor<2x7x4xf32>
+}
+
+// Single weights are made zero: that is no row.
+// CHECK-LABEL: func.func @dropped
+// CHECK-NOT:   graph.attention
+// WHY: remark: {{.*}}weights are chosen key by key
+func.func @dropped(%q: tensor<2x7x4xf32>, %k: tensor<2x7x4xf32>, %v: tensor<2x7x4xf32>, %p: tensor<7x7xi1>) -> tensor<2x7x4xf32> {
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %0 = graph.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<2x7x4xf32>) -> tensor<2x4x7xf32>
+  %1 = graph.matmul %q, %0 : (tensor<2x7x4xf32>, tensor<2x4x7xf32>) -> tensor<2x7x7xf32>
+  %3 = graph.softmax %1 {axis = 2 : i64} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %4 = graph.where %p, %z, %3 : (tensor<7x7xi1>, tensor<f32>, tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %5 = graph.matmul %4, %v : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+  func.return %5 : tensor<2x7x4xf32>
+}
+
 // CHECK-LABEL: func.func @seen
 // CHECK:       %[[M:.*]] = graph.where %p, {{.*}} -> tensor<7x7xf32>
 // CHECK-NEXT:  graph.attention %q, %k, %v, %[[M]] {scale = 1.000000e+00 : f64}

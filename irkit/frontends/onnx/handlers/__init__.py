@@ -2,6 +2,7 @@
 
 from irkit.frontends.onnx.handlers import (
     arithmetic,
+    cache,
     elementwise,
     gather,
     layout,
@@ -21,6 +22,7 @@ from irkit.frontends.onnx.node import Handler
 
 HANDLERS: dict[str, Handler] = {
     **arithmetic.HANDLERS,
+    **cache.HANDLERS,
     **elementwise.HANDLERS,
     **gather.HANDLERS,
     **layout.HANDLERS,
