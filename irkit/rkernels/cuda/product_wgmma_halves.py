@@ -2,8 +2,8 @@
 
 C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)], as in `product_wgmma.py`, where both operands lie in
 memory as float16, or as bfloat16: tiles are copied straight to the rows that `wgmma` reads, STAGES - 1 ahead
-of the products. Two warp groups compute 64 rows and WN columns each. The products are exact; where sums are to
-be float32's own, those of a stage leave the tensor cores, which truncate, and are added in float32.
+of the products. Two warp groups compute 64 rows and WN columns each. The products are exact; where sums are
+to be float32's own, those of a stage leave the tensor cores, which truncate, and are added in float32.
 """
 
 from __future__ import annotations

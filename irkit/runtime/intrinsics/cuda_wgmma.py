@@ -218,8 +218,8 @@ def copy_chunk(
 ) -> Any:  # fmt: skip
     """Start copying 16 bytes from source[index], which is aligned to them, to a chunk of a packed row.
 
-    Rows have 128 bytes. The tile starts at staged[tile]. Zeros come in their place where `inside` is false; the
-    index must be one that could be read.
+    Rows have 128 bytes. The tile starts at staged[tile]. Zeros come in their place where `inside` is false;
+    the index must be one that could be read.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
