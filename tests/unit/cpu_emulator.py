@@ -103,6 +103,11 @@ def _multiply_planes(
         c.run(at_c + row * across, across)[:] = sums
 
 
+def _copy_vectors(count: int, a: Memory, at: int, to: int) -> None:
+    for step in range(0, count, 16):
+        a.run(to + step, 16)[:] = a.run(at + step, 16).copy()
+
+
 _FUNCTIONS: dict[str, Any] = {
     "atan": np.arctan,
     "cos": np.cos,
@@ -127,6 +132,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "floor": np.floor,
         "rint": np.rint,
         "fused": lambda f: f,
+        "copy_vectors": _copy_vectors,
         "dot_rows": _dot_rows,
         "dot_rows_of_two": _dot_rows_of_two,
         "multiply_strided": _multiply_strided,

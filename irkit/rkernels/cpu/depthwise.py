@@ -2,7 +2,8 @@
 
 The input of a group is padded once, into scratch, by phases of the stride. Neighbouring outputs are then
 sums of neighbouring elements at fixed distances, over the ends of rows too: LLVM computes long runs of them
-in vector registers. The few between two rows are dropped.
+in vector registers, 64 sums at a time, so that none is left over: what is read and written past the last
+one is scratch too. The few between two rows are dropped, so that epilogues too run over the ends of rows.
 """
 
 import math
@@ -14,11 +15,14 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 _SCRATCH_BYTES = 1 << 20
+_OVERRUN = 64 + 64 + 16
 
 
 def depthwise_planes(task, tasks, rows, scratch, OPERANDS):
     b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
     plane = POINTER(scratch)
+    sums = PLANE + 64
+    outputs = sums + PHASE + 64
     first = c0 // WIDTH
     last = (c1 - 1) // WIDTH
     x0 = c0 - first * WIDTH
@@ -27,14 +31,15 @@ def depthwise_planes(task, tasks, rows, scratch, OPERANDS):
         for lead in range(l0, l1):
             FILL(OPERANDS, b, lead, plane)
             for m in range(m0, m1):
-                for at in range(ROW(first) + x0, ROW(last) + x1):
-                    plane[PLANE + at] = SUM(OPERANDS, b, m, plane, at)
+                for begin in range(ROW(first) + x0, ROW(last) + x1, 64):
+                    for at in range(begin, begin + 64):
+                        plane[sums + at] = SUM(OPERANDS, b, m, plane, at)
                 for y in range(first, last + 1):
-                    row = PLANE + ROW(y)
-                    for x in range(x0 if y == first else 0, x1 if y == last else WIDTH):
-                        c = y * WIDTH + x
-                        total = plane[row + x] + INIT(OPERANDS, b, m, lead, c)
-                        STORE(OPERANDS, b, m, lead, c, total)
+                    copy_vectors(WIDTH, plane, sums + ROW(y), outputs + (y - first) * WIDTH)
+                behind = outputs - first * WIDTH
+                for c in range(c0, c1):
+                    total = plane[behind + c] + INIT(OPERANDS, b, m, lead, c)
+                    STORE(OPERANDS, b, m, lead, c, total)
 
 
 def _plane(root: Root) -> Plane:
@@ -43,17 +48,22 @@ def _plane(root: Root) -> Plane:
     return plane
 
 
-def _scratch(root: Root, parameters: Parameters) -> int:
-    """The planes, and behind them the sums of one output plane."""
-    plane = _plane(root)
+def _itemsize(root: Root) -> int:
     # Planes of 16-bit floats are of float32 here.
-    size = numpy_dtype(tensor_type(root.chain[-1].results[0]).element_type).itemsize
-    return (plane.elements + plane.phase_elements) * size
+    return numpy_dtype(tensor_type(root.chain[-1].results[0]).element_type).itemsize
+
+
+def _scratch(root: Root, parameters: Parameters) -> int:
+    """The planes, the sums of one output plane behind them, and its outputs; behind each what is overrun."""
+    plane = _plane(root)
+    outputs = math.prod(plane.product.extents(plane.product.columns))
+    return (plane.elements + plane.phase_elements + outputs + _OVERRUN) * _itemsize(root)
 
 
 def _fits(root: Root) -> bool:
-    """Planes that stay in the second-level cache."""
-    return _scratch(root, {}) <= _SCRATCH_BYTES
+    """Planes and sums that stay in the second-level cache."""
+    plane = _plane(root)
+    return (plane.elements + plane.phase_elements) * _itemsize(root) <= _SCRATCH_BYTES
 
 
 def _work(part: Part) -> Work:
@@ -65,8 +75,9 @@ def _work(part: Part) -> Work:
     rows = outputs / part.sizes[product.columns[-1]]
     filled = work(op=2 * plane.elements, row=2 * plane.elements / plane.axes[-1].extent)
     run = plane.phase_elements * outputs / math.prod(product.extents(product.columns))
-    sums = work(dot=run * product.extent(product.k), tile=1)
-    stored = (part.store + work(op=2)) * outputs + work(row=rows)
+    # Of the two factors only one is read for each.
+    sums = work(dot=0.55 * math.ceil(run / 64) * 64 * product.extent(product.k), tile=1)
+    stored = (part.store + work(op=1)) * outputs + work(row=rows)
     return (filled + (sums + stored) * part.share(product.m)) * groups
 
 

@@ -20,8 +20,8 @@ MOST_TERMS = 64
 class Depthwise(Family):
     """`PART`, `INIT`, `STORE` as `product`; `FILL(OPERANDS, b, l, plane)` pads the input of one group, and
     `SUM(OPERANDS, b, m, plane, at)` adds up the terms of the output that is `at` elements from the first in
-    the plane. `ROW(y)`: where the outputs of row y begin; `WIDTH`: how many they are; `PLANE`: how many
-    elements all planes have."""
+    the plane. `ROW(y)`: where the outputs of row y begin; `WIDTH`: how many they are; `PLANE`, `PHASE`:
+    how many elements all planes and one phase have."""
 
     name = "depthwise"
 
@@ -61,6 +61,7 @@ class Depthwise(Family):
         store(binder, product)
         fill(binder, plane)
         outputs(binder, plane)
+        binder.literal("PHASE", plane.phase_elements)
         _add(binder, plane)
 
 

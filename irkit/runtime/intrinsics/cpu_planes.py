@@ -1,4 +1,4 @@
-"""Numba intrinsic of convolutions on a CPU: tiles of sums whose terms lie at places of padded planes."""
+"""Numba intrinsics of convolutions on a CPU: tiles of sums whose terms lie at places of padded planes."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from irkit.runtime.intrinsics.cpu_products import LANES, Tile
@@ -55,6 +56,28 @@ def multiply_planes(
     integer = types.int64
     return types.void(most, vectors, integer, a, integer, integer, integer, integer, places, b,
                       integer, c, integer), codegen  # fmt: skip
+
+
+@intrinsic(prefer_literal=True)
+def copy_vectors(typingctx: Any, count: Any, a: Any, at: Any, to: Any) -> Any:
+    """Copy `count` elements, a literal, of `a` from `at` to `to`, 16 at a time: up to 15 more are copied."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    vectors = -(-count.literal_value // LANES)
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, a, at, to = arguments
+        kind = ir.VectorType(a.type.pointee, LANES).as_pointer()
+        with cgutils.for_range(builder, _I64(vectors)) as loop:
+            step = builder.mul(loop.index, _I64(LANES))
+            source, target = (
+                builder.bitcast(builder.gep(a, [builder.add(place, step)]), kind)
+                for place in (at, to)
+            )
+            builder.store(builder.load(source, align=4), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(count, a, types.int64, types.int64), codegen
 
 
 @dataclass(frozen=True)
