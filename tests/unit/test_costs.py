@@ -151,8 +151,8 @@ def test_a_transposition_reads_from_afar():
     assert found.work["stride"] == 32 * 32
 
 
-def test_a_long_sum_waits_for_itself():
-    settings = '{kind = "sum", axes = array<i64: 1>, keepdims = false}'
+def test_a_long_product_waits_for_itself():
+    settings = '{kind = "prod", axes = array<i64: 1>, keepdims = false}'
     many = only(text("reduce", "tensor<8x4096xf32>", "tensor<8xf32>", settings))
     few = only(text("reduce", "tensor<8x16xf32>", "tensor<8xf32>", settings))
     assert many.work["chain"] == 4 * 4096
@@ -207,6 +207,12 @@ PROGRAMS = {
         "tensor<8x4096xf32>",
         "tensor<8xf32>",
         '{kind = "max", axes = array<i64: 1>, keepdims = false}',
+    ),
+    "sum": text(
+        "reduce",
+        "tensor<8x4096xf32>",
+        "tensor<8xf32>",
+        '{kind = "sum", axes = array<i64: 1>, keepdims = false}',
     ),
     "depthwise": text(
         "conv",
