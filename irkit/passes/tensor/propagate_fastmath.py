@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects import math
+from xdsl.dialects import arith, math
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32, f64
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import te
@@ -43,8 +44,23 @@ _FUNCTIONS: tuple[type[Operation], ...] = (
 )
 
 
+def _as_product(op: math.PowFOp) -> None:
+    """Write a square or a cube as multiplications, which round once more than a power at most. What
+    overflows, vanishes, is NaN or negative zero does so in either."""
+    exponent = op.rhs.owner
+    if op.result.type not in (f32, f64) or not isinstance(exponent, arith.ConstantOp):
+        return
+    value = exponent.value
+    if not isinstance(value, FloatAttr) or value.value.data not in (2.0, 3.0):
+        return
+    made = [arith.MulfOp(op.lhs, op.lhs)]
+    if value.value.data == 3.0:
+        made.append(arith.MulfOp(made[0].result, op.lhs))
+    Rewriter.replace_op(op, made)
+
+
 def grant(function: FuncOp) -> None:
-    """Write the function's `afn` on the ops in it that may be approximated.
+    """Write the function's `afn` on the ops in it that may be approximated, squares and cubes as products.
 
     Raises PassFailedException for an attribute of another kind, or for a flag that no op here can have.
     """
@@ -59,11 +75,13 @@ def grant(function: FuncOp) -> None:
         raise PassFailedException(f"'{FASTMATH}' expects afn alone, got {', '.join(other)} too")
     if FastMathFlag.APPROX_FUNC not in flags.data:
         return
-    for op in function.walk():
+    for op in list(function.walk()):
         if isinstance(op, _FUNCTIONS):
             has = op.properties.get("fastmath")
             own = has.data if isinstance(has, FastMathFlagsAttr) else ()
             op.properties["fastmath"] = FastMathFlagsAttr({*own, FastMathFlag.APPROX_FUNC})
+        if isinstance(op, math.PowFOp):
+            _as_product(op)
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,7 @@ class PropagateFastmath(ModulePass):
 
     `irkit.fastmath = #arith.fastmath<afn>` on the function becomes `fastmath<afn>` on each such op: an
     rKernel may then compute it by another method than the C library's, to about the same error
-    (docs/emission.md). Other arithmetic stays as it is.
+    (docs/emission.md). A power of 2 or 3 becomes multiplications. Other arithmetic stays as it is.
 
     ```mlir
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32>
