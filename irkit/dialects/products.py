@@ -168,8 +168,18 @@ class Run:
         return self.together >= 4
 
 
+# As of `as_product`, whose products last as long as their roots.
+_runs: WeakKeyDictionary[Product, Run | None] = WeakKeyDictionary()
+
+
 def run_of_b(product: Product) -> Run | None:
     """How B can be read from memory; None if it is computed."""
+    if product not in _runs:
+        _runs[product] = _find_run(product)
+    return _runs[product]
+
+
+def _find_run(product: Product) -> Run | None:
     found = windows(product)
     if found is None:
         return None

@@ -1,8 +1,8 @@
 """A process that compiles rKernels for another: `python -m irkit.runtime.compile_worker`.
 
 It reads requests from its standard input, answers on its standard output, and ends with the input. Both are
-pickles behind their length, of 8 bytes: a request is (target, text, options), an answer (whether it went
-well, the machine code or what went wrong).
+pickles behind their length, of 8 bytes: a request is (step, arguments), an answer (whether it went well, what
+came of it or what went wrong).
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ import warnings
 from importlib import import_module
 from typing import Any, BinaryIO
 
-COMPILERS = {
-    "cpu": "irkit.runtime.machine_code",
-    "cuda": "irkit.runtime.cuda.unit_code",
+STEPS = {
+    "cpu": ("irkit.runtime.machine_code", "lower"),
+    "cpu code": ("irkit.runtime.machine_code", "code_of"),
+    "cuda": ("irkit.runtime.cuda.unit_code", "lower"),
 }
-"""Target -> the module whose `compile_unit(text, *options)` gives the bytes that a unit compiles to."""
+"""Step -> the module, and its function that takes the arguments and gives bytes."""
 _LENGTH = struct.Struct(">Q")
 
 
-def compile_unit(target: str, text: str, options: tuple[Any, ...]) -> bytes:
-    """What the text of a unit compiles to, in this process."""
-    return import_module(COMPILERS[target]).compile_unit(text, *options)
+def take_step(step: str, arguments: tuple[Any, ...]) -> bytes:
+    """What comes of a step, in this process."""
+    module, function = STEPS[step]
+    return getattr(import_module(module), function)(*arguments)
 
 
 def send(stream: BinaryIO, value: object) -> None:
@@ -49,9 +51,9 @@ def receive(stream: BinaryIO) -> Any:
 
 def _answer(request: Any) -> tuple[bool, Any]:
     try:
-        return True, compile_unit(*request)
+        return True, take_step(*request)
     except BaseException as error:
-        # Whoever asked compiles it again, and meets the error itself.
+        # Whoever asked takes it again, and meets the error itself.
         return False, f"{type(error).__name__}: {error}"
 
 

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,9 +27,10 @@ from weakref import WeakValueDictionary
 from irkit.errors import ArtifactError
 from irkit.runtime import code_store, machine_code
 from irkit.runtime.artifact import Artifact, cache_folder, write_atomically
+from irkit.runtime.forms import Form, form_of
 from irkit.runtime.machine_code import RKernelCode
 from irkit.runtime.side_by_side import Request, compile_units
-from irkit.runtime.units import Parts, Unit, parts_of
+from irkit.runtime.units import Parts, Unit, key_of, parts_of
 from irkit.schedule.tables import Program
 
 # What unpickling wrong bytes raises (the pickle module's documentation names no more).
@@ -123,18 +124,53 @@ def _rkernels(key: str, units: Sequence[Unit]) -> tuple[RKernelCode, ...]:
     def count() -> None:
         _ready[key] = sum(name in found for name in keys)
 
-    def done(number: int, payload: bytes) -> None:
-        name = names[number]
+    def made(name: str, payload: bytes) -> None:
         code_store.keep(name, payload)
         found[name] = machine_code.loaded(name, payload)
         count()
 
-    names = list(missing)
     count()
     if missing:
-        compile_units([Request(unit.symbol, "cpu", unit.text) for unit in missing.values()], done)
+        _compile(missing, here, made)
         code_store.prune()
     return tuple(found[name] for name in keys)
+
+
+def _compile(missing: Mapping[str, Unit], here: bytes, made: Callable[[str, bytes], None]) -> None:
+    """Make machine code of units, by their keys: of each form the IR, once, then the code of each unit."""
+    forms = {name: form_of(unit.text) for name, unit in missing.items()}
+    of_form: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        of_form.setdefault(form.text, []).append(name)
+
+    def of_units(lowered: bytes, names: Sequence[str]) -> list[Request]:
+        return [_code_request(n, missing[n].symbol, lowered, forms[n]) for n in names]
+
+    def done(request: Request, payload: bytes) -> Sequence[Request]:
+        if request.step == "cpu code":
+            made(request.key, payload)
+            return ()
+        code_store.keep(request.key, payload)
+        return of_units(payload, of_form[request.arguments[0]])
+
+    requests: list[Request] = []
+    for text, names in of_form.items():
+        key = key_of(text, here + b" form")
+        lowered = code_store.kept(key)
+        if lowered is None:
+            symbol, length = missing[names[0]].symbol, _FORM_LENGTH * len(text)
+            requests.append(Request(symbol, "cpu", (text,), length, key))
+        else:
+            requests += of_units(lowered, names)
+    compile_units(requests, done, expected=len(missing))
+
+
+def _code_request(key: str, symbol: str, lowered: bytes, form: Form) -> Request:
+    return Request(symbol, "cpu code", (lowered, form.values), len(form.text), key)
+
+
+# Lowering a form takes about so many times as long as making machine code of it.
+_FORM_LENGTH = 4
 
 
 def _from_disk(key: str) -> RKernelCode | None:

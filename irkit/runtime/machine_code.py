@@ -12,15 +12,16 @@ import hashlib
 import os
 import platform
 import threading
+import zlib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
 from irkit.runtime import intrinsics
-from irkit.runtime.intrinsics.engine import new_engine
+from irkit.runtime.intrinsics.engine import lowered, new_engine, object_code
+from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 
 _loading = threading.Lock()
 _loaded: WeakValueDictionary[str, RKernelCode] = WeakValueDictionary()
@@ -51,19 +52,18 @@ def in_memory(key: str) -> RKernelCode | None:
     return _loaded.get(key)
 
 
-def compile_unit(text: str) -> bytes:
-    """The name of its entry and the object code of a unit's text, with a zero byte between."""
-    names: dict[str, Any] = {
-        "__name__": "irkit_rkernel_" + hashlib.sha256(text.encode()).hexdigest()
-    }
-    exec(compile(text, "<rKernel>", "exec"), names)
-    last = [name for name in names if name.startswith("rkernel_")][-1]
-    callback = names[last]
-    try:
-        return callback.native_name.encode() + b"\0" + callback._library._get_compiled_object()
-    finally:
-        # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
-        names.clear()
+def lower(text: str) -> bytes:
+    """The IR of a form's text, which `code_of` takes."""
+    name = "irkit_rkernel_" + hashlib.sha256(text.encode()).hexdigest()
+    entry, found = lowered(f"{SLOT_IMPORT}\n{text}", name)
+    return entry.encode() + b"\0" + zlib.compress(found.encode(), 1)
+
+
+def code_of(lowered_form: bytes, values: tuple[int, ...]) -> bytes:
+    """The name of its entry and the object code of a unit with a zero byte between: of the IR of its form,
+    and the unit's numbers."""
+    entry, _, packed = lowered_form.partition(b"\0")
+    return entry + b"\0" + object_code(filled(zlib.decompress(packed).decode(), values))
 
 
 @functools.cache

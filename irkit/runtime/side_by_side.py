@@ -7,45 +7,53 @@ user's main module again. A worker that dies, hangs or fails costs time alone: w
 
 from __future__ import annotations
 
+import heapq
 import os
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from irkit.processors import usable_cores
-from irkit.runtime.compile_worker import compile_unit, receive, send
+from irkit.runtime.compile_worker import receive, send, take_step
 
 MOST_WORKERS = 15
 # A worker takes about as long to start as three units to compile.
 UNITS_A_WORKER = 3
 PATIENCE_S = 120.0
-"""How long a unit may take in a worker before it is compiled here instead."""
+"""How long a step may take in a worker before it is taken here instead."""
 
 
 class Request(NamedTuple):
-    """A unit to compile: its rOperator, for messages, and what `compile_worker` takes."""
+    """A step of compiling: the rOperator that it is for, for messages, what `take_step` takes, how long it
+    is, in any unit, and under which key its payload is kept."""
 
     symbol: str
-    target: str
-    text: str
-    options: tuple[Any, ...] = ()
+    step: str
+    arguments: tuple[Any, ...]
+    length: int
+    key: str = ""
+
+
+Done = Callable[[Request, bytes], Iterable[Request]]
+"""Told what came of a request, it gives the requests that hang on it."""
 
 
 def compile_units(
     requests: Sequence[Request],
-    done: Callable[[int, bytes], None],
+    done: Done,
     workers: int | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    expected: int = 0,
 ) -> None:
-    """Compile every request, and tell `done` its number and what it compiled to, in any order and from any
-    thread; `meanwhile` is what this process does first. Raises what compiling raises, with a note that names
-    the rOperator."""
+    """Take every request, and those that `done` gives, in any order; `done` is called by any thread, by one
+    at a time. `meanwhile` is what this process does first; `expected` is how many requests `done` will give.
+    Raises what compiling raises, with a note that names the rOperator."""
     if workers is None:
-        workers = min(usable_cores() - 1, len(requests) // UNITS_A_WORKER, MOST_WORKERS)
+        likely = (len(requests) + expected) // UNITS_A_WORKER
+        workers = min(usable_cores() - 1, likely, MOST_WORKERS)
     crew = _Crew(requests, done)
     try:
         crew.start(workers)
@@ -56,13 +64,16 @@ def compile_units(
 
 
 class _Crew:
-    def __init__(self, requests: Sequence[Request], done: Callable[[int, bytes], None]) -> None:
-        self._requests, self._done = requests, done
-        # Long texts first: none of them should be the last one that is waited for.
-        order = sorted(range(len(requests)), key=lambda i: -len(requests[i].text))
-        self._waiting = deque(order)
+    def __init__(self, requests: Iterable[Request], done: Done) -> None:
+        self._tell = done
+        # What waits, the longest first: none of them should be the last one that is waited for.
+        self._waiting: list[tuple[int, int, Request]] = []
+        self._count = 0
+        self._taken = 0
+        self._changed = threading.Condition()
         self._workers: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
+        self._add(requests)
 
     def start(self, count: int) -> None:
         for _ in range(count):
@@ -75,38 +86,57 @@ class _Crew:
             thread.start()
 
     def work(self) -> None:
-        """Compile here what no worker takes; then what workers gave up."""
-        self._work_here()
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-        self.dismiss()
-        self._work_here()
-
-    def _work_here(self) -> None:
+        """Take steps here beside the workers; what they do not come to an end with is taken from them."""
         while True:
-            try:
-                number = self._waiting.popleft()
-            except IndexError:
+            request = self._next(PATIENCE_S)
+            if request is not None:
+                self._done(request, _compiled(request))
+            elif self._taken:
+                self.dismiss()
+            else:
                 return
-            self._done(number, _compiled(self._requests[number]))
+
+    def _add(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            heapq.heappush(self._waiting, (-request.length, self._count, request))
+            self._count += 1
+
+    def _next(self, patience: float | None = None) -> Request | None:
+        """A request to take now; None if there will be none, or nothing has come for `patience` seconds."""
+        with self._changed:
+            while not self._waiting and self._taken:
+                if not self._changed.wait(patience):
+                    return None
+            if not self._waiting:
+                return None
+            self._taken += 1
+            return heapq.heappop(self._waiting)[2]
+
+    def _done(self, request: Request, payload: bytes) -> None:
+        with self._changed:
+            self._add(self._tell(request, payload))
+            self._taken -= 1
+            self._changed.notify_all()
+
+    def _given_up(self, request: Request) -> None:
+        with self._changed:
+            self._add([request])
+            self._taken -= 1
+            self._changed.notify_all()
 
     def _lead(self, worker: subprocess.Popen[bytes]) -> None:
-        """Hand units to a worker one after another, until none is left or it fails."""
-        while True:
-            try:
-                number = self._waiting.popleft()
-            except IndexError:
-                return
+        """Hand requests to a worker one after another, until there are no more or it fails."""
+        while (request := self._next()) is not None:
             done = False
             try:
-                code = _asked(worker, self._requests[number])
-                if code is None:
+                payload = _asked(worker, request)
+                if payload is None:
                     return
-                self._done(number, code)
+                self._done(request, payload)
                 done = True
             finally:
                 if not done:
-                    self._waiting.append(number)
+                    self._given_up(request)
 
     def dismiss(self) -> None:
         """End the workers, whatever they are at, and all that stands for them here."""
@@ -123,7 +153,7 @@ class _Crew:
 
 def _compiled(request: Request) -> bytes:
     try:
-        return compile_unit(*request[1:])
+        return take_step(request.step, request.arguments)
     except BaseException as error:
         error.add_note(f"while machine code was made of rOperator @{request.symbol}")
         raise
@@ -149,9 +179,9 @@ def _started() -> subprocess.Popen[bytes] | None:
 
 
 def _asked(worker: subprocess.Popen[bytes], request: Request) -> bytes | None:
-    """What a worker makes of a unit; None if it fails or goes."""
+    """What a worker makes of a request; None if it fails or goes."""
     try:
-        send(cast(BinaryIO, worker.stdin), request[1:])
+        send(cast(BinaryIO, worker.stdin), (request.step, request.arguments))
         well, code = receive(cast(BinaryIO, worker.stdout))
     except (OSError, EOFError, ValueError):
         return None

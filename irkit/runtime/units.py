@@ -33,9 +33,14 @@ class Unit:
 
     def key(self, context: bytes) -> str:
         """Digest of all that its machine code hangs on, `context` being what does not stand in the text."""
-        h = hashlib.sha256(context)
-        h.update(b"\0" + self.text.encode())
-        return h.hexdigest()[:40]
+        return key_of(self.text, context)
+
+
+def key_of(text: str, context: bytes) -> str:
+    """Digest of a text and of what does not stand in it."""
+    h = hashlib.sha256(context)
+    h.update(b"\0" + text.encode())
+    return h.hexdigest()[:40]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime import code_store, side_by_side
-from irkit.runtime.compile_worker import compile_unit
+from irkit.runtime.compile_worker import take_step
 from irkit.runtime.cuda import compiling
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.unit_code import called
@@ -34,14 +34,14 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> (tensor<64x64xf
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The units that were compiled."""
+    """The forms that were compiled."""
     found = []
 
-    def counted(target, text, options):
-        found.append(text)
-        return compile_unit(target, text, options)
+    def counted(step, arguments):
+        found.append(arguments[0])
+        return take_step(step, arguments)
 
-    monkeypatch.setattr(side_by_side, "compile_unit", counted)
+    monkeypatch.setattr(side_by_side, "take_step", counted)
     return found
 
 

@@ -14,7 +14,8 @@ import irkit
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime import code_store, machine_code, side_by_side
-from irkit.runtime.compile_worker import compile_unit
+from irkit.runtime.compile_worker import take_step
+from irkit.runtime.forms import form_of
 from irkit.runtime.loading import load_source
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import parts_of
@@ -55,15 +56,21 @@ def artifacts(tmp_path, cache):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The rOperators that were compiled, in this process."""
+    """The rOperators that machine code was made of, in this process."""
     found = []
 
-    def counted(target, text, options):
-        found.append(text)
-        return compile_unit(target, text, options)
+    def counted(step, arguments):
+        if step == "cpu code":
+            found.append(arguments)
+        return take_step(step, arguments)
 
-    monkeypatch.setattr(side_by_side, "compile_unit", counted)
+    monkeypatch.setattr(side_by_side, "take_step", counted)
     return found
+
+
+def entries(cache):
+    """What is kept of rKernels' machine code, and of no form's IR."""
+    return [p for p in (cache / "rkernels").iterdir() if b"\0\x7fELF" in p.read_bytes()]
 
 
 def run(artifact, x=X):
@@ -112,7 +119,7 @@ def test_programs_in_memory_hold_one_copy(artifacts, cache):
 def test_a_damaged_entry_is_compiled_anew(artifacts, cache, compiled, damage):
     artifact = artifacts(RELU)
     run(artifact)
-    (entry,) = (cache / "rkernels").iterdir()
+    (entry,) = entries(cache)
     entry.write_bytes(damage(entry.read_bytes()))
     np.testing.assert_array_equal(run(artifact)[0], np.maximum(X, 0))
     assert len(compiled) == 2
@@ -121,7 +128,7 @@ def test_a_damaged_entry_is_compiled_anew(artifacts, cache, compiled, damage):
 
 def test_an_entry_of_another_key_is_none(artifacts, cache):
     run(artifacts(RELU_AND_SOFTMAX))
-    one, other = sorted((cache / "rkernels").iterdir())
+    one, other = sorted(entries(cache))
     one.write_bytes(other.read_bytes())
     assert code_store.kept(one.name) is None
     assert code_store.kept(other.name) is not None
@@ -163,29 +170,57 @@ def test_without_a_disk_cache_programs_compile(artifacts, monkeypatch, compiled)
 
 
 def requests(artifact, count=4):
-    return [
-        Request(u.symbol, "cpu", u.text + f"# {i}\n") for i in range(count) for u in units(artifact)
-    ]
+    texts = [f"{u.text}# {i}\n" for i in range(count) for u in units(artifact)]
+    return [Request(f"u{n}", "cpu", (form_of(t).text,), 1) for n, t in enumerate(texts)]
+
+
+@pytest.fixture
+def gathered():
+    """What came of requests, by their symbols, and what gathers it."""
+    found = {}
+
+    def done(request, payload):
+        found[request.symbol] = payload
+        return ()
+
+    return found, done
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
-def test_workers_compile_what_this_process_does(artifacts, compiled, workers):
-    asked, found = requests(artifacts(RELU), 6), {}
-    compile_units(asked, found.__setitem__, workers)
-    assert sorted(found) == list(range(6))
+def test_workers_compile_what_this_process_does(artifacts, gathered, workers):
+    found, done = gathered
+    compile_units(requests(artifacts(RELU), 6), done, workers)
+    assert sorted(found) == [f"u{n}" for n in range(6)]
     assert all(b"\0" in code for code in found.values())
-    assert workers > 0 or len(compiled) == 6
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_hangs_on_a_request_is_taken_after_it(artifacts, gathered, workers):
+    found, done = gathered
+    form = form_of(units(artifacts(RELU))[0].text)
+
+    def lowered(request, payload):
+        done(request, payload)
+        if request.step == "cpu code":
+            return ()
+        arguments = (payload, form.values)
+        return [Request(f"{request.symbol}.{n}", "cpu code", arguments, 1) for n in range(2)]
+
+    compile_units(requests(artifacts(RELU), 3), lowered, workers)
+    assert sorted(found) == [f"u{n}{part}" for n in range(3) for part in ("", ".0", ".1")]
+    assert all(b"\0\x7fELF" in code for symbol, code in found.items() if "." in symbol)
 
 
 def test_an_error_in_a_worker_is_raised_here_by_name(artifacts):
     good = requests(artifacts(RELU), 3)
-    bad = Request("broken_7", "cpu", good[0].text.replace("p0[", "nowhere["))
+    broken = good[0].arguments[0].replace("p0[", "nowhere[")
+    bad = Request("broken_7", "cpu", (broken,), 2)
     with pytest.raises(Exception, match="nowhere") as caught:
-        compile_units([bad, *good], lambda number, code: None, 1)
+        compile_units([bad, *good], lambda request, code: (), 1)
     assert caught.value.__notes__ == ["while machine code was made of rOperator @broken_7"]
 
 
-def test_a_worker_that_dies_costs_no_unit(artifacts, monkeypatch):
+def test_a_worker_that_dies_costs_no_unit(artifacts, gathered, monkeypatch):
     class Dying(subprocess.Popen):
         def __init__(self, command, **options):
             super().__init__(
@@ -193,22 +228,22 @@ def test_a_worker_that_dies_costs_no_unit(artifacts, monkeypatch):
             )
 
     monkeypatch.setattr(subprocess, "Popen", Dying)
-    asked, found = requests(artifacts(RELU), 3), {}
-    compile_units(asked, found.__setitem__, 2)
-    assert sorted(found) == [0, 1, 2]
+    found, done = gathered
+    compile_units(requests(artifacts(RELU), 3), done, 2)
+    assert sorted(found) == ["u0", "u1", "u2"]
 
 
-def test_a_worker_that_hangs_is_given_up(artifacts, monkeypatch):
+def test_a_worker_that_hangs_is_given_up(artifacts, gathered, monkeypatch):
     class Hanging(subprocess.Popen):
         def __init__(self, command, **options):
             super().__init__([sys.executable, "-c", "import time; time.sleep(600)"], **options)
 
     monkeypatch.setattr(subprocess, "Popen", Hanging)
     monkeypatch.setattr(side_by_side, "PATIENCE_S", 0.5)
-    asked, found = requests(artifacts(RELU), 3), {}
+    found, done = gathered
     start = time.monotonic()
-    compile_units(asked, found.__setitem__, 1)
-    assert sorted(found) == [0, 1, 2]
+    compile_units(requests(artifacts(RELU), 3), done, 1)
+    assert sorted(found) == ["u0", "u1", "u2"]
     assert time.monotonic() - start < 60
     assert not [t for t in threading.enumerate() if "_lead" in t.name]
 
@@ -224,16 +259,18 @@ def test_a_script_needs_no_main_guard(tmp_path):
         "from irkit.runtime.side_by_side import Request, compile_units\n"
         "from irkit.runtime.units import parts_of\n"
         f"artifact = build_artifact(read_model({str(tmp_path / 'net.mlir')!r}, 'float32'), 'cpu', False)\n"
-        "asked = [Request('u', 'cpu', u.text) for u in parts_of(artifact.source).units] * 3\n"
-        "found = {}\n"
-        "compile_units(asked, found.__setitem__, 1)\n"
-        "print(sorted(found))\n"
+        "from irkit.runtime.forms import form_of\n"
+        "text = form_of(parts_of(artifact.source).units[0].text).text\n"
+        "found = []\n"
+        "asked = [Request('u', 'cpu', (text,), 1)] * 3\n"
+        "compile_units(asked, lambda request, payload: found.append(payload) or (), 1)\n"
+        "print(len(found))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "IRKIT_CACHE_DIR": ""}
     found = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True
     )
-    assert found.stdout.split("\n")[:2] == ["once", "[0, 1, 2]"]
+    assert found.stdout.split("\n")[:2] == ["once", "3"]
 
 
 def test_a_compiled_program_says_what_it_should(tmp_path, cache):

@@ -19,15 +19,16 @@ from irkit.processors import usable_cores
 from irkit.runtime import code_store
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for
 from irkit.runtime.cuda.unit_code import (
-    SEPARATOR,
     called,
     context,
     declare,
     entries_of,
+    ir_of,
     linked_name,
 )
+from irkit.runtime.forms import form_of
 from irkit.runtime.side_by_side import Request, compile_units
-from irkit.runtime.units import Parts, Unit
+from irkit.runtime.units import Parts, key_of
 
 GROUP = 16
 """Entries of single rOperators that go through NVVM together."""
@@ -87,29 +88,30 @@ def _group_ptx(units: Mapping[str, list[str]], arch: str, group: Sequence[list[s
 
 
 def _units_ir(parts: Parts, arch: str, meanwhile: Callable[[], None]) -> dict[str, list[str]]:
-    """The IR of each unit, by the prefix of its functions' names, from the cache or compiled side by side;
-    `meanwhile` is done while workers are at it."""
+    """The IR of each unit, by the prefix of its functions' names; that of its form is from the cache or made
+    side by side. `meanwhile` is done while workers are at it."""
     here, pointers = context(arch), called(parts.rest)
-    keys = {
-        unit.key(here + repr(entries_of(unit, pointers)).encode()): unit for unit in parts.units
-    }
-    found = {key: payload for key in keys if (payload := code_store.kept(key)) is not None}
-    missing = [key for key in keys if key not in found]
+    units = {unit.text: unit for unit in parts.units}
+    forms = {text: form_of(text) for text in units}
+    keys: dict[str, str] = {}
+    requests: dict[str, Request] = {}
+    for text, form in forms.items():
+        entries = entries_of(units[text], pointers)
+        keys[text] = key_of(form.text, here + repr(entries).encode())
+        arguments = (form.text, arch, entries)
+        symbol, length = units[text].symbol, len(form.text)
+        requests.setdefault(keys[text], Request(symbol, "cuda", arguments, length, keys[text]))
+    found = {key: payload for key in requests if (payload := code_store.kept(key)) is not None}
+    missing = [request for key, request in requests.items() if key not in found]
 
-    def done(number: int, payload: bytes) -> None:
-        found[missing[number]] = payload
-        code_store.keep(missing[number], payload)
+    def done(request: Request, payload: bytes) -> Sequence[Request]:
+        found[request.key] = payload
+        code_store.keep(request.key, payload)
+        return ()
 
-    requests = [_request(keys[key], arch, pointers) for key in missing]
-    compile_units(requests, done, meanwhile=meanwhile)
+    compile_units(missing, done, meanwhile=meanwhile)
     if missing:
         code_store.prune()
-    return {_prefix(keys[key]): found[key].decode().split(SEPARATOR) for key in keys}
-
-
-def _request(unit: Unit, arch: str, pointers: Mapping[str, tuple[str, ...]]) -> Request:
-    return Request(unit.symbol, "cuda", unit.text, (arch, entries_of(unit, pointers)))
-
-
-def _prefix(unit: Unit) -> str:
-    return linked_name(unit.text, "")
+    return {
+        linked_name(text, ""): ir_of(found[keys[text]], form, text) for text, form in forms.items()
+    }

@@ -1,7 +1,7 @@
 """NVVM IR of rKernels for a GPU: Numba's front end, which takes most of a compilation, runs once for each.
 
-What a unit compiles to is text: IR modules, one after another, which NVVM inlines into the entry kernels as
-it would functions of their own.
+What a form (`runtime/forms.py`) compiles to is text: IR modules, one after another. NVVM inlines them, with
+a unit's numbers, into the entry kernels as it would functions of their own.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
@@ -20,6 +21,8 @@ from typing import Any
 
 from irkit.architectures import ARCHITECTURES
 from irkit.runtime.cuda.numba_device import compiling_for
+from irkit.runtime.forms import Form
+from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 from irkit.runtime.machine_code import intrinsics_digest
 from irkit.runtime.units import Parts, Unit
 
@@ -55,12 +58,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def compile_unit(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
-    """The IR of `entries` of a unit and of all that they call, as text in bytes."""
+def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
+    """The IR of `entries` of a form's text and of all that they call, as text in bytes; `ir_of` takes it."""
     compiler: Any = import_module("numba.cuda.compiler")
     digest = _digest(text)
     names: dict[str, Any] = {"__name__": f"irkit_rkernel_{digest}"}
-    exec(compile(text, "<rKernel>", "exec"), names)
+    exec(compile(f"{SLOT_IMPORT}\n{text}", "<rKernel>", "exec"), names)
     built = ARCHITECTURES[arch]
     cc = (*built.capability, built.suffix)
     modules: dict[int, Any] = {}
@@ -75,10 +78,16 @@ def compile_unit(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
                     abi_info={"abi_name": linked_name(text, function)},
                 )
             modules |= {id(m): m for m in library.modules}
-        return SEPARATOR.join(_own_names(modules.values(), digest)).encode()
+        return zlib.compress(SEPARATOR.join(_own_names(modules.values(), digest)).encode(), 1)
     finally:
         # Dispatchers refer to one another through these names, where no garbage collector looks.
         names.clear()
+
+
+def ir_of(lowered: bytes, form: Form, text: str) -> list[str]:
+    """The IR modules of a unit: those of its form with its numbers, and names that only this unit has."""
+    found = zlib.decompress(lowered).decode().replace(_digest(form.text), _digest(text))
+    return filled(found, form.values).split(SEPARATOR)
 
 
 def signature(pointers: Sequence[str]) -> Any:

@@ -11,16 +11,19 @@ function of a module is dropped, the engine and its memory are gone.
 # pyright: reportPrivateUsage=false
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite.binding import Linkage
 from llvmlite.binding.newpassmanagers import (
     FunctionPassManager,
     ModulePassManager,
     NewPassManager,
+    create_new_module_pass_manager,
 )
 from numba.core import compiler, sigutils, typeinfer
 from numba.core.ccallback import CFunc
@@ -91,6 +94,57 @@ class _Codegen(JITCPUCodegen):
         return _freed(passes, _FunctionPasses), builder
 
 
+class _LoweredLibrary(_Library):
+    """What is compiled of one function and never gets an address: it ends as IR."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    def linked(self) -> str:
+        """The IR of the function and of all that it calls; no pass of LLVM has changed it."""
+        module = self._final_module
+        for library in dict.fromkeys(self._linking_libraries):
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        passes = _freed(create_new_module_pass_manager(), _ModulePasses)
+        # Numba links its whole run-time library, of which rKernels use nothing.
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, self._codegen._module_pass_manager()[1])
+        return str(module)
+
+
+class _LoweringCodegen(_Codegen):
+    _library_class = _LoweredLibrary
+
+
+@functools.cache
+def _rkernel_codegen() -> _Codegen:
+    return _Codegen("irkit.rkernel")
+
+
+@global_compiler_lock
+def lowered(text: str, name: str) -> tuple[str, str]:
+    """(its name to the linker, LLVM IR) of the last `cfunc` of a module's text, `name` being the module's."""
+    names: dict[str, Any] = {"__name__": name, _ENGINE: _ModuleTarget(_LoweringCodegen(name))}
+    exec(compile(text, "<rKernel>", "exec"), names)
+    callback: Any = [value for value in names.values() if isinstance(value, _Callback)][-1]
+    try:
+        return callback.native_name, callback._library.linked()
+    finally:
+        # Compiled functions refer to these names, which refer to them, where no garbage collector looks.
+        names.clear()
+
+
+@global_compiler_lock
+def object_code(text: str) -> bytes:
+    """Machine code of LLVM IR that `lowered` gave, for this processor."""
+    codegen = _rkernel_codegen()
+    module = llvm.parse_assembly(text)
+    passes, builder = codegen._module_pass_manager()
+    passes.run(module, builder)
+    module.verify()
+    return codegen._tm.emit_object(module)
+
+
 @global_compiler_lock
 def new_engine() -> Any:
     """An LLVM engine with nothing in it, for object code that was compiled by `cfunc` in some process."""
@@ -104,11 +158,11 @@ class _ModuleTarget(CPUTarget):
     """Numba's CPU target, which compiles into an engine of its own."""
 
     @global_compiler_lock
-    def __init__(self) -> None:
+    def __init__(self, codegen: _Codegen | None = None) -> None:
         super().__init__("cpu")
         whole: Any = cpu_target.target_context
         whole.refresh()
-        self._context = whole.subtarget(_internal_codegen=_Codegen("irkit.program"))
+        self._context = whole.subtarget(_internal_codegen=codegen or _Codegen("irkit.program"))
 
     @property
     def target_context(self) -> Any:

@@ -1,0 +1,123 @@
+"""Forms of units: which numbers are slots, and that machine code is what it is of the text itself."""
+
+import re
+
+import llvmlite.binding as llvm
+import pytest
+
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.models import read_model
+from irkit.runtime.forms import form_of
+from irkit.runtime.intrinsics.engine import lowered, object_code
+from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
+from irkit.runtime.units import parts_of
+
+NETWORK = """
+func.func @main(%x: tensor<1x{c}x{n}x{n}xf32>, %w: tensor<8x{c}x3x3xf32>, %v: tensor<16x8x1x1xf32>)
+    -> tensor<1x16x1x1xf32> {{
+  %0 = "graph.conv"(%x, %w) <{{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>,
+    dilations = array<i64: 1, 1>, group = 1 : i64}}> : (tensor<1x{c}x{n}x{n}xf32>, tensor<8x{c}x3x3xf32>)
+    -> tensor<1x8x{n}x{n}xf32>
+  %1 = "graph.relu"(%0) : (tensor<1x8x{n}x{n}xf32>) -> tensor<1x8x{n}x{n}xf32>
+  %2 = "graph.conv"(%1, %v) <{{strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>,
+    dilations = array<i64: 1, 1>, group = 1 : i64}}> : (tensor<1x8x{n}x{n}xf32>, tensor<16x8x1x1xf32>)
+    -> tensor<1x16x{n}x{n}xf32>
+  %3 = "graph.global_average_pool"(%2) : (tensor<1x16x{n}x{n}xf32>) -> tensor<1x16x1x1xf32>
+  %4 = "graph.softmax"(%3) <{{axis = 1 : i64}}> : (tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  func.return %4 : tensor<1x16x1x1xf32>
+}}
+"""
+
+
+def of(body):
+    """The form of a function's body, slots written S, and their values."""
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    form = form_of(f"def f(a, b, p):\n{lines}\n\ndef g(a):\n    return a\n")
+    text = form.text.split("\n\n")[0].split("\n", 1)[1]
+    return re.sub(r"slot\(\d+\)", "S", text).replace("\n    ", "\n").strip(), form.values
+
+
+@pytest.mark.parametrize(
+    ("body", "form", "values"),
+    [
+        ("x = a * 3 + -4", "x = a * S + S", (3, -4)),
+        ("x = (2 * 3 - 1) * a", "x = (S) * a", (5,)),
+        ("for i in range(2, a, 8):\n    p[i] = 0", "for i in range(S, a, S):\n    p[i] = S", (2, 8, 0)),
+        ("x = min(8, a - b)", "x = min(S, a - b)", (8,)),
+        ("x = g(7)", "x = g(S)", (7,)),
+        ("x = a if b else 5", "x = a if b else S", (5,)),
+        ("while a + 3 <= b:\n    a += 2", "while a + S <= b:\n    a += S", (3, 2)),
+        ("inside = 0 <= a + -3 < 224", "inside = S <= a + S < S", (0, -3, 224)),
+        ("c0, c1 = 0, 64\nreturn c0, c1, 9", "c0, c1 = S, S\nreturn c0, c1, S", (0, 64, 9)),
+        ("multiply_tile(8, 2, a, p, b, 64, p)", "multiply_tile(8, 2, a, p, b, S, p)", (64,)),
+    ],
+)  # fmt: skip
+def test_a_number_beside_what_is_none_is_a_slot(body, form, values):
+    assert of(body) == (form, values)
+
+
+def test_what_python_computes_is_computed_alike():
+    assert of("p = cuda.local.array(64 * 32 // 256, a)") == ("p = cuda.local.array(8, a)", ())
+    assert of("x = a if 96 % 32 and b else b") == ("x = a if 0 and b else b", ())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = a ** 2",
+        "x = p[3]",
+        "x = float32(3)",
+        "x = stack_int64(49)",
+        "x = cuda.local.array(4, float32)",
+        "if 0:\n    a = b",
+        "if 3 == 1:\n    a = b",
+        # Numba finds what these are, and leaves a branch out.
+        "k = 3\nif k == 1:\n    a = b",
+        "k = 3\nif k:\n    a = b",
+        # The tuple's element, and a literal argument.
+        "k = 3\nx = p[k]",
+        "k = 3\nx = stack_int64(k)",
+        # Two types, or two values.
+        "x = 0\nx = float32(a)",
+        "x = a * 3.5",
+        "x = a + 9223372036854775808",
+        "x = True",
+        "x = a is not 3",
+        "x = (a, b) * 2 ** 1",
+    ],
+)
+def test_a_number_on_which_numba_decides_is_none(body):
+    assert of(body) == (body, ())
+
+
+def test_texts_that_differ_in_sizes_have_one_form(tmp_path):
+    sizes = ((3, 16), (5, 20))
+    # Of the convolutions: the mean's factor is a float.
+    forms = [[form_of(u.text) for u in units(tmp_path, c, n)[:2]] for c, n in sizes]
+    assert [f.text for f in forms[0]] == [f.text for f in forms[1]]
+    assert [f.values for f in forms[0]] != [f.values for f in forms[1]]
+
+
+def test_machine_code_is_that_of_the_text_itself(tmp_path):
+    """To the last byte, whatever the form was lowered for first."""
+    checked = units(tmp_path, 3, 16)
+    assert len(checked) >= 3
+    for unit in checked:
+        form = form_of(unit.text)
+        assert form.values
+        _, plain = lowered(unit.text, "irkit_rkernel")
+        _, general = lowered(f"{SLOT_IMPORT}\n{form.text}", "irkit_rkernel")
+        assert instructions(filled(general, form.values)) == instructions(plain)
+        other = [2 * v + 1 for v in form.values]
+        assert instructions(filled(general, other)) != instructions(plain)
+
+
+def units(folder, channels, size):
+    path = folder / "net.mlir"
+    path.write_text(NETWORK.format(c=channels, n=size))
+    return parts_of(build_artifact(read_model(path, "float32"), "cpu", False).source).units
+
+
+def instructions(ir):
+    found = llvm.ObjectFileRef.from_data(object_code(ir))
+    return [s.data() for s in found.sections() if s.is_text()]
