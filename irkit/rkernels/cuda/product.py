@@ -16,10 +16,11 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
-from irkit.dialects.products import Product, as_product, run_of_b
+from irkit.dialects.products import Product, Run, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -153,6 +154,18 @@ def product_of(root: Root) -> Product:
     return product
 
 
+# As of `as_product`: many grids are tried of a product, and the cost of each asks how B lies.
+_runs: WeakKeyDictionary[Product, Run | None] = WeakKeyDictionary()
+
+
+def run_of(root: Root) -> Run | None:
+    """How B of a root that is a product can be read from memory; None if it is computed."""
+    product = product_of(root)
+    if product not in _runs:
+        _runs[product] = run_of_b(product)
+    return _runs[product]
+
+
 def _scratch(root: Root, tile: Parameters) -> int:
     """Two buffers of both tiles, with rows padded by four against bank conflicts; or all sums."""
     terms = 2 * tile["BK"] * (tile["BM"] + tile["BN"] + 8)
@@ -176,7 +189,7 @@ def _work(tile: Mapping[str, int]):
         tiles = tiles_of(tile, part)
         steps = tiles * math.ceil(part.terms / tile["BK"])
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
-        run = run_of_b(product_of(part.root))
+        run = run_of(part.root)
         found = 0 if run is not None and run.fours else steps * tile["BN"] * tile["BK"]
         return work(tile=tiles, step=steps, fma=sums, pack=found) + part.store * part.elements
 

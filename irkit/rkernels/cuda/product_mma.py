@@ -22,7 +22,7 @@ from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.products import as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of, run_of
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -183,7 +183,7 @@ def legal(root: Root) -> bool:
 
 def stage(root: Root, tile: Mapping[str, int]) -> int:
     """Elements of a stage: a tile of A, row by row, and one of B, by columns or terms as it lies."""
-    run = run_of_b(product_of(root))
+    run = run_of(root)
     by_k = run is not None and run.by_k
     of_b = tile["BN"] * (tile["BK"] + 4) if by_k else tile["BK"] * (tile["BN"] + 8)
     return tile["BM"] * (tile["BK"] + 4) + of_b
@@ -206,7 +206,7 @@ def _scratch(root: Root, tile: Parameters) -> int:
 
 def tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part; where fours of columns are read, a tile starts at a multiple of four."""
-    product, run = product_of(part.root), run_of_b(product_of(part.root))
+    product, run = product_of(part.root), run_of(part.root)
     columns = part.share(product.columns)
     if run is not None and run.fours and not run.by_k and columns % 4:
         columns += 3
@@ -219,7 +219,7 @@ def _work(tile: Mapping[str, int]):
     """Fragments read and multiplied by the tensor cores, behind copies that overlap with them."""
 
     def counted(part: Part) -> Work:
-        count, run = tiles(tile, part), run_of_b(product_of(part.root))
+        count, run = tiles(tile, part), run_of(part.root)
         stages = count * math.ceil(part.terms / tile["BK"])
         warps = tile["BM"] * tile["BN"] / (tile["WM"] * tile["WN"])
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
