@@ -45,7 +45,10 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),
     "plan-memory": _lazy("passes.task.plan_memory", "PlanMemory"),
+    # The usual policy first: it is named to who needs a schedule.
     "schedule-wavefront": _lazy("passes.task.schedule_wavefront", "ScheduleWavefront"),
+    "schedule-auto": _lazy("passes.task.schedule_list", "ScheduleAuto"),
+    "schedule-list": _lazy("passes.task.schedule_list", "ScheduleList"),
     "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # between levels

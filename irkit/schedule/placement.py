@@ -125,6 +125,14 @@ class Placer:
                 self._homes[key] = where
                 self._load[taken] += size
 
+    def end(self, launch: int) -> float:
+        """Estimated end of a launch that is placed, in ns."""
+        return self._done[launch][1]
+
+    def ends_in_order(self) -> NDArray[np.float64]:
+        """When ever more vEUs are done with what they have, in ns: [vEUs], ascending."""
+        return np.sort(self._ends)
+
     def makespan(self) -> float:
         """Estimated end of everything placed so far, in ns."""
         return float(self._ends.max(initial=0.0))

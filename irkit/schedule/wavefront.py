@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from irkit.schedule.allotments import Allotment, Speedup, speedups
 from irkit.schedule.dependences import Dependences, critical_path, dependences
@@ -12,7 +13,7 @@ from irkit.schedule.model import Append, Buffer, Launch, Schedule, VDevice
 from irkit.schedule.placement import Placer
 from irkit.schedule.stationary import keep_still
 from irkit.schedule.waits import derive_waits
-from irkit.schedule.waves import Company, Waves, duration, fill_waves, layers
+from irkit.schedule.waves import Company, duration, fill_waves, layers
 
 
 def schedule_wavefront(
@@ -41,12 +42,11 @@ def place_wavefront(
     launches = list(launches)
     feet = Footprints(buffers, [launch.as_one() for launch in launches])
     graph = dependences(feet)
-    waves = _form_waves(graph, feet, launches, device)
+    found = in_layers(graph, feet, launches, device)
+    allotments = with_few_options(launches, found.allotments)
+    waves = fill_waves(graph, found.layers, allotments, device.veus)
     if any(launch.options for launch in launches):
-        launches = [
-            launch.choose(found.option) if launch.options else launch
-            for launch, found in zip(launches, waves.allotments, strict=True)
-        ]
+        launches = chosen(launches, allotments)
         feet = Footprints(buffers, launches)
         graph = dependences(feet)
     placer = Placer(feet, graph, device)
@@ -60,10 +60,21 @@ def place_wavefront(
     return Schedule(device, list(buffers), launches, appends, notes=notes)
 
 
-def _form_waves(
+@dataclass(frozen=True)
+class Layered:
+    """A program in layers, each of the most urgent launches first; what each launch takes on ever more vEUs,
+    how long the chain is that it heads, in ns, and what it gets in the company of its layer."""
+
+    layers: list[list[int]]
+    speedups: list[Speedup]
+    urgency: list[float]
+    allotments: list[Allotment]
+
+
+def in_layers(
     graph: Dependences, feet: Footprints, launches: list[Launch], device: VDevice
-) -> Waves:
-    """Layer the program once, choose in each layer, and fill waves with the result."""
+) -> Layered:
+    """Layer the program once, and choose in each layer; what reads the same constants is kept alike."""
     found = speedups(feet.buffers, launches, device)
     alone = [_alone(launch, speedup) for launch, speedup in zip(launches, found, strict=True)]
     urgency = critical_path(graph, alone)
@@ -77,8 +88,15 @@ def _form_waves(
         return [made[n] for n in range(len(found))]
 
     fixed = keep_still(feet, launches, found, allot(found), device)
-    chosen = with_few_options(launches, allot(fixed))
-    return fill_waves(graph, layered, chosen, device.veus)
+    return Layered(layered, fixed, urgency, allot(fixed))
+
+
+def chosen(launches: Sequence[Launch], allotments: Sequence[Allotment]) -> list[Launch]:
+    """Launches as the options that they are allotted."""
+    return [
+        launch.choose(found.option) if launch.options else launch
+        for launch, found in zip(launches, allotments, strict=True)
+    ]
 
 
 def _alone(launch: Launch, speedup: Speedup) -> float:

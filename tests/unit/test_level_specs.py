@@ -79,12 +79,12 @@ def test_the_pipeline_goes_from_level_to_level():
     assert before == "verified"
 
 
-def test_every_level_has_one_maker():
+def test_every_level_has_one_maker_and_schedules_have_policies():
     assert [makers_of(level) for level in list(LEVELS)[1:]] == [
         ["convert-graph-to-tensor"],
         ["form-roperators"],
         ["partition-rtasks"],
-        ["schedule-wavefront"],
+        ["schedule-wavefront", "schedule-auto", "schedule-list"],
         ["plan-memory"],
         ["verify-schedule"],
     ]

@@ -124,7 +124,8 @@ def shuffled(rng: random.Random, name: str) -> Route:
     task = ["form-roperators", f'partition-rtasks{{device="{name}"}}']
     residents = ["pin-residents"] * (rng.random() < 0.7)
     accesses = ["select-accesses"] * (rng.random() < 0.7)
-    schedule = ["schedule-wavefront", *residents, "plan-memory", *accesses, "verify-schedule"]
+    policy = rng.choice(["schedule-wavefront", "schedule-wavefront", "schedule-list"])
+    schedule = [policy, *residents, "plan-memory", *accesses, "verify-schedule"]
     steps = tuple(",".join(names) for names in (graph, tensor, task, schedule))
     return Route(name, steps, rng.randrange(1000), grids=rng.random() < 0.7)
 

@@ -67,9 +67,10 @@ class SchedulePass(ModulePass):
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
         waves = len({append.wave for append in schedule.appends})
-        estimate = schedule.notes.get("estimate_ns")
+        estimate, by = schedule.notes.get("estimate_ns"), schedule.notes.get("policy", "")
         text = "{} launches in {} waves" + (", estimated at {:.0f} ns" if estimate else "")
-        applied(main, type(self).__name__, text, len(schedule.appends), waves, estimate)
+        said = text + (", by policy '{}'" if by else "")
+        applied(main, type(self).__name__, said, len(schedule.appends), waves, estimate, by)
         return found, schedule
 
 
