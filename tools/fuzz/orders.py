@@ -28,7 +28,9 @@ from irkit.schedule.devices import device, device_names, register_device
 from irkit.schedule.model import VDevice
 
 CLEANING = ("canonicalize", "cse", "dce")
-GRAPH = (*CLEANING, "fold-constants", "fold-batch-norm", "select-tree-strategy")
+GRAPH = (
+    *CLEANING, "quantise-products", "fold-constants", "fold-batch-norm", "select-tree-strategy",
+)  # fmt: skip
 TREES = ("tree-to-gemm", "tree-to-traversal", "tree-to-perfect-traversal")
 TENSOR = (
     *CLEANING, "fuse-elementwise", "fuse-elementwise", "sink-reshapes", "propagate-fastmath",

@@ -13,6 +13,8 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
         "widen-half",
         "canonicalize",
+        # While weights are 8 bits.
+        "quantise-products",
         "fold-constants",
         "fold-batch-norm",
         "unroll-recurrence",

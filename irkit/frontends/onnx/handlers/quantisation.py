@@ -57,6 +57,12 @@ def saturated(node: Node, x: SSAValue, zero: SSAValue | None, to: Attribute) -> 
     return cast(node, cast(node, y, i64), to)
 
 
+def has_zero_point(node: Node, index: int) -> bool:
+    """Whether input `index` is given and not known to be all zeros."""
+    zero = node.given(index)
+    return zero is not None and (isinstance(zero, SSAValue) or bool(zero.any()))
+
+
 def _quantize(node: Node) -> Sequence[Value]:
     node.ignore("saturate")  # it concerns 8-bit floats, which have no element type
     axis, scale = _axis(node), node.operand(1)
@@ -73,7 +79,7 @@ def _quantize(node: Node) -> Sequence[Value]:
 def _dequantize(node: Node) -> Sequence[Value]:
     axis, scale, x = _axis(node), node.operand(1), cast(node, node.operand(0), i32)
     to = _named_type(node, "output_dtype") or element_of(scale)
-    if node.given(2) is not None:
+    if has_zero_point(node, 2):
         zero = cast(node, node.operand(2), i32)
         x = node.emit(graph.SubOp, x, _along(node, zero, axis))
     scale = _along(node, cast(node, scale, to), axis)

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import tensor_type
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
-from irkit.frontends.onnx.handlers.quantisation import saturated
+from irkit.frontends.onnx.handlers.quantisation import has_zero_point, saturated
 from irkit.frontends.onnx.handlers.window import filters, sliding, spatial
 from irkit.frontends.onnx.node import Handler, Node, Value
 
@@ -44,7 +44,7 @@ def _per_row(node: Node, index: int, behind: int) -> SSAValue:
 def centred(node: Node, index: int, zero: int, behind: int) -> SSAValue:
     """Input `index` as i32, less its zero point (input `zero`; 0 if it is left out): see `_per_row`."""
     x = cast(node, node.operand(index), i32)
-    if node.given(zero) is None:
+    if not has_zero_point(node, zero):
         return x
     return node.emit(graph.SubOp, x, cast(node, _per_row(node, zero, behind), i32))
 
