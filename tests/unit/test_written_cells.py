@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from written_cells import Written, written
 from xdsl.dialects.builtin import ModuleOp
@@ -64,7 +64,8 @@ WRITTEN = st.builds(
 )
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+# A failure is told as it was found: each example is some seconds of compiling.
+@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(WRITTEN, st.booleans(), st.integers(1, 4))
 def test_every_level_computes_what_onnx_runtime_does(
     what: Written, shared: bool, rows: int
@@ -104,3 +105,13 @@ def test_the_input_half_is_one_product_a_gate(rows: int | None, batch_first: boo
     # A start that is constant is multiplied at compile time.
     of_state = 3 * (6 if rows is None else 5)
     assert names(module)["graph.matmul"] == 3 + of_state
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("gemm", [False, True])
+def test_a_cell_is_one_launch(gemm: bool, joined: bool) -> None:
+    what = Written(rows=1, steps=6, gates=4, joined=joined, gemm=gemm)
+    module, _ = at_level(what, "task")
+    of_input = 1 if joined else 4
+    # The first step has no product of the state: two launches of elements.
+    assert names(module)["task.launch"] == of_input + 2 + 5

@@ -42,6 +42,7 @@ STANDARD: dict[str, list[str]] = {
         "dce",
         "compose-views",
         "fuse-elementwise",
+        "group-products",
         "sink-reshapes",
         "canonicalize",
         "propagate-fastmath",

@@ -5,6 +5,7 @@ What the body says becomes *fused functions*, which each family of rKernels asks
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -146,6 +147,9 @@ class Binder:
         extents = self.root.parallel[: len(where)]
         stores: list[str] = []
         for number, value in enumerate(self.op.terminator.values):
+            if value is self.root.value and len(where) < len(self.root.parallel):
+                self._store_group(printer, f"p{first + number}", where, accumulator)
+                continue
             if tuple(tensor_type(value).get_shape()) != extents:
                 raise UnsupportedError(
                     f"result {number} of type {value.type} of a root over {extents}"
@@ -162,6 +166,19 @@ class Binder:
         for line in stores:
             printer.line(line)
         self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
+
+    def _store_group(
+        self,
+        printer: ElementPrinter,
+        pointer: str,
+        where: Index,
+        accumulator: Callable[[Index], str],
+    ) -> None:
+        """Write all the sums of a group that is the result itself."""
+        shape = self.root.parallel
+        for rest in itertools.product(*(range(size) for size in shape[len(where) :])):
+            index = (*where, *map(str, rest))
+            printer.line(f"{pointer}[{linear(index, shape)}] = {accumulator(index)}")
 
     def accumulated(self, index: Index) -> str:
         """The element of the root that `STORE` is given: its own, and no other."""
