@@ -27,6 +27,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
+    "slice-first": _lazy("passes.graph.slice_first", "SliceFirst"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),
     "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),
     "tree-to-perfect-traversal": _lazy(

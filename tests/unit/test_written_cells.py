@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 import irkit
 from irkit.context import IrkitContext
+from irkit.dialects.task import LaunchOp
+from irkit.dialects.types import tensor_type
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.onnx import import_onnx
@@ -60,6 +62,7 @@ WRITTEN = st.builds(
     joined=st.booleans(),
     gemm=st.booleans(),
     multiply=st.booleans(),
+    summed=st.booleans(),
     seed=st.integers(0, 99),
 )
 
@@ -85,9 +88,10 @@ def test_every_level_computes_what_onnx_runtime_does(
     [
         Written(rows=1, layers=2),
         Written(rows=2, gemm=True, joined=True, layers=2, multiply=True),
+        Written(rows=1, gemm=True, summed=True, layers=2),
         Written(rows=None, batch_first=True, reverse=True),
     ],
-    ids=["one row", "split", "open batch"],
+    ids=["one row", "split", "summed", "open batch"],
 )
 @pytest.mark.parametrize("device", ["cpu1", "cpu2"])
 def test_a_program_computes_what_onnx_runtime_does(what: Written, device: str) -> None:
@@ -115,3 +119,24 @@ def test_a_cell_is_one_launch(gemm: bool, joined: bool) -> None:
     of_input = 1 if joined else 4
     # The first step has no product of the state: two launches of elements.
     assert names(module)["task.launch"] == of_input + 2 + 5
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_sum_of_products_that_is_split_is_one_launch_a_product(layers: int) -> None:
+    what = Written(rows=1, steps=6, gates=4, gemm=True, summed=True, layers=layers)
+    module, _ = at_level(what, "task")
+    # Of the first layer the input's products are one; of the second each step's is one, as the state's is. A
+    # first step, whose state is constant, is at most three launches of elements.
+    assert names(module)["task.launch"] <= 1 + 3 + 5 + (layers - 1) * (6 + 3 + 5)
+
+
+def test_a_cell_waits_for_the_layer_before_and_no_more() -> None:
+    """What comes late, the layer before, is multiplied in the launch that makes the state; the product of the
+    state before is there by then."""
+    what = Written(rows=1, steps=3, gates=3, inputs=4, units=4, gemm=True, summed=True, layers=2)
+    module, _ = at_level(what, "task")
+    launches = [op for op in module.walk() if isinstance(op, LaunchOp)]
+    bare = [op for op in launches if tensor_type(op.outputs[0]).get_num_dims() == 3]
+    assert bare
+    for op in bare:
+        assert all(isinstance(u.operation, LaunchOp) for u in op.outputs[0].uses)

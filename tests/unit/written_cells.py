@@ -18,7 +18,8 @@ class Written:
 
     `joined`: the gates of a step are one product each of input and state, which are split; else a product a
     gate. `gemm`: products have transposed weights and a bias. `multiply`: the first gate's two products are
-    multiplied. `shared`: the second layer has the first one's weights.
+    multiplied. `summed`: the products of a step are added before they are split. `shared`: the second layer
+    has the first one's weights.
     """
 
     rows: int | None = 2
@@ -32,6 +33,7 @@ class Written:
     joined: bool = False
     gemm: bool = False
     multiply: bool = False
+    summed: bool = False
     shared: bool = False
     seed: int = 0
 
@@ -68,21 +70,38 @@ class _Writer(OnnxModel):
         units, gates = self.what.units, self.what.gates
         if not self.what.joined:
             return [self.product(x, f"{name}{g}", inputs, units) for g in range(gates)]
-        y = self.product(x, name, inputs, units * gates)
+        return self.split(self.product(x, name, inputs, units * gates))
+
+    def split(self, y: str) -> list[str]:
+        """The columns of each gate."""
+        units, gates = self.what.units, self.what.gates
         outputs = [f"{y}_{g}" for g in range(gates)]
         self.node("Split", [y, self.integers(*[units] * gates)], outputs, axis=-1)
         return outputs
+
+    def summed(self, x: str, h: str, name: str, inputs: int) -> list[str]:
+        """One sum of two products, split."""
+        columns = self.what.units * self.what.gates
+        of_state = self.product(h, f"{name}.h", self.what.units, columns)
+        return self.split(self.then("Add", of_state, self.product(x, f"{name}.x", inputs, columns)))
+
+    def apart(self, x: str, h: str, name: str, inputs: int) -> list[str]:
+        """A sum, or a product, of two products a gate."""
+        of_input = self.halves(x, f"{name}.x", inputs)
+        of_state = self.halves(h, f"{name}.h", self.what.units)
+        ops = ["Add"] * self.what.gates
+        if self.what.multiply:
+            ops[0] = "Mul"
+        return [self.then(op, a, b) for op, a, b in zip(ops, of_input, of_state, strict=True)]
 
     def cell(self, x: str, h: str, c: str, layer: int) -> tuple[str, str]:
         """The new output and cell state, of gates mixed one after another."""
         inputs = self.what.units if layer else self.what.inputs
         name = "layer0" if self.what.shared else f"layer{layer}"
-        of_input = self.halves(x, f"{name}.x", inputs)
-        of_state = self.halves(h, f"{name}.h", self.what.units)
-        gates: list[str] = []
-        for number, (a, b) in enumerate(zip(of_input, of_state, strict=True)):
-            op = "Mul" if self.what.multiply and number == 0 else "Add"
-            gates.append(self.then(FUNCTIONS[number % 3], self.then(op, a, b)))
+        sums = (
+            self.summed(x, h, name, inputs) if self.what.summed else self.apart(x, h, name, inputs)
+        )
+        gates = [self.then(FUNCTIONS[n % 3], value) for n, value in enumerate(sums)]
         total = gates[0]
         for number, gate in enumerate(gates[1:-1]):
             total = self.then("Mul" if number % 2 else "Add", total, gate)

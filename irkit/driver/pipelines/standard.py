@@ -25,6 +25,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "hoist-input-products",
+        "slice-first",
         "recognise-attention",
         "recognise-layer-norm",
         "select-tree-strategy",

@@ -222,18 +222,37 @@ def _grouped(candidates: Sequence[Candidate], depths: Depths) -> list[list[Candi
     return groups
 
 
-def _group(group: Sequence[Candidate], weights: WeightStore) -> list[SSAValue]:
+@dataclass(frozen=True)
+class Packer:
+    """Makes constants of weights; those of another step of the same cell are there already."""
+
+    store: WeightStore
+    known: dict[tuple[object, ...], arith.ConstantOp]
+
+    def packed(self, group: Sequence[Candidate]) -> arith.ConstantOp:
+        """units×products×k, the pieces of a group side by side."""
+        width = group[0].width
+        pieces = [(c, p.first) for c in group for p in c.pieces]
+        # Weights that are constant have the array as an attribute, and it says which they are.
+        names = [getattr(c.op.inputs[1].owner, "value", None) for c, _ in pieces]
+        key = (width, *names, *(str(maps(c.op)[1]) for c, _ in pieces), *(n for _, n in pieces))
+        if key not in self.known:
+            array = np.stack([c.weights[n : n + width] for c, n in pieces], 1)
+            self.known[key] = constant(np.ascontiguousarray(array), self.store)
+        return self.known[key].clone()
+
+
+def _group(group: Sequence[Candidate], packer: Packer) -> list[SSAValue]:
     """One product before the first of them, and one op that reads it in the place of their readers; returns
     what both give."""
     first, width, readers = group[0].op, group[0].width, _readers(group)
     pieces = [(c, p) for c in group for p in c.pieces]
     t = tensor_type(first.results[0])
-    packed = np.stack([c.weights[p.first : p.first + width] for c, p in pieces], 1)
     starts = np.stack([c.start[p.first : p.first + width] for c, p in pieces], 1)
     starts = starts.astype(numpy_dtype(t.element_type))
-    w = constant(np.ascontiguousarray(packed), weights)
+    w = packer.packed(group)
     empty = tensor.EmptyOp([], TensorType(t.element_type, [t.get_shape()[0], width, len(pieces)]))
-    start = _started(starts, empty, weights)
+    start = _started(starts, empty, packer.store)
     product = linalg.GenericOp(
         [first.inputs[0], w.result],
         [start[-1].results[0]],
@@ -280,7 +299,7 @@ def _started(starts: Array, empty: tensor.EmptyOp, weights: WeightStore) -> list
 
 def group_block(block: Block, weights: WeightStore) -> None:
     """Group the products of a function's body, in place."""
-    depths = Depths(block)
+    depths, packer = Depths(block), Packer(weights, {})
     found: dict[tuple[object, ...], list[Candidate]] = {}
     for op in block.ops:
         if not isinstance(op, linalg.GenericOp) or is_elementwise(op):
@@ -292,20 +311,39 @@ def group_block(block: Block, weights: WeightStore) -> None:
             found.setdefault(candidate.key, []).append(candidate)
     for candidates in found.values():
         for group in _grouped(candidates, depths):
-            _rewrite(group, depths, weights)
+            _rewrite(group, depths, packer)
 
 
-def _rewrite(group: Sequence[Candidate], depths: Depths, weights: WeightStore) -> None:
+def _rewrite(group: Sequence[Candidate], depths: Depths, packer: Packer) -> None:
     first = group[0].op
     if sum(len(c.pieces) for c in group) < 2:
         return missed(first, RULE, "no other product of its first operand is read where it is")
     if (reason := _why_not_one(group, depths)) is not None:
         return missed(first, RULE, "{}", reason)
-    ready = depths.ready(_readers(group)[0])
+    ready, own = depths.ready(_readers(group)[0]), depths.of.get(first.results[0], 0)
     for candidate in group:
         applied(candidate.op, RULE, "one of {} products", sum(len(c.pieces) for c in group))
-    depths.of |= dict.fromkeys(_group(group, weights), ready)
+    product, *results = _group(group, packer)
+    depths.of |= {product: own, **dict.fromkeys(results, ready)}
+    if results:
+        _last_first(product, results[0], depths)
     return None
+
+
+def _last_first(product: SSAValue, read: SSAValue, depths: Depths) -> None:
+    """Put groups that only `read`'s op reads behind a product that comes later than they do: what is read is
+    computed behind the first one in program order, and nothing else should wait for that."""
+    reader, op = read.owner, product.owner
+    assert isinstance(reader, linalg.GenericOp)
+    assert isinstance(op, linalg.GenericOp)
+    for value in dict.fromkeys(reader.inputs):
+        other = value.owner
+        if not isinstance(other, linalg.GenericOp) or len(other.iterator_types) != 4:
+            continue
+        alone = {use.operation for use in value.uses} == {reader}
+        if alone and depths.of.get(value, 0) < depths.of[product]:
+            other.detach()
+            Rewriter.insert_op(other, InsertPoint.after(op))
 
 
 @dataclass(frozen=True)
