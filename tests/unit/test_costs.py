@@ -164,6 +164,18 @@ PROGRAMS = {
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "product, rounded": text(
+        "matmul",
+        "tensor<256x64xf32>, tensor<64x256xf32>",
+        "tensor<256x256xf32>",
+        granted='attributes {irkit.precision = "bf16"}',
+    ),
+    "product of 16 bits": text(
+        "matmul",
+        "tensor<256x64xbf16>, tensor<64x256xbf16>",
+        "tensor<256x256xbf16>",
+        granted='attributes {irkit.precision = "bf16"}',
+    ),
     "attention": text(
         "attention",
         "tensor<2x4x40x32xf32>, tensor<2x4x48x32xf32>, tensor<2x4x48x32xf32>",
