@@ -38,7 +38,7 @@ _LIMIT = 1 << 62
 
 
 class Form(NamedTuple):
-    """A text with `slot(n)` for numbers, and the numbers by n."""
+    """A text with `number_slot(n)` for numbers, and the numbers by n."""
 
     text: str
     values: tuple[int, ...]
@@ -58,7 +58,7 @@ def form_of(text: str) -> Form:
     for node in sorted(slots, key=_place):
         value = _constant(node)
         assert value is not None
-        pieces.append((node, f"slot({len(values)})"))
+        pieces.append((node, f"number_slot({len(values)})"))
         values.append(value)
     for node, piece in sorted(pieces, key=lambda p: _place(p[0]), reverse=True):
         line = lines[node.lineno - 1]

@@ -90,7 +90,7 @@ def test_tensor_cores_are_as_exact_as_they_say(number: int, precision: str) -> N
     assert tried
 
 
-@pytest.mark.parametrize("rkernel", MMA)
+@pytest.mark.parametrize("rkernel", [n for n in MMA if "256" not in n])
 def test_values_that_cannot_be_split_come_out_as_of_plain_sums(rkernel: str) -> None:
     case = Case("special", (64, 96), (96, 64))
     rng = np.random.default_rng(1)

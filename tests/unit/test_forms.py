@@ -7,6 +7,8 @@ import pytest
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
+from irkit.rkernels.registry import registered
+from irkit.rkernels.templates import template_source
 from irkit.runtime.forms import form_of
 from irkit.runtime.intrinsics.engine import lowered, object_code
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
@@ -34,7 +36,7 @@ def of(body):
     lines = "\n".join(f"    {line}" for line in body.split("\n"))
     form = form_of(f"def f(a, b, p):\n{lines}\n\ndef g(a):\n    return a\n")
     text = form.text.split("\n\n")[0].split("\n", 1)[1]
-    return re.sub(r"slot\(\d+\)", "S", text).replace("\n    ", "\n").strip(), form.values
+    return re.sub(r"number_slot\(\d+\)", "S", text).replace("\n    ", "\n").strip(), form.values
 
 
 @pytest.mark.parametrize(
@@ -121,3 +123,9 @@ def units(folder, channels, size):
 def instructions(ir):
     found = llvm.ObjectFileRef.from_data(object_code(ir))
     return [s.data() for s in found.sections() if s.is_text()]
+
+
+def test_no_template_has_a_name_of_the_intrinsic():
+    for target in ("cpu", "cuda"):
+        for rkernel in registered(target):
+            assert "number_slot" not in template_source(rkernel)

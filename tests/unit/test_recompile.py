@@ -102,6 +102,18 @@ def test_a_program_for_another_gpu_is_compiled_anew(tmp_path: Path, request: pyt
         assert irkit.load(again).source == program.source
 
 
+def test_a_program_for_another_gpu_is_compiled_and_saved_beside_this_one(
+    tmp_path: Path, request: pytest.FixtureRequest
+):
+    request.getfixturevalue("at_hand")
+    program = irkit.compile(forest(), device="rtx3060", dtype="float32")
+    assert program.report()["device"] == "rtx3060"
+    said = r"compiled for a CUDA device: .* sm_86 \(rtx3060\), the device is fake"
+    with pytest.raises(irkit.DeviceError, match=said):
+        program.predict(np.zeros((1, 4), np.float32))
+    program.save(tmp_path / "p.irkit")
+
+
 def test_a_program_for_this_architecture_runs_as_it_is(
     tmp_path: Path, request: pytest.FixtureRequest
 ):

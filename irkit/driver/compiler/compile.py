@@ -142,8 +142,14 @@ def _absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
         return None
     from irkit.runtime.cuda.absent import AbsentDevice
     from irkit.runtime.cuda.availability import why_not
+    from irkit.runtime.cuda.driver import device
+    from irkit.runtime.cuda.facts import read_facts
+    from irkit.runtime.cuda.fitting import why_elsewhere
 
     reason = why_not()
+    if reason is None:
+        program, facts = read_facts(artifact.source)
+        reason = why_elsewhere(program.device, facts, device())
     return None if reason is None else AbsentDevice(artifact, mode, reason)
 
 

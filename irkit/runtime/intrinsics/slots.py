@@ -1,7 +1,7 @@
 """Whole numbers that stand in a text as slots, and are put into its IR once Numba is done with it.
 
-`slot(n)` is an `int64` whose value is not known to Numba: a call of a function that nobody defines. `filled`
-puts numbers in the calls' places, in IR that no pass of LLVM has seen.
+`number_slot(n)` is an `int64` whose value is not known to Numba: a call of a function that nobody defines.
+`filled` puts numbers in the calls' places, in IR that no pass of LLVM has seen.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -16,7 +16,7 @@ from numba.core import types
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
-SLOT_IMPORT = "from irkit.runtime.intrinsics.slots import slot"
+SLOT_IMPORT = "from irkit.runtime.intrinsics.slots import number_slot"
 """What a text with slots begins with."""
 _PREFIX = "irkit_slot_"
 _CALL = re.compile(rf'\bcall i64 @"?{_PREFIX}(\d+)"?\(\)')
@@ -24,7 +24,7 @@ _DECLARED = re.compile(rf'^declare i64 @"?{_PREFIX}\d+"?\(\).*\n', re.MULTILINE)
 
 
 @intrinsic
-def slot(typingctx, number):
+def number_slot(typingctx, number):
     """The value of the slot `number`, a literal: an `int64`."""
     if not isinstance(number, types.IntegerLiteral):
         return None
