@@ -166,6 +166,21 @@ def mma_store(p: Any, position: int, step: int, sums: Any, columns: int, lane: i
     p[position + y * step + x] = sums
 
 
+def _rounded_to(dtype: Any, function: Any) -> Any:
+    return lambda *given: dtype(function(*map(float, given)))
+
+
+APPROXIMATIONS = {
+    f"{name}_{dtype.__name__}": _rounded_to(dtype, getattr(np, at, None) or getattr(math, at))
+    for name, at in (
+        ("atan", "arctan"), ("cos", "cos"), ("erf", "erf"), ("exp", "exp"), ("log", "log"),
+        ("log1p", "log1p"), ("pow", "power"), ("sin", "sin"), ("tanh", "tanh"),
+    )
+    for dtype in (np.float32, np.float64)
+}  # fmt: skip
+"""What `cuda_approximations` has, by its names there."""
+
+
 def _names(block: Block) -> dict[str, Any]:
     def shuffle(value: Any, lane_of: Any) -> Any:
         return block.exchange(value, lane_of(block.local.thread % 32))
@@ -257,6 +272,7 @@ def _names(block: Block) -> dict[str, Any]:
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
+        **APPROXIMATIONS,
         **ROUND,
         **{n: getattr(np, n) for n in ("float32", "float64")},
         **{f"{k}{n}": getattr(np, f"{k}{n}") for k in ("int", "uint") for n in (8, 16, 32, 64)},
