@@ -218,4 +218,5 @@ class HoistInputProducts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, FuncOp) and function.body.blocks:
-                hoist(function.body.block)
+                for block in function.body.blocks:
+                    hoist(block)
