@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, f32
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, f32, i16, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
@@ -73,19 +73,30 @@ def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:
     return kind, last
 
 
-def is_contraction(op: linalg.GenericOp) -> bool:
-    """acc + a * b over some dimensions; a factor may be a 16-bit float, extended to f32."""
-    if all(iterators(op)) or len(op.inputs) != 2:
+def is_contraction(op: Operation) -> bool:
+    """acc + a * b over some dimensions, of floats, or in i32 of integers of 16 bits; a factor of floats may be
+    one of 16 bits, extended to f32."""
+    if not isinstance(op, linalg.GenericOp) or all(iterators(op)) or len(op.inputs) != 2:
         return False
     found = combiner(op)
     if found is None or found[0] != "add":
         return False
     block = op.body.block
     factors = [v for v in found[1].operands if v is not block.args[-1]]
-    if len(factors) != 1 or not isinstance(factors[0].owner, arith.MulfOp):
+    if len(factors) != 1 or not isinstance(factors[0].owner, arith.MulfOp | arith.MuliOp):
         return False
+    if isinstance(factors[0].owner, arith.MuliOp):
+        return {_short(v) for v in factors[0].owner.operands} == set(block.args[:2])
     read = {_narrow(v) for v in factors[0].owner.operands}
     return read == set(block.args[:2])
+
+
+def _short(value: SSAValue) -> SSAValue | None:
+    """The i16 that `value` is, as an i32."""
+    op = value.owner
+    if not isinstance(op, arith.ExtSIOp) or op.result.type != i32:
+        return None
+    return op.input if op.input.type == i16 else None
 
 
 def _narrow(value: SSAValue) -> SSAValue:

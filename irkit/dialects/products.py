@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import (
@@ -227,7 +227,9 @@ def linear_factors(expr: AffineExpr, loops: int) -> dict[int, int] | None:
 def _pads_zero(pad: tensor.PadOp) -> bool:
     terminator = pad.region.block.last_op
     value = terminator.operands[0].owner if terminator is not None else None
-    if not isinstance(value, arith.ConstantOp) or not isinstance(value.value, FloatAttr):
+    if not isinstance(value, arith.ConstantOp) or not isinstance(
+        value.value, FloatAttr | IntegerAttr
+    ):
         return False
     return value.value.value.data == 0 and all(n >= 0 for n in ints(pad.static_low))
 

@@ -138,7 +138,7 @@ def test_dynamic(tmp_path: Path):
 
 
 def test_all_products_are_of_integers(tmp_path: Path):
-    """And weights stay 8 bits; no GPU is needed to compile for one."""
+    """No GPU is needed to compile for one."""
     proto = quantised(tmp_path, "cnn", "QDQ", "channels")
     artifact = build_artifact(read_model(proto, "float32"), "h200", cache=False)
     text = artifact.ir["graph"].splitlines()

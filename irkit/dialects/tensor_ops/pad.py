@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import tensor
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import i16
+from xdsl.ir import Operation, SSAValue
 
+from irkit.dialects.linalg_generic import is_contraction
 from irkit.dialects.tensor_ops.dynamic import completed
 from irkit.dialects.tensor_ops.interface import (
     Box,
@@ -32,6 +34,12 @@ class Pad(TensorOpModel[tensor.PadOp]):
 
     def kind(self, op: tensor.PadOp) -> Kind:
         return Kind.LIGHT
+
+    def why_no_prologue(self, op: tensor.PadOp, producer: Operation, cheap: bool) -> str | None:
+        """None, but that factors of an integer product lie in memory: its windows read them many times."""
+        short = tensor_type(op.result).element_type == i16
+        contracted = any(is_contraction(use.operation) for use in op.result.uses)
+        return "a contraction reads each element many times" if short and contracted else None
 
     def evaluate(
         self, op: tensor.PadOp, operands: list[Array], interpreter: Interpreter

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnknownLoc,
+    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -301,6 +302,7 @@ class TensorBuilder:
             if is_float(element):
                 x, y = (v if v.type == element else s(arith.ExtFOp(v, element)) for v in (x, y))
                 return [s(arith.AddfOp(acc, s(arith.MulfOp(x, y))))]
+            x, y = (v if v.type == element else s(arith.ExtSIOp(v, i32)) for v in (x, y))
             return [s(arith.AddiOp(acc, s(arith.MuliOp(x, y))))]
 
         total = self.generic([a, b], [init], len(init[1]), reduction, body)[0]

@@ -1,4 +1,4 @@
-"""Tensors of f32 that are 16-bit floats cast up: what moves them moves the narrow ones.
+"""Tensors of f32 that are 16-bit floats cast up, of i32 that are i16: what moves them moves the narrow ones.
 
 So weights stay 16 bits each in every layout, and a contraction reads them as they lie, extending each factor.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects.builtin import f32, i16, i32
+from xdsl.ir import Attribute, Block, SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
@@ -29,12 +29,8 @@ class WideningBuilder(TensorBuilder):
         self._wide: dict[SSAValue, SSAValue] = {}
 
     def remember(self, op: GraphOp, values: Sequence[SSAValue]) -> None:
-        """Take note of `values`, what `op` has become, if it is a cast of a 16-bit float to f32."""
-        if (
-            isinstance(op, graph.CastOp)
-            and op.to == f32
-            and is_half(tensor_type(op.x).element_type)
-        ):
+        """Take note of `values`, what `op` has become, if it is a cast of 16 bits to 32."""
+        if isinstance(op, graph.CastOp) and _wide_type(op.x) == op.to:
             self._know(op.x, values[0])
 
     def _know(self, narrow: SSAValue, wide: SSAValue) -> None:
@@ -42,13 +38,17 @@ class WideningBuilder(TensorBuilder):
         self._wide.setdefault(narrow, wide)
 
     def _widened(self, narrow: SSAValue) -> SSAValue:
-        """`narrow` in f32, made once; what is wide already stays."""
-        t = tensor_type(narrow)
-        if not is_half(t.element_type):
+        """`narrow` in 32 bits, made once; what is wide already stays."""
+        to = _wide_type(narrow)
+        if to is None:
             return narrow
         if narrow not in self._wide:
+            floats, shape = to == f32, tensor_type(narrow).get_shape()
             wide = self.elementwise(
-                t.get_shape(), f32, [narrow], lambda s, v: s(arith.ExtFOp(v[0], f32))
+                shape,
+                to,
+                [narrow],
+                lambda s, v: s(arith.ExtFOp(v[0], f32) if floats else arith.ExtSIOp(v[0], i32)),
             )
             self._know(narrow, wide)
         return self._wide[narrow]
@@ -57,7 +57,8 @@ class WideningBuilder(TensorBuilder):
         if value not in self._narrow:
             return super().array(value)
         found = super().array(self._narrow[value])
-        return None if found is None else found.astype(np.float32)
+        wide = numpy_dtype(tensor_type(value).element_type)
+        return None if found is None else found.astype(wide)
 
     def packed(
         self, value: SSAValue, key: object, pack: Callable[[Array], Array]
@@ -101,13 +102,19 @@ class WideningBuilder(TensorBuilder):
         return super().contract(a, b, init, reduction)
 
 
+def _wide_type(narrow: SSAValue) -> Attribute | None:
+    """What 16 bits are extended to; None for what is wide already."""
+    element = tensor_type(narrow).element_type
+    return f32 if is_half(element) else i32 if element == i16 else None
+
+
 def _narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     """What was made of narrow weights as `dtype`, where that loses nothing; a scaled one may."""
     narrow = array.astype(dtype)
-    return narrow if np.array_equal(narrow.astype(np.float32), array) else array
+    return narrow if np.array_equal(narrow.astype(array.dtype), array) else array
 
 
 def _holds(narrow: SSAValue, value: float) -> bool:
     """Whether the narrow type has the number `value`."""
     dtype = numpy_dtype(tensor_type(narrow).element_type)
-    return float(np.float32(value).astype(dtype)) == value
+    return float(np.float32(value).astype(dtype).astype(np.float32)) == value

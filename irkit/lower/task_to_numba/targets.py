@@ -62,6 +62,7 @@ from irkit.runtime.intrinsics.cpu_approximations import (
 )
 from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
+from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
 from irkit.runtime.intrinsics.cpu_planes import copy_vectors, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import row_maximum, row_minimum, row_squares, row_sum

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.dialects.builtin import ModuleOp, f32, i16, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
@@ -197,6 +197,29 @@ class QuotientOfScaled(Rule):
         rewriter.replace(op, [cast, factor, graph.MulOp.make([cast.y, factor.result])])
 
 
+@dataclass
+class FactorsOfBytes(Rule):
+    """product(a, b) = product(cast(cast(a) to i16) to i32, ...): bytes less zero points fit 16 bits"""
+
+    weights: WeightStore
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: graph.ConvOp | graph.GemmOp | graph.MatmulOp, rewriter: PatternRewriter, /
+    ):
+        if tensor_type(op.y).element_type != i32:
+            return self.no_match(op, "it is no product in i32")
+        if not all(is_centred_byte(v, self.weights) for v in op.operands[:2]):
+            return self.no_match(op, "an operand is not of 8-bit integers")
+        made: list[Operation] = []
+        for value in op.operands[:2]:
+            made.append(graph.CastOp.make([value], {"to": i16}))
+            made.append(graph.CastOp.make([made[-1].results[0]], {"to": i32}))
+        factors = [made[1].results[0], made[3].results[0]]
+        product = type(op).make([*factors, *op.operands[2:]], op.properties)
+        rewriter.replace(op, [*made, product], [product.results[0]])
+
+
 def _is_product(op: object) -> bool:
     return isinstance(op, graph.ConvOp | graph.GemmOp | graph.MatmulOp)
 
@@ -210,8 +233,10 @@ class QuantiseProducts(ModulePass):
     product of the scales is added in integers, another one behind. Only where no sum can leave 32 bits. Where
     the result is quantised at once, one factor takes it from the sum's scale to the result's, as in
     QLinearConv. So ONNX Runtime computes what its quantiser wrote; what it leaves in floats (a product with
-    nothing quantised behind it, say) is computed in integers here too. Run it before constants are folded:
-    weights stay 8 bits.
+    nothing quantised behind it, say) is computed in integers here too.
+
+    Factors of any product in i32 that are bytes less a zero point are made i16 on their way: so they lie in
+    memory, and rKernels know by the type that 16-bit multiplications do. Run it before constants are folded.
 
     Numeric risk: sums are exact, and the scale is applied once, behind them. Results are as near to what the
     ONNX text says as those of floats are, or nearer, and where they are quantised may be the other neighbour.
@@ -235,3 +260,4 @@ class QuantiseProducts(ModulePass):
         weights = weights_of(ctx)
         products = [ConvOfQuantised(weights), GemmOfQuantised(weights), MatmulOfQuantised(weights)]
         rewrite(op, [*products, QuotientOfScaled(weights)])
+        rewrite(op, [FactorsOfBytes(weights)])

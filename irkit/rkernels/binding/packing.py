@@ -23,6 +23,15 @@ class _Text:
 
     lines: list[str] = field(default_factory=list[str])
     depth: int = 0
+    pairs: bool = False
+
+    def row(self, k: str) -> str:
+        """Where term `k` of the first column is."""
+        return f"({k}) // 2 * 2 * width + ({k}) % 2" if self.pairs else f"({k}) * width"
+
+    def place(self, i: str) -> str:
+        """How far column `i` is from the first."""
+        return f"({i}) * 2" if self.pairs else i
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -35,15 +44,18 @@ class _Text:
         self.depth -= 1
 
 
-def pack(b: Binder, product: Product) -> None:
-    """`PACK(OPERANDS, b, l, c, count, panel, width)`: columns c.. of B into panel[k * width + i]."""
+def pack(b: Binder, product: Product, pairs: bool = False) -> None:
+    """`PACK(OPERANDS, b, l, c, count, panel, width)`: columns c.. of B into panel[k * width + i].
+
+    In `pairs`, terms 2n and 2n + 1 of a column lie side by side.
+    """
     names: dict[int, str] = {}
     for letter, dims in groups(product).items():
         if letter in "bl":
             parts = delinearised(letter, product.extents(dims))
             names |= {d: f"({p})" for d, p in zip(dims, parts, strict=True)}
     names |= {d: f"k{n}" for n, d in enumerate(product.k)}
-    text, found = _Text(), windows(product)
+    text, found = _Text(pairs=pairs), windows(product)
     if found is None:
         _pack_elements(b, product, text, names)
     else:
@@ -85,7 +97,7 @@ def _k_loops(product: Product, text: _Text) -> Generator[None]:
         text.line(f"for k{n} in range({size}):")
         text.depth += 1
         position = f"k{n}" if n == 0 else f"({position}) * {size} + k{n}"
-    text.line(f"at = ({position}) * width")
+    text.line(f"at = {text.row(position)}")
     yield
     text.depth = depth
 
@@ -101,7 +113,7 @@ def _pack_elements(b: Binder, product: Product, text: _Text, names: dict[int, st
         bound = tuple(printer.name(i) for i in loops)
         index = tuple(printer.affine(e, bound) for e in maps(product.op)[product.b].results)
         element = printer.element(product.op.inputs[product.b], index)
-        text.line(f"panel[at + i] = {element}")
+        text.line(f"panel[at + {text.place('i')}] = {element}")
 
 
 @dataclass
@@ -126,7 +138,8 @@ class _Packer:
             with _k_loops(self.product, self.text):
                 self.text.line(f"base = {self._address(self.names)} + c * {step}")
                 with self.text.block("for i in range(count):"):
-                    self.text.line(f"panel[at + i] = {self.pointer}[base + i * {step}]")
+                    place = self.text.place("i")
+                    self.text.line(f"panel[at + {place}] = {self.pointer}[base + i * {step}]")
 
     def _transposed(self, step: int) -> None:
         """B lies column by column: read along k."""
@@ -134,7 +147,8 @@ class _Packer:
         with self.text.block("for i in range(count):"):
             self.text.line(f"base = {self._address(names)} + (c + i) * {step}")
             with self.text.block(f"for k in range({self.product.extent(self.product.k)}):"):
-                self.text.line(f"panel[k * width + i] = {self.pointer}[base + k]")
+                place = f"{self.text.row('k')} + {self.text.place('i')}"
+                self.text.line(f"panel[{place}] = {self.pointer}[base + k]")
 
     def _factor(self, loop: int) -> int:
         """By how many elements one step of a loop moves."""
@@ -170,11 +184,13 @@ class _Packer:
                 step = self._factor(columns[-1])
                 text.line(f"base = {self._address(names)} + x * {step}")
                 with text.block("for t in range(first):"):
-                    text.line("panel[at + i + t] = 0")
+                    text.line(f"panel[at + {text.place('i + t')}] = 0")
                 with text.block("for t in range(first, last):"):
-                    text.line(f"panel[at + i + t] = {self.pointer}[base + t * {step}]")
+                    text.line(
+                        f"panel[at + {text.place('i + t')}] = {self.pointer}[base + t * {step}]"
+                    )
                 with text.block("for t in range(last, n):"):
-                    text.line("panel[at + i + t] = 0")
+                    text.line(f"panel[at + {text.place('i + t')}] = 0")
                 text.line("i += n")
 
     def _bounds(self, across: Window, names: dict[int, str]) -> None:

@@ -10,6 +10,7 @@ from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
@@ -32,6 +33,7 @@ _FAMILIES: dict[str, Family] = {
         RecurrentCell(),
         Gemm(),
         MatrixProduct(),
+        IntegerProduct(),
         PlaneProduct(),
         Depthwise(),
         Gemv(),

@@ -14,7 +14,7 @@ from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter
-from irkit.rkernels.family import Family, leading_parts
+from irkit.rkernels.family import Family, leading_parts, of_floats
 
 
 class Gemm(Family):
@@ -29,7 +29,7 @@ class Gemm(Family):
             return f"its root is of family '{root.family}', no gemm"
         if len(root.chain) != 1 or gemm_inputs(root) is None:
             return "its root has no operand of rows and one of columns"
-        return None
+        return of_floats(root)
 
     def grid(self, root: Root, tasks: int) -> list[int]:
         """Tiles of a matrix whose size is known; else by leading dimensions."""

@@ -7,7 +7,11 @@ func.func @conv(%q: tensor<1x2x4x4xui8>, %r: tensor<3x2x1x1xi8>) -> tensor<1x3x4
   // CHECK: %[[X:.*]] = graph.sub
   // CHECK: %[[W:.*]] = graph.cast %r {to = i32}
   // CHECK: %[[B:.*]] = arith.constant dense<[10, 20, -30]> : tensor<3xi32>
-  // CHECK: %[[S:.*]] = graph.conv %[[X]], %[[W]], %[[B]] {{.*}} -> tensor<1x3x4x4xi32>
+  // CHECK: %[[P:.*]] = graph.cast %[[X]] {to = i16}
+  // CHECK: %[[A:.*]] = graph.cast %[[P]] {to = i32}
+  // CHECK: %[[Q:.*]] = graph.cast %[[W]] {to = i16}
+  // CHECK: %[[V:.*]] = graph.cast %[[Q]] {to = i32}
+  // CHECK: %[[S:.*]] = graph.conv %[[A]], %[[V]], %[[B]] {{.*}} -> tensor<1x3x4x4xi32>
   // CHECK: %[[F:.*]] = graph.cast %[[S]] {to = f32}
   // CHECK: %[[T:.*]] = arith.constant dense<3.125000e-02> : tensor<f32>
   // CHECK: %[[M:.*]] = graph.mul %[[F]], %[[T]]
