@@ -104,7 +104,7 @@ def gated(off: float, limit: float, measure: Callable[[], dict[str, Any]]) -> di
 
 
 # Parts of a result that are for the reader of the JSON file only.
-DETAILS = ("report", "rkernels", "modes")
+DETAILS = ("report", "rkernels", "modes", "measured in")
 
 
 def show(name: str, found: dict[str, Any]) -> None:
@@ -170,6 +170,16 @@ def _git(*arguments: str) -> str:
     except FileNotFoundError:
         return ""
     return found.stdout.strip()
+
+
+def update(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
+    """`write`, beside the suites that the file has of earlier runs on the same device."""
+    path = (folder or RESULTS) / f"{name}.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    kept = before["suites"] if before.get("device") == results["device"] else {}
+    run = {"date": time.strftime("%Y-%m-%d"), "commit": commit()}
+    new = {suite: {**found, "measured in": run} for suite, found in results["suites"].items()}
+    return write(name, {**results, "suites": {**kept, **new}}, folder)
 
 
 def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:

@@ -1,11 +1,15 @@
-"""W1, W3, W4, W5, W7 and NASRNN in every mode, against PyTorch in every form, on one GPU.
+"""Workloads in every mode, against PyTorch in every form, on one GPU.
 
-    python -m benchmarks.workloads [--out FOLDER] [--small] [--prepare SECONDS] [W1 W3 ...]
+    python -m benchmarks.workloads [--out FOLDER] [--small] [--prepare SECONDS] [--at-once N]
+        [--contenders irkit torch ...] [W1] [LSTM@16] [W4@tf32] [ResNet-50@16:bf16] [SET ...]
 
-Batch 1, float32. Every contender (irkit; PyTorch eager and in a CUDA graph; torch.compile) is a process
-of its own, since compiling takes most of the time: all of them compile at once, then each is measured
-alone, and what is not ready by then is recorded as that. Answers are held against the same module in
-float64. PyTorch runs with TF32 off unless a row says otherwise, and with cuDNN's benchmark mode on.
+A case is a work, for one row and in float32 unless it says otherwise (`benchmarks/cases.py` has the works
+and the sets). Every contender (irkit; PyTorch eager and in a CUDA graph; torch.compile) is a process of its
+own, since compiling takes most of the time: all of them compile at once, then each is measured alone, and
+what is not ready by then is recorded as that. Answers are held against the same module in float64. PyTorch
+runs in the precision of the case, with cuDNN's benchmark mode on, networks of images also with normalisations
+folded and channels side by side. irkit starts from an empty cache. The contender `compile`, if asked for,
+measures compiling alone: with an empty cache, then in another process with what that left.
 Times are CUDA events around device-to-device calls: median, 10th and 90th percentile.
 """
 
@@ -14,235 +18,292 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import subprocess
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import harness
+from benchmarks.cases import SETS, Case, cases
+from benchmarks.contenders import Figures, Job, Ready, contend
 
-LIMIT = 1e-4
-WARM, RUNS = 8, 60
-ALL = ("W1", "W3", "W4", "W5", "W7", "W1-29", "NASRNN")
-Ready = dict[str, Callable[[], dict[str, Any]]]
+LIMITS = {"float32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}
+"""Largest error, relative in the 2-norm; or else three times what PyTorch has in that precision."""
+RUNS = 60
+AUTOTUNED = ("encoder", "decoder", "BERT", "ResNet-50", "ResNeXt-29")
+"""Works on which torch.compile is tried at its slowest, instead of as it is by default."""
 
 
 class Work:
-    """One workload on the GPU: module, input, reference. Seeds make it the same in every process."""
+    """A case on the GPU: module, input, reference. Seeds make the module the same in every process."""
 
-    def __init__(self, name: str, small: bool) -> None:
+    def __init__(self, case: Case, small: bool) -> None:
         import torch
 
         from benchmarks.models.workloads import WORKLOADS, seeded
 
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = True
+        tf32 = case.precision == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
         torch.set_grad_enabled(False)
-        work = WORKLOADS[name]
-        self.shape = work.small_shape if small else work.shape
-        self.module = seeded(work.small if small else work.build)
+        work = WORKLOADS[case.work]
+        self.build = build = work.small if small else work.build
+        self.case, self.shape, self.peers = case, work.shape_of(case.batch, small), work.peers
         generator = torch.Generator().manual_seed(time.time_ns() % (1 << 31))
         x = torch.randn(self.shape, generator=generator)
-        exact = seeded(work.small if small else work.build).double().cuda()
-        self.want = exact(x.double().cuda()).cpu().numpy()
-        self.x = x.cuda()
-        self.peers = work.peers
+        self.want = seeded(build).double().cuda()(x.double().cuda()).cpu().numpy()
+        torch.backends.cudnn.benchmark = True
+        self.element = torch.bfloat16 if case.precision == "bf16" else torch.float32
+        self.module = seeded(build).to("cuda", self.element)
+        self.exact_x = x.cuda()
+        self.x = self.exact_x.to(self.element)
+        self.limit = max(LIMITS[case.precision], 3 * self.error(self.module(self.x)))
 
-    def forms(self) -> dict[str, Any]:
-        """The module and its other forms, on the GPU."""
-        module = self.module.cuda()
-        return {"": module, **{f", {k}": make(module) for k, make in self.peers.items()}}
+    def forms(self) -> dict[str, tuple[Any, Any]]:
+        """The module and its other forms, on the GPU, and the input as each likes it."""
+        found = {"": (self.module, self.x)}
+        for name, make in self.peers.items():
+            x = self.x
+            if name == "channels_last":
+                import torch
 
-    def measured(self, f: Callable[[], Any]) -> dict[str, Any]:
+                x = x.contiguous(memory_format=torch.channels_last)
+            found[f", {name}"] = (make(self.module), x)
+        return found
+
+    def error(self, y: Any) -> float:
+        """Relative error in the 2-norm."""
+        from benchmarks.gpu import error
+
+        return error(y.float().cpu().numpy(), self.want)
+
+    def measured(self, f: Callable[[], Any]) -> Figures:
         """Error and times of `f`; of a wrong answer, no times."""
-        from benchmarks.gpu import device_time, error
+        from benchmarks.gpu import device_time
 
-        off = error(f().float().cpu().numpy(), self.want)
-        if not off <= LIMIT:
+        off = self.error(f())
+        if not off <= self.limit:
             return {"wrong": off}
         return {"error": off, **device_time(f, RUNS)}
 
 
-def irkit_modes(name: str, small: bool) -> Ready:
-    """irkit: from ONNX to a program; each mode, and the choice that `auto` makes."""
-    import irkit
+# irkit
+
+
+def irkit_modes(case: Case, small: bool, form: str = "") -> Ready:
+    """irkit: from ONNX to a program; each mode, and the choice that `auto` makes.
+
+    `form`: "" (values as PyTorch has them), "float32 in memory", or "measured": rKernels are then chosen
+    by what they take, when the GPU is this process's alone.
+    """
+    work = Work(case, small)
+    label = f", {form}" if form else ""
+    if form == "measured":
+        found: dict[str, IrkitRun] = {}
+
+        def facts() -> Figures:
+            found[""] = IrkitRun(work, form)
+            return found[""].facts()
+
+        modes = {m: lambda m=m: found[""].mode(m) for m in IrkitRun.MODES}
+        return {f"irkit{label}": facts, **{f"irkit {m}{label}": f for m, f in modes.items()}}
+    run = IrkitRun(work, form)
+    modes = {m: partial(run.mode, m) for m in IrkitRun.MODES}
+    return {f"irkit{label}": run.facts, **{f"irkit {m}{label}": f for m, f in modes.items()}}
+
+
+class IrkitRun:
+    """A program of a case. The cache is empty before and dropped behind."""
+
+    MODES = ("per-op", "per-wave", "persistent", "auto")
+
+    def __init__(self, work: Work, form: str) -> None:
+        import irkit
+        from benchmarks.models.workloads import seeded, to_onnx
+
+        self.work, wide = work, form == "float32 in memory"
+        self.x = work.exact_x if wide else work.x
+        module = seeded(work.build) if wide else work.module
+        model = to_onnx(module.cpu(), work.shape)
+        self.nodes = len(model.graph.node)
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["IRKIT_CACHE_DIR"] = cache
+            self.program = irkit.compile(
+                model,
+                target="cuda",
+                precision=granted(work.case, wide),
+                measure=form == "measured",
+            )
+        self.seconds = time.perf_counter() - start
+
+    def facts(self) -> Figures:
+        """Seconds of compiling, in company, and the report."""
+        report = {k: v for k, v in self.program.report().items() if k != "roperators"}
+        return {"compile, s": self.seconds, "nodes": self.nodes, "report": report}
+
+    def run(self) -> Any:
+        """The answer."""
+        return self.program.run([self.x])[0]
+
+    def mode(self, mode: str) -> Figures:
+        """Error and times of a mode, or why the program does not run in it."""
+        from irkit.errors import DeviceError
+
+        try:
+            self.program._first.executor.mode = mode
+        except DeviceError as refusal:
+            return {"refused": str(refusal)}
+        for _ in range(40 if mode == "auto" else 1):
+            self.run()
+        return self.work.measured(self.run)
+
+
+def granted(case: Case, float32_in_memory: bool) -> str | None:
+    """The precision to ask irkit for: bfloat16 operands say theirs themselves."""
+    if case.precision == "bf16":
+        return "bf16" if float32_in_memory else None
+    return case.precision
+
+
+_COMPILE = """
+import sys, time
+import irkit
+import irkit.driver.compiler.compile
+start = time.perf_counter()
+irkit.compile(sys.argv[1], target="cuda", precision=sys.argv[2] or None)
+print(time.perf_counter() - start)
+"""
+
+
+def compile_alone(case: Case, small: bool) -> Ready:
+    """irkit from a file to a program in new processes: an empty cache, then what the first one left."""
     from benchmarks.models.workloads import to_onnx
 
-    work = Work(name, small)
-    onnx_model = to_onnx(work.module.cpu(), work.shape)
-    start = time.perf_counter()
-    program = irkit.compile(onnx_model, target="cuda")
-    seconds = time.perf_counter() - start
-    executor = program._first.executor
+    work = Work(case, small)
+    model = to_onnx(work.module.cpu(), work.shape)
 
-    def run() -> Any:
-        return program.run([work.x])[0]
+    def measure() -> Figures:
+        found: Figures = {}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.onnx")
+            path.write_bytes(model.SerializeToString())
+            environment = {**os.environ, "IRKIT_CACHE_DIR": str(Path(folder, "cache"))}
+            command = [sys.executable, "-W", "ignore", "-c", _COMPILE, str(path)]
+            command.append(granted(case, False) or "")
+            for name in ("cold, s", "warm, s"):
+                run = subprocess.run(
+                    command, env=environment, stdout=subprocess.PIPE, text=True, check=True
+                )
+                found[name] = float(run.stdout)
+        return found
 
-    def measure(mode: str) -> dict[str, Any]:
-        executor.mode = mode
-        if mode == "auto":
-            for _ in range(40):
-                run()
-        return work.measured(run)
-
-    def facts() -> dict[str, Any]:
-        report = program.report()
-        kept = {k: v for k, v in report.items() if k != "roperators"}
-        return {"compile, s": seconds, "nodes": len(onnx_model.graph.node), "report": kept}
-
-    modes = ("per-op", "per-wave", "persistent", "auto")
-    found: Ready = {f"irkit {mode}": lambda m=mode: measure(m) for mode in modes}
-    return {"irkit": facts, **found}
+    return {"compile": measure}
 
 
-def torch_plain(name: str, small: bool) -> Ready:
-    """PyTorch eager and in a CUDA graph; both once more with TF32."""
+# PyTorch
+
+
+def torch_plain(case: Case, small: bool) -> Ready:
+    """PyTorch eager and in a CUDA graph; of float32, eager once more with TF32."""
     import torch
 
     from benchmarks.gpu import device_time, graphed
 
-    work = Work(name, small)
+    work = Work(case, small)
     found: Ready = {}
-    for form, module in work.forms().items():
+    for form, (module, x) in work.forms().items():
 
-        def eager(module: Any = module) -> Any:
-            return module(work.x)
+        def eager(module: Any = module, x: Any = x) -> Any:
+            return module(x)
 
-        def graph(module: Any = module) -> dict[str, Any]:
-            return device_time(graphed(lambda: module(work.x)), RUNS)
-
-        def tf32(module: Any = module) -> dict[str, Any]:
+        def tf32(run: Callable[[], Any] = eager) -> Figures:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-            times = device_time(lambda: module(work.x), RUNS)
+            times = device_time(run, RUNS)
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
             return times
 
         eager()
-        found[f"torch eager{form}"] = lambda f=eager: work.measured(f)
-        found[f"torch CUDA graph{form}"] = graph
-        found[f"torch eager, TF32 on{form}"] = tf32
+        found[f"torch eager{form}"] = partial(work.measured, eager)
+        found[f"torch CUDA graph{form}"] = lambda f=eager: work.measured(graphed(f))
+        if case.precision == "float32":
+            found[f"torch eager, TF32 on{form}"] = tf32
     return found
 
 
-def torch_compiled(name: str, small: bool, mode: str) -> Ready:
-    """torch.compile in one mode."""
+def torch_compiled(case: Case, small: bool, mode: str) -> Ready:
+    """torch.compile in one mode; of a form that takes minutes, the one that is fastest as a rule."""
     import torch
 
-    work = Work(name, small)
+    work = Work(case, small)
     found: Ready = {}
     label = "torch.compile" if mode == "default" else f"torch.compile {mode}"
-    for form, module in work.forms().items():
+    forms = list(work.forms().items())
+    for form, (module, x) in forms[-1:] if mode == "max-autotune" else forms:
         torch._dynamo.reset()
         compiled = torch.compile(module, mode=mode)
         start = time.perf_counter()
         for _ in range(3):
-            compiled(work.x)
+            compiled(x)
         seconds = time.perf_counter() - start
 
-        def run(compiled: Any = compiled) -> Any:
-            return compiled(work.x)
+        def figures(run: Callable[[], Any], seconds: float = seconds) -> Figures:
+            return {**work.measured(run), "compile, s": seconds}
 
-        found[f"{label}{form}"] = lambda f=run, s=seconds: {**work.measured(f), "compile, s": s}
+        found[f"{label}{form}"] = partial(figures, partial(compiled, x))
     return found
 
 
-CONTENDERS: dict[str, Callable[[str, bool], Ready]] = {
+Prepare = Callable[[Case, bool], Ready]
+CONTENDERS: dict[str, Prepare] = {
     "irkit": irkit_modes,
+    "irkit, float32 in memory": partial(irkit_modes, form="float32 in memory"),
+    "irkit, measured": partial(irkit_modes, form="measured"),
     "torch": torch_plain,
-    "torch.compile": lambda n, s: torch_compiled(n, s, "default"),
-    "torch.compile reduce-overhead": lambda n, s: torch_compiled(n, s, "reduce-overhead"),
+    "torch.compile": partial(torch_compiled, mode="default"),
+    "torch.compile reduce-overhead": partial(torch_compiled, mode="reduce-overhead"),
+    "torch.compile max-autotune": partial(torch_compiled, mode="max-autotune"),
+    "compile": compile_alone,
 }
 
 
-def _process(contender: str, name: str, small: bool, pipe: Connection, log: str) -> None:
-    """Prepare, say so, wait to be called, measure."""
-    with open(log, "w") as file:
-        sys.stdout = sys.stderr = file
-        warnings.simplefilter("ignore")
-        try:
-            ready = CONTENDERS[contender](name, small)
-            pipe.send("ready")
-            pipe.recv()
-            pipe.send({label: measure() for label, measure in ready.items()})
-        except Exception as problem:
-            pipe.send({contender: {"failed": f"{type(problem).__name__}: {problem}"[:300]}})
+def contenders_of(case: Case) -> list[str]:
+    """Who takes part where nobody is named."""
+    slow = case.work in AUTOTUNED
+    compiled = "torch.compile max-autotune" if slow else "torch.compile"
+    found = ["irkit", "torch", "torch.compile reduce-overhead", compiled]
+    return [*found, "irkit, float32 in memory"] if case.precision == "bf16" else found
 
 
-class Contender:
-    """A process that prepares one contender for one workload."""
-
-    def __init__(self, name: str, contender: str, small: bool, folder: Path) -> None:
-        self.name, self.contender = name, contender
-        self.pipe, other = multiprocessing.Pipe()
-        arguments = (contender, name, small, other, str(folder / f"{name}-{contender}.log"))
-        self.process = multiprocessing.Process(target=_process, args=arguments, daemon=True)
-        self.process.start()
-        other.close()
-
-    def wait(self, until: float) -> str | dict[str, Any]:
-        """ "ready", or what became of it instead."""
-        if not self.pipe.poll(max(0.0, until - time.perf_counter())):
-            self.process.kill()
-            return {self.contender: {"absent": "not ready in the time given"}}
-        return self._receive()
-
-    def measure(self, seconds: float = 60.0) -> dict[str, Any]:
-        """Its figures."""
-        self.pipe.send("go")
-        if not self.pipe.poll(seconds):
-            self.process.kill()
-            return {self.contender: {"failed": f"no answer in {seconds:.0f} s"}}
-        found = self._receive()
-        assert isinstance(found, dict)
-        return found
-
-    def _receive(self) -> str | dict[str, Any]:
-        try:
-            return self.pipe.recv()
-        except EOFError:
-            return {self.contender: {"failed": f"process ended, {self.process.exitcode}"}}
+def jobs(wanted: list[Case], names: list[str], small: bool) -> Iterator[Job]:
+    """The contenders of every case, those first that take longest to prepare."""
+    for name in CONTENDERS:
+        for case in wanted:
+            if name in (names or contenders_of(case)):
+                seconds = 300.0 if name in ("compile", "irkit, measured") else 90.0
+                yield Job(case.label, name, partial(CONTENDERS[name], case, small), seconds)
 
 
-def run(
-    names: list[str], kinds: list[str], small: bool, prepare: float
-) -> dict[str, dict[str, Any]]:
-    """Every contender of every workload: prepared together, measured one after another."""
-    folder = Path(tempfile.mkdtemp())
-    until = time.perf_counter() + prepare
-    contenders = [Contender(n, c, small, folder) for c in kinds for n in names]
-    results: dict[str, Any] = {n: {} for n in names}
-    ready: list[Contender] = []
-    for c in contenders:
-        said = c.wait(until)
-        if said == "ready":
-            ready.append(c)
-        else:
-            results[c.name] |= said
-    print(f"{len(ready)} of {len(contenders)} ready", flush=True)
-    for c in sorted(ready, key=lambda c: names.index(c.name)):
-        results[c.name] |= c.measure()
-    for c in contenders:
-        c.process.kill()
-    return {n: _ratios(found) for n, found in results.items()}
+# Figures
 
 
-def _ratios(found: dict[str, Any]) -> dict[str, Any]:
-    """Each mode's time over the fastest form of each peer."""
+def ratios(found: Figures) -> Figures:
+    """Each mode's time over the fastest form of each peer, and of all of them."""
     times = {k: v["median_us"] for k, v in found.items() if "median_us" in v}
-    for peer in ("torch eager", "torch CUDA graph", "torch.compile"):
-        of_peer = [t for k, t in times.items() if k.startswith(peer) and "TF32" not in k]
+    theirs = {k: t for k, t in times.items() if k.startswith("torch") and "TF32 on" not in k}
+    for peer in ("torch eager", "torch CUDA graph", "torch.compile", "torch"):
+        of_peer = [t for k, t in theirs.items() if k.startswith(peer)]
         for mode, t in times.items():
             if mode.startswith("irkit") and of_peer:
-                found[mode][f"over {peer}"] = t / min(of_peer)
+                found[mode][f"over {'the best' if peer == 'torch' else peer}"] = t / min(of_peer)
     return found
 
 
-def table(results: dict[str, Any]) -> str:
+def table(results: dict[str, Figures]) -> str:
     """Milliseconds, a line a contender."""
     lines: list[str] = []
     for name, found in results.items():
@@ -250,38 +311,48 @@ def table(results: dict[str, Any]) -> str:
         for label, entry in found.items():
             if "median_us" not in entry:
                 shown = {k: v for k, v in entry.items() if k != "report"}
-                lines.append(f"  {label:42} {shown}")
+                lines.append(f"  {label:46} {shown}")
                 continue
-            ratios = ", ".join(f"{v:.2f} {k}" for k, v in entry.items() if k.startswith("over"))
+            over = ", ".join(f"{v:.2f} {k}" for k, v in entry.items() if k.startswith("over"))
             off = f"error {entry['error']:.0e} " if "error" in entry else ""
-            lines.append(f"  {label:42} {entry['median_us'] / 1000:9.3f} ms {off}{ratios}")
+            lines.append(f"  {label:46} {entry['median_us'] / 1000:9.3f} ms {off}{over}")
     return "\n".join(lines)
 
 
 def main() -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(ALL)}; all by default")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("names", nargs="*", default=["batch-1"], help=f"works or {', '.join(SETS)}")
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--small", action="store_true", help="the sizes that tests use")
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds given to compiling")
-    parser.add_argument("--contenders", nargs="*", default=list(CONTENDERS), help="all by default")
+    parser.add_argument("--at-once", type=int, default=100, help="cases compiled together")
+    parser.add_argument("--contenders", nargs="*", default=[], choices=CONTENDERS)
     options = parser.parse_args()
+    try:
+        wanted = cases(options.names)
+    except ValueError as problem:
+        parser.error(str(problem))
     multiprocessing.set_start_method("spawn")
-    names = options.names or list(ALL)
-    results = run(names, options.contenders, options.small, options.prepare)
+    for first in range(0, len(wanted), options.at_once):
+        some = wanted[first : first + options.at_once]
+        print(f"{len(some)} cases: {', '.join(c.label for c in some)}", flush=True)
+        found = contend(jobs(some, options.contenders, options.small), options.prepare)
+        results = {name: ratios(figures) for name, figures in found.items()}
+        print(table(results), flush=True)
+        assert json.loads(_written(results, options.out).read_text())
+    return 0
+
+
+def _written(results: dict[str, Figures], folder: Path | None) -> Path:
     import torch
 
     device = torch.cuda.get_device_name()
     conditions = (
-        "batch 1, float32; a process each, measured alone; PyTorch without TF32, cuDNN benchmark "
-        "mode on"
+        "a process each, measured alone; PyTorch in the case's precision, cuDNN benchmark mode on"
     )
     facts = {"device": device, "conditions": conditions, "suites": results}
-    path = harness.write("workloads", facts, options.out)
-    assert json.loads(path.read_text())
-    print(table(results))
-    return 0
+    return harness.update("workloads", facts, folder)
 
 
 if __name__ == "__main__":

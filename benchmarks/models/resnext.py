@@ -89,7 +89,7 @@ class ResNeXt(nn.Module):
 
     def grouped(self) -> ResNeXt:
         """The same function with one grouped convolution for all branches."""
-        other = ResNeXt(split=False, **self.made_of).to(next(self.parameters()).device).eval()
+        other = ResNeXt(split=False, **self.made_of).to(next(self.parameters())).eval()
         other.stem, other.head = self.stem, self.head
         for mine, its in zip(self.stages, other.stages, strict=True):
             mine, its = cast(Block, mine), cast(Block, its)

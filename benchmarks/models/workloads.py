@@ -1,8 +1,7 @@
-"""The workloads W1, W3, W4, W5, W7 and NASRNN: PyTorch modules with seeded random weights and
-their ONNX files.
+"""The workloads: PyTorch modules with seeded random weights, and their ONNX files.
 
-Batch 1, float32, NCHW. Needs PyTorch, which the rest of irkit does without. Every module is in
-evaluation mode, with batch normalisations whose statistics are random too.
+float32, NCHW. Needs PyTorch, which the rest of irkit does without. Every module is in evaluation mode, with
+batch normalisations whose statistics are random too.
 """
 
 from __future__ import annotations
@@ -16,13 +15,19 @@ from typing import Any
 import onnx
 import torch
 from torch import nn
+from torch.fx.experimental.optimization import fuse
 
 from benchmarks.models.nasnet import NASNetA
 from benchmarks.models.nasrnn import NasRnn
+from benchmarks.models.resnet import ResNet
 from benchmarks.models.resnext import ResNeXt
 from benchmarks.models.speech import DeepSpeech2, Seq2Seq
+from benchmarks.models.transformers import LstmStack, Transformer
 
 OPSET = 17
+HALF_OPSET = 22
+"""The first in which convolutions take bfloat16. PyTorch's exporter ends at 20; between them operators have
+got types and no other meaning."""
 
 
 class AlexNet(nn.Module):
@@ -52,7 +57,8 @@ class AlexNet(nn.Module):
 @dataclass(frozen=True)
 class Workload:
     """A model to measure. `build` makes what is exported; `peers` hold the same function otherwise
-    written, made from the module. `small` is the same architecture at a size for tests."""
+    written, made from the module. `small` is the same architecture at a size for tests. Shapes are of one
+    row; `axis` is the dimension of the input that is the batch."""
 
     name: str
     build: Callable[[], nn.Module]
@@ -62,7 +68,30 @@ class Workload:
     peers: dict[str, Callable[[Any], nn.Module]] = field(
         default_factory=dict[str, Callable[[Any], nn.Module]]
     )
+    axis: int = 0
 
+    def shape_of(self, batch: int, small: bool = False) -> tuple[int, ...]:
+        """The input's shape for so many rows."""
+        shape = list(self.small_shape if small else self.shape)
+        shape[self.axis] = batch
+        return tuple(shape)
+
+
+def folded(net: nn.Module) -> nn.Module:
+    """The same function with batch normalisations folded into the convolutions before them."""
+    return fuse(net)
+
+
+def channels_last(net: nn.Module) -> nn.Module:
+    """The same function with channels that lie side by side, normalisations folded."""
+    return folded(net).to(memory_format=torch.channels_last)
+
+
+_IMAGES: dict[str, Callable[[Any], nn.Module]] = {
+    "folded": folded,
+    "channels_last": channels_last,
+}
+_LIBRARY: dict[str, Callable[[Any], nn.Module]] = {"PyTorch's layers": lambda net: net.library()}
 
 WORKLOADS = {
     w.name: w
@@ -117,6 +146,7 @@ WORKLOADS = {
             (100, 1, 128),
             lambda: Seq2Seq(units=8, encoder=2, decoder=2, steps=3),
             (5, 1, 8),
+            axis=1,
         ),
         Workload(
             "NASRNN",
@@ -125,6 +155,55 @@ WORKLOADS = {
             lambda: NasRnn(units=8),
             (5, 1, 8),
             {"joined": lambda net: net.joined()},
+            axis=1,
+        ),
+        Workload(
+            "encoder",
+            lambda: Transformer(4, 256, 8),
+            (1, 128, 256),
+            lambda: Transformer(1, 16, 2),
+            (1, 6, 16),
+            _LIBRARY,
+        ),
+        Workload(
+            "decoder",
+            lambda: Transformer(4, 256, 8, causal=True),
+            (1, 64, 256),
+            lambda: Transformer(1, 16, 2, causal=True),
+            (1, 6, 16),
+            _LIBRARY,
+        ),
+        Workload(
+            "BERT",
+            lambda: Transformer(12, 768, 12),
+            (1, 128, 768),
+            lambda: Transformer(2, 24, 3),
+            (1, 6, 24),
+            _LIBRARY,
+        ),
+        Workload(
+            "LSTM",
+            LstmStack,
+            (100, 1, 256),
+            lambda: LstmStack(2, 8),
+            (5, 1, 8),
+            axis=1,
+        ),
+        Workload(
+            "ResNet-50",
+            ResNet,
+            (1, 3, 224, 224),
+            lambda: ResNet((1, 1), 8, 10),
+            (1, 3, 32, 32),
+            _IMAGES,
+        ),
+        Workload(
+            "ResNeXt-29",
+            lambda: ResNeXt(3, split=False),
+            (1, 3, 32, 32),
+            lambda: ResNeXt(1, split=False, branches=2, width=4, channels=(4, 8, 8)),
+            (1, 3, 8, 8),
+            _IMAGES,
         ),
     )
 }
@@ -146,17 +225,25 @@ def seeded(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
 
 
 def to_onnx(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
-    """The module exported by PyTorch's TorchScript exporter, input x and output y, sizes fixed."""
+    """The module exported by PyTorch's TorchScript exporter, input x and output y, sizes fixed.
+
+    x is of the type of the module's parameters.
+    """
     file = io.BytesIO()
+    element = next(module.parameters()).dtype
+    half = element != torch.float32
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module,
-            (torch.zeros(shape),),
+            (torch.zeros(shape, dtype=element),),
             file,
             dynamo=False,
             input_names=["x"],
             output_names=["y"],
-            opset_version=OPSET,
+            opset_version=20 if half else OPSET,
         )
-    return onnx.load_from_string(file.getvalue())
+    model = onnx.load_from_string(file.getvalue())
+    if half:
+        model.opset_import[0].version = HALF_OPSET
+    return model

@@ -14,7 +14,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench networks [functions] [NETWORK ...] [--threads 1 2] [--quick] [--no-compile]
                             [--no-batches] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
-       irkit-bench workloads [W1] [W1-29] [W3] [W4] [W5] [W7] [--out FOLDER]
+       irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
        irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
        irkit-bench render

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from benchmarks import workloads as suite
+from benchmarks.cases import SETS, WORKS, Case, cases
 from benchmarks.models.workloads import WORKLOADS, seeded, to_onnx
 from irkit.driver.compiler.models import read_model
 from irkit.interp import run_module
@@ -45,6 +43,13 @@ def test_an_imported_workload_computes_what_pytorch_does(name: str) -> None:
         ("W5", 2, 27),
         ("W7", 0, 6.3),
         ("NASRNN", 0, 4.2),
+        # 25.6 M parameters in torchvision; 12 layers of 7.09 M in BERT-base, without embeddings.
+        ("ResNet-50", 53, 102.2),
+        ("ResNeXt-29", 28, 31.5),
+        ("encoder", 0, 12.6),
+        ("decoder", 0, 12.6),
+        ("BERT", 0, 340.2),
+        ("LSTM", 0, 21.06),
     ],
 )
 def test_a_workload_has_the_size_stated(
@@ -73,24 +78,33 @@ def test_the_shapes_between_the_layers_of_w4_and_w5() -> None:
     assert speech.lstm.input_size == 2752
 
 
-def test_modes_are_set_beside_the_fastest_form_of_each_peer() -> None:
-    def entry(us: float) -> dict[str, Any]:
-        return {"median_us": us, "error": 1e-7}
+@pytest.mark.parametrize("name", WORKS[-6:])
+def test_rows_of_a_workload_are_independent(name: str) -> None:
+    work = WORKLOADS[name]
+    module = seeded(work.small).double()
+    with torch.no_grad():
+        x = torch.randn(work.shape_of(3, small=True), dtype=torch.float64)
+        together = module(x)
+        alone = [module(part) for part in x.split(1, work.axis)]
+    np.testing.assert_allclose(torch.cat(alone, work.axis), together, rtol=1e-9, atol=1e-12)
 
-    found = suite._ratios(
-        {
-            "irkit": {"compile, s": 3.0, "report": {}},
-            "irkit per-op": entry(50),
-            "irkit persistent": {"wrong": 0.5},
-            "torch eager": entry(200),
-            "torch eager, grouped": entry(100),
-            "torch eager, TF32 on": entry(10),
-            "torch CUDA graph": entry(40),
-        }
-    )
-    assert found["irkit per-op"]["over torch eager"] == 0.5
-    assert found["irkit per-op"]["over torch CUDA graph"] == 1.25
-    assert "over torch.compile" not in found["irkit per-op"]
-    text = suite.table({"W1": found})
-    assert "{'wrong': 0.5}" in text
-    assert "0.50 over torch eager, 1.25 over torch CUDA graph" in text
+
+def test_a_causal_decoder_sees_no_later_token() -> None:
+    work = WORKLOADS["decoder"]
+    module = seeded(work.small)
+    x = torch.randn(work.small_shape)
+    changed = x.clone()
+    changed[:, 4:] = torch.randn(changed[:, 4:].shape)
+    with torch.no_grad():
+        difference = (module(changed) - module(x)).abs().amax(-1)[0]
+    assert (difference[:4] == 0).all()
+    assert (difference[4:] > 1e-3).all()
+
+
+def test_sets_name_cases_of_workloads_each_once() -> None:
+    every = cases(SETS)
+    assert len({c.label for c in every}) == len(every)
+    assert {c.work for c in every} <= set(WORKLOADS)
+    assert set(WORKS) == set(WORKLOADS)
+    assert {c.work for c in every if c.batch > 1} <= set(WORKS[-6:])
+    assert Case("ResNet-50", 64, "bf16") in every
