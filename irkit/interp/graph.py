@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -32,19 +33,34 @@ def run_graph(
     main = function_named(module, function)
     if main is None:
         raise InvalidModelError(f"the module has no function '@{function}'")
-    _check_inputs(main, inputs)
-    values: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
-    for op in main.body.block.ops:
+    for op, operands, _ in steps(main, weights, inputs):
         if isinstance(op, ReturnOp):
-            return [values[v] for v in op.operands]
-        for result, array in zip(op.results, _results(op, values, weights), strict=True):
-            values[result] = array
+            return operands
     raise InvalidModelError(f"function '@{function}' has no return")
 
 
-def _results(op: Operation, values: dict[SSAValue, Array], weights: WeightStore) -> list[Array]:
+def steps(
+    main: FuncOp, weights: WeightStore, inputs: Sequence[Array]
+) -> Iterator[tuple[Operation, list[Array], list[Array]]]:
+    """The ops of `main` one after another, with their operands and results. Raises as `run_graph`."""
+    _check_inputs(main, inputs)
+    values: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
+    left = Counter(v for op in main.body.block.ops for v in op.operands)
+    for op in main.body.block.ops:
+        operands = [values[v] for v in op.operands]
+        results = [] if isinstance(op, ReturnOp) else _results(op, operands, weights)
+        yield op, operands, results
+        values.update(zip(op.results, results, strict=True))
+        # What nothing reads any more is dropped: a network's values together are many times its weights.
+        for value in op.operands:
+            left[value] -= 1
+            if not left[value]:
+                del values[value]
+
+
+def _results(op: Operation, operands: list[Array], weights: WeightStore) -> list[Array]:
     if isinstance(op, GraphOp):
-        return evaluate(op, [values[v] for v in op.operands])
+        return evaluate(op, operands)
     if not isinstance(op, ConstantOp):
         raise UnsupportedError(f"the graph interpreter does not know '{op.name}'")
     array = constant_array(op.result, weights)

@@ -136,7 +136,7 @@ def _check_kinds(batch: object, state: object, initial_state: object) -> None:
             raise UnsupportedError(f"{name}={value!r}: expected a mapping from names of inputs")
 
 
-def _absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
+def absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
     """What stands in for the GPU that a program was compiled for, where it cannot run; else None."""
     if artifact.target != "cuda":
         return None
@@ -184,7 +184,7 @@ def _builder(
         artifact = build_artifact(imported, plan.device, cache, bar, plan.policy, plan.measure)
         symbols = list(artifact.report["roperators"])
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
-        return Variant(artifact, mode, _absent_device(artifact, mode))
+        return Variant(artifact, mode, absent_device(artifact, mode))
 
     def build(dtype: str) -> Variant | SizedVariant:
         with ONE_BUILDER, ProgressBar(progress) as bar:

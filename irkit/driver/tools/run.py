@@ -22,10 +22,11 @@ Run a module on arrays.
 
   irkit-run model.mlir --inputs in.npz --outputs out.npz --level=graph
   irkit-run model.mlir --seed=1 --level=schedule --device=test4
+  irkit-run model.onnx --precision=bf16 --accuracy
 
 --level brings the module to a level and runs it there: by that level's NumPy interpreter, or, for
 numba (the default), as a compiled program. Without --inputs, inputs are drawn at random. Without
---outputs, the outputs are printed."""
+--outputs, the outputs are printed. --accuracy prints how far they are from those of strict arithmetic."""
 
 
 def run_parser(stdout: IO[str]) -> ArgumentParser:
@@ -46,6 +47,16 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
         "--measure",
         action="store_true",
         help="for --level=numba: choose rKernels by what they take on the device",
+    )
+    parser.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="for --level=numba: in which precision products of float32 are computed",
+    )
+    parser.add_argument(
+        "--accuracy",
+        action="store_true",
+        help="report, per output, how far it is from strict arithmetic, and what overflows",
     )
     parser.add_argument(
         "--level",
@@ -108,6 +119,8 @@ class RunTool:
         from irkit.interp import level_of, run_module
 
         self._check_options(options)
+        if options.accuracy:
+            return self._report_accuracy(options)
         ctx, module = load_module(options.input, self.stdin, handler)
         entry = entry_point_of(module)
         if options.inputs is None:
@@ -140,6 +153,34 @@ class RunTool:
                 f"--trace and --schedule-view need --level=numba, got {options.level}", "irkit-run"
             )
 
+        if (
+            asked := options.accuracy or options.precision is not None
+        ) and options.level != "numba":
+            raise UserError(
+                f"--accuracy and --precision need --level=numba, got {options.level}", "irkit-run"
+            )
+        if asked and options.input == "-":
+            raise UserError("--accuracy and --precision need a file, not stdin", "irkit-run")
+
+    def _report_accuracy(self, options: argparse.Namespace) -> None:
+        import irkit
+        from irkit.driver.execution.arrays import read_arrays
+
+        inputs: dict[str, Array] | list[Array] | None = None
+        if options.inputs is not None:
+            inputs = read_arrays(options.inputs)
+            if all(name.startswith("arr_") for name in inputs):
+                inputs = list(inputs.values())
+        report = irkit.accuracy(
+            options.input,
+            inputs,
+            precision=options.precision,
+            target=options.target or ("cpu" if options.device is None else "auto"),
+            device=options.device,
+            seed=options.seed,
+        )
+        self.stdout.write(f"{report}\n")
+
     def _run_compiled(
         self, options: argparse.Namespace, entry: EntryPoint, inputs: list[Array]
     ) -> list[Array]:
@@ -150,7 +191,11 @@ class RunTool:
 
         target = options.target or ("cpu" if options.device is None else "auto")
         program = irkit.compile(
-            options.input, target=target, device=options.device, measure=options.measure
+            options.input,
+            target=target,
+            device=options.device,
+            measure=options.measure,
+            precision=options.precision,
         )
         names = {pair.result: entry.input_names[pair.argument] for pair in entry.state}
         held = {pair.argument for pair in entry.state}
