@@ -57,7 +57,9 @@ def main() -> int:
         off = float(np.abs(got[:, -1] - want[: len(got), 1]).max())
         found[f"{rows} rows"] = {"max error": off, **times, "M rows/s": rows / times["median_us"]}
         print(rows, found[f"{rows} rows"], flush=True)
-    harness.write("gpu_nvforest", {"suites": {"nvForest": found}}, options.out)
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    facts = {"device": device, "suites": {"nvForest": found}}
+    harness.write("gpu_nvforest", facts, options.out)
     return 0
 
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -172,9 +173,20 @@ def _git(*arguments: str) -> str:
     return found.stdout.strip()
 
 
+def gpu_folder(device: str) -> str:
+    """The folder of results of a GPU: "NVIDIA H100 80GB HBM3" has "h100", no GPU has ""."""
+    found = re.search(r"NVIDIA (?:GeForce )?((?:RTX |GTX )?\S+)", device)
+    return found[1].lower().replace(" ", "") if found else ""
+
+
+def _home(results: dict[str, Any]) -> Path:
+    """Where results lie by default: those of a GPU in a folder of their own."""
+    return RESULTS / gpu_folder(str(results.get("device", "")))
+
+
 def update(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
     """`write`, beside the suites that the file has of earlier runs on the same device."""
-    path = (folder or RESULTS) / f"{name}.json"
+    path = (folder or _home(results)) / f"{name}.json"
     before = json.loads(path.read_text()) if path.exists() else {}
     kept = before["suites"] if before.get("device") == results["device"] else {}
     run = {"date": time.strftime("%Y-%m-%d"), "commit": commit()}
@@ -183,8 +195,8 @@ def update(name: str, results: dict[str, Any], folder: Path | None = None) -> Pa
 
 
 def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
-    """Write a suite's results as JSON, with the command and the machine."""
-    folder = folder or RESULTS
+    """Write a suite's results as JSON, with the command and the machine; those of a GPU to its folder."""
+    folder = folder or _home(results)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     facts = {

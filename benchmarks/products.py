@@ -265,7 +265,8 @@ def main() -> int:
             built = [b for _, b in programs if b is not None]
             found[name] = _measured(CASES[name], built)
             print(_line(name, found[name]), flush=True)
-    print(harness.write("products", {"suites": {"products": found}}, options.out))
+    facts = {"device": harness.peer("torch").cuda.get_device_name(), "suites": {"products": found}}
+    print(harness.write("products", facts, options.out))
     return 0
 
 

@@ -1,6 +1,8 @@
-"""Render benchmarks/results/*.json as one page.
+"""Render benchmarks/results/*.json, and those of each GPU in a folder of its own, as one page.
 
-python -m benchmarks.render
+    python -m benchmarks.render [FOLDER]
+
+Where Matplotlib is installed, plots of ratios are drawn anew; else those that are there stay.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from benchmarks import plots
 from benchmarks.harness import DETAILS, RESULTS
 from benchmarks.render_costs import cost_tables
-from benchmarks.targets import TARGETS, measured, reached, shown
+from benchmarks.targets import TARGETS, Results, Target, measured, reached, shown
 
 HEAD = """\
 # Benchmark results
@@ -56,14 +59,14 @@ def _times(times: dict[str, Any]) -> Row:
     )
 
 
-def page(facts: dict[str, Any]) -> str:
+def page(facts: dict[str, Any], where: str = "") -> str:
     """One result file as a section."""
     machine = facts["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v != "not installed")
     device = facts.get("device")
     return "\n".join(
         [
-            f"## {facts['suite']}",
+            f"## {where}{facts['suite']}",
             "",
             f"Command: `{facts['command']}`. Date {facts['date']}, commit {facts['commit']}.",
             f"Device: {f'{device}, ' if device else ''}{machine['cpu']}, {machine['cores']} cores. "
@@ -81,18 +84,30 @@ def _table(facts: dict[str, Any]) -> str:
     return "\n".join([*head, *_lines(found)])
 
 
-def figures(results: dict[str, Any]) -> str:
-    """The figures to reach beside what was measured. `results`: file name → suites."""
-    table: list[Row] = []
-    for target in TARGETS:
-        value = measured(results, target)
-        if value is None:
-            found, verdict = "not measured", ""
-        else:
-            found, verdict = shown(target, value), _VERDICT[reached(target, value)]
-        table.append((target.where, target.work, target.must, found, verdict))
-    head = ["## Figures to reach", "", "| where | work | must reach | measured | reached |"]
-    return "\n".join([*head, "|---|---|---|--:|---|", *_lines(table)])
+def figures(results: Results, gpus: dict[str, Results]) -> str:
+    """The figures to reach beside what was measured. `results`: file name → suites; `gpus`: those by GPU."""
+    of_gpus = gpus or {"measured": {}}
+    parts = ["## Figures to reach", "", f"| on a GPU | must reach | {' | '.join(of_gpus)} |"]
+    parts.append(f"|---|---|{'--:|' * len(of_gpus)}")
+    parts += _lines(
+        (t.work, t.must, *(_cell(found, t) for found in of_gpus.values()))
+        for t in TARGETS
+        if t.where == "GPU"
+    )
+    parts += ["", "| where | work | must reach | measured |", "|---|---|---|--:|"]
+    parts += _lines(
+        (t.where, t.work, t.must, _cell(results, t)) for t in TARGETS if t.where != "GPU"
+    )
+    return "\n".join(parts)
+
+
+def _cell(results: Results, target: Target) -> str:
+    """What was measured, and whether it is good enough."""
+    value = measured(results, target)
+    if value is None:
+        return "not measured"
+    verdict = _VERDICT[reached(target, value)]
+    return f"{shown(target, value)}, {verdict}" if verdict else shown(target, value)
 
 
 def _lines(table: Iterable[Row]) -> list[str]:
@@ -100,10 +115,26 @@ def _lines(table: Iterable[Row]) -> list[str]:
 
 
 def render(folder: Path) -> str:
-    """The page of all result files in a folder."""
-    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    results = {facts["suite"]: facts["suites"] for facts in files}
-    return "\n\n".join([HEAD.rstrip(), figures(results), *map(page, files)]) + "\n"
+    """The page of all result files in a folder, and of those in folders of GPUs. Draws the plots."""
+    own, gpus = _files(folder), {p.name: _files(p) for p in sorted(folder.iterdir()) if p.is_dir()}
+    gpus = {name: files for name, files in gpus.items() if files}
+    by_gpu = {name: _suites(files) for name, files in gpus.items()}
+    parts = [HEAD.rstrip(), figures(_suites(own), by_gpu), *map(page, own)]
+    for name, files in gpus.items():
+        if plots.can_plot():
+            plots.draw_all(by_gpu[name], name, folder / name)
+        drawn = sorted((folder / name).glob("*.svg"))
+        parts += [f"![{p.stem} on {name}]({name}/{p.name})" for p in drawn]
+        parts += [page(facts, f"{name}: ") for facts in files]
+    return "\n\n".join(parts) + "\n"
+
+
+def _files(folder: Path) -> list[Results]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def _suites(files: list[Results]) -> Results:
+    return {facts["suite"]: facts["suites"] for facts in files if "suite" in facts}
 
 
 def main() -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
+
+from benchmarks import gpu_targets
+from benchmarks.gpu_targets import FORMS, entries
 
 Results = dict[str, Any]
 
@@ -15,8 +19,9 @@ class Target:
 
     `ours` and `theirs` name entries of a result file, as `file/suite/…/entry`; the fastest of several
     counts. `what` is "time" (`ours` at most `limit`), "share" (`ours` over `theirs` at
-    most `limit`), "speed-up" (`theirs` over `ours` at least `limit`) or "correct" (so many of `ours` have
-    a time, which no wrong answer has). Without a limit the figure is there to be read.
+    most `limit`), "speed-up" (`theirs` over `ours` at least `limit`), "correct" (so many of `ours` have
+    a time, which no wrong answer has) or "mean" (the geometric mean of the figures of all `parts`, at most
+    `limit`). Without a limit the figure is there to be read.
     """
 
     where: str
@@ -24,9 +29,10 @@ class Target:
     must: str
     what: str
     limit: float | None
-    ours: tuple[str, ...]
+    ours: tuple[str, ...] = ()
     theirs: tuple[str, ...] = ()
     unit: str = ""
+    parts: tuple[Target, ...] = ()
 
 
 def modes(
@@ -42,6 +48,7 @@ _IRKIT_FOREST = (f"{_LIGHTGBM}/irkit on LightGBM's forest",)
 _SKLEARN = "cpu/forest/scikit-learn"
 _XGBOOST = "cpu/forest/XGBoost"
 
+_CUDNN = "cuDNN in a CUDA graph"
 _CUDA_MODES = ("irkit persistent", "irkit per-wave", "irkit per-op", "irkit auto")
 _WORKLOADS = {
     "W1": "W1: ResNeXt 16×64d for CIFAR, 27 blocks (892 convolutions)",
@@ -79,6 +86,27 @@ def _workload_targets() -> list[Target]:
                 Target("GPU", f"{name}, fastest mode", beside, "share", None, ours, theirs)
             )
     return found
+
+
+def _batch_targets() -> Iterator[Target]:
+    """In batches and in other precisions, and what compiling takes."""
+    for work, must, limit, ours, theirs in gpu_targets.ratios():
+        yield Target("GPU", work, must, "share", limit, ours, theirs)
+    best = gpu_targets.PEERS["the best form of PyTorch"]
+    names = tuple(n for n in _WORKLOADS if n != "W1-29")
+    shares = [
+        Target("GPU", n, "", "share", None, entries(n, _CUDA_MODES), entries(n, best, FORMS))
+        for n in names
+    ]
+    w6 = Target("GPU", "W6", "", "share", None, modes("gpu/w6"), (f"gpu/w6/{_CUDNN}",))
+    said = "geometric mean of W1, W3 to W7, batch 1"
+    must = "≤ 0.33 × the best form of PyTorch"
+    yield Target("GPU", said, must, "mean", 0.33, parts=(*shares, w6))
+    for case in gpu_targets.COMPILED:
+        for cache, limit in (("cold", 20), ("warm", 2)):
+            work = f"{gpu_targets.title(case)}: from file to program, {cache}"
+            path = f"workloads/{case}/compile/{cache}, s"
+            yield Target("GPU", work, f"≤ {limit} s", "time", limit, (path,), unit="s")
 
 
 def _light_targets() -> Iterator[Target]:
@@ -144,7 +172,7 @@ TARGETS = (
         "share",
         0.27,
         modes("gpu/w6"),
-        ("gpu/w6/cuDNN in a CUDA graph",),
+        (f"gpu/w6/{_CUDNN}",),
     ),
     Target(
         "GPU",
@@ -173,6 +201,7 @@ TARGETS = (
         modes("gpu/networks/cnn") + modes("gpu/networks/mlp"),
     ),
     *_workload_targets(),
+    *_batch_targets(),
     Target(
         "2 cores",
         "LightGBM, 500 trees of depth 8, 10 000 rows",
@@ -281,6 +310,10 @@ def lookup(results: Results, path: str) -> float | None:
 
 def measured(results: Results, target: Target) -> float | None:
     """The figure that was measured for a target; None where a part of it was not."""
+    if target.what == "mean":
+        found = [measured(results, part) for part in target.parts]
+        known = [f for f in found if f is not None]
+        return statistics.geometric_mean(known) if len(known) == len(found) else None
     ours = _fastest(results, target.ours)
     if target.what == "correct" and ours is not None:
         return float(sum(lookup(results, path) is not None for path in target.ours))

@@ -15,16 +15,20 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
                             [--no-batches] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
        irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
+       irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
+       irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
        irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
        irkit-bench render
 
-Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json;
-`render` turns those into benchmarks/results/README.md. `calibrate` finds the rates of the machine at hand,
+Runs the benchmark suites, peers side by side in one run, and writes benchmarks/results/*.json, those of a
+GPU to a folder of its own there; `render` turns them into benchmarks/results/README.md. `all` runs every
+suite of a GPU within a time, and renders. `calibrate` finds the rates of the machine at hand,
 from which costs are computed, and keeps them in the user's configuration folder; `costs` holds estimates of
 the benchmark networks against measurements. Run it in the root of irkit's repository.
 """
 COMMANDS = {
+    "all": "all",
     "calibrate": "calibrate",
     "costs": "costs",
     "cpu": "cpu",
@@ -33,6 +37,7 @@ COMMANDS = {
     "networks": "networks",
     "opt": "opt",
     "nvforest": "gpu_nvforest",
+    "products": "products",
     "render": "render",
     "workloads": "workloads",
 }

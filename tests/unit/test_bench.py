@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import cpu, harness, opt
+from benchmarks import cpu, harness, opt, plots
 from benchmarks.render import render
 from benchmarks.targets import TARGETS, Target, lookup, measured, reached
 from irkit.cli import bench
@@ -34,8 +34,8 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ((), "usage: irkit-bench"),
         (
             ("fast",),
-            "unknown suite 'fast': expected calibrate, costs, cpu, gpu, light, networks, opt, nvforest, "
-            "render, workloads",
+            "unknown suite 'fast': expected all, calibrate, costs, cpu, gpu, light, networks, opt, nvforest, "
+            "products, render, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],
@@ -200,5 +200,69 @@ def test_the_page(tmp_path: Path):
     assert "| one_row: peer: absent |  |  |  | torch \\| not installed |" in page
     assert "| one_row: other: wrong |  |  |  | 0.5 |" in page
     assert "not: shown" not in page
-    assert "Python call included | ≤ 20 µs | 8 µs | yes |" in page
+    assert "Python call included | ≤ 20 µs | 8 µs, yes |" in page
     assert page.count("not measured") == len(TARGETS) - 1
+
+
+def _lstm(folder: Path, device: str, us: float, mode: str = "irkit auto") -> None:
+    peers = {"torch eager": 90.0, "torch CUDA graph": 80.0, "torch eager, TF32 on": 1.0}
+    entries = {
+        name: {**TIMES, "median_us": value, "error": 1e-6}
+        for name, value in {mode: us, **peers}.items()
+    }
+    facts = {"device": device, "suites": {"LSTM@4": entries}}
+    harness.update("workloads", facts, folder / harness.gpu_folder(device))
+
+
+def test_gpus_side_by_side(tmp_path: Path):
+    _lstm(tmp_path, "NVIDIA H200", 20.0)
+    _lstm(tmp_path, "NVIDIA H100 80GB HBM3", 60.0, "irkit per-op, measured")
+    page = render(tmp_path)
+    assert "| on a GPU | must reach | h100 | h200 |" in page
+    assert "batch 4 | ≤ 0.5 × a CUDA graph | 0.75 ×, **no** | 0.25 ×, yes |" in page
+    assert "## h100: workloads" in page
+
+
+def test_ratios_are_drawn(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    _lstm(tmp_path, "NVIDIA H200", 20.0)
+    page = render(tmp_path)
+    assert "![workloads on h200](h200/workloads.svg)" in page
+    first = (tmp_path / "h200" / "workloads.svg").read_bytes()
+    assert b"LSTM@4" in first or b"<path" in first
+    assert render(tmp_path) == page
+    assert (tmp_path / "h200" / "workloads.svg").read_bytes() == first
+
+
+def test_ratios_by_work():
+    of = {"irkit per-op": 3.0, "irkit auto": 2.0, "torch eager": 5.0, "torch eager, TF32 on": 1.0}
+    suites = {"W4": {k: {"median_us": v} for k, v in of.items()}, "W5": {"irkit": {"refused": "x"}}}
+    assert plots.of_workloads(suites) == {"W4": 0.4}
+    us = {"torch float32": 8.0, "torch TF32": 4.0, "torch bfloat16": 2.0}
+    us |= {"product.a": 4.0, "product.b": 6.0, "product.a, bf16": 3.0}
+    found = {"4x4x4": {k: {"us": v} for k, v in us.items()}}
+    assert plots.of_products({"products": found}) == {"4x4x4": 0.5, "4x4x4, bf16": 1.5}
+    found = {"4x4x4 of bfloat16, transposed": found["4x4x4"]}
+    assert set(plots.of_products({"products": found}).values()) == {2.0, 1.5}
+
+
+@pytest.mark.parametrize(
+    ("device", "folder"),
+    [
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("h200 on NVIDIA H200", "h200"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"),
+        ("cpu on AMD EPYC", ""),
+    ],
+)
+def test_the_folder_of_a_gpu(device: str, folder: str):
+    assert harness.gpu_folder(device) == folder
+
+
+def test_the_mean_needs_every_part():
+    parts = tuple(Target("", "", "", "time", None, (f"cpu/a/{k}",)) for k in ("x", "y"))
+    mean = Target("", "", "", "mean", 20, parts=parts)
+    assert measured(RESULTS, mean) == pytest.approx(20.0)
+    gone = Target("", "", "", "time", None, ("cpu/gone",))
+    assert measured(RESULTS, Target("", "", "", "mean", 20, parts=(*parts, gone))) is None
