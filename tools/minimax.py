@@ -54,12 +54,7 @@ _atanh = _near_zero(lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
 _atan = _near_zero(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
 _sin = _near_zero(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
 _cos = _near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2)
-_erf = _near_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1)
 _tanh = _near_zero(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
-
-
-def _log_erfc(t: mp.mpf) -> mp.mpf:
-    return -mp.log(mp.erfc(t)) / t
 
 
 FITS = (
@@ -77,18 +72,9 @@ FITS = (
     Fit("atan, float32: (atan(t)/t - 1) / t^2 of t^2", _atan, ZERO, mp.mpf(1), 10),
     Fit("sin, float32: (sin(r)/r - 1) / r^2 of r^2", _sin, ZERO, (mp.pi / 4) ** 2, 3),
     Fit("cos, float32: (cos(r) - 1 + r^2/2) / r^4 of r^2", _cos, ZERO, (mp.pi / 4) ** 2, 3),
-    Fit("erf below 1, float32: erf(x)/x - 1 of x^2", _erf, ZERO, mp.mpf(1), 7),
-    Fit(
-        "erf above 1, float32: -log(erfc(x)) / x",
-        lambda t: -mp.log(mp.erfc(t)) / t,
-        mp.mpf(1),
-        mp.mpf("3.95"),
-        9,
-    ),
     Fit("tanh below 0.6, float64", _tanh, ZERO, mp.mpf("0.36"), 11),
     Fit("atan, float64", _atan, ZERO, mp.tan(mp.pi / 8) ** 2, 12),
     Fit("exp2, float64 to 2^-32: exp2(f)", lambda f: mp.power(2, f), mp.mpf(-0.5), mp.mpf(0.5), 7),
-    Fit("tanh below 0.6, float32: (tanh(x)/x - 1) / x^2 of x^2", _tanh, ZERO, mp.mpf("0.36"), 5),
 )
 
 

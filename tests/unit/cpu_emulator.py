@@ -144,6 +144,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         names[approximation] = _rounded(_FUNCTIONS[function], np.dtype(kind).type)
     for name, reduced in (("row_sum", np.sum), ("row_maximum", np.max), ("row_minimum", np.min)):
         names[name] = lambda row, count, of=reduced: of(row.run(0, count))
+    names["row_largest"] = lambda row, count: np.fmax.reduce(row.run(0, count), initial=-np.inf)
     names["row_squares"] = lambda row, count: np.sum(row.run(0, count) ** 2)
     for bits in (8, 16, 32, 64):
         for kind in ("int", "uint"):

@@ -13,7 +13,7 @@ import irkit
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.rkernels.approximations import APPROXIMATE
-from irkit.runtime.intrinsics import cpu_approximations, cuda_approximations
+from irkit.runtime.intrinsics import cpu_approximations, cpu_bits, cuda_approximations
 from irkit.runtime.intrinsics.cpu_approximations import ULP
 
 # A prime: 2^32 / STEP patterns of bits, over all exponents and both signs.
@@ -71,10 +71,15 @@ def looped(name: str) -> Any:
 
 def compared(name: str, *inputs: Any) -> float:
     """The largest error in units of the last place; what is not finite must be equal, and so must signs."""
-    kind = inputs[0].dtype
-    wide = np.float64 if kind == np.float32 else np.longdouble
     got = np.empty_like(inputs[0])
     looped(name)(*inputs, got)
+    return error_of(name, got, *inputs)
+
+
+def error_of(name: str, got: Any, *inputs: Any) -> float:
+    """The largest error of `got`."""
+    kind = inputs[0].dtype
+    wide = np.float64 if kind == np.float32 else np.longdouble
     with np.errstate(all="ignore"):
         exact = EXACT[name.partition("_")[0]](*(x.astype(wide) for x in inputs))
         rounded = exact.astype(kind)
@@ -99,6 +104,33 @@ def patterns() -> Any:
 @pytest.mark.parametrize("name", [n for n in ULP if n.endswith("32") and not n.startswith("pow")])
 def test_float32_over_all_exponents(name: str) -> None:
     assert compared(name, patterns()) <= ULP[name]
+
+
+@pytest.mark.parametrize("features", [{}, {"avx512f": True}])
+def test_exponentials_of_any_processor(features: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_bits.llvm, "get_host_cpu_features", lambda: features)
+    # As it is compiled anew, for those features.
+    function = njit(cpu_approximations.exp_float32.py_func, error_model="numpy")
+
+    @njit(error_model="numpy")
+    def all_of(x: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    x = np.concatenate([patterns(), np.linspace(-105, 90, 1_000_003, dtype=np.float32)])
+    got = np.empty_like(x)
+    all_of(x, got)
+    assert error_of("exp_float32", got, x) <= ULP["exp_float32"]
+
+
+@pytest.mark.parametrize("name", ["tanh_float32", "erf_float32"])
+def test_what_ends_at_one_is_never_above(name: str) -> None:
+    x = np.linspace(-12, 12, 2_000_003, dtype=np.float32)
+    got = np.empty_like(x)
+    looped(name)(x, got)
+    assert np.abs(got).max() == 1
+    assert (got == -got[::-1]).all()
+    assert error_of(name, got[::7], x[::7]) <= ULP[name]
 
 
 @pytest.mark.skipif(not EXTENDED, reason="needs a long double of more than 53 bits")

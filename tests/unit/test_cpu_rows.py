@@ -46,6 +46,16 @@ def test_rows_of_any_length(dtype: str, name: str, meaning: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", POINTERS)
+def test_the_largest_number_of_any_length(dtype: str) -> None:
+    function, rng = reduced("row_largest", POINTERS[dtype]), np.random.default_rng(0)
+    for length in LENGTHS:
+        row = rng.integers(-1000, 1000, length).astype(dtype)
+        assert function(row) == np.max(row), length
+        row[rng.integers(length)] = np.nan
+        assert function(row) == np.fmax.reduce(row, initial=-np.inf), length
+
+
+@pytest.mark.parametrize("dtype", POINTERS)
 def test_squares_of_any_length(dtype: str) -> None:
     function, rng = reduced("row_squares", POINTERS[dtype]), np.random.default_rng(0)
     for length in LENGTHS:
@@ -76,9 +86,12 @@ def test_softmax(n: int, dtype: str, bound: float) -> None:
     np.testing.assert_allclose(
         program(x), wide / wide.sum(axis=1, keepdims=True), rtol=0, atol=bound
     )
-    x[0, 0], x[1, n - 1] = np.nan, np.inf
-    assert np.isnan(program(x)[:2]).all()
-    assert not np.isnan(program(x)[2:]).any()
+    x[0, 0], x[1, n - 1], x[2], x[3] = np.nan, np.inf, np.nan, -np.inf
+    # Of infinity and NaN, and of NaN beside what is below all numbers.
+    x[4, 0], x[4, n - 1] = np.inf, np.nan
+    x[5], x[5, n // 2] = -np.inf, np.nan
+    assert np.isnan(program(x)[:6]).all()
+    assert not np.isnan(program(x)[6:]).any()
 
 
 def test_softmax_of_the_c_library() -> None:

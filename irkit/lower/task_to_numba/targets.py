@@ -65,7 +65,9 @@ from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat1
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
 from irkit.runtime.intrinsics.cpu_planes import copy_vectors, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
-from irkit.runtime.intrinsics.cpu_rows import row_maximum, row_minimum, row_squares, row_sum
+from irkit.runtime.intrinsics.cpu_rows import (
+    row_largest, row_maximum, row_minimum, row_squares, row_sum,
+)
 from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 

@@ -44,7 +44,7 @@ ULP: Final = {
     "atan_float32": 1.3,
     "atan_float64": 1.9,
     "cos_float32": 1.6,
-    "erf_float32": 1.3,
+    "erf_float32": 5.5,
     "exp_float32": 1.0,
     "exp_float64": 1.0,
     "log1p_float32": 1.6,
@@ -53,7 +53,7 @@ ULP: Final = {
     "log_float64": 0.9,
     "pow_float32": 0.6,
     "sin_float32": 1.6,
-    "tanh_float32": 1.6,
+    "tanh_float32": 5.5,
     "tanh_float64": 1.7,
 }
 """The largest error of each, in units of the exact result's last place: tests/unit/test_approximations.py."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -125,6 +126,49 @@ def times_power_of_two(typingctx: Any, x: Any, n: Any) -> Any:
         return builder.fmul(first, _two_to(builder, builder.fsub(n, half)))
 
     return x(x, x), codegen
+
+
+# Exponents below this one are taken in two steps: a denormal is rounded by the second alone.
+_LOW = -124
+
+
+def _scaled_at_once(builder: Any, x: Any, whole: Any) -> Any:
+    """x * 2^n by one instruction of AVX-512 (VSCALEF)."""
+    n = builder.sub(_bits(builder, whole), _SINGLE.integer(_SINGLE.magic_bits))
+    signature = ir.FunctionType(x.type, [x.type, n.type])
+    name = "llvm.ldexp.f32.i32"
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [x, n])
+
+
+def _scaled_twice(builder: Any, x: Any, whole: Any) -> Any:
+    """x * 2^n as x * 2^(max(n, low) - 1) * 2^(1 + min(n - low, 0)): neither power leaves the normal numbers,
+    and the first product is exact."""
+    form, integer = _SINGLE, _SINGLE.integer
+    # What is left of the magic number's own bits is shifted out.
+    n = builder.shl(_bits(builder, whole), integer(form.fraction))
+    low = integer(_LOW << form.fraction)
+    high = builder.select(builder.icmp_signed(">", n, low), n, low)
+    first = builder.add(high, integer((form.bias - 1) << form.fraction))
+    # Without a sign, so that no n overflows.
+    rest = builder.add(n, integer((form.bias + 1 - _LOW) << form.fraction))
+    two = integer((form.bias + 1) << form.fraction)
+    second = builder.select(builder.icmp_unsigned("<", rest, two), rest, two)
+    scaled = builder.fmul(x, builder.bitcast(first, form.float))
+    return builder.fmul(scaled, builder.bitcast(second, form.float))
+
+
+@intrinsic
+def times_two_to(typingctx: Any, x: Any, whole: Any) -> Any:
+    """x * 2^n of a float32 about 1, rounded once; `whole` is n + 1.5 * 2^23, n from -150 to 128.
+
+    A sum with that number is rounded to the nearest n, which stands in its low bits.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at_once = llvm.get_host_cpu_features().get("avx512f", False)
+        return (_scaled_at_once if at_once else _scaled_twice)(builder, *arguments)
+
+    return types.float32(types.float32, types.float32), codegen
 
 
 def _binade(builder: Any, value: Any) -> tuple[Any, Any]:

@@ -3,7 +3,8 @@
 They stand for the C library's where the IR grants `afn` to an op. NaN, infinities, denormals and signed zeros
 give what the C library gives; `cpu_approximations.py` says how far all else may be from the exact value. The
 methods are the textbook ones (J.-M. Muller, Elementary Functions, chapters 9 to 11): reduce the argument to a
-small interval, take a polynomial there (`tools/minimax.py` prints it), put the parts together.
+small interval, take a polynomial there (`tools/minimax.py` prints it), put the parts together; or take a
+rational function (`tools/rational.py`).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,8 +26,7 @@ from irkit.runtime.intrinsics.cpu_bits import (
     fma,
     horner,
     mantissa,
-    power_of_two,
-    times_power_of_two,
+    times_two_to,
 )
 
 
@@ -56,12 +56,8 @@ EXP = singles(
 )
 
 
-@inlined
-def exp_between(x: Any) -> Any:
-    """exp(x) for EXP_LOWEST <= x <= EXP_HIGHEST."""
-    n = np.rint(x * LOG2_E)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    return times_power_of_two(fma(fma(horner(r, EXP), r, ONE), r, ONE), n)
+# A sum with it is rounded to a whole number, which stands in its low bits.
+MAGIC = np.float32(1.5 * 2.0**23)
 
 
 @inlined
@@ -69,31 +65,45 @@ def exp_float32(x: Any) -> Any:
     """e to the power of x."""
     # NaN is neither below nor above.
     above = EXP_LOWEST if x < EXP_LOWEST else x
-    return exp_between(EXP_HIGHEST if above > EXP_HIGHEST else above)
+    c = EXP_HIGHEST if above > EXP_HIGHEST else above
+    whole = fma(c, LOG2_E, MAGIC)
+    n = whole - MAGIC
+    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, c))
+    return times_two_to(fma(fma(horner(r, EXP), r, ONE), r, ONE), whole)
 
 
-TANH_NEAR, TANH_LIMIT = singles(0.6, 9.1)
-TANH = singles(
-    -0.006269119719649729174,
-    0.02111095904951478965,
-    -0.05387394884864333359,
-    0.1333291536698745339,
-    -0.333333303327315471,
+@inlined
+def odd_below_one(x: Any, limit: Any, over: Any, under: Any) -> Any:
+    """x * over(x^2) / under(x^2) between -1 and 1, of x between -limit and limit."""
+    above = -limit if x < -limit else x
+    c = limit if above > limit else above
+    z = c * c
+    y = c * horner(z, over) / horner(z, under)
+    above = -ONE if y < -ONE else y
+    return ONE if above > ONE else above
+
+
+TANH_LIMIT = np.float32(9.02)
+TANH_OVER = singles(
+    1.3384331865040622e-08,
+    2.0635858163586818e-05,
+    0.003497459925711155,
+    0.13382688164710999,
+    1.0,
+)
+TANH_UNDER = singles(
+    7.790267773088999e-07,
+    0.0003288520674686879,
+    0.025884369388222694,
+    0.46716007590293884,
+    1.0,
 )
 
 
 @inlined
 def tanh_float32(x: Any) -> Any:
-    """Hyperbolic tangent: an odd polynomial near zero, else t / (t + 2) of t = exp(2 |x|) - 1."""
-    a = abs(x)
-    z = a * a
-    near = fma(a * z, horner(z, TANH), a)
-    d = TWO * (TANH_LIMIT if a > TANH_LIMIT else a)
-    n = np.rint(d * LOG2_E)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, d))
-    scale = power_of_two(n)
-    t = fma(scale, fma(horner(r, EXP) * r, r, r), scale - ONE)
-    return copysign(near if a < TANH_NEAR else t / (t + TWO), x)
+    """Hyperbolic tangent: an odd rational function, beyond whose limit it rounds to one."""
+    return odd_below_one(x, TANH_LIMIT, TANH_OVER, TANH_UNDER)
 
 
 SMALLEST_NORMAL, TWO_23, TWENTY_THREE = singles(2.0**-126, 2.0**23, 23.0)
@@ -135,37 +145,29 @@ def log1p_float32(x: Any) -> Any:
     return x if x == ZERO else y
 
 
-ERF_LIMIT = np.float32(3.95)
-ERF_NEAR = singles(
-    0.00007875875062685488341,
-    -0.0008016864287165869529,
-    0.005189087423433973986,
-    -0.02685421201062641244,
-    0.1128359471516021773,
-    -0.3761262666672033102,
-    0.128379165848350946,
+ERF_LIMIT = np.float32(3.925)
+ERF_OVER = singles(
+    2.8355932499835035e-06,
+    0.00039327534614130855,
+    0.005186997354030609,
+    0.0729023739695549,
+    0.26292625069618225,
+    1.560964584350586,
 )
-ERF_FAR = singles(
-    -2.403075101645042977e-7,
-    3.69452926734816748e-6,
-    -5.356946445788428749e-6,
-    -0.0003143998135969374194,
-    0.003787436176550447647,
-    -0.02424934041419767385,
-    0.1069358840879113579,
-    0.6346672424048765806,
-    1.128780616847847851,
+ERF_UNDER = singles(
+    5.2647108532255515e-05,
+    0.0016021972987800837,
+    0.020664120092988014,
+    0.1576528549194336,
+    0.6941348314285278,
+    1.3833688497543335,
 )
 
 
 @inlined
 def erf_float32(x: Any) -> Any:
-    """Error function: an odd polynomial below 1, 1 - exp(polynomial) above."""
-    a = abs(x)
-    near = fma(a, horner(a * a, ERF_NEAR), a)
-    t = ERF_LIMIT if a > ERF_LIMIT else a
-    far = ONE - exp_between(-t * horner(t, ERF_FAR))
-    return copysign(near if a < ONE else far, x)
+    """Error function: an odd rational function, beyond whose limit it rounds to one."""
+    return odd_below_one(x, ERF_LIMIT, ERF_OVER, ERF_UNDER)
 
 
 HALF_PI_HIGH = np.float32(math.pi / 2)

@@ -38,6 +38,11 @@ def _extreme(sign: str) -> Combine:
     return combined
 
 
+def _larger(builder: Any, best: Any, value: Any) -> Any:
+    """The larger of two numbers; `best` where the value is NaN."""
+    return builder.select(builder.fcmp_ordered(">", value, best), value, best)
+
+
 def _itself(builder: Any, value: Any) -> Any:
     return value
 
@@ -66,12 +71,18 @@ class _Row:
         total = totals[0]
         for other in totals[1:]:
             total = self.combine(self.builder, total, other)
-        lanes = [self.builder.extract_element(total, _I32(n)) for n in range(LANES)]
-        while len(lanes) > 1:
-            half = len(lanes) // 2
-            pairs = zip(lanes[:half], lanes[half:], strict=True)
-            lanes = [self.combine(self.builder, a, b) for a, b in pairs]
-        return self._loop(whole, self.count, 1, lanes, self._scalar)[0]
+        lanes = LANES
+        while lanes > 1:
+            lanes //= 2
+            total = self.combine(self.builder, *(self._half(total, n) for n in (0, lanes)))
+        first = self.builder.extract_element(total, _I32(0))
+        return self._loop(whole, self.count, 1, [first], self._scalar)[0]
+
+    def _half(self, total: Any, first: int) -> Any:
+        """Half of a vector's lanes, from `first` on."""
+        lanes = total.type.count // 2
+        chosen = ir.Constant(ir.VectorType(_I32, lanes), [first + n for n in range(lanes)])
+        return self.builder.shuffle_vector(total, total, chosen)
 
     def _vectors(self, at: Any, totals: list[Any]) -> list[Any]:
         first = self.builder.gep(self.pointer, [at])
@@ -136,6 +147,9 @@ row_squares = _reduction(
 )
 row_maximum = _reduction(
     _extreme(">"), float("-inf"), "The largest of `count` floats; NaN where one is."
+)
+row_largest = _reduction(
+    _larger, float("-inf"), "The largest of those of `count` floats that are no NaN."
 )
 row_minimum = _reduction(
     _extreme("<"), float("inf"), "The smallest of `count` floats; NaN where one is."
