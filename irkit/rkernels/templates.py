@@ -19,6 +19,11 @@ def template_source(rkernel: RKernel) -> str:
     return _source(_function(rkernel))
 
 
+def function_source(module: str, name: str) -> str:
+    """Source text of a function that templates call."""
+    return _source(getattr(importlib.import_module(module), name))
+
+
 def placeholders(rkernel: RKernel) -> frozenset[str]:
     """The UPPERCASE names of an rKernel's template."""
     return _placeholders(_source(_function(rkernel)))

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import emulated_attention
 import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
+from emulated_mma import magnitudes, mma_store, mma_sums
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
-from irkit.runtime.intrinsics import cuda_mma
 
 _PATIENCE_S = 20
 
@@ -95,16 +96,6 @@ def tile_store(p: Any, position: int, step: int, sums: Any, width: int) -> None:
         p[at : at + width] = sums[start : start + width]
 
 
-def rounded(x: Any, kind: int) -> Any:
-    """float32 values as a tensor core takes them: in TF32 or 16 bits."""
-    if kind == cuda_mma.F16:
-        return x.astype(np.float16).astype(np.float32)
-    bits = 16 if kind == cuda_mma.BF16 else 13
-    half = np.uint32(1 << (bits - 1))
-    words = (x.view(np.uint32) + half) & ~np.uint32((1 << bits) - 1)
-    return np.where(np.isfinite(x), words.view(np.float32), x)
-
-
 class Copies:
     """A thread's asynchronous copies: they arrive when they are awaited, and no sooner."""
 
@@ -112,7 +103,12 @@ class Copies:
         self.groups: list[list[Any]] = [[]]
 
     def start(self, staged: Any, place: int, source: Any, at: int, width: int, inside: Any) -> None:
-        values = source[at : at + width].copy() if inside else np.zeros(width, source.dtype)
+        if isinstance(source, HalfMemory):
+            bits = source.array[at : at + 2 * width].view(np.uint16)
+            values = (bits if inside else 0 * bits).view(staged.dtype)
+            assert at % (2 * width) == 0
+        else:
+            values = source[at : at + width].copy() if inside else np.zeros(width, source.dtype)
         assert len(values) == width
         assert width == 1 or place % 4 == at % 4 == 0
         self.groups[-1].append((staged, place, values))
@@ -135,35 +131,6 @@ class Copies:
         for staged, place, values in (c for group in self.groups[:arrived] for c in group):
             staged[place : place + len(values)] = values
         self.groups = self.groups[arrived:]
-
-
-def _held_sums(lane: int, rows: int, columns: int) -> tuple[Any, Any]:
-    """Row and column of each sum that a lane holds, in order."""
-    tiles = [(i, j) for i in range(0, rows, 16) for j in range(0, columns, 8)]
-    y = [i + lane // 4 + 8 * half for i, _ in tiles for half in (0, 0, 1, 1)]
-    x = [j + 2 * (lane % 4) + e for _, j in tiles for e in (0, 1, 0, 1)]
-    return np.array(y), np.array(x)
-
-
-def mma_sums(sums: Any, p: Any, a: int, b: int, lane: int, *rest: int) -> tuple[Any, ...]:
-    a_step, b_step, rows, columns, terms, by_k, kind = rest
-    y, x = _held_sums(lane, rows, columns)
-    k = np.arange(terms)
-    left = p[a + y[:, None] * a_step + k]
-    right = p[b + (x[:, None] * b_step + k if by_k else k * b_step + x[:, None])]
-    if kind != cuda_mma.SPLIT:
-        left, right = rounded(left, kind), rounded(right, kind)
-    return tuple(np.array(sums, np.float32) + (left * right).sum(axis=1, dtype=np.float32))
-
-
-def magnitudes(least: Any, most: Any, p: Any, place: int, width: int) -> tuple[Any, Any]:
-    twice = p[place : place + width].view(np.uint32) * np.uint32(2)
-    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
-
-
-def mma_store(p: Any, position: int, step: int, sums: Any, columns: int, lane: int) -> None:
-    y, x = _held_sums(lane, len(sums) * 32 // columns, columns)
-    p[position + y * step + x] = sums
 
 
 def _rounded_to(dtype: Any, function: Any) -> Any:
@@ -225,6 +192,7 @@ def _names(block: Block) -> dict[str, Any]:
     cuda = SimpleNamespace(
         syncthreads=block.barrier.wait,
         syncthreads_or=block.any,
+        syncwarp=lambda: block.warps[block.local.thread // 32].wait(),
         local=SimpleNamespace(array=lambda shape, dtype: np.full(shape, 77, dtype)),
         shfl_xor_sync=lambda mask, v, d: shuffle(v, lambda lane: lane ^ d),
         shfl_down_sync=lambda mask, v, d: shuffle(v, lambda lane: lane + d),
@@ -272,6 +240,7 @@ def _names(block: Block) -> dict[str, Any]:
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
+        **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **APPROXIMATIONS,
         **ROUND,
         **{n: getattr(np, n) for n in ("float32", "float64")},

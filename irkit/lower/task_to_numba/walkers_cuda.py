@@ -68,6 +68,7 @@ from irkit.runtime.intrinsics.cuda import (
     u32p,
     u64p,
 )
+from irkit.runtime.intrinsics.cuda_attention import score_sums, weighted_sums
 from irkit.runtime.intrinsics.cuda_approximations import (
     atan_float32,
     atan_float64,
@@ -103,6 +104,16 @@ from irkit.runtime.intrinsics.cuda_mma import (
     magnitudes,
     mma_store,
     mma_sums,
+)
+from irkit.runtime.intrinsics.cuda_softmax import (
+    lowest_rows,
+    mma_load,
+    online_softmax,
+    power_of_two,
+    row_store,
+    row_totals,
+    scaled_terms,
+    scores_within,
 )
 from irkit.runtime.intrinsics.cuda_tiles import (
     add32,

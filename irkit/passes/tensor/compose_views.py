@@ -21,7 +21,7 @@ from irkit.dialects import te
 from irkit.dialects.precision import inherit
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
-from irkit.passes.tensor.views import Sum, View, largest, permutation_of, view_of
+from irkit.dialects.views import Sum, View, largest, permutation_of, view_of
 from irkit.rewriting import Rule, rewrite
 
 

@@ -146,37 +146,9 @@ def attention_warp(task, tasks, rows, scratch, OPERANDS):
     b0, b1, i0, i1 = PART(task, tasks, rows)
     warp, lane = divide(thread_index(), 32)
     staged = shared_of(FLOAT(0), scratch)
-    query = warp * (SIZE + COLUMNS)
-    sums = query + SIZE
     for b in range(b0, b1):
         for i in range(i0 + warp, i1, THREADS // 32):
-            for e in range(lane, SIZE, 32):
-                staged[query + e] = LOAD_Q(OPERANDS, b, i, e) * SCALE
-            for e in range(lane, COLUMNS, 32):
-                staged[sums + e] = FLOAT(0)
-            largest = FLOAT(-math.inf)
-            total = FLOAT(0)
-            ends = max(min(i + DIAGONAL + 1, KEYS), 0) if CAUSAL else KEYS
-            for j in range(ends):
-                s = FLOAT(0)
-                for e in range(lane, SIZE, 32):
-                    s += staged[query + e] * LOAD_K(OPERANDS, b, j, e)
-                distance = 16
-                while distance > 0:
-                    s += cuda.shfl_xor_sync(0xFFFFFFFF, s, distance)
-                    distance >>= 1
-                s = SCORE(OPERANDS, b, i, j, s)
-                top = max(largest, s)
-                shift = FLOAT(0) if top == FLOAT(-math.inf) else top
-                factor = EXP(largest - shift)
-                power = EXP(s - shift)
-                total = total * factor + power
-                largest = top
-                for e in range(lane, COLUMNS, 32):
-                    value = power * LOAD_V(OPERANDS, b, j, e)
-                    staged[sums + e] = staged[sums + e] * factor + value
-            for e in range(lane, COLUMNS, 32):
-                STORE(OPERANDS, b, i, e, staged[sums + e] / total)
+            ROW(OPERANDS, staged, warp * (SIZE + COLUMNS), b, i, lane)
 
 
 def tile_parameters(root: Root, rows: int, keys: int, threads: int) -> dict[str, int]:

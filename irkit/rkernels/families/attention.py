@@ -16,12 +16,14 @@ from irkit.dialects import te
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, literal
+from irkit.rkernels.families.attention_rows import rows_of
 from irkit.rkernels.family import Family, leading_parts, of_floats
+from irkit.rkernels.templates import function_source, specialise
 from irkit.rkernels.work import Part, Work, work
 
 _T = TypeVar("_T")
@@ -104,7 +106,8 @@ def score(part: Part) -> Work:
 
 class Attention(Family):
     """`PART`, `LOAD_Q`, `LOAD_K`, `LOAD_V`, `SCORE`, `EXP`, `STORE`; `ROWS`, `KEYS`, `SIZE`, `COLUMNS`,
-    `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`."""
+    `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`; on a GPU `ROW`, and of each operand its `OFFSET_Q`, `STEP_Q`,
+    `COPIED_Q` and `CHUNKS_Q`."""
 
     name = "attention"
 
@@ -173,6 +176,9 @@ class Attention(Family):
             binder.binding.function(placeholder, arguments, printer.lines)
         _score(binder, loops)
         _store(binder, loops)
+        if binder.target == "cuda":
+            _memory(binder, loops)
+            _row(binder)
 
 
 def cut(root: Root, tasks: int, work_of: Callable[[int, int], float]) -> list[int]:
@@ -265,3 +271,45 @@ def _store(binder: Binder, loops: Loops) -> None:
         return tuple(by_loop[loop] for loop in loops.order)
 
     binder.store("b, i, e, acc", index, binder.accumulated)
+
+
+def _memory(binder: Binder, loops: Loops) -> None:
+    """Of each operand whether it can be copied from memory (COPIED), and then its pointer, where its rows of
+    leading element b start, how far they are from one another, and whether they can be read 16 bytes at once
+    (CHUNKS)."""
+    op = loops.op
+    for letter, name, value, rows in zip(
+        "QKV", ("QUERY", "KEY", "VALUE"), op.operands, rows_of(op), strict=False
+    ):
+        printer = ElementPrinter()
+        if rows is None:
+            printer.line("return 0")
+        else:
+            names = [f"{n} * {f}" for n, f in _own(printer, loops, value, rows.lead) if f]
+            printer.line(f"return {' + '.join([str(rows.offset), *names])}")
+        binder.binding.function(f"OFFSET_{letter}", "b", printer.lines)
+        binder.binding.names[name] = "p0" if rows is None else f"p{rows.source.index}"
+        width = 16 // numpy_dtype(rows.element).itemsize if rows is not None else 0
+        for number, given in {
+            "STEP": 0 if rows is None else rows.step,
+            "COPIED": int(rows is not None),
+            "CHUNKS": int(rows is not None and rows.together >= width),
+        }.items():
+            binder.literal(f"{number}_{letter}", given)
+
+
+def _own(
+    printer: ElementPrinter, loops: Loops, value: SSAValue, factors: Sequence[int]
+) -> list[tuple[str, int]]:
+    """The index of leading element b in an operand's leading dimensions, and a factor for each."""
+    return list(zip(_lead_index(printer, loops, value), factors, strict=True))
+
+
+def _row(binder: Binder) -> None:
+    """`ROW(OPERANDS, staged, place, b, i, lane)`: a warp computes row i, in SIZE + COLUMNS elements of shared
+    memory at staged[place]."""
+    names, name = binder.binding.names, f"{binder.binding.symbol}_row"
+    source = function_source("irkit.rkernels.cuda.attention_row", "attention_row")
+    text = specialise(source, "attention_row", name, names)
+    binder.binding.functions.append(f"@fused\n{text}")
+    names["ROW"] = name

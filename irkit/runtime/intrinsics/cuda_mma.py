@@ -12,6 +12,7 @@ where it adds, so sums of eight terms leave it at once and are added in float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -40,7 +41,7 @@ _SHAPES = {
 }
 
 
-def _shared(builder: Any, pointer: Any, position: Any) -> Any:
+def shared_address(builder: Any, pointer: Any, position: Any) -> Any:
     """The 32-bit shared address of pointer[position]."""
     first = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
     return builder.ptrtoint(builder.gep(first, [position]), I32)
@@ -68,7 +69,7 @@ def copy_async(
     kind = "cg" if size == 16 else "ca"
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = _shared(builder, args[0], args[1])
+        target = shared_address(builder, args[0], args[1])
         start = builder.ptrtoint(builder.gep(args[2], [args[3]]), I64)
         count = builder.select(args[5], I32(size), I32(0))
         text = f"cp.async.{kind}.shared.global [$0], [$1], {size}, $2;"
@@ -104,17 +105,21 @@ def await_copies(typing_context: Any, left: Any) -> Any:
     return types.void(left), generate
 
 
-class _Warp:
+class Warp:
     """Prints what a warp does with a stage: fragments read, split or rounded, multiplied."""
 
     def __init__(self, builder: Any, kind: int, lane: Any) -> None:
         self.builder, self.kind = builder, kind
         self.lane = builder.trunc(lane, I32)
 
-    def matrices(self, address: Any, count: int) -> list[Any]:
-        """`count` matrices of 8 × 4 words; lane 8i + r gives the address of row r of matrix i."""
+    def matrices(self, address: Any, count: int, across: bool = False) -> list[Any]:
+        """`count` matrices of 8 × 4 words; lane 8i + r gives the address of row r of matrix i.
+
+        With `across` they are of 8 × 8 halves of words, of which a lane has two that are below one another.
+        """
         found = ", ".join(f"${i}" for i in range(count))
-        text = f"ldmatrix.sync.aligned.m8n8.x{count}.shared.b16 {{{found}}}, [${count}];"
+        how = f"x{count}.trans" if across else f"x{count}"
+        text = f"ldmatrix.sync.aligned.m8n8.{how}.shared.b16 {{{found}}}, [${count}];"
         kind = ir.LiteralStructType([I32] * count)
         words = asm(self.builder, text, kind, [address], ",".join(["=r"] * count) + ",r")
         return [self.builder.extract_value(words, i) for i in range(count)]
@@ -232,6 +237,26 @@ class _Warp:
         ]
 
 
+def add_products(
+    warp: Warp, depth: int, fragments: Callable[[int], tuple[Fragments, Fragments]], sums: list[Any]
+) -> None:
+    """Add the products of `depth` terms to `sums`; `fragments(k)` has those of 8 float32 terms from k on."""
+    if warp.kind == SPLIT:
+        # Few tiles a step: more steps at once.
+        steps = min(max(8 * _SIDE_BY_SIDE // (len(sums) // 4), 8), depth)
+        for k in range(0, depth, steps):
+            warp.split_steps([fragments(n) for n in range(k, min(k + steps, depth), 8)], sums)
+        return
+    for k in range(0, depth, 8 if warp.kind == TF32 else 16):
+        a, b = fragments(k)
+        if warp.kind == TF32:
+            a, b = ([[warp.rounded(w) for w in words] for words in side] for side in (a, b))
+        else:
+            pairs = zip((a, b), fragments(k + 8), strict=True)
+            a, b = ([warp.packed(*both) for both in zip(*p, strict=True)] for p in pairs)
+        warp.step(a, b, sums)
+
+
 @intrinsic
 def mma_sums(
     typing_context: Any, sums: Any, staged: Any, a: Any, b: Any, lane: Any,
@@ -250,8 +275,8 @@ def mma_sums(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = [builder.extract_value(args[0], i) for i in range(sums.count)]
-        warp = _Warp(builder, how, args[4])
-        left, right = (_shared(builder, args[1], args[i]) for i in (2, 3))
+        warp = Warp(builder, how, args[4])
+        left, right = (shared_address(builder, args[1], args[i]) for i in (2, 3))
 
         def fragments(k: int) -> tuple[Fragments, Fragments]:
             return (
@@ -259,20 +284,7 @@ def mma_sums(
                 warp.beside(right, width, k, beside, bool(runs)),
             )
 
-        if how == SPLIT:
-            # Few tiles a step: more steps at once.
-            steps = min(max(8 * _SIDE_BY_SIDE // (sums.count // 4), 8), depth)
-            for k in range(0, depth, steps):
-                warp.split_steps([fragments(n) for n in range(k, k + steps, 8)], values)
-            return context.make_tuple(builder, signature.return_type, values)
-        for k in range(0, depth, 8 if how == TF32 else 16):
-            a, b = fragments(k)
-            if how == TF32:
-                a, b = ([[warp.rounded(w) for w in words] for words in side] for side in (a, b))
-            else:
-                pairs = zip((a, b), fragments(k + 8), strict=True)
-                a, b = ([warp.packed(*both) for both in zip(*p, strict=True)] for p in pairs)
-            warp.step(a, b, values)
+        add_products(warp, depth, fragments, values)
         return context.make_tuple(builder, signature.return_type, values)
 
     u64 = types.uint64
@@ -294,7 +306,7 @@ def magnitudes(
     pair = types.UniTuple(u32, 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _shared(builder, args[2], args[3])
+        address = shared_address(builder, args[2], args[3])
         kind = ir.VectorType(I32, words)
         both = builder.load(builder.inttoptr(address, kind.as_pointer(SHARED)))
         both.align = 4 * words
@@ -325,7 +337,7 @@ def mma_store(
         lane32 = b.trunc(args[5], I32)
         g, t = b.lshr(lane32, I32(2)), b.and_(lane32, I32(3))
         own = b.add(b.mul(g, I32(below)), b.shl(t, I32(1)))
-        first = b.add(_shared(b, args[0], args[1]), b.shl(own, I32(2)))
+        first = b.add(shared_address(b, args[0], args[1]), b.shl(own, I32(2)))
         for tile in range(sums.count // 4):
             i, j = divmod(tile, across)
             for half in range(2):

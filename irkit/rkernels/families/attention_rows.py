@@ -1,0 +1,94 @@
+"""Rows of queries, keys and values that lie in memory, element after element: what can be copied as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from xdsl.dialects import arith
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.te import AttentionOp
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.views import Sum, View, view_of
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Row j of leading element (l0, l1, ...) starts at `offset` + lead[0] l0 + ... + `step` j of `source`.
+
+    16-bit floats are widened where they are read. `together`: how many elements, 8, 4, 2 or 1, can be read at
+    once, all of them of one row and at a multiple of their number.
+    """
+
+    source: BlockArgument
+    lead: tuple[int, ...]
+    step: int
+    offset: int
+    together: int
+
+    @property
+    def element(self) -> Attribute:
+        """What lies in memory."""
+        return tensor_type(self.source).element_type
+
+
+# Many grids are tried of a root, and the cost of each asks.
+_known: WeakKeyDictionary[AttentionOp, tuple[Rows | None, ...]] = WeakKeyDictionary()
+
+
+def rows_of(op: AttentionOp) -> tuple[Rows | None, ...]:
+    """How queries, keys and values lie in memory; None for those that are computed where they are read."""
+    if op not in _known:
+        _known[op] = tuple(_rows(v) for v in (op.query, op.key, op.value))
+    return _known[op]
+
+
+def _rows(value: SSAValue) -> Rows | None:
+    shape = tensor_type(value).get_shape()
+    view = view_of(value)
+    narrow = _widened(view.source)
+    if narrow is not None:
+        inner = view_of(narrow)
+        view = View(inner.source, tuple(_within(s, view.index) for s in inner.index))
+    source = view.source
+    if not isinstance(source, BlockArgument):
+        return None
+    extents = tensor_type(source).get_shape()
+    if DYNAMIC in (*shape, *extents):
+        return None
+    place = Sum()
+    for index, extent in zip(view.index, extents, strict=True):
+        place = place * extent + index
+    *lead, step, along = (place.factors.get(d, 0) for d in range(len(shape)))
+    if along != 1 and shape[-1] > 1:
+        return None
+    numbers = (*lead, step, place.offset, shape[-1])
+    together = next(n for n in (8, 4, 2, 1) if all(x % n == 0 for x in numbers))
+    return Rows(source, tuple(lead), step, place.offset, together)
+
+
+def _within(inner: Sum, outer: Sequence[Sum]) -> Sum:
+    """An index of indices."""
+    total = Sum({}, inner.offset)
+    for d, factor in inner.factors.items():
+        total = total + outer[d] * factor
+    return total
+
+
+def _widened(value: SSAValue) -> SSAValue | None:
+    """What `value` is, element by element, as 16-bit floats; None if it is something else."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
+        return None
+    end = op.body.block.last_op
+    cast = end.operands[0].owner if end is not None and end.operands else None
+    if not isinstance(cast, arith.ExtFOp) or cast.input is not op.body.block.args[0]:
+        return None
+    read, written = maps(op)
+    identity = AffineMap.identity(written.num_dims)
+    return op.inputs[0] if read == identity and written == identity else None

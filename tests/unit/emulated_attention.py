@@ -1,0 +1,147 @@
+"""What warps do in an attention on tensor cores, for the emulator: its intrinsics, lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from emulated_mma import held_sums, rounded
+
+from irkit.runtime.intrinsics import cuda_mma
+
+_LIFT, _LOG2_E = np.float32(2.0**24), np.float32(1.4426950408889634)
+_LOWEST = np.float32(-np.inf)
+_TYPES = {cuda_mma.BF16: ml_dtypes.bfloat16, cuda_mma.F16: np.float16}
+_OFF = np.uint32(0xFFFFE000)
+
+
+def power_of_two(x: Any) -> Any:
+    """Flushed as on the hardware."""
+    found = np.exp2(np.asarray(x, np.float32))
+    return np.where(found < np.float32(2.0**-126), np.float32(0), found)[()]
+
+
+def lowest_rows(count: int) -> tuple[Any, ...]:
+    return (_LOWEST,) * count
+
+
+def scaled_terms(
+    least: Any, most: Any, p: Any, place: int, width: int, scale: Any
+) -> tuple[Any, Any]:
+    own = p[place : place + width] * scale
+    p[place : place + width] = own
+    twice = own.view(np.uint32) * np.uint32(2)
+    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """High and low, as tensor cores are given them; of an infinity the low part is none."""
+    x = np.ascontiguousarray(x, np.float32)
+    high = ((x.view(np.uint32) + np.uint32(0x1000)) & _OFF).view(np.float32)
+    return high, ((x - high).view(np.uint32) & _OFF).view(np.float32)
+
+
+def _product(left: Any, right: Any, kind: int) -> Any:
+    """Row by row of `left` the product with the column of `right`."""
+    if kind != cuda_mma.SPLIT:
+        return (rounded(left, kind) * rounded(right, kind)).sum(axis=1, dtype=np.float32)
+    (a, b), (c, d) = _parts(left), _parts(right)
+    return sum(((x * y).sum(axis=1, dtype=np.float32) for x, y in ((b, c), (a, d), (a, c))))
+
+
+def _row(p: Any, at: int, count: int, kind: int, packed: int) -> Any:
+    """`count` elements of one row."""
+    if not packed:
+        return p[at : at + count]
+    return p.view(np.uint16)[2 * at : 2 * at + count].view(_TYPES[kind]).astype(np.float32)
+
+
+def score_sums(p: Any, q: int, k: int, lane: int, *rest: int) -> tuple[Any, ...]:
+    row, rows, columns, terms, kind, packed = rest
+    y, x = held_sums(lane, rows, columns)
+    left = np.stack([_row(p, q + n * row, terms, kind, packed) for n in y])
+    right = np.stack([_row(p, k + n * row, terms, kind, packed) for n in x])
+    return tuple(_product(left, right, kind))
+
+
+def scores_within(
+    scores: Any, lane: int, first: int, cap: int, columns: int, causal: int
+) -> tuple[Any, ...]:
+    y, x = held_sums(lane, len(scores) * 32 // columns, columns)
+    limit = np.minimum(first + y, cap) if causal else np.full(y.shape, cap)
+    return tuple(np.where(x < limit, np.array(scores, np.float32), _LOWEST))
+
+
+def row_store(p: Any, place: int, values: Any, lane: int) -> None:
+    for n, value in enumerate(values):
+        p[place + lane // 4 + 8 * n] = value
+
+
+def mma_load(p: Any, place: int, step: int, rows: int, columns: int, lane: int) -> tuple[Any, ...]:
+    y, x = held_sums(lane, rows, columns)
+    return tuple(p[place + y * step + x])
+
+
+def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable[[], int]) -> Any:
+    """All by their names in emitted modules; `shuffle` gives what another lane gives."""
+
+    def over_row(values: Any, combine: Any) -> Any:
+        for distance in (1, 2):
+            others = shuffle(values, lambda lane, d=distance: lane ^ d)
+            values = combine(values, others)
+        return values
+
+    def online_softmax(
+        scores: Any, largest: Any, totals: Any, scale: Any, columns: int, lifted: int
+    ) -> tuple[Any, ...]:
+        rows = len(largest)
+        y, _ = held_sums(lane_of(), 8 * rows, columns)
+        of_row, own = y // 8, np.array(scores, np.float32)
+        scaled = np.float32(scale) * _LOG2_E
+        tops = np.full(rows, _LOWEST)
+        np.fmax.at(tops, of_row, own)
+        tops = np.fmax(np.array(largest, np.float32), over_row(tops, np.fmax) * scaled)
+        shift = np.where(tops == _LOWEST, np.float32(0), tops)
+        factors = power_of_two(np.array(largest, np.float32) - shift)
+        weights = power_of_two(own * scaled - shift[of_row])
+        weights = weights * _LIFT if lifted else weights
+        totals = np.array(totals, np.float32) * factors
+        np.add.at(totals, of_row, weights)
+        return tuple(weights), tuple(tops), tuple(totals), tuple(factors)
+
+    def weighted_sums(
+        sums: Any, factors: Any, weights: Any, p: Any, values: int, lane: int, *rest: int
+    ) -> tuple[Any, ...]:
+        row, columns, keys, kind, packed, parts = rest
+        rows = 32 * len(weights) // keys
+        table = np.zeros((rows, keys), np.float32)
+        for d in range(4):
+            y, x = held_sums(lane ^ d, rows, keys)
+            table[y, x] = shuffle(weights, lambda lane, d=d: lane ^ d)
+        y, x = held_sums(lane, rows, columns)
+        below = np.stack([_row(p, values + j * row, columns, kind, packed) for j in range(keys)])
+        of_row = y // 8
+        scaled = np.array(sums, np.float32) * np.array(factors, np.float32)[of_row]
+        if parts == 1:
+            return tuple(scaled + _product(table[y], below[:, x].T, kind))
+        left = table[y]
+        for _ in range(parts):
+            high = left.astype(_TYPES[kind]).astype(np.float32)
+            scaled = scaled + (high * below[:, x].T).sum(axis=1, dtype=np.float32)
+            left = left - high
+        return tuple(scaled)
+
+    return {
+        "lowest_rows": lowest_rows,
+        "mma_load": mma_load,
+        "online_softmax": online_softmax,
+        "power_of_two": power_of_two,
+        "row_store": row_store,
+        "row_totals": lambda totals: tuple(over_row(np.array(totals, np.float32), np.add)),
+        "scaled_terms": scaled_terms,
+        "score_sums": score_sums,
+        "scores_within": scores_within,
+        "weighted_sums": weighted_sums,
+    }
