@@ -24,6 +24,7 @@ from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError
 from irkit.interp.interleave import interleave
 from irkit.interp.task import evaluate_body, roperators
+from irkit.row_ranges import is_in
 from irkit.schedule.model import Append, Launch, Schedule, VDevice
 from irkit.schedule.modes import Mode
 from irkit.weights import Array, WeightStore
@@ -42,15 +43,36 @@ def run_schedule(
 
     Raises ScheduleError if the program deadlocks, InvalidModelError if there is none.
     """
-    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
-    named = [op for op in programs if op.function.string_value() == "main"]
-    program = next(iter(named or programs), None)
-    if program is None:
-        raise InvalidModelError("the module has no task.program")
+    program = _program(module, inputs)
     memory = _Memory(program, weights, inputs, _state(module, program))
     machine = _Machine(module, program, memory, weights)
     interleave(machine.schedule(), machine.run, np.random.default_rng(seed), mode)
     return memory.outputs()
+
+
+def _program(module: ModuleOp, inputs: Sequence[Array]) -> ProgramOp:
+    """The schedule of `@main`, or of the first function that has one, that is for the inputs' rows."""
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    named = [op for op in programs if op.function.string_value() == "main"]
+    if not programs:
+        raise InvalidModelError("the module has no task.program")
+    function = (named or programs)[0].function
+    plans = [op for op in programs if op.function == function]
+    rows = _batch(plans[0], inputs)
+    for program in plans:
+        if is_in(program.row_range, rows):
+            return program
+    raise InvalidModelError(f"no task.program of @{function.string_value()} is for {rows} rows")
+
+
+def _batch(program: ProgramOp, inputs: Sequence[Array]) -> int:
+    """Rows of the batch; 1 where there is none."""
+    for op in program.body.block.ops:
+        if not isinstance(op, BufferOp) or op.space.data != "input" or op.port is None:
+            continue
+        if tensor_type(op.result).get_shape()[:1] == (DYNAMIC,):
+            return len(inputs[op.port.value.data])
+    return 1
 
 
 def _state(module: ModuleOp, program: ProgramOp) -> Sequence[StatePair]:
@@ -70,7 +92,7 @@ class _Memory:
         state: Sequence[StatePair],
     ) -> None:
         self.state = state
-        self.rows = self._batch(program, inputs)
+        self.rows = _batch(program, inputs)
         self.padded = -(-self.rows // 16) * 16
         arena = program.arena_bytes.value.data if program.arena_bytes is not None else 0
         per_row = program.row_bytes.value.data if program.row_bytes is not None else 0
@@ -83,14 +105,6 @@ class _Memory:
                 self.views[op.result] = self._buffer(op)
             elif isinstance(op, ViewOp):
                 self.views[op.result] = self._view(op)
-
-    def _batch(self, program: ProgramOp, inputs: Sequence[Array]) -> int:
-        for op in program.body.block.ops:
-            if not isinstance(op, BufferOp) or op.space.data != "input" or op.port is None:
-                continue
-            if tensor_type(op.result).get_shape()[:1] == (DYNAMIC,):
-                return len(inputs[op.port.value.data])
-        return 1
 
     def shape(self, t: Tensor) -> tuple[int, ...]:
         """Shape for this run's batch."""

@@ -32,7 +32,7 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 4
+VERSION = 5
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
 _BINARY = ("module.cubin", "constants.safetensors", "graph.safetensors")

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from irkit.bfloat16 import is_half
 from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
+from irkit.row_ranges import Others
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
@@ -20,7 +22,7 @@ from irkit.runtime.state_memory import host_state
 from irkit.runtime.veu_threads import Places, veu_threads
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
-from irkit.schedule.tables import FIRST_INPUT, Table, build_tables
+from irkit.schedule.tables import FIRST_INPUT, Program, Table, build_tables
 from irkit.weights import Array
 
 # More than any counter reaches, and far from overflow.
@@ -64,7 +66,8 @@ class CpuExecutor:
     """Runs one program. Thread-safe: each call in flight has a workspace of its own; those that change state
     go one after another.
 
-    `auto` and `mode` are of the modes alone that the program is proved for.
+    `auto` and `mode` are of the modes alone that the program is proved for. A program with plans for ranges
+    of rows has an executor a plan, `plan_of` the rows of a call; that of the fewest rows is this one.
     """
 
     def __init__(
@@ -74,33 +77,48 @@ class CpuExecutor:
         info: ModelInfo | None = None,
         mode: str = AUTO,
     ) -> None:
-        self._module, self.program = module, module.program
-        self.policy = InputPolicy(self.program.inputs, info)
-        self.tables = build_tables(self.program)
+        self._module, program = module, module.program
+        self.policy = InputPolicy(program.inputs, info)
+        self._run, self._call = module.run, module.call
+        self.state = host_state(program.states)
+        self._constants = aligned(program.constant_bytes)
+        for name, at, size in program.constants:
+            self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
+        self._plan_for(program, program.plans, mode)
+        self._prepare_outputs()
+        self._prepare_row()
+        # This is the executor of the plan for the fewest rows; each other plan has one of its own.
+        self._others = Others[CpuExecutor]()
+        others = [self._of_plan(plan, mode) for plan in program.others]
+        self._others = Others([plan.rows for plan in program.plans], others)
+
+    def _plan_for(self, plan: Program, plans: Sequence[Program], mode: str) -> None:
+        """Have the tables of a plan, of several that have one walker, and what a call of it needs."""
+        self.program, self.tables = plan, build_tables(plan, plans)
         # Walkers call rKernels by their addresses in this process.
-        addresses = np.array(module.rkernels, dtype=np.int64)
+        addresses = np.array(self._module.rkernels, dtype=np.int64)
         self._records, self._serial_records, self._one_row = (
             _with_addresses(t, addresses)
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
-        self._run, self._call = module.run, module.call
-        self.state = host_state(self.program.states)
-        self._constants = aligned(self.program.constant_bytes)
-        for name, at, size in self.program.constants:
-            self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
         measured = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
         self.choice = ModeChoice(
             "cpu",
             mode,
-            measured if self.program.veus > 1 else measured[:1],
-            not_proved("cpu", self.program.modes),
+            measured if plan.veus > 1 else measured[:1],
+            not_proved("cpu", plan.modes),
         )
         # Workspaces that no call has. One whose call failed is not put back: its counters may be wrong.
         self._idle: list[Workspace] = []
         self._unwaited = self._records.copy()
         self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
-        self._prepare_outputs()
-        self._prepare_row()
+
+    def _of_plan(self, plan: Program, mode: str) -> CpuExecutor:
+        """The same program by another of its plans: same code, constants and state."""
+        made = copy(self)
+        made._plan_for(plan, self.program.plans, mode)
+        made._prepare_row()
+        return made
 
     def _prepare_outputs(self) -> None:
         """Each output's shape behind the batch, dtype, and whether it has a batch."""
@@ -136,8 +154,18 @@ class CpuExecutor:
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        self.choice.mode = mode
-        self._prepare_row()
+        for executor in self.plans:
+            executor.choice.mode = mode
+            executor._prepare_row()
+
+    @property
+    def plans(self) -> tuple[CpuExecutor, ...]:
+        """The executors of all plans, in the order of their rows."""
+        return (self, *self._others.values)
+
+    def plan_of(self, rows: int) -> CpuExecutor:
+        """The executor of the plan for so many rows."""
+        return self._others.of(rows, self)
 
     # Running
 
@@ -155,7 +183,7 @@ class CpuExecutor:
             for shape, dtype, dynamic in self._outputs
         ]
         if rows > 0 or self._without_rows:
-            self._fill(arrays, outputs, rows)
+            self.plan_of(rows)._fill(arrays, outputs, rows)
         return outputs
 
     def _is_plain_row(self, x: Any) -> bool:

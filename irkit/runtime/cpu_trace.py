@@ -77,7 +77,10 @@ def run_traced(
 
 
 class TracedExecutor(CpuExecutor):
-    """An executor whose calls leave `rows`: append, rTask, vEU, arrived, start, end (ns) per rTask."""
+    """An executor whose calls leave `rows`: append, rTask, vEU, arrived, start, end (ns) per rTask.
+
+    Where there are plans for ranges of rows, `last` is the executor of the plan that ran last.
+    """
 
     def __init__(self, plain: CpuExecutor, mode: str) -> None:
         traced = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
@@ -86,6 +89,7 @@ class TracedExecutor(CpuExecutor):
                 f"a trace in mode '{mode}': expected serial, per-wave or persistent"
             )
         self.__dict__.update(plain.__dict__)
+        self._plain, self._wanted, self.last = plain, mode, self
         self.choice, self._idle = ModeChoice("cpu", mode, traced, plain.choice.refused), []
         self._straight = self._plain_row = False
         # What is traced is no run of the program: its state stays as it is.
@@ -93,6 +97,15 @@ class TracedExecutor(CpuExecutor):
         records = self._serial_records if mode == Mode.SERIAL else self._records
         self._stamps = np.zeros((len(records), 3), dtype=np.int64)
         self._run = self._traced
+
+    def plan_of(self, rows: int) -> TracedExecutor:
+        """The executor of the plan for so many rows, which leaves a trace too."""
+        plain = self._plain.plan_of(rows)
+        if plain is self._plain:
+            self.last = self
+        elif self.last._plain is not plain:
+            self.last = TracedExecutor(plain, self._wanted)
+        return self.last
 
     def _traced(self, records: Array, begin: int, end: int, *arguments: Any) -> int:
         operands_at = HEADER + 2 * self.tables.max_waits
@@ -109,6 +122,8 @@ class TracedExecutor(CpuExecutor):
 
     def rows(self) -> Array:
         """The last call, one row per rTask."""
+        if self.last is not self:
+            return self.last.rows()
         records = self._serial_records if self.mode == Mode.SERIAL else self._records
         veus = np.zeros(len(records), dtype=np.int64)
         if self.mode != Mode.SERIAL:

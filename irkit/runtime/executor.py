@@ -23,6 +23,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def plans(self) -> Sequence[Executor]:
+        """What runs each of its plans, in the order of their rows; this one is the first."""
+        ...
+
+    @property
     def choice(self) -> ModeChoice:
         """The modes that the program may run in here, and which one a call takes."""
         ...

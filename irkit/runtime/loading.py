@@ -96,7 +96,9 @@ def _load(key: str, source: str) -> LoadedModule:
     # Compiled functions refer to the names of their module, and these to dispatchers that refer to compiled
     # functions, in ways that the garbage collector does not see: cut, or none of it is ever freed.
     vars(walkers).clear()
-    return LoadedModule(names["PROGRAM"], tuple(c.address for c in code), run, call, code)
+    program: Program = names["PROGRAM"]
+    program = program.planned(names.get("PLANS", (program,)))
+    return LoadedModule(program, tuple(c.address for c in code), run, call, code)
 
 
 _TABLES = "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program"

@@ -10,6 +10,7 @@ import numpy as np
 
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
+from irkit.row_ranges import called
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.batch_border import BatchBorder
 from irkit.runtime.cpu import CpuExecutor
@@ -64,12 +65,13 @@ class Variant:
 
     def report(self) -> dict[str, Any]:
         """What was compiled, for which batch ("any" or "fixed"), and which mode it runs in and why."""
-        choice = self.executor.choice
+        choice, plans = self.executor.choice, self.executor.plans
+        measured = {called(p.program.rows): p.choice.auto.decisions() for p in plans}
         return {
             **self.artifact.report,
             "batch": "any" if self.executor.program.dynamic else "fixed",
             "mode": choice.mode,
-            "measured": choice.auto.decisions(),
+            "measured": measured if len(plans) > 1 else choice.auto.decisions(),
         }
 
     def kept(self) -> Artifact:
@@ -82,15 +84,14 @@ class Variant:
         return self.artifact.target
 
     def timelines(self, inputs: Sequence[Any] | None, mode: str) -> list[Timeline]:
-        """Planned, and measured if there are inputs. Raises UnsupportedError, InvalidInputError."""
-        from irkit.viewing.timeline import planned, timeline
+        """Planned, for each range of rows that there is a plan for, or for the inputs' and as measured.
+        Raises UnsupportedError, InvalidInputError."""
+        from irkit.viewing.timeline import planned, ranged, timeline
 
         facts = self.artifact.report
-        roperators, program = facts["roperators"], self.executor.program
-        costs = [float(roperators[k]["cost_ns"]) for k in program.kernels]
-        found = [planned(program, roperators, costs, float(facts["wait_ns"]))]
+        roperators, wait_ns = facts["roperators"], float(facts["wait_ns"])
         if inputs is None:
-            return found
+            return [planned(p.program, roperators, wait_ns) for p in self.executor.plans]
         if not isinstance(self.executor, CpuExecutor):
             raise UnsupportedError(
                 "measured timelines of programs on a GPU; the planned one needs no inputs"
@@ -101,5 +102,9 @@ class Variant:
         probe.executor = traced
         for _ in range(3):  # the first calls pay for cold caches
             probe.run(inputs)
-        title = f"measured, {mode}"
-        return [*found, timeline(title, program, roperators, traced.rows())]
+        program = traced.last.program
+        title = f"measured, {mode}" + ranged(program.rows)
+        return [
+            planned(program, roperators, wait_ns),
+            timeline(title, program, roperators, traced.rows()),
+        ]

@@ -70,12 +70,17 @@ class BlockMemory:
         return self.tables + WORD * (self.address_words + 2 * self.record_words)
 
 
-def walker_bytes(schedule: Schedule) -> int:
-    """Bytes of shared memory that the walker of each vEU needs beside what is planned; 0 on a CPU."""
-    if schedule.device.kind != "cuda":
+def walker_bytes(*schedules: Schedule) -> int:
+    """Bytes of shared memory that the walker of each vEU needs beside what is planned; 0 on a CPU. Several
+    schedules of one function are walked by one walker."""
+    if schedules[0].device.kind != "cuda":
         return 0
     spaces = ("input", "output", "state")
-    ports = sum(b.space in spaces and b.parent is None for b in schedule.buffers)
-    waits = (len(append.waits) for append in schedule.appends)
-    operands = (len(launch.reads) + len(launch.writes) for launch in schedule.launches)
+    ports = sum(b.space in spaces and b.parent is None for b in schedules[0].buffers)
+    waits = (len(append.waits) for schedule in schedules for append in schedule.appends)
+    operands = (
+        len(launch.reads) + len(launch.writes)
+        for schedule in schedules
+        for launch in schedule.launches
+    )
     return BlockMemory(FIRST_INPUT + ports, max(waits, default=0), max(operands, default=0)).nbytes

@@ -38,7 +38,7 @@ class Port(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One launch: the rOperator's symbol and its operands."""
+    """One launch: the name of what its rOperator computes, and its operands."""
 
     symbol: str
     operands: tuple[Value, ...]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from irkit.architectures import ARCHITECTURES, Architecture
 from irkit.errors import UnsupportedError
+from irkit.row_ranges import cost_at
 
 Space = Literal["arena", "rows", "input", "output", "constant", "state"]
 Boxes = NDArray[np.int64]
@@ -123,6 +124,7 @@ class Option:
     """One way to run a launch: by `rkernel`, as `tasks` rTasks of `cost_ns` and `scratch_bytes` each.
 
     `boxes()` gives those of all reads, then those of all writes, as `Access` has them; it may be costly.
+    `costs` has rows of the batch -> ns, where `cost_ns` is that of typically many.
     """
 
     tasks: int
@@ -130,6 +132,11 @@ class Option:
     scratch_bytes: int
     boxes: Callable[[], Sequence[Boxes]]
     rkernel: str = ""
+    costs: Mapping[int, float] = field(default_factory=dict[int, float])
+
+    def at(self, rows: int) -> Option:
+        """The same where the batch is so many rows."""
+        return replace(self, cost_ns=cost_at(self.costs, rows, self.cost_ns))
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,9 @@ class Launch:
 
     `in_place`: (number of a read, number of a write) that may be of the same bytes, as each element is
     read before it is written, by the rTask that writes it, and not again.
+
+    `computes` names what it computes: launches of the same name, on the same operands, give the same; by
+    default they are those of one `symbol`.
 
     `options` are the ways to run it, the fastest alone first; none where there is no choice. The launch is
     what number `option` of them makes of it. `whole()` gives boxes (1×rank×2 each, reads then writes) that
@@ -155,6 +165,12 @@ class Launch:
     options: tuple[Option, ...] = ()
     option: int = 0
     whole: Callable[[], Sequence[Boxes]] | None = None
+    computes: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The name of what it computes."""
+        return self.computes or self.symbol
 
     def choose(self, number: int) -> Launch:
         """The launch as its option `number` has it. Raises IndexError where there is no such option."""
@@ -166,6 +182,13 @@ class Launch:
             scratch_bytes=chosen.scratch_bytes,
             option=number,
         )
+
+    def at(self, rows: int) -> Launch:
+        """The launch where the batch is so many rows: its options cost what they do there."""
+        if not any(option.costs for option in self.options):
+            return self
+        options = tuple(option.at(rows) for option in self.options)
+        return replace(self, options=options, cost_ns=options[self.option].cost_ns)
 
     def as_one(self) -> Launch:
         """The launch as one rTask that touches all that those of any option do."""

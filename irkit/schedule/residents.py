@@ -98,19 +98,22 @@ def planned_bytes(schedule: Schedule) -> int:
     return max((aligned(k) + s for k, s in needed), default=0)
 
 
-def pin_residents(schedule: Schedule, streaming: Collection[str] = ()) -> Schedule:
+def pin_residents(
+    schedule: Schedule, streaming: Collection[str] = (), beside: Sequence[Schedule] = ()
+) -> Schedule:
     """The schedule with `residents` filled in: constants that a vEU reads in two or more appends.
 
     Greedy by the bytes saved. An operand qualifies if each vEU reads one box of it, contiguous, and
     the same in all the appends; all of them give it the same offset. Launches of the symbols `streaming`
-    read nothing from shared memory. Nothing changes on a device without it.
+    read nothing from shared memory; the schedules `beside` are walked by the same walker. Nothing changes on
+    a device without it.
 
     `notes`: "resident_bytes", the most that one vEU keeps, and "resident_operands", how many operands
     of appends are read from there.
     """
     check_appends(schedule)
     feet = Footprints(schedule.buffers, schedule.launches)
-    room = schedule.device.shared_bytes - walker_bytes(schedule)
+    room = schedule.device.shared_bytes - walker_bytes(schedule, *beside)
     limits = [room - used for used in scratch_bytes(schedule)]
     residents: list[list[Resident]] = [[] for _ in schedule.appends]
     taken: list[tuple[Pinned, int]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irkit.errors import ArtifactError
+from irkit.row_ranges import ALL_ROWS, Rows, why_not_all
 
 Table = NDArray[np.int64]
 HEADER = 6
@@ -64,6 +65,10 @@ class Program:
     the proof covers, `verified` is the digest of the IR that was proved, and `tables` the digest of
     all the rest here, so that tables that are not those of the proof are known. `states` is what lasts from
     run to run, by the names of the inputs that it stands for; these are none of `inputs`.
+
+    `rows` are the numbers of rows that the schedule here is for. A program that is planned for several ranges
+    has the first of its plans here and the `others` beside it, in the order of their rows: programs of the
+    same inputs, outputs, state, constants and kernels.
     """
 
     device: str
@@ -82,15 +87,39 @@ class Program:
     verified: str
     tables: str = ""
     states: tuple[Port, ...] = ()
+    rows: Rows = ALL_ROWS
+    others: tuple[Program, ...] = ()
+
+    @property
+    def plans(self) -> tuple[Program, ...]:
+        """This program's plans, in the order of their rows."""
+        return (self, *self.others)
+
+    def plan(self, **facts: Any) -> Program:
+        """What is of the same program, but has these facts: its plan for other rows."""
+        return replace(self, **facts)
+
+    def planned(self, plans: Sequence[Program]) -> Program:
+        """The same with all its `plans`, of which it is the first.
+
+        Raises ArtifactError where they are not for every number of rows.
+        """
+        reason = why_not_all([plan.rows for plan in plans])
+        if reason is None and any(plan.verified != self.verified for plan in plans):
+            reason = "they are of several proofs"
+        if reason is not None:
+            raise ArtifactError(f"the program's plans for ranges of rows: {reason}")
+        return replace(self, others=tuple(plans[1:]))
 
     def sealed(self) -> Program:
         """The same with its digest in `tables`."""
         return replace(self, tables=self.digest())
 
     def digest(self) -> str:
-        """Digest of everything but `tables`."""
-        # A program without state says nothing of it.
-        left_out = ("tables",) if self.states else ("tables", "states")
+        """Digest of everything but `tables`, and other plans, which have their own."""
+        left_out = ["tables", "others"]
+        # A program without state says nothing of it, nor one for any rows of these.
+        left_out += [name for name, said in _SAID_IF.items() if not said(self)]
         given = (getattr(self, f.name) for f in fields(self) if f.name not in left_out)
         # Plain tuples of numbers and names: a named one prints its fields' names, which say nothing new.
         return hashlib.sha256(repr([_as_plain(value) for value in given]).encode()).hexdigest()
@@ -111,6 +140,12 @@ class Program:
         if result.base < FIRST_INPUT:
             return result.base == ROWS
         return self.ports[result.base - FIRST_INPUT].shape[:1] == (-1,)
+
+
+_SAID_IF: dict[str, Callable[[Program], bool]] = {
+    "states": lambda program: bool(program.states),
+    "rows": lambda program: program.rows != ALL_ROWS,
+}
 
 
 @dataclass(frozen=True)
@@ -141,14 +176,23 @@ def _as_plain(value: Any) -> Any:
     )
 
 
-def build_tables(program: Program) -> ProgramTables:
-    """All tables of a program. Raises ArtifactError if it is not what was emitted from the proof."""
+def record_sizes(plans: Sequence[Program]) -> tuple[int, int]:
+    """The most waits and the most operands of an rTask: a record of the walker has room for them."""
+    appends = [append for plan in plans for append in plan.appends]
+    waits = max((len(a.waits) for a in appends), default=0)
+    return waits, max((len(a.operands) for a in appends), default=0)
+
+
+def build_tables(program: Program, plans: Sequence[Program] = ()) -> ProgramTables:
+    """All tables of a program, or of one of the `plans` of a program, which have one walker.
+
+    Raises ArtifactError if it is not what was emitted from the proof.
+    """
     if program.tables != program.digest():
         raise ArtifactError(
             "the program's schedule is not the one that was proved: its table was changed after emission"
         )
-    max_waits = max((len(a.waits) for a in program.appends), default=0)
-    max_operands = max((len(a.operands) for a in program.appends), default=0)
+    max_waits, max_operands = record_sizes(plans or program.plans)
     words = HEADER + 2 * max_waits + 3 * max_operands
     signalled = {w for a in program.appends for w in a.waits}
     lists: list[list[Table]] = [[] for _ in range(program.veus)]

@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from irkit.schedule.byte_runs import Runs, runs_of
 from irkit.schedule.footprint import resolve_views
 from irkit.schedule.meaning import Function, Piece, Port, Value, cut, joined, size_of
-from irkit.schedule.model import Buffer, Schedule
+from irkit.schedule.model import Buffer, Launch, Schedule
 from irkit.schedule.wellformed import describe, reject
 
 _NOTHING = ("nothing", 0, 0)
@@ -34,12 +36,19 @@ class _Numbers:
     def __init__(self, schedule: Schedule) -> None:
         self._known: dict[tuple[str, tuple[Value, ...]], int] = {}
         self._read: dict[str, list[Runs | None]] = {}
+        # Of what several rOperators compute, in grids of their own, what all their rTasks read.
+        of_symbol: dict[str, dict[str, Launch]] = {}
         for launch in schedule.launches:
-            if launch.symbol not in self._read:
-                buffers = (schedule.buffers[access.buffer] for access in launch.reads)
-                boxes = (access.boxes for access in launch.reads)
-                runs = [runs_of(b, buffer) for b, buffer in zip(boxes, buffers, strict=True)]
-                self._read[launch.symbol] = runs
+            of_symbol.setdefault(launch.meaning, {}).setdefault(launch.symbol, launch)
+        for name, launches in of_symbol.items():
+            first, *others = launches.values()
+            self._read[name] = [
+                runs_of(
+                    np.concatenate([read.boxes, *(other.reads[n].boxes for other in others)]),
+                    schedule.buffers[read.buffer],
+                )
+                for n, read in enumerate(first.reads)
+            ]
 
     def read(self, symbol: str, operands: Sequence[Value]) -> tuple[Value, ...]:
         """What the rTasks of `symbol` read of its operands."""
@@ -103,9 +112,9 @@ def check_translation(schedule: Schedule, function: Function) -> None:
     for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
         operands = numbers.read(
-            launch.symbol, [memory.read(access.buffer) for access in launch.reads]
+            launch.meaning, [memory.read(access.buffer) for access in launch.reads]
         )
-        call = numbers.number(launch.symbol, operands)
+        call = numbers.number(launch.meaning, operands)
         made[call] += 1
         if made[call] > len(wanted.get(call, ())):
             _report_append(schedule, function, number, operands, made[call] > 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from irkit.row_ranges import ALL_ROWS, NO_END, Rows, called, cost_at
 from irkit.schedule.tables import Program
 
 Times = NDArray[np.float64]
@@ -85,14 +87,24 @@ def facts_of(
     return kernels, tuple(Step(a.kernel, a.wave, a.waits) for a in program.appends)
 
 
+def ranged(rows: Rows) -> str:
+    """What a title says of the rows that a plan is for: nothing where it is for all."""
+    return "" if rows == ALL_ROWS else f", {called(rows)}"
+
+
+def _cost_ns(known: Mapping[str, Any], rows: Rows) -> float:
+    """Of an rTask of an rOperator; where it hangs on the rows, for the geometric mean of their range."""
+    costs = {int(n): float(ns) for n, ns in known.get("costs_ns", {}).items()}
+    first, last = max(rows[0], 1), max(rows[1], *costs) if rows[1] == NO_END and costs else rows[1]
+    return cost_at(costs, round((first * max(last, first)) ** 0.5), float(known["cost_ns"]))
+
+
 def planned(
-    program: Program,
-    roperators: Mapping[str, Mapping[str, object]],
-    costs: Sequence[float],
-    wait_ns: float,
+    program: Program, roperators: Mapping[str, Mapping[str, Any]], wait_ns: float
 ) -> Timeline:
-    """What the schedule expects: an rTask of rOperator k takes `costs[k]` ns, and a wait for another
-    vEU `wait_ns` more."""
+    """What the schedule expects: an rTask of an rOperator takes the time that the report has of it, and a
+    wait for another vEU `wait_ns` more."""
+    costs = [_cost_ns(roperators[symbol], program.rows) for symbol in program.kernels]
     free = np.zeros(program.veus)
     done: list[tuple[Times, Numbers]] = []
     rows: list[tuple[float, ...]] = []
@@ -108,7 +120,8 @@ def planned(
             free[veu] = ends[task] = start + costs[append.kernel]
             rows.append((number, task, veu, arrived, start, ends[task]))
         done.append((ends, veus))
-    return timeline("planned", program, roperators, np.array(rows).reshape(-1, 6))
+    title = "planned" + ranged(program.rows)
+    return timeline(title, program, roperators, np.array(rows).reshape(-1, 6))
 
 
 def timeline(

@@ -25,6 +25,7 @@ COMMON = {
     "processors",
     "remarks",
     "rewriting",
+    "row_ranges",
 }
 MIDDLE = {"schedule", "rkernels", "dialects"}
 RANKS = ["cli", "driver", "runtime", "lower", "passes", "schedule", "rkernels", "dialects"]

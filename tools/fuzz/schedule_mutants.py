@@ -256,5 +256,6 @@ MUTATIONS: dict[str, Mutation] = {
     "parameter": numbers(r"parameters = \{.*?= (\d+) "),
     "attribute of an rOperator": numbers(r"task\.roperator .*attributes .* (\d+) : i64"),
     "shape of a buffer": numbers(r"task\.(?:buffer|view) .*tensor<(\d+)"),
+    "rows": numbers(r"task\.program .*rows \[.*?(\d+)[:\]]"),
     "vDevice": numbers(r"(?:veus|threads|shared_bytes|multiprocessors) = (\d+)"),
 }

@@ -34,9 +34,10 @@ from irkit.errors import InvalidModelError, ScheduleError, UnsupportedError
 from irkit.interp.schedule import run_schedule
 from irkit.interp.task import run_task
 from irkit.lower.task_to_numba.emit import emit_module
-from irkit.passes.task.program_text import program_of
+from irkit.passes.task.program_text import plans_of, program_of
 from irkit.passes.task.proof import require_proof
 from irkit.passes.task.verify_schedule import VerifySchedule
+from irkit.row_ranges import is_in
 from irkit.schedule.modes import Mode
 from irkit.weights import WeightStore
 from tools.fuzz.finding import Finding, TookTooLong, limit
@@ -50,6 +51,8 @@ from stateful_graphs import StatefulGraph  # noqa: E402
 
 DEVICES = ("test4", "test4", "test4", "h200")
 ORDERS = 6
+# Rows at which plans for ranges of them are tried, at most.
+MOST_ROWS = 40
 SECONDS = 120.0
 counts: Counter[tuple[str, str]] = Counter()
 """(kind of mutation, what became of it)"""
@@ -132,7 +135,30 @@ def _cnn() -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def _dense() -> Any:
+    """Two layers on an open batch: on test4 other rKernels are best for few rows than for many."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(6)
+    w, v = ((0.2 * rng.standard_normal(s)).astype(np.float32) for s in ((24, 40), (40, 8)))
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "v"], ["y"]),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "dense",
+        [value("x", TensorProto.FLOAT, ["n", 24])],
+        [value("y", TensorProto.FLOAT, ["n", 8])],
+        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(v, "v")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 MODELS: dict[str, Callable[[], Any]] = {
+    "dense": _dense,
     "forest": _forest,
     "pipeline": _pipeline,
     "lightgbm": _lightgbm,
@@ -209,8 +235,18 @@ def _wrong(ctx: IrkitContext, module: ModuleOp) -> str | None:
         emit_module(module, ctx.weights)
     except (UnsupportedError, PassFailedException, ScheduleError) as error:
         return f"proved, but not emitted: {error}"
-    modes = [Mode(m.data) for m in program_of(module).modes or ()]
-    inputs = random_inputs(entry_point_of(module), 0, batch=5)
+    plans = plans_of(module)
+    if len(plans) > 1:
+        sizes = {min(n, MOST_ROWS) for plan in plans for n in plan.row_range if n > 0}
+        return next(filter(None, (_wrong_at(ctx, module, n) for n in sorted(sizes))), None)
+    return _wrong_at(ctx, module, 5)
+
+
+def _wrong_at(ctx: IrkitContext, module: ModuleOp, rows: int) -> str | None:
+    """What is wrong with the schedule for a number of rows."""
+    inputs = random_inputs(entry_point_of(module), 0, batch=rows)
+    (program,) = [p for p in plans_of(module) if is_in(p.row_range, rows)]
+    modes = [Mode(m.data) for m in program.modes or ()]
     wanted = run_task(module, ctx.weights, inputs)
     for mode in modes:
         for seed in range(ORDERS if mode is not Mode.SERIAL else 1):

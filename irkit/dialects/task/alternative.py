@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.task.costs import cost_facts, costs_by_rows, costs_fault
 from irkit.dialects.types import int_array, ints
 
 _KINDS: dict[str, type[Attribute]] = {
@@ -30,14 +31,17 @@ _KINDS: dict[str, type[Attribute]] = {
     "scratch": IntegerAttr,
     "fastmath": FastMathFlagsAttr,
     "measured_on": StringAttr,
+    "batches": DenseArrayBase,
+    "costs": DenseArrayBase,
 }
-_OPTIONAL = frozenset({"scratch", "fastmath", "measured_on"})
+_OPTIONAL = frozenset({"scratch", "fastmath", "measured_on", "batches", "costs"})
 
 
 @irdl_attr_definition
 class AlternativeAttr(ParametrizedAttribute):
     """One way to run an rOperator: what its `rkernel`, `grid`, `parameters`, `cost`, `scratch`,
-    `fastmath` and `measured_on` would be; the last three may be absent, as there.
+    `fastmath`, `measured_on`, `batches` and `costs` would be; but for the first four they may be absent, as
+    there.
 
     ```mlir
     #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 100.0 : f64}>
@@ -58,6 +62,7 @@ class AlternativeAttr(ParametrizedAttribute):
         parameters: Mapping[str, int],
         scratch: int = 0,
         fastmath: FastMathFlagsAttr | None = None,
+        costs: Mapping[int, float] | None = None,
     ) -> AlternativeAttr:
         """From its parts: `cost` in ns an rTask, `scratch` in bytes an rTask."""
         facts: dict[str, Attribute] = {
@@ -70,7 +75,7 @@ class AlternativeAttr(ParametrizedAttribute):
             facts["scratch"] = IntegerAttr(scratch, i64)
         if fastmath is not None and fastmath.data:
             facts["fastmath"] = fastmath
-        return AlternativeAttr(DictionaryAttr(facts))
+        return AlternativeAttr(DictionaryAttr(facts | cost_facts(costs or {})))
 
     @property
     def rkernel(self) -> str:
@@ -97,11 +102,21 @@ class AlternativeAttr(ParametrizedAttribute):
         """Whether the time of an rTask was measured; else it is estimated."""
         return "measured_on" in self.facts.data
 
-    def taking(self, measured_ns: float, machine: str) -> AlternativeAttr:
-        """The same with the time of one rTask that was measured on a machine."""
-        cost = FloatAttr(measured_ns, f64)
+    @property
+    def costs(self) -> dict[int, float]:
+        """Rows of the batch -> time of one rTask, in ns; empty where that is said of no batch."""
+        return costs_by_rows(self.facts.data)
+
+    def taking(
+        self, measured_ns: float, machine: str, costs: Mapping[int, float] | None = None
+    ) -> AlternativeAttr:
+        """The same with the time of one rTask that was measured on a machine, or those by rows."""
+        facts: dict[str, Attribute] = {
+            "cost": FloatAttr(measured_ns, f64),
+            "measured_on": StringAttr(machine),
+        }
         return AlternativeAttr(
-            DictionaryAttr({**self.facts.data, "cost": cost, "measured_on": StringAttr(machine)})
+            DictionaryAttr({**self.facts.data, **facts, **cost_facts(costs or {})})
         )
 
     @property
@@ -122,6 +137,9 @@ class AlternativeAttr(ParametrizedAttribute):
                 raise VerifyException(
                     f"'task.alternative' expects another '{name}' than {found[name]}"
                 )
+        fault = costs_fault(found)
+        if fault is not None:
+            raise VerifyException(f"'task.alternative' {fault}")
         if min(self.grid, default=1) < 1:
             raise VerifyException(
                 f"'task.alternative' expects a grid of 1 or more, got {found['grid']}"

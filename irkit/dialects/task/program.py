@@ -48,6 +48,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.task.roperator import verify_call
 from irkit.dialects.types import int_array, ints
+from irkit.row_ranges import ALL_ROWS, NO_END, Rows
 
 
 @irdl_attr_definition
@@ -219,9 +220,16 @@ class ProgramOp(IRDLOperation):
     and rows over the lower bound. `verified` is the digest of all that was proved, and `modes` the
     ways of running it that the proof covers; only `verify-schedule` adds them.
 
+    A function with an open batch may have several programs, each for a range of `rows`, both ends included;
+    the last range has no end. Together they are for every number of rows, and their constants lie in the same
+    places. Without `rows` a program is for all.
+
     ```mlir
-    task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 16 : i64} {
-      %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+    task.program @main_schedule of @main rows [0:4] attributes {device = @test4} {
+      %x = task.buffer {space = "input", port = 0 : i64} : tensor<?xf32>
+    }
+    task.program @main_schedule_5 of @main rows [5:] attributes {device = @test4} {
+      %x = task.buffer {space = "input", port = 0 : i64} : tensor<?xf32>
     }
     ```
     """
@@ -229,6 +237,7 @@ class ProgramOp(IRDLOperation):
     name = "task.program"
     sym_name = prop_def(SymbolNameConstraint())
     function = prop_def(FlatSymbolRefAttrConstr)
+    rows = opt_prop_def(DenseArrayBase)
     device = prop_def(FlatSymbolRefAttrConstr)
     arena_bytes = opt_prop_def(IntegerAttr[IntegerType])
     row_bytes = opt_prop_def(IntegerAttr[IntegerType])
@@ -240,15 +249,35 @@ class ProgramOp(IRDLOperation):
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
-    def __init__(self, name: str, function: str, device: str, body: Region) -> None:
+    def __init__(
+        self, name: str, function: str, device: str, body: Region, rows: Rows = ALL_ROWS
+    ) -> None:
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
                 "function": SymbolRefAttr(function),
                 "device": SymbolRefAttr(device),
+                "rows": None if rows == ALL_ROWS else int_array(rows),
             },
             regions=[body],
         )
+
+    @property
+    def row_range(self) -> Rows:
+        """The numbers of rows that it is for."""
+        if self.rows is None:
+            return ALL_ROWS
+        first, last = ints(self.rows)
+        return first, last
+
+    def verify_(self) -> None:
+        if self.rows is not None and len(ints(self.rows)) != 2:
+            raise VerifyException("'task.program' expects a first and a last number of rows")
+        first, last = self.row_range
+        if first < 0 or (last != NO_END and last < first):
+            raise VerifyException(
+                f"'task.program' expects rows first <= last, got [{first}:{last}]"
+            )
 
     def retract(self) -> None:
         """Take back the proof: something that it covers is about to change."""
@@ -259,9 +288,12 @@ class ProgramOp(IRDLOperation):
         name = parser.parse_symbol_name()
         parser.parse_keyword("of")
         function = SymbolRefAttr(parser.parse_symbol_name())
+        rows = _parse_rows(parser) if parser.parse_optional_keyword("rows") else None
         attributes = parser.parse_optional_attr_dict_with_keyword()
         region = parser.parse_region()
         properties: dict[str, Attribute] = {"sym_name": name, "function": function}
+        if rows is not None:
+            properties["rows"] = int_array(rows)
         rest: dict[str, Attribute] = {}
         given: Mapping[str, Attribute] = attributes.data if attributes else {}
         for key, value in given.items():
@@ -273,11 +305,24 @@ class ProgramOp(IRDLOperation):
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string(" of ")
         printer.print_symbol_name(self.function.string_value())
+        if self.rows is not None:
+            first, last = self.row_range
+            printer.print_string(f" rows [{first}:{'' if last == NO_END else last}]")
         shown = {k: v for k, v in self.properties.items() if k in _PROGRAM_PROPERTIES}
         printer.print_string(" attributes")
         printer.print_op_attributes(shown | self.attributes)
         printer.print_string(" ")
         printer.print_region(self.body)
+
+
+def _parse_rows(parser: Parser) -> Rows:
+    """`[a:b]`, or `[a:]` where there is no end"""
+    parser.parse_punctuation("[")
+    first = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    parser.parse_punctuation(":")
+    last = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    parser.parse_punctuation("]")
+    return first, NO_END if last is None else last
 
 
 _PROGRAM_PROPERTIES = (

@@ -49,6 +49,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.task.alternative import AlternativeAttr
+from irkit.dialects.task.costs import costs_by_rows, costs_fault
 from irkit.dialects.types import ints
 
 # What is said of a choice when it is known where operands lie.
@@ -80,7 +81,9 @@ class ROperatorOp(IRDLOperation):
     is one cell of that grid, in row-major order; part p of g of a dimension of size S is
     [S*p/g, S*(p+1)/g). `rkernel` names a registered rKernel and `parameters` its tile sizes.
     `sources` names the graph ops it came from. `cost` is one rTask's time in ns: an estimate, or, where
-    there is `measured_on`, what it took on the machine of that name (`measure-rtasks`).
+    there is `measured_on`, what it took on the machine of that name (`measure-rtasks`). Of a batch it is that
+    for typically many rows; where schedules are chosen by the number of rows, `costs` has it for each of
+    `batches`.
 
     `scratch` is how many bytes of scratch one rTask needs: shared memory on a GPU, the vEU's own on a CPU.
     `fastmath` says, in `arith`'s words, in what the rKernel's sums and products may differ from the body's:
@@ -125,6 +128,8 @@ class ROperatorOp(IRDLOperation):
     residents = opt_prop_def(DenseArrayBase)
     in_place = opt_prop_def(DenseArrayBase)
     measured_on = opt_prop_def(StringAttr)
+    batches = opt_prop_def(DenseArrayBase)
+    costs = opt_prop_def(DenseArrayBase)
     alternatives = opt_prop_def(ArrayAttr[AlternativeAttr])
     body = region_def("single_block")
     traits = traits_def(
@@ -170,6 +175,11 @@ class ROperatorOp(IRDLOperation):
             total *= parts
         return total
 
+    @property
+    def costs_by_rows(self) -> dict[int, float]:
+        """Rows of the batch -> time of one rTask, in ns; empty where that is said of no batch."""
+        return costs_by_rows(self.properties)
+
     def choose(self, alternative: AlternativeAttr) -> None:
         """Be run as `alternative` says, in place of any choice before; nothing is offered any more."""
         for name in (*AlternativeAttr.NAMES, *_LATER, "alternatives"):
@@ -197,6 +207,9 @@ class ROperatorOp(IRDLOperation):
                 f"'task.roperator' @{self.sym_name.data} expects to yield "
                 f"{', '.join(map(str, self.function_type.outputs.data))}, got {', '.join(map(str, have))}"
             )
+        fault = costs_fault(self.properties)
+        if fault is not None:
+            raise VerifyException(f"'task.roperator' {fault}")
         if min(ints(self.grid), default=1) < 1:
             raise VerifyException(f"'task.roperator' expects a grid of 1 or more, got {self.grid}")
         self._verify_in_place()

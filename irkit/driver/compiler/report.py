@@ -7,8 +7,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
+from irkit.dialects.task import ProgramOp, ROperatorOp
+from irkit.passes.task.program_text import appends_of, plans_of
 from irkit.passes.task.vdevices import device_of
+from irkit.row_ranges import called
 from irkit.runtime.artifact import LEVELS
 
 
@@ -19,6 +21,7 @@ def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, An
             "rkernel": op.rkernel.data if op.rkernel is not None else "",
             "rtasks": op.tasks,
             "cost_ns": op.cost.value.data if op.cost is not None else 0.0,
+            **({"costs_ns": op.costs_by_rows} if op.costs_by_rows else {}),
             "cost_from": "measurement" if op.measured_on is not None else "estimate",
             "from": op.sources.data if op.sources is not None else "",
         }
@@ -28,20 +31,31 @@ def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, An
 
 def figures(module: ModuleOp) -> dict[str, Any]:
     roperators = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
-    program = next(op for op in module.ops if isinstance(op, ProgramOp))
-    appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
+    plans = plans_of(module)
     device = device_of(module)
+    # The one for most rows stands for all where there are several.
+    figured = [_plan_figures(program) for program in plans]
+    by_rows = [{"rows": called(p.row_range), **f} for p, f in zip(plans, figured, strict=True)]
     return {
         "levels": list(LEVELS),
         "wait_ns": device.wait_ns,
         "rates": f"estimated from {device.rates_from}" if device.rates_from else "measured",
         "roperators": roperators,
+        **figured[-1],
+        **({"plans": by_rows} if len(plans) > 1 else {}),
+        "proved": plans[0].verified.data if plans[0].verified is not None else "",
+    }
+
+
+def _plan_figures(program: ProgramOp) -> dict[str, Any]:
+    appends = list(appends_of(program))
+    return {
         "appends": len(appends),
+        "veus": max((op.range[1] + 1 for op in appends), default=0),
         "waves": len({op.wave.value.data for op in appends}),
         "waits": sum(len(op.waits) for op in appends),
         "arena_bytes": program.arena_bytes.value.data if program.arena_bytes is not None else 0,
         "row_bytes": program.row_bytes.value.data if program.row_bytes is not None else 0,
         "arena_ratio": program.arena_ratio.value.data if program.arena_ratio is not None else 1.0,
-        "proved": program.verified.data if program.verified is not None else "",
         "modes": [mode.data for mode in program.modes or ()],
     }

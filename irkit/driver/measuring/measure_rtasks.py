@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
@@ -24,7 +24,7 @@ from irkit.driver.measuring import times
 from irkit.driver.measuring.probes import Probe, Question, constants_of
 from irkit.driver.registry import ADDED
 from irkit.errors import DeviceError, UnsupportedError
-from irkit.passes.task.candidates import pareto
+from irkit.passes.task.candidates import by_rows, pareto
 from irkit.passes.task.proof import digest
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
@@ -34,6 +34,9 @@ from irkit.runtime.rtask_times import rtask_times
 from irkit.schedule.model import VDevice
 from irkit.schedule.rates import processor
 
+MEASURED_ROWS = (1, 32, TYPICAL_ROWS)
+"""Numbers of rows that an open batch is measured with: one row, tens, thousands."""
+
 MOST_AT_ONCE = 64
 """Launches of one program that is measured."""
 
@@ -42,12 +45,12 @@ MOST_AT_ONCE = 64
 class MeasureRTasks(ModulePass):
     """Time every alternative of every rOperator on the device at hand, and offer those that are fastest.
 
-    Of a batch that is open, 1024 rows are timed. A time is measured once: it is kept in the user's cache,
-    under a digest of the rOperator, the alternative, the machine, and the versions of irkit and of what
-    compiles. Alternatives then say on what machine their cost was measured, as does the rOperator that one
-    is chosen for; those that are the fastest on no number of vEUs are offered no more. Where the device is
-    not at hand, all stays as it was estimated. Meant to follow `partition-rtasks{candidates=10}`. Changes no
-    body.
+    Of a batch that is open, 1, 32 and 1024 rows are timed. A time is measured once: it is kept in the
+    user's cache, under a digest of the rOperator, the alternative, the machine, and the versions of irkit and
+    of what compiles. Alternatives then say on what machine their cost was measured, as does the rOperator
+    that one is chosen for; those that are the fastest on no number of vEUs are offered no more. Where the
+    device is not at hand, all stays as it was estimated. Meant to follow `partition-rtasks{candidates=10}`.
+    Changes no body.
 
     ```mlir
     task.roperator @gemm_0(%x, %w) attributes {alternatives = [
@@ -111,15 +114,19 @@ class Measurement:
             return
         values = self._values(launch)
         for alternative in op.alternatives:
-            yield Question(op, launch, alternative, self._key(op, alternative, values))
+            for rows in MEASURED_ROWS if alternative.costs else (TYPICAL_ROWS,):
+                key = self._key(op, alternative, values, rows)
+                yield Question(op, launch, alternative, key, rows)
 
-    def _key(self, op: ROperatorOp, alternative: AlternativeAttr, values: list[str]) -> str:
+    def _key(
+        self, op: ROperatorOp, alternative: AlternativeAttr, values: list[str], rows: int
+    ) -> str:
         copy = op.clone()
         copy.sym_name = StringAttr("probe")
         copy.choose(alternative)
-        for name in ("sources", "cost", "measured_on"):
+        for name in ("sources", "cost", "measured_on", "batches", "costs"):
             copy.properties.pop(name, None)
-        return times.time_key(digest(ModuleOp([copy])), values, self._here)
+        return times.time_key(digest(ModuleOp([copy])), values, self._here, rows)
 
     def _values(self, launch: LaunchOp) -> list[str]:
         """Digests of constants of integers: those steer loops and places; what a float is takes no time."""
@@ -135,15 +142,16 @@ class Measurement:
                 self._times[question.key] = known
             else:
                 open_questions.setdefault(question.key, question)
-        for part in _parts(list(open_questions.values())):
-            self._measure(part)
+        for rows in sorted({question.rows for question in open_questions.values()}):
+            for part in _parts([q for q in open_questions.values() if q.rows == rows]):
+                self._measure(part)
         if open_questions:
             times.prune()
 
     def _measure(self, questions: Sequence[Question]) -> None:
         probe = Probe(questions, self.device)
         try:
-            found = rtask_times(probe.artifact(self.ctx), TYPICAL_ROWS)
+            found = rtask_times(probe.artifact(self.ctx), questions[0].rows)
         except UnsupportedError as error:
             self._measure_apart(questions, error)
             return
@@ -152,6 +160,7 @@ class Measurement:
             # A clock may be too coarse for what takes no time at all.
             self._times[question.key] = max(ns, 1.0)
             said = f"@{question.op.sym_name.data} by {question.alternative} on {self._name}"
+            said += f", {question.rows} rows" if question.alternative.costs else ""
             times.keep(question.key, self._times[question.key], said)
 
     def _measure_apart(self, questions: Sequence[Question], error: UnsupportedError) -> None:
@@ -168,23 +177,38 @@ class Measurement:
             if question.key in self.reasons:
                 name = question.alternative.rkernel
                 missed(op, "MeasureRTasks", "{}: {}", name, self.reasons[question.key])
-        found = [q for q in questions if q.key in self._times]
+        asked: dict[AlternativeAttr, dict[int, float]] = {}
+        for question in questions:
+            if question.key in self._times:
+                of_one = asked.setdefault(question.alternative, {})
+                of_one[question.rows] = self._times[question.key]
+        found = {a: by_size for a, by_size in asked.items() if TYPICAL_ROWS in by_size}
         if not found:
             return
-        measured = [q.alternative.taking(self._times[q.key], self._name) for q in found]
-        costs = [a.cost_ns for a in measured]
-        shared = root_of(op).parallel[:1] == (DYNAMIC,)
-        # A batch is one share a vEU, by one rKernel.
-        least = [int(np.argmin(costs))] if shared else []
-        numbers = least or pareto([a.tasks for a in measured], costs, self.device)
+        numbers = self._best(op, found)
+        measured = [
+            a.taking(by_size[TYPICAL_ROWS], self._name, by_size if a.costs else None)
+            for a, by_size in found.items()
+        ]
         op.alternatives = ArrayAttr([measured[n] for n in numbers])
         first = numbers[0]
         best = measured[first]
         text = "{} of {} alternatives stay; the fastest alone is {} in a grid of {}, {:.0f} ns an rTask"
         applied(
             op, "MeasureRTasks", text + ", estimated at {:.0f} ns", len(numbers), len(found),
-            best.rkernel, list(best.grid), best.cost_ns, found[first].alternative.cost_ns,
+            best.rkernel, list(best.grid), best.cost_ns, list(found)[first].cost_ns,
         )  # fmt: skip
+
+    def _best(
+        self, op: ROperatorOp, found: Mapping[AlternativeAttr, Mapping[int, float]]
+    ) -> list[int]:
+        """Numbers of the alternatives that stay, by what they take."""
+        costs = [by_size[TYPICAL_ROWS] for by_size in found.values()]
+        if root_of(op).parallel[:1] != (DYNAMIC,):
+            return pareto([a.tasks for a in found], costs, self.device)
+        # A batch is one share a vEU, by one rKernel for each range of rows.
+        sizes = set[int].intersection(*(set(by_size) for by_size in found.values()))
+        return by_rows([[by_size[n] for n in sorted(sizes)] for by_size in found.values()])
 
 
 def _parts(questions: Sequence[Question]) -> Iterator[list[Question]]:

@@ -21,6 +21,7 @@ from irkit.driver.registry import all_passes
 from irkit.model_info import ModelInfo
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import Record, recording
+from irkit.rkernels.work import TYPICAL_ROWS
 from irkit.runtime.artifact import Artifact
 from irkit.schedule.model import VDevice
 
@@ -29,13 +30,14 @@ _PASSES = "schedule-wavefront,plan-memory,select-accesses,verify-schedule"
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What does an rTask of the launched rOperator take by this alternative? `key` is what its answer is
-    kept under."""
+    """What does an rTask of the launched rOperator take by this alternative, the batch being so many `rows`?
+    `key` is what its answer is kept under."""
 
     op: ROperatorOp
     launch: LaunchOp
     alternative: AlternativeAttr
     key: str
+    rows: int = TYPICAL_ROWS
 
 
 class Probe:

@@ -126,7 +126,7 @@ class Session:
     def _draw(self, ctx: IrkitContext, module: ModuleOp) -> None:
         from irkit.driver.tools.schedule_views import (
             check_picture,
-            planned_timeline,
+            planned_timelines,
             write_schedule_view,
         )
 
@@ -135,9 +135,9 @@ class Session:
             raise UserError(
                 f"--schedule-view needs a scheduled module, this is at the {level} level"
             )
-        timeline = planned_timeline(module, ctx.weights)
+        timelines = planned_timelines(module, ctx.weights)
         title = f"Schedule of {self.options.input}"
-        write_schedule_view(self.options.schedule_view, [timeline], title)
+        write_schedule_view(self.options.schedule_view, timelines, title)
 
     def _context(self) -> IrkitContext:
         return make_context(self.options.input, self.options.allow_unregistered_dialect)

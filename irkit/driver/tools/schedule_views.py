@@ -38,8 +38,8 @@ def write_trace(path: str, timelines: list[Timeline], stages: Mapping[str, float
     write_text(path, chrome_trace(timelines, stages))
 
 
-def planned_timeline(module: ModuleOp, weights: WeightStore) -> Timeline:
-    """What a scheduled and proved module plans."""
+def planned_timelines(module: ModuleOp, weights: WeightStore) -> list[Timeline]:
+    """What a scheduled and proved module plans, for each range of rows that it has a schedule for."""
     from irkit.dialects.task import ROperatorOp
     from irkit.driver.compiler.report import roperator_facts
     from irkit.lower.task_to_numba.program import describe
@@ -47,5 +47,5 @@ def planned_timeline(module: ModuleOp, weights: WeightStore) -> Timeline:
 
     program = describe(module, weights)
     facts = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
-    costs = [float(str(facts[k]["cost_ns"])) for k in program.kernels]
-    return planned(program, facts, costs, device_of(module).wait_ns)
+    wait_ns = device_of(module).wait_ns
+    return [planned(plan, facts, wait_ns) for plan in program.plans]

@@ -20,6 +20,7 @@ from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.templates import specialise, template_source
+from irkit.row_ranges import called
 from irkit.schedule.tables import Appended, Program
 from irkit.weights import WeightStore
 
@@ -88,10 +89,12 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 
 
 def print_program(program: Program) -> str:
-    """The schedule table as text that builds a `Program`."""
+    """The schedule table as text that builds a `Program`, and the tables of its other plans."""
     lines = ["PROGRAM = Program("]
     for name in _FACTS:
         lines.append(f"    {name}={getattr(program, name)!r},")
+    if program.others:
+        lines.append(f"    rows={program.rows!r},  # {called(program.rows)}")
     # Programs without state say nothing of it.
     for name in ("inputs", "outputs", "states") if program.states else ("inputs", "outputs"):
         lines += [
@@ -104,9 +107,21 @@ def print_program(program: Program) -> str:
     lines += ["    appends=(", *_append_lines(program.appends, program.kernels), "    ),"]
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
+    if program.others:
+        others = [line for plan in program.others for line in _plan_lines(plan)]
+        lines += ["PLANS = (", "    PROGRAM,", *others, ")"]
     return "\n".join(lines)
 
 
+def _plan_lines(plan: Program) -> list[str]:
+    """What a plan has of its own."""
+    lines = ["    PROGRAM.plan(", f"        rows={plan.rows!r},  # {called(plan.rows)}"]
+    lines += [f"        {name}={getattr(plan, name)!r}," for name in _OWN]
+    appends = (f"    {line}" for line in _append_lines(plan.appends, plan.kernels))
+    return [*lines, "        appends=(", *appends, "        ),", "    ),"]
+
+
+_OWN = ("shared_bytes", "arena_bytes", "row_bytes", "modes", "tables")
 _FACTS = ("device", "veus", "threads", "shared_bytes", "arena_bytes", "row_bytes", "constant_bytes")
 
 

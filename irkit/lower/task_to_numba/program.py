@@ -11,9 +11,9 @@ from xdsl.utils.hints import isa
 from irkit.dialects.state import state_of
 from irkit.dialects.task import ProgramOp, ROperatorOp
 from irkit.errors import InvalidModelError
-from irkit.passes.task.program_text import function_of, program_of, read_program
+from irkit.passes.task.program_text import function_of, plans_of, read_program
 from irkit.passes.task.proof import require_proof
-from irkit.schedule.model import Access, Buffer
+from irkit.schedule.model import Access, Buffer, Schedule
 from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
@@ -34,14 +34,27 @@ def describe(module: ModuleOp, weights: WeightStore) -> Program:
     Raises ScheduleError if it was not proved, or is not what was proved; InvalidModelError if a weight
     is not of the size that its buffer has.
     """
-    op = program_of(module)
-    require_proof(module, op)
-    return _Describer(module, op, weights).program(module)
+    ops = plans_of(module)
+    require_proof(module, ops[0])
+    schedules = [read_program(module, op) for op in ops]
+    used = {launch.symbol for schedule in schedules for launch in schedule.launches}
+    kernels = [
+        o.sym_name.data
+        for o in module.ops
+        if isinstance(o, ROperatorOp) and o.sym_name.data in used
+    ]
+    plans = [
+        _Describer(module, op, schedule, weights).program(kernels)
+        for op, schedule in zip(ops, schedules, strict=True)
+    ]
+    return plans[0].planned(plans)
 
 
 class _Describer:
-    def __init__(self, module: ModuleOp, op: ProgramOp, weights: WeightStore) -> None:
-        self.op, self.schedule = op, read_program(module, op)
+    def __init__(
+        self, module: ModuleOp, op: ProgramOp, schedule: Schedule, weights: WeightStore
+    ) -> None:
+        self.op, self.schedule = op, schedule
         self.function = function_of(module, op)
         self.attributes = self.function.attributes
         self.constants = self._constants(weights)
@@ -110,14 +123,8 @@ class _Describer:
             case space:
                 return Operand(self.bases[space, buffer.port or 0], shift)
 
-    def program(self, module: ModuleOp) -> Program:
-        """Everything together."""
-        used = {launch.symbol for launch in self.schedule.launches}
-        kernels = [
-            o.sym_name.data
-            for o in module.ops
-            if isinstance(o, ROperatorOp) and o.sym_name.data in used
-        ]
+    def program(self, kernels: list[str]) -> Program:
+        """Everything together; `kernels` are those of all plans."""
         device = self.schedule.device
         return Program(
             device.name,
@@ -135,6 +142,7 @@ class _Describer:
             tuple(m.data for m in self.op.modes or ()),
             self.op.verified.data if self.op.verified is not None else "",
             states=tuple(self.states.values()),
+            rows=self.op.row_range,
         ).sealed()
 
     def _append(self, number: int, kernels: list[str]) -> Appended:

@@ -8,7 +8,7 @@ from typing import Protocol
 from irkit.lower.task_to_numba.target_cuda import CudaPrinter
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import Target
-from irkit.schedule.tables import HEADER, Port, Program
+from irkit.schedule.tables import HEADER, Port, Program, record_sizes
 
 
 class Printer(Protocol):
@@ -99,7 +99,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         return f"KERNELS = ({''.join(f'{b.symbol}, ' for b in bindings)})"
 
     def walkers(self, bindings: Sequence[Binding], program: Program, arch: str) -> str:
-        waits = max((len(a.waits) for a in program.appends), default=0)
+        waits, _ = record_sizes(program.plans)
         first = HEADER + 2 * waits
         return f"""{_CPU_WALKER.replace("FIRST_OPERAND", str(first)).replace("HEADER", str(HEADER))}
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irkit.schedule.block_memory import WORD, BlockMemory
-from irkit.schedule.tables import FIRST_INPUT, HEADER, Program
+from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, record_sizes
 
 IMPORTS = """\
 import math
@@ -365,12 +365,9 @@ def op_kernel(number: int, kernel: Kernel) -> str:
 
 def layout_of(program: Program) -> Layout:
     """What a program's walkers are printed for."""
-    memory = BlockMemory(
-        FIRST_INPUT + len(program.ports),
-        max((len(a.waits) for a in program.appends), default=0),
-        max((len(a.operands) for a in program.appends), default=0),
-        program.shared_bytes,
-    )
+    waits, operands = record_sizes(program.plans)
+    shared_bytes = max(plan.shared_bytes for plan in program.plans)
+    memory = BlockMemory(FIRST_INPUT + len(program.ports), waits, operands, shared_bytes)
     return Layout(program.threads, memory)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irkit.dialects.roperator_root import Root
@@ -11,6 +11,7 @@ from irkit.dialects.task import AlternativeAttr
 from irkit.rkernels.rkernel import RKernel
 from irkit.schedule.allotments import Speedup
 from irkit.schedule.model import VDevice
+from irkit.schedule.row_plans import AS_GOOD
 
 FAR = 5.0
 """rKernels that are estimated to take so many times as long as another, in any grid, are not measured."""
@@ -31,20 +32,21 @@ class Candidate:
         """How many rTasks the grid has."""
         return math.prod(self.grid)
 
-    def alternative(self, root: Root) -> AlternativeAttr:
-        """What an rOperator with this root would say of it."""
+    def alternative(self, root: Root, costs: Mapping[int, float] | None = None) -> AlternativeAttr:
+        """What an rOperator with this root would say of it, and that it has these costs by rows."""
         rkernel, literals = self.rkernel, self.rkernel.literals(root)
         parameters = {name: literals[name] for name in sorted(literals)}
         scratch = rkernel.scratch(root, literals)
         return AlternativeAttr.of(
-            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath
+            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath, costs
         )
 
 
 def front(candidates: Sequence[Candidate], device: VDevice) -> list[Candidate]:
-    """The Pareto front of vEUs and time, the fastest alone first; on a batch the one for all its sizes."""
+    """The Pareto front of vEUs and time, the fastest alone first; on a batch the one for all its sizes, and
+    behind it those that are much faster for some."""
     if candidates[0].by_batch:
-        return [_for_all_batches(candidates)]
+        return _for_batches(candidates)
     numbers = pareto([c.tasks for c in candidates], [c.cost_ns for c in candidates], device)
     return [candidates[n] for n in numbers]
 
@@ -55,10 +57,20 @@ def pareto(tasks: Sequence[int], cost_ns: Sequence[float], device: VDevice) -> l
     return list(dict.fromkeys(step.option for step in reversed(steps)))
 
 
-def _for_all_batches(candidates: Sequence[Candidate]) -> Candidate:
-    """The one that takes least for all numbers of rows together: one rKernel serves them all, and what it
-    costs more for few rows is little beside what another would cost for many."""
-    return min(candidates, key=lambda c: (sum(c.by_batch), c.cost_ns))
+def _for_batches(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Few: each is an rKernel to compile, and perhaps a schedule."""
+    return [candidates[n] for n in by_rows([c.by_batch for c in candidates])]
+
+
+def by_rows(costs: Sequence[Sequence[float]]) -> list[int]:
+    """Numbers of those to offer, by `costs[number][n]` for several numbers of rows: the one that takes least
+    for all together, then for each number of rows at which it is not nearly as good as another, this one."""
+    offered = [min(range(len(costs)), key=lambda c: sum(costs[c]))]
+    for n in range(len(costs[0])):
+        best = min(range(len(costs)), key=lambda c: costs[c][n])
+        if AS_GOOD * costs[best][n] < min(costs[c][n] for c in offered):
+            offered.append(best)
+    return offered
 
 
 def shortlist(candidates: Sequence[Candidate], device: VDevice, most: int) -> list[Candidate]:

@@ -5,6 +5,8 @@ It shares with `launch_reader` only the names of constants, since the proof comp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import TensorType
@@ -26,15 +28,18 @@ def port_of(value: SSAValue) -> Port:
     return Port(shape, numpy_dtype(t.element_type).name)
 
 
-def function_meaning(ctx: Context, main: func.FuncOp) -> Function:
-    """What `main` computes. Raises PassFailedException for an op that is neither launch nor view, or
+def function_meaning(
+    ctx: Context, main: func.FuncOp, meanings: Mapping[str, str] | None = None
+) -> Function:
+    """What `main` computes; `meanings` has names of what rOperators compute, where these are not their
+    symbols. Raises PassFailedException for an op that is neither launch nor view, or
     a slice or concatenation whose bytes do not lie side by side."""
-    return _Reader(ctx, main).read()
+    return _Reader(ctx, main, meanings or {}).read()
 
 
 class _Reader:
-    def __init__(self, ctx: Context, main: func.FuncOp) -> None:
-        self.ctx, self.main = ctx, main
+    def __init__(self, ctx: Context, main: func.FuncOp, meanings: Mapping[str, str]) -> None:
+        self.ctx, self.main, self.meanings = ctx, main, meanings
         self.found = Function(main.sym_name.data)
         self.values: dict[SSAValue, Value] = {}
 
@@ -71,7 +76,8 @@ class _Reader:
     def _launch(self, op: LaunchOp) -> None:
         number = len(self.found.calls)
         operands = tuple(self.values[v] for v in op.arguments)
-        self.found.calls.append(Call(op.callee.string_value(), operands))
+        symbol = op.callee.string_value()
+        self.found.calls.append(Call(self.meanings.get(symbol, symbol), operands))
         for which, result in enumerate(op.outputs):
             self._whole(result, ("result", number, which))
 

@@ -58,8 +58,24 @@ def _root(op: ROperatorOp) -> Root:
         raise UnsupportedError(f"{_title(op)}: {error}") from None
 
 
-BATCHES = (1, TYPICAL_ROWS, 64 * TYPICAL_ROWS)
+BATCHES = (1, 32, TYPICAL_ROWS, 64 * TYPICAL_ROWS)
 """Rows that a program with an open batch is to be good for."""
+
+
+def _alternatives(
+    root: Root, offered: Sequence[Candidate], measured: bool
+) -> dict[Candidate, AlternativeAttr]:
+    """What an rOperator says of each; what they cost by rows where there is a choice that hangs on it, or
+    where it is to be measured."""
+    return {
+        one: one.alternative(
+            root,
+            dict(zip(BATCHES, one.by_batch, strict=True))
+            if one.by_batch and (measured or len(offered) > 1)
+            else None,
+        )
+        for one in offered
+    }
 
 
 class Partition:
@@ -96,7 +112,7 @@ class Partition:
         candidates = list(self._candidates(op, root))
         reasons: dict[str, None] = {}
         while candidates:
-            offered = {one: one.alternative(root) for one in self._offered(candidates)}
+            offered = _alternatives(root, self._offered(candidates), measured=self.most > 0)
             refused = {
                 one: r for one, a in offered.items() if (r := self._refuses(op, a)) is not None
             }
@@ -164,9 +180,10 @@ class PartitionRTasks(ModulePass):
 
     Of all rKernels and grids, those are offered that are the fastest on some number of vEUs, and legal
     (docs/emission.md). Which of them a launch is run by, the scheduling policy decides, in the company of the
-    launches beside it. A row-wise program's batch is cut into one share per vEU, by the fastest rKernel.
-    With `candidates`, that many at most are offered, near misses too, of which `measure-rtasks` finds the
-    fastest.
+    launches beside it. A row-wise program's batch is cut into one share per vEU; where another rKernel is
+    much faster for few rows than the one for many, both are offered, with their `costs` for several
+    `batches`. With `candidates`, that many at most are offered, near misses too, of which `measure-rtasks`
+    finds the fastest.
     Adds `alternatives`, and a `task.vdevice`; changes no body.
 
     ```mlir

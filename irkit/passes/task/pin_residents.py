@@ -38,8 +38,11 @@ class PinResidents(ModulePass):
     produces: ClassVar[str] = "scheduled"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for program in programs_of(op):
-            pinned = pin_residents(read_program(op, program), streaming(op, device_of(op)))
+        programs = programs_of(op)
+        schedules = {program: read_program(op, program) for program in programs}
+        for program, schedule in schedules.items():
+            beside = [other for p, other in schedules.items() if p.function == program.function]
+            pinned = pin_residents(schedule, streaming(op, device_of(op)), beside)
             text, notes = "{} operands stay, {} bytes on one vEU", pinned.notes
             operands, nbytes = notes["resident_operands"], notes["resident_bytes"]
             applied(program, "PinResidents", text, operands, nbytes)

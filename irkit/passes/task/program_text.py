@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -19,6 +19,7 @@ from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.task.launch_reader import Unscheduled, as_buffer
 from irkit.passes.task.rtask_footprints import RTaskFootprints
 from irkit.passes.task.vdevices import device_of
+from irkit.row_ranges import ALL_ROWS, Rows
 from irkit.schedule.model import Append, Buffer, Resident, Schedule, Space
 
 
@@ -30,12 +31,19 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
     return found
 
 
+def plans_of(module: ModuleOp, function: str = "main") -> list[ProgramOp]:
+    """The schedules of a function, in the order of their rows. Raises PassFailedException if it is not
+    scheduled yet."""
+    found = [p for p in programs_of(module) if p.function.string_value() == function]
+    if not found:
+        raise PassFailedException(f"@{function} has no task.program: run schedule-wavefront first")
+    return found
+
+
 def program_of(module: ModuleOp, function: str = "main") -> ProgramOp:
-    """The schedule of a function. Raises PassFailedException if it is not scheduled yet."""
-    for program in programs_of(module):
-        if program.function.string_value() == function:
-            return program
-    raise PassFailedException(f"@{function} has no task.program: run schedule-wavefront first")
+    """The schedule of a function, the one for the fewest rows if there are several. Raises
+    PassFailedException if it is not scheduled yet."""
+    return plans_of(module, function)[0]
 
 
 def function_of(module: ModuleOp, program: ProgramOp) -> func.FuncOp:
@@ -50,9 +58,16 @@ def function_of(module: ModuleOp, program: ProgramOp) -> func.FuncOp:
     )
 
 
-def write_program(schedule: Schedule, found: Unscheduled, main: func.FuncOp) -> ProgramOp:
-    """Put a `task.program` that says the schedule behind `main`, which stays: it is what the schedule
-    is proved against."""
+def write_program(
+    schedule: Schedule,
+    found: Unscheduled,
+    main: func.FuncOp,
+    symbols: Sequence[str],
+    rows: Rows = ALL_ROWS,
+) -> ProgramOp:
+    """Put a `task.program` that says the schedule, which is for so many rows, behind `main` and the programs
+    that it has. `main` stays: it is what the schedule is proved against. `symbols` names the rOperator that
+    runs each launch."""
     block = Block()
     builder = Builder(InsertPoint.at_end(block))
     values: list[SSAValue] = []
@@ -63,7 +78,7 @@ def write_program(schedule: Schedule, found: Unscheduled, main: func.FuncOp) -> 
     for append in schedule.appends:
         launch = schedule.launches[append.launch]
         op = AppendOp(
-            found.ops[append.launch].callee.string_value(),
+            symbols[append.launch],
             (append.first_veu, append.first_veu + append.veus - 1),
             append.wave,
             [tokens[w] for w in append.waits],
@@ -73,9 +88,12 @@ def write_program(schedule: Schedule, found: Unscheduled, main: func.FuncOp) -> 
         )
         op.location = found.ops[append.launch].location
         tokens.append(builder.insert(op).token)
-    name = main.sym_name.data
-    program = ProgramOp(f"{name}_schedule", name, schedule.device.name, Region(block))
-    Rewriter.insert_op(program, InsertPoint.after(main))
+    name, last = main.sym_name.data, main
+    title = f"{name}_schedule" + (f"_{rows[0]}" if rows[0] else "")
+    program = ProgramOp(title, name, schedule.device.name, Region(block), rows)
+    while isinstance(last.next_op, ProgramOp) and last.next_op.function.string_value() == name:
+        last = last.next_op
+    Rewriter.insert_op(program, InsertPoint.after(last))
     return program
 
 

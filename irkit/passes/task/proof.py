@@ -20,7 +20,7 @@ from irkit.schedule.modes import Mode
 _PREFIX = "sha256:"
 
 
-class _Digest:
+class OpDigest:
     """A digest of operations in which values are numbers, in the order of their definitions."""
 
     def __init__(self) -> None:
@@ -29,6 +29,7 @@ class _Digest:
         self._texts: dict[Attribute, str] = {}
 
     def hex(self) -> str:
+        """What was taken in so far."""
         return self._hash.hexdigest()
 
     def add(self, op: Operation) -> None:
@@ -38,6 +39,10 @@ class _Digest:
         self._put("results", *(self._defined(v) for v in op.results))
         for kind, given in (("property", op.properties), ("attribute", op.attributes)):
             self._facts(op, kind, given)
+        self.add_regions(op)
+
+    def add_regions(self, op: Operation) -> None:
+        """Take in all that is in an op, and nothing of itself."""
         for region in op.regions:
             for block in region.blocks:
                 self._put("block", *(self._defined(a) for a in block.args))
@@ -74,7 +79,7 @@ class _Digest:
 
 def digest(module: ModuleOp) -> str:
     """The digest of everything in `module` that a proof is about, as `verified` has it."""
-    found = _Digest()
+    found = OpDigest()
     for op in module.ops:
         found.add(op)
     return _PREFIX + found.hex()

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
+from irkit.passes.task.same_bodies import meanings
 from irkit.schedule.model import Access, Boxes, Launch, Option, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
@@ -21,6 +22,7 @@ class RTaskFootprints:
     def __init__(self, module: ModuleOp, device: VDevice) -> None:
         self.device = device
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
+        self._meanings = meanings(module)
         self._options: dict[str, tuple[Option, ...]] = {}
         self._boxes = cache(self._boxes_of)
 
@@ -42,6 +44,7 @@ class RTaskFootprints:
             op.in_place_pairs,
             options,
             whole=(lambda: self._boxes(symbol, ())) if options else None,
+            computes=self._meanings[symbol],
         )
 
     def _options_of(self, symbol: str) -> tuple[Option, ...]:
@@ -58,6 +61,7 @@ class RTaskFootprints:
             offered.scratch_bytes,
             lambda: self._boxes(symbol, offered.grid),
             offered.rkernel,
+            offered.costs,
         )
 
     def _boxes_of(self, symbol: str, grid: tuple[int, ...] | None) -> Sequence[Boxes]:

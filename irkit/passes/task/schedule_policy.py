@@ -19,7 +19,9 @@ from irkit.passes.task.launch_reader import LaunchReader, Unscheduled
 from irkit.passes.task.program_text import write_program
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
+from irkit.row_ranges import ALL_ROWS, Rows, called
 from irkit.schedule.model import Buffer, Launch, Schedule, VDevice
+from irkit.schedule.row_plans import RowPlan, plans_by_rows
 from irkit.schedule.waits import derive_waits
 from irkit.schedule.wellformed import reject
 
@@ -35,7 +37,9 @@ class SchedulePass(ModulePass):
     """Place every launch by `policy`, and derive the waits. A function that has a schedule keeps that.
 
     What the policy chose of an rOperator's alternatives is written on it; for each further choice of the
-    same, on a copy of it that its launches then name.
+    same, on a copy of it that its launches then name. Where what alternatives cost hangs on the number of
+    rows of an open batch, there is a schedule for each range of rows in which another one is best
+    (`irkit/schedule/row_plans.py`).
     """
 
     requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
@@ -51,27 +55,49 @@ class SchedulePass(ModulePass):
             if main.sym_name.data not in done
         ]
         # Functions may share rOperators, so all choose before one is written.
-        write_choices(
-            op, [choice for _, launches, made in found for choice in chosen(launches, made)]
+        named = write_choices(
+            op,
+            [
+                choice
+                for _, launches, plans in found
+                for _, made in plans
+                for choice in chosen(launches, made)
+            ],
         )
-        for main, launches, made in found:
-            write_program(made, launches, main)
+        for main, launches, plans in found:
+            for rows, made in plans:
+                symbols = [
+                    named.get((launch, its.option), launch.callee.string_value())
+                    for launch, its in zip(launches.ops, made.launches, strict=True)
+                ]
+                write_program(made, launches, main, symbols, rows)
 
     def _schedule(
         self, ctx: Context, module: ModuleOp, main: FuncOp
-    ) -> tuple[Unscheduled, Schedule]:
-        found = LaunchReader(ctx, module, main).read()
+    ) -> tuple[Unscheduled, list[RowPlan]]:
+        found, device = LaunchReader(ctx, module, main).read(), device_of(module)
+
+        def place(launches: Sequence[Launch]) -> Schedule:
+            placed = type(self).policy(found.buffers, launches, device)
+            return derive_waits(_as_given(placed, found.launches))
+
         try:
-            placed = type(self).policy(found.buffers, found.launches, device_of(module))
-            schedule = derive_waits(_as_given(placed, found.launches))
+            plans = plans_by_rows(found.launches, place)
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
+        for rows, schedule in plans:
+            self._say(main, rows, schedule)
+        return found, plans
+
+    def _say(self, main: FuncOp, rows: Rows, schedule: Schedule) -> None:
         waves = len({append.wave for append in schedule.appends})
         estimate, by = schedule.notes.get("estimate_ns"), schedule.notes.get("policy", "")
         text = "{} launches in {} waves" + (", estimated at {:.0f} ns" if estimate else "")
         said = text + (", by policy '{}'" if by else "")
-        applied(main, type(self).__name__, said, len(schedule.appends), waves, estimate, by)
-        return found, schedule
+        facts = len(schedule.appends), waves, estimate, by
+        if rows != ALL_ROWS:
+            said = f"{called(rows)}: {said}"
+        applied(main, type(self).__name__, said, *facts)
 
 
 def _as_given(placed: Schedule, launches: Sequence[Launch]) -> Schedule:

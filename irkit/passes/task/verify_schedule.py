@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,10 +16,15 @@ from irkit.errors import ScheduleError
 from irkit.passes.task.function_meaning import function_meaning
 from irkit.passes.task.program_text import function_of, programs_of, read_program
 from irkit.passes.task.proof import record_proof
+from irkit.passes.task.same_bodies import meanings
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import why_illegal
+from irkit.row_ranges import Rows
+from irkit.schedule.meaning import Function
+from irkit.schedule.model import Schedule
 from irkit.schedule.modes import Mode
+from irkit.schedule.together import check_together
 from irkit.schedule.verifier import Proof, prove
 
 
@@ -30,8 +36,9 @@ class VerifySchedule(ModulePass):
     computes its function: every launch once, with its operands and results. Every
     read-after-write, write-after-read and write-after-write is ordered; abstract execution reaches the
     end; all vEUs are resident at once; shared memory fits; offsets lie in their spaces. This holds in each
-    of `modes`: persistent always, another one if its own order suffices. Needs `plan-memory`. Adds
-    `modes` and `verified`, the digest of all that was proved; changes nothing else.
+    of `modes`: persistent always, another one if its own order suffices. Several schedules of one function
+    are for every number of rows between them, and share its constants. Needs `plan-memory`. Adds `modes`
+    and `verified`, the digest of all that was proved; changes nothing else.
 
     ```mlir
     task.program @main_schedule of @main attributes {device = @test4} {...}
@@ -49,22 +56,37 @@ class VerifySchedule(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _check_rkernels(op)
         proved: dict[ProgramOp, list[Mode]] = {}
+        plans: dict[str, list[tuple[Rows, Schedule]]] = {}
+        same = meanings(op)
         for program in programs_of(op):
             program.retract()
-            proof = self._prove(ctx, op, program)
+            schedule = read_program(op, program)
+            plans.setdefault(program.function.string_value(), []).append(
+                (program.row_range, schedule)
+            )
+            proof = _prove(schedule, function_meaning(ctx, function_of(op, program), same))
             modes = ", ".join(proof.modes)
             applied(program, "VerifySchedule", "safe in modes {}", modes)
             for mode, reason in proof.refused.items():
                 missed(program, "VerifySchedule", "mode {}: {}", mode.value, reason)
             proved[program] = proof.modes
+        _check_together(plans)
         record_proof(op, proved)
 
-    def _prove(self, ctx: Context, module: ModuleOp, program: ProgramOp) -> Proof:
-        function = function_meaning(ctx, function_of(module, program))
-        try:
-            return prove(read_program(module, program), function)
-        except ScheduleError as error:
-            raise PassFailedException(str(error)) from None
+
+def _prove(schedule: Schedule, function: Function) -> Proof:
+    try:
+        return prove(schedule, function)
+    except ScheduleError as error:
+        raise PassFailedException(str(error)) from None
+
+
+def _check_together(plans: Mapping[str, Sequence[tuple[Rows, Schedule]]]) -> None:
+    try:
+        for function, of_function in plans.items():
+            check_together(function, of_function)
+    except ScheduleError as error:
+        raise PassFailedException(str(error)) from None
 
 
 def _check_rkernels(module: ModuleOp) -> None:

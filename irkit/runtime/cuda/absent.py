@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, NoReturn
 
 from irkit.errors import DeviceError
@@ -21,6 +22,14 @@ class AbsentDevice:
         self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.reason = reason
         self.state = host_state(self.program.states)
+        self._others = [copy(self) for _ in self.program.others]
+        for other, plan in zip(self._others, self.program.others, strict=True):
+            other.program = plan
+
+    @property
+    def plans(self) -> tuple[AbsentDevice, ...]:
+        """What stands in for each of its plans."""
+        return (self, *self._others)
 
     def run(self, inputs: Sequence[Any]) -> NoReturn:
         """Raises DeviceError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
+from irkit.row_ranges import Others
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda import arrays
 from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device, order
@@ -21,7 +23,7 @@ from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.fitting import why_elsewhere
 from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.memory import DeviceArray, Pool
-from irkit.runtime.cuda.residence import Residence
+from irkit.runtime.cuda.residence import Residence, load_constants
 from irkit.runtime.cuda.state import DeviceState
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
@@ -36,7 +38,9 @@ _MAX_GRAPHS = 32
 class CudaExecutor:
     """Runs one program. Calls are queued one after another; outputs are ready in stream order.
 
-    `auto` and `mode` are of the modes alone that the program is proved for, and that the device can hold.
+    `auto` and `mode` are of the modes alone that the program is proved for, and that the device can hold. A
+    program with plans for ranges of rows has an executor a plan, `plan_of` the rows of a call; that of the
+    fewest rows is this one.
     """
 
     def __init__(
@@ -60,23 +64,49 @@ class CudaExecutor:
         self._graphs: dict[tuple[Mode, int], Graph] = {}
         self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
-        refused = not_proved("cuda", program.modes)
-        # One block always is; what is compiled to be measured has no persistent kernel.
-        if program.veus > 1 and program.veus > self.resident_blocks:
-            refused.setdefault(Mode.PERSISTENT, self._not_resident())
-        self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.pool = Pool(self.device)
-        self.tables = build_tables(program)
         self.stream = self.pool.stream.handle
         self._last_stream = self.stream
-        self.residence = Residence(self.pool, program, self.tables, facts, self.stream)
-        self.residence.load_constants(weights)
+        self._constants = load_constants(self.pool, program, weights, self.stream)
+        self._others = Others[CudaExecutor]()
+        self._plan_for(program, program.plans, mode)
+        # This is the executor of the plan for the fewest rows; each other plan has one of its own.
+        others = [self._of_plan(plan, mode) for plan in program.others]
+        self._others = Others([plan.rows for plan in program.plans], others)
         self._lock = threading.Lock()
         self.state = (
             DeviceState(self.pool, program.states, self._lock, self.stream)
             if program.states
             else None
         )
+
+    def _plan_for(self, plan: Program, plans: Sequence[Program], mode: str) -> None:
+        """Have the tables of a plan, of several that have one walker, and the modes it can run in."""
+        refused = not_proved("cuda", plan.modes)
+        # One block always is; what is compiled to be measured has no persistent kernel.
+        if plan.veus > 1 and plan.veus > self.resident_blocks:
+            refused.setdefault(Mode.PERSISTENT, self._not_resident())
+        self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
+        self.program, self.tables = plan, build_tables(plan, plans)
+        self.residence = Residence(
+            self.pool, plan, self.tables, self.facts, self._constants, self.stream
+        )
+
+    def _of_plan(self, plan: Program, mode: str) -> CudaExecutor:
+        """The same program by another of its plans: same module, memory pool and constants."""
+        made = copy(self)
+        made._graphs, made._fork = {}, Fork(self.device)
+        made._plan_for(plan, self.program.plans, mode)
+        return made
+
+    @property
+    def plans(self) -> tuple[CudaExecutor, ...]:
+        """The executors of all plans, in the order of their rows."""
+        return (self, *self._others.values)
+
+    def plan_of(self, rows: int) -> CudaExecutor:
+        """The executor of the plan for so many rows."""
+        return self._others.of(rows, self)
 
     @staticmethod
     def from_artifact(artifact: Artifact, info: ModelInfo, mode: str = AUTO) -> CudaExecutor:
@@ -97,7 +127,8 @@ class CudaExecutor:
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        self.choice.mode = mode
+        for executor in self.plans:
+            executor.choice.mode = mode
 
     # Kernels
 
@@ -153,9 +184,9 @@ class CudaExecutor:
             addresses = [b.address for b in bound] + [address for address, _ in outputs]
             if self.state is not None:
                 with self.state.advance.step():
-                    self._run(addresses + self.state.addresses, rows, stream)
+                    self.plan_of(rows)._run(addresses + self.state.addresses, rows, stream)
             elif rows > 0 or not all(p.shape[:1] == (-1,) for p in self.program.outputs):
-                self._run(addresses, rows, stream)
+                self.plan_of(rows)._run(addresses, rows, stream)
         results = [array for _, array in outputs]
         return results if library is not None else [self._to_host(r) for r in results]
 

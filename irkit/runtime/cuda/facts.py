@@ -47,9 +47,11 @@ def read_facts(source: str) -> tuple[Program, LaunchFacts]:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         name = statement.targets[0].id
-        if name in ("PROGRAM", "LAUNCH"):
+        if name in ("PROGRAM", "PLANS", "LAUNCH"):
             code = compile(ast.Expression(statement.value), "<module>", "eval")
-            found[name] = eval(code, names)
-    if len(found) != 2:
+            found[name] = names[name] = eval(code, names)
+    if not {"PROGRAM", "LAUNCH"} <= found.keys():
         raise ArtifactError("the module is no emitted CUDA program: PROGRAM or LAUNCH is missing")
-    return found["PROGRAM"], LaunchFacts(**found["LAUNCH"])
+    program: Program = found["PROGRAM"]
+    program = program.planned(found.get("PLANS", (program,)))
+    return program, LaunchFacts(**found["LAUNCH"])

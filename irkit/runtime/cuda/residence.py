@@ -30,16 +30,35 @@ def unpinned_records(program: Program, tables: ProgramTables) -> Table:
     return tables.serial[first[tables.records[:, 5]] + tables.records[:, 1]]
 
 
+def load_constants(
+    pool: Pool, program: Program, weights: dict[str, Array], stream: Any
+) -> DeviceBuffer:
+    """The constants of a program, and of all its plans, on the device."""
+    blob = np.zeros(max(program.constant_bytes, 1), dtype=np.uint8)
+    for name, at, size in program.constants:
+        blob[at : at + size] = np.ascontiguousarray(weights[name]).reshape(-1).view(np.uint8)
+    buffer = pool.take(blob.nbytes)
+    buffer.upload(blob, stream)
+    call("cuStreamSynchronize", stream)
+    return buffer
+
+
 class Residence:
-    """Everything of a program that stays on the device between runs."""
+    """Everything of a program, or of one of its plans, that stays on the device between runs."""
 
     def __init__(
-        self, pool: Pool, program: Program, tables: ProgramTables, facts: LaunchFacts, stream: Any
+        self,
+        pool: Pool,
+        program: Program,
+        tables: ProgramTables,
+        facts: LaunchFacts,
+        constants: DeviceBuffer,
+        stream: Any,
     ) -> None:
         self._pool, self._stream = pool, stream
         self.program = program
         words = facts.record_words
-        self._kept: list[DeviceBuffer] = []
+        self._kept = [constants]
         self.record_bytes = 8 * words
         self.records = self._upload(padded_records(tables.records, words))
         self.unpinned = self._upload(padded_records(unpinned_records(program, tables), words))
@@ -58,7 +77,8 @@ class Residence:
         self.rows_capacity = 0
         self.epoch = 0
         self._bases = np.zeros(FIRST_INPUT + len(program.ports), dtype=np.int64)
-        self._bases[:2] = self.arena.address, self.row_arena.address
+        spaces = self.arena, self.row_arena, constants
+        self._bases[: len(spaces)] = [buffer.address for buffer in spaces]
         self._on_device = np.full_like(self._bases, -1)
         buffer = pool.take(self._bases.nbytes)
         self._kept.append(buffer)
@@ -71,17 +91,6 @@ class Residence:
             buffer.upload(host, self._stream)
         self._kept.append(buffer)
         return buffer.address
-
-    def load_constants(self, weights: dict[str, Array]) -> None:
-        """Copy the constants to the device."""
-        blob = np.zeros(max(self.program.constant_bytes, 1), dtype=np.uint8)
-        for name, at, size in self.program.constants:
-            blob[at : at + size] = np.ascontiguousarray(weights[name]).reshape(-1).view(np.uint8)
-        buffer = self._pool.take(blob.nbytes)
-        buffer.upload(blob, self._stream)
-        call("cuStreamSynchronize", self._stream)
-        self._kept.append(buffer)
-        self._bases[2] = buffer.address
 
     def bind(self, addresses: list[int], rows_padded: int, stream: Any) -> None:
         """Make the program see these inputs, outputs and state, and room for this many rows."""

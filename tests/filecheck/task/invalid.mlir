@@ -20,6 +20,34 @@ task.roperator @f(%a : tensor<4x4xf32>) -> tensor<4x4xf32> attributes {grid = ar
 
 // -----
 
+// expected-error@+1 {{'task.program' expects rows first <= last, got [4:3]}}
+task.program @main_schedule of @main rows [4:3] attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<?xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects batches of rising numbers of rows, got [32, 1]}}
+task.roperator @f(%a : tensor<?xf32>) -> tensor<?xf32> attributes {batches = array<i64: 32, 1>, costs = array<f64: 1.0, 2.0>} {
+  task.yield %a : tensor<?xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects a cost for each of 2 batches, got 1}}
+task.roperator @f(%a : tensor<?xf32>) -> tensor<?xf32> attributes {batches = array<i64: 1, 32>, costs = array<f64: 1.0>} {
+  task.yield %a : tensor<?xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.roperator' expects numbers of rows in batches, of i64, and a cost for each in costs, of f64}}
+task.roperator @f(%a : tensor<?xf32>) -> tensor<?xf32> attributes {batches = array<i64: 1, 32>} {
+  task.yield %a : tensor<?xf32>
+}
+
+// -----
+
 // expected-error@+1 {{'task.roperator' expects one alternative or more, got none}}
 task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {alternatives = []} {
   task.yield %a : tensor<4xf32>
