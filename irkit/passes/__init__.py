@@ -40,6 +40,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),
+    "hoist-input-terms": _lazy("passes.tensor.hoist_input_terms", "HoistInputTerms"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level

@@ -133,6 +133,32 @@ class Copies:
         self.groups = self.groups[arrived:]
 
 
+def rows_dots(
+    sums: Any, staged: Any, rows: Any, pointer: Any, starts: Any, lane: int, *rest: int
+) -> tuple[Any, ...]:
+    length, lanes, stride, _ = rest
+    xs = [_held(staged, at, lane, length, lanes, stride) for at in rows]
+    ws = [_held(pointer, at, lane, length, lanes, stride) for at in starts]
+    products = [sum(a * b for a, b in zip(x, w, strict=True)) for x in xs for w in ws]
+    return tuple(total + product for total, product in zip(sums, products, strict=True))
+
+
+def dealt(whole: Any, lane: int, lanes: int, height: int) -> tuple[Any, ...]:
+    """The row of a summed tile that a lane gets."""
+    row, width = lane // (lanes // height), len(whole) // height
+    return whole[row * width : (row + 1) * width]
+
+
+def rows_to_shared(
+    staged: Any, place: int, pointer: Any, start: int, count: int, thread: int, *rest: int
+) -> None:
+    length, threads, stride = rest
+    assert count <= length
+    width = 4 if stride and stride % 4 == 0 and length % 4 == 0 else 1
+    for at in range(thread * width, count, threads * width):
+        staged[place + at : place + at + width] = pointer[start + at : start + at + width]
+
+
 def _rounded_to(dtype: Any, function: Any) -> Any:
     return lambda *given: dtype(function(*map(float, given)))
 
@@ -216,6 +242,11 @@ def _names(block: Block) -> dict[str, Any]:
         "load4": lambda p, i: tuple(p[i : i + 4]),
         "lane_load": lambda p, s, lane, *rest: tuple(_held(p, s, lane, *rest)),
         "lane_dots": lane_dots,
+        "rows_dots": rows_dots,
+        "rows_to_shared": rows_to_shared,
+        "dealt_sums": lambda sums, lane, lanes, *rest: dealt(
+            group_sums(sums, lanes), lane, lanes, *rest
+        ),
         "group_sums": group_sums,
         "zeros_like": lambda p, count: (p.dtype.type(0),) * count,
         "row_starts": lambda first, step, limit, length, count: tuple(

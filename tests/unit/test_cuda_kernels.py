@@ -44,6 +44,19 @@ def test_the_walkers_wait_with_acquire_and_signal_with_release() -> None:
     assert compiled.resources()["persistent"]["spill_stores"] == 0
 
 
+@pytest.mark.parametrize("tile", ["rows4", "rows16"])
+def test_cells_of_several_rows_keep_their_tiles_in_registers(tile: str) -> None:
+    one = cs.lstm(1, tile)
+    names = {**one.names, "B": 16, "BATCH": 16}
+    sample = cs.Sample(one.rkernel, one.pointers, names, one.functions, scratch_bytes=48 * 1024)
+    text, entries = cs.module_text([sample], LAYOUT, walkers=False)
+    compiled = compiling.compile_module_with_ptx(text, entries, 256, ARCH)
+    assert "ld.shared.v4.f32" in compiled.ptx
+    assert "st.shared.v4.f32" in compiled.ptx
+    assert compiled.resources()["op_0"]["stack"] == 0
+    assert compiled.resources()["op_0"]["spill_stores"] == 0
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

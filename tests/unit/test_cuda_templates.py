@@ -132,6 +132,39 @@ def test_a_cell_computes_its_gates(lanes: int, turns: int, tasks: int) -> None:
     assert (np.delete(new_h, done) == -99).all()
 
 
+TILES = [
+    # height, down, lanes; rows of x, units, terms of each product; rTasks
+    (4, 1, 16, 5, 7, 12, 8, 2),
+    (8, 2, 8, 19, 11, 40, 24, 2),
+    (4, 2, 8, 3, 7, 13, 9, 1),
+]
+
+
+@pytest.mark.parametrize("vector", [0, 1])
+@pytest.mark.parametrize("terms", [1, 2])
+@pytest.mark.parametrize("shape", TILES)
+def test_a_cell_of_several_rows(shape: tuple[int, ...], terms: int, vector: int) -> None:
+    height, down, lanes, rows, units, k0, k1, tasks = shape
+    tile = dict(LANES=lanes, HEIGHT=height, WIDTH=5, DOWN=down, ROWS=height * down)
+    tile |= dict(SPAN=64 // 32 // down * (32 // lanes) * 5, VECTOR=vector)
+    sample = cs.lstm()
+    functions = sample.functions.replace("256 *", f"{units} *").replace("* 256", f"* {units}")
+    names = {**sample.names, "K0": k0, "K1": k1, "U": units, "B": rows, "BATCH": rows}
+    name = f"recurrent_cell.{'two_terms' if terms == 2 else 'one_term'}_rows4"
+    sample = cs.Sample(name, sample.pointers, names, functions, tile)
+    x, h, c = real(rows, k0), real(rows, k1), real(rows, units)
+    w, u, bias = real(units, 4, k0) / 6, real(units, 4, k1) / 3, real(units, 4)
+    new_c, new_h = (np.full((rows, units), -99, "float32") for _ in range(2))
+    run(sample, [x, h, w, u, bias, c, new_c, new_h], tasks, 1)
+    gates = np.einsum("bk,ugk->bug", x, w) + bias
+    if terms == 2:
+        gates += np.einsum("bk,ugk->bug", h, u)
+    i, f, o = (1 / (1 + np.exp(-gates[..., g])) for g in (0, 1, 3))
+    want_c = f * c + i * np.tanh(gates[..., 2])
+    np.testing.assert_allclose(new_c, want_c, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(new_h, o * np.tanh(want_c), rtol=1e-4, atol=1e-4)
+
+
 def test_a_cell_over_shares_of_the_batch() -> None:
     """Where the batch is dynamic, an rTask has its rows and all units."""
     units, rows, tasks = 8, 5, 2

@@ -42,6 +42,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "compose-views",
+        "hoist-input-terms",
         "fuse-elementwise",
         "group-products",
         "sink-reshapes",
@@ -68,9 +69,10 @@ def level_pipeline(
     level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `partition-rtasks` plans for, `policy` what stands for `schedule-wavefront`. With `measure`, what
-    `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `hoist-input-terms` and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`. With
+    `measure`, what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
+        "hoist-input-terms": _planned("hoist-input-terms", device),
         "partition-rtasks": _partition(device, measure),
         f"schedule-{WAVEFRONT}": f"schedule-{policy}",
     }
@@ -78,11 +80,15 @@ def level_pipeline(
 
 
 def _partition(device: str | None, measure: bool) -> str:
-    options = [f'device="{device}"'] if device is not None else []
-    if measure:
-        options.append(f"candidates={CANDIDATES}")
-    text = f"partition-rtasks{{{' '.join(options)}}}" if options else "partition-rtasks"
-    return f"{text},measure-rtasks" if measure else text
+    if not measure:
+        return _planned("partition-rtasks", device)
+    return _planned("partition-rtasks", device, f"candidates={CANDIDATES}") + ",measure-rtasks"
+
+
+def _planned(name: str, device: str | None, *options: str) -> str:
+    """A pass with its options, one of which is the vDevice."""
+    given = [*([] if device is None else [f'device="{device}"']), *options]
+    return f"{name}{{{' '.join(given)}}}" if given else name
 
 
 def standard_pipeline(

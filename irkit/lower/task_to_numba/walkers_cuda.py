@@ -105,6 +105,7 @@ from irkit.runtime.intrinsics.cuda_mma import (
     mma_store,
     mma_sums,
 )
+from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
 from irkit.runtime.intrinsics.cuda_softmax import (
     lowest_rows,
     mma_load,

@@ -21,20 +21,20 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
-def _literals(*args: Any) -> list[int] | None:
+def literals_of(*args: Any) -> list[int] | None:
     """The values of literal arguments, or None if one is no literal (Numba then tries again)."""
     if all(isinstance(a, types.IntegerLiteral) for a in args):
         return [a.literal_value for a in args]
     return None
 
 
-def _pieces(length: int, lanes: int, stride: int) -> tuple[int, int]:
+def pieces_of(length: int, lanes: int, stride: int) -> tuple[int, int]:
     """(elements in a piece, pieces that a lane holds at most)."""
     width = 4 if stride and stride % 4 == 0 and length % 4 == 0 else 1
     return width, -(-(length // width) // lanes)
 
 
-def _load_vector(builder: Any, pointer: Any, width: int) -> list[Any]:
+def load_vector(builder: Any, pointer: Any, width: int) -> list[Any]:
     """`width` elements at `pointer`; four are one 16-byte aligned access (two for float64). 16-bit floats, of
     which four are 8 bytes, are widened."""
     half = pointer.type.pointee in (HALF, I16)
@@ -56,7 +56,7 @@ def load4(typing_context: Any, pointer: Any, index: Any) -> Any:
     result = types.UniTuple(pointer.dtype, 4)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = _load_vector(builder, builder.gep(args[0], [args[1]]), 4)
+        values = load_vector(builder, builder.gep(args[0], [args[1]]), 4)
         return context.make_tuple(builder, result, values)
 
     return result(pointer, types.uint64), generate
@@ -67,11 +67,11 @@ def lane_load(
     typing_context: Any, pointer: Any, start: Any, lane: Any, length: Any, lanes: Any, stride: Any
 ) -> Any:
     """What `lane` of `lanes` (literal) holds of pointer[start : start + length (literal)]."""
-    given = _literals(length, lanes, stride)
+    given = literals_of(length, lanes, stride)
     if given is None:
         return None
     count, group, wide = given
-    width, pieces = _pieces(count, group, wide)
+    width, pieces = pieces_of(count, group, wide)
     result = types.UniTuple(pointer.dtype, pieces * width)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -84,7 +84,7 @@ def lane_load(
             safe = builder.select(present, number, I64(0))
             place = builder.gep(first, [builder.mul(safe, I64(width))])
             full = (piece + 1) * group <= count // width
-            for value in _load_vector(builder, place, width):
+            for value in load_vector(builder, place, width):
                 zero = ir.Constant(value.type, 0.0)
                 held.append(value if full else builder.select(present, value, zero))
         return context.make_tuple(builder, result, held)
@@ -111,11 +111,11 @@ def lane_dots(
     `starts` is a tuple of uint64; `length`, `lanes` and `stride` are literals. `shared` (literal 1)
     promises that the pointer is to shared memory.
     """
-    given = _literals(length, lanes, stride, shared)
+    given = literals_of(length, lanes, stride, shared)
     if given is None:
         return None
     count, group, wide, in_shared = given
-    width, pieces = _pieces(count, group, wide)
+    width, pieces = pieces_of(count, group, wide)
 
     def dot(builder: Any, total: Any, values: list[Any], first: Any, lane_number: Any) -> Any:
         partial = [total, *(ir.Constant(total.type, 0.0) for _ in range(width - 1))]
@@ -125,7 +125,7 @@ def lane_dots(
                 present = builder.icmp_unsigned("<", number, I64(count // width))
                 number = builder.select(present, number, I64(0))
             place = builder.gep(first, [builder.mul(number, I64(width))])
-            for i, value in enumerate(_load_vector(builder, place, width)):
+            for i, value in enumerate(load_vector(builder, place, width)):
                 partial[i] = builder.fma(values[piece * width + i], value, partial[i])
         while len(partial) > 1:
             half = len(partial) // 2
@@ -150,32 +150,34 @@ def lane_dots(
     return sums(sums, held, pointer, starts, u64, u64, *literals), generate
 
 
+def shuffled(builder: Any, value: Any, distance: int) -> Any:
+    """The float32 or float64 of the lane whose number differs in the bit `distance`."""
+    text = f"shfl.sync.bfly.b32 $0, $1, {distance}, 31, -1;"
+    if isinstance(value.type, ir.FloatType):
+        bits = asm(builder, text, I32, [builder.bitcast(value, I32)], "=r,r")
+        return builder.bitcast(bits, value.type)
+    both = builder.bitcast(value, I64)
+    parts = [builder.trunc(both, I32), builder.trunc(builder.lshr(both, I64(32)), I32)]
+    low, high = (builder.zext(asm(builder, text, I32, [part], "=r,r"), I64) for part in parts)
+    return builder.bitcast(builder.or_(low, builder.shl(high, I64(32))), value.type)
+
+
 @intrinsic
 def group_sums(typing_context: Any, sums: Any, lanes: Any) -> Any:
     """Each entry of a tuple of float32 or float64 summed over groups of `lanes` (literal) lanes.
 
     All lanes of the warp must call it; every lane of a group gets the sum.
     """
-    given = _literals(lanes)
+    given = literals_of(lanes)
     if given is None:
         return None
     (group,) = given
-
-    def other(builder: Any, value: Any, distance: int) -> Any:
-        text = f"shfl.sync.bfly.b32 $0, $1, {distance}, 31, -1;"
-        if isinstance(value.type, ir.FloatType):
-            bits = asm(builder, text, I32, [builder.bitcast(value, I32)], "=r,r")
-            return builder.bitcast(bits, value.type)
-        both = builder.bitcast(value, I64)
-        parts = [builder.trunc(both, I32), builder.trunc(builder.lshr(both, I64(32)), I32)]
-        low, high = (builder.zext(asm(builder, text, I32, [part], "=r,r"), I64) for part in parts)
-        return builder.bitcast(builder.or_(low, builder.shl(high, I64(32))), value.type)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = [builder.extract_value(args[0], i) for i in range(sums.count)]
         distance = group // 2
         while distance:
-            values = [builder.fadd(v, other(builder, v, distance)) for v in values]
+            values = [builder.fadd(v, shuffled(builder, v, distance)) for v in values]
             distance //= 2
         return context.make_tuple(builder, signature.return_type, values)
 
@@ -185,7 +187,7 @@ def group_sums(typing_context: Any, sums: Any, lanes: Any) -> Any:
 @intrinsic
 def zeros_like(typing_context: Any, pointer: Any, count: Any) -> Any:
     """A tuple of `count` (literal) zeros of the pointer's element type."""
-    given = _literals(count)
+    given = literals_of(count)
     if given is None:
         return None
     (length,) = given
@@ -206,7 +208,7 @@ def row_starts(
 
     A row number that is not below `limit` is replaced by limit - 1, so that it can be read.
     """
-    given = _literals(count)
+    given = literals_of(count)
     if given is None:
         return None
     (rows,) = given
