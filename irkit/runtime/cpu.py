@@ -16,17 +16,16 @@ from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import Others
 from irkit.runtime.input_policy import InputPolicy
+from irkit.runtime.intrinsics.cpu_team import CALL, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.state_memory import host_state
+from irkit.runtime.veu_team import RELEASED, Ranges, ranges_of, veu_team
 from irkit.runtime.veu_threads import Places, veu_threads
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
-from irkit.schedule.tables import FIRST_INPUT, Program, Table, build_tables
+from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, Table, build_tables
 from irkit.weights import Array
-
-# More than any counter reaches, and far from overflow.
-_RELEASED = 1 << 62
 
 
 def _bits(arrays: Sequence[Array]) -> list[Array]:
@@ -70,6 +69,9 @@ class CpuExecutor:
     of rows has an executor a plan, `plan_of` the rows of a call; that of the fewest rows is this one.
     """
 
+    # Whether other vEUs are threads of the team, which run compiled code and nothing else.
+    _of_a_team = True
+
     def __init__(
         self,
         module: LoadedModule,
@@ -112,6 +114,9 @@ class CpuExecutor:
         self._idle: list[Workspace] = []
         self._unwaited = self._records.copy()
         self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
+        self._whole = ranges_of(list(itertools.pairwise(self.tables.begin.tolist())))
+        waves = itertools.pairwise(self.tables.wave_begin.tolist())
+        self._waves = [ranges_of(list(zip(*wave, strict=True))) for wave in waves]
 
     def _of_plan(self, plan: Program, mode: str) -> CpuExecutor:
         """The same program by another of its plans: same code, constants and state."""
@@ -295,10 +300,16 @@ class CpuExecutor:
         )
 
     def _ranges(
-        self, space: Workspace, ranges: Any, records: Any, epoch: int, rows: int, padded: int
+        self, space: Workspace, walked: Ranges, records: Any, epoch: int, rows: int, padded: int
     ) -> None:
-        """Walk one range of records per vEU: vEU 0 on this thread, the others on the pool."""
-        busy = [v for v, (begin, end) in enumerate(ranges) if begin < end]
+        """Walk one range of records per vEU: the first on this thread, the others on the team's, or on the
+        pool's."""
+        ranges, busy = walked.of_veus, walked.busy
+        if len(busy) > 1 and self._of_a_team:
+            jobs = space.jobs(records, HEADER + 2 * self.tables.max_waits)
+            jobs.words[:, RANGE], jobs.words[:, CALL] = walked.bounds, (epoch, rows, padded)
+            self._check(veu_team().run(jobs, busy, space.counters), walked)
+            return
         arguments = (space.counters, epoch, rows, padded)
         futures: list[Future[int]] = []
         wanted = [True]
@@ -314,12 +325,15 @@ class CpuExecutor:
         except BaseException:
             # Nobody may wait for a vEU that did not start, nor start one that nobody waits for.
             wanted.clear()
-            space.counters.fill(_RELEASED)
+            space.counters.fill(RELEASED)
             raise
         finally:
             _join(futures)
-        done += sum(f.result() for f in futures)
-        if done != sum(end - begin for begin, end in ranges):
+        self._check(done + sum(f.result() for f in futures), walked)
+
+    def _check(self, done: int, walked: Ranges) -> None:
+        """Raises DeviceError unless all were walked."""
+        if done != walked.total:
             raise DeviceError("a vEU gave up waiting: the program did not finish")
 
     def _submit(
@@ -342,16 +356,13 @@ class CpuExecutor:
 
     def _persistent(self, space: Workspace, rows: int, padded: int) -> None:
         space.epoch += 1
-        begin = self.tables.begin.tolist()
-        ranges = list(itertools.pairwise(begin))
         with veu_threads().together:
-            self._ranges(space, ranges, self._records, space.epoch, rows, padded)
+            self._ranges(space, self._whole, self._records, space.epoch, rows, padded)
 
     def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
         # Waits are satisfied by the joins between waves, so counters need not be looked at.
-        waves = self.tables.wave_begin.tolist()
-        for begin, end in itertools.pairwise(waves):
-            self._ranges(space, list(zip(begin, end, strict=True)), self._unwaited, 0, rows, padded)
+        for wave in self._waves:
+            self._ranges(space, wave, self._unwaited, 0, rows, padded)
 
     def _per_op(self, space: Workspace, rows: int, padded: int) -> None:
         first = 0
@@ -359,5 +370,5 @@ class CpuExecutor:
             cut = [first + append.tasks * v // append.veus for v in range(append.veus + 1)]
             ranges = list(itertools.pairwise(cut))
             ranges += [(0, 0)] * (self.program.veus - len(ranges))
-            self._ranges(space, ranges, self._serial_records, 0, rows, padded)
+            self._ranges(space, ranges_of(ranges), self._serial_records, 0, rows, padded)
             first += append.tasks

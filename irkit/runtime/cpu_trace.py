@@ -82,6 +82,9 @@ class TracedExecutor(CpuExecutor):
     Where there are plans for ranges of rows, `last` is the executor of the plan that ran last.
     """
 
+    # Its walker is a Python function around a compiled one.
+    _of_a_team = False
+
     def __init__(self, plain: CpuExecutor, mode: str) -> None:
         traced = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
         if mode not in traced:

@@ -186,7 +186,20 @@ def _from_disk(key: str) -> RKernelCode | None:
 def _walkers(parts: Parts) -> ModuleType:
     """`run` and `call` of a module, which Numba keeps on disk beside their file: programs with arguments of
     the same types share them."""
-    text = f"{parts.header}\n\n{_PROGRAM.split(parts.rest)[0].partition(_AFTER_KERNELS)[2]}"
+    return _kept(f"{parts.header}\n\n{_PROGRAM.split(parts.rest)[0].partition(_AFTER_KERNELS)[2]}")
+
+
+def entry_points(text: str, names: Sequence[str]) -> list[Callable[..., Any]]:
+    """The compiled functions of a module's text, each of one signature, which Numba keeps on disk.
+
+    Raises ArtifactError where it cannot.
+    """
+    module = vars(_kept(text))
+    return [_entry_point(module[name]) for name in names]
+
+
+def _kept(text: str) -> ModuleType:
+    """A module that Numba keeps machine code of."""
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
     path = _module_file(name, text)
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from irkit.errors import DeviceError
+from irkit.runtime.intrinsics.cpu_team import JOB, JOB_WORDS
 from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables
 from irkit.weights import Array
 
@@ -21,6 +23,13 @@ def aligned(nbytes: int) -> Array:
         raise DeviceError(f"no memory for {nbytes} bytes of intermediate values") from None
     start = -raw.ctypes.data % _ALIGN
     return raw[start : start + nbytes]
+
+
+class Jobs(NamedTuple):
+    """A job of each vEU (`intrinsics/cpu_team.py`), and their address."""
+
+    words: Array
+    address: int
 
 
 class Workspace:
@@ -45,6 +54,8 @@ class Workspace:
         for address, scratch in zip(self.addresses, self.scratch, strict=True):
             address[-1] = scratch.ctypes.data
         self.epoch = 0
+        # What a team of threads is told to run, by its table of records.
+        self._jobs: dict[int, Jobs] = {}
         self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
 
     def reserve(self, rows_padded: int) -> None:
@@ -53,3 +64,20 @@ class Workspace:
             self.row_arena = aligned(self.program.row_bytes * rows_padded)
             self.rows_capacity = rows_padded
             self.bases[1] = self.row_arena.ctypes.data
+
+    def jobs(self, records: Array, operands_at: int) -> Jobs:
+        """A job of each vEU, with those words that are the same in each call.
+
+        `operands_at`: where the operands begin in a record.
+        """
+        found = self._jobs.get(id(records))
+        if found is None:
+            words = np.zeros((len(self.addresses), JOB_WORDS), dtype=np.int64)
+            for job, address in zip(words, self.addresses, strict=True):
+                job[: len(JOB)] = [
+                    *(records.ctypes.data, records.shape[1], operands_at, 0, 0),
+                    *(self.bases.ctypes.data, self.counters.ctypes.data, 0, 0, 0),
+                    *(address.ctypes.data, address.size - 1, 0),
+                ]
+            found = self._jobs[id(records)] = Jobs(words, words.ctypes.data)
+        return found

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +16,10 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.targets import DEVICES
 from irkit.errors import DeviceError
-from irkit.runtime import cpu
+from irkit.runtime import cpu, veu_team
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.loading import load_source
+from irkit.runtime.veu_team import VeuTeam
 from irkit.schedule.modes import Mode
 
 RNG = np.random.default_rng(3)
@@ -82,6 +87,8 @@ class NoThreads:
 @pytest.mark.parametrize("mode", [Mode.PERSISTENT, Mode.PER_WAVE])
 def test_vEUs_without_threads_are_an_error_and_no_hang(artifact, monkeypatch, mode, started):
     run = executor(artifact, mode=mode)
+    # On the pool, where traced programs run.
+    run._of_a_team = False
     assert any(a.waits for a in run.program.appends)
     check(run)
     (space,) = run._idle
@@ -102,6 +109,7 @@ def test_vEUs_without_threads_are_an_error_and_no_hang(artifact, monkeypatch, mo
 def test_an_interrupt_waits_for_the_threads(artifact, monkeypatch):
     """They write into the caller's arrays."""
     run = executor(artifact, mode="persistent")
+    run._of_a_team = False
     waited = []
     real = cpu.wait
 
@@ -117,6 +125,115 @@ def test_an_interrupt_waits_for_the_threads(artifact, monkeypatch):
     assert len(waited) == 2
     monkeypatch.undo()
     check(run)
+
+
+@pytest.fixture
+def team(monkeypatch):
+    """A team of its own."""
+    made = VeuTeam()
+    monkeypatch.setattr(cpu, "veu_team", lambda: made)
+    yield made
+    made.end()
+
+
+def test_a_team_without_threads_is_an_error(artifact, team, monkeypatch):
+    run = executor(artifact, mode="persistent")
+    started = []
+    real = threading.Thread.start
+
+    def start(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(DeviceError, match="no threads for 3 more vEUs: can't start new thread"):
+        run.run([X, Y])
+    monkeypatch.undo()
+    monkeypatch.setattr(cpu, "veu_team", lambda: team)
+    for _ in range(20):
+        check(run)
+
+
+@pytest.mark.parametrize("posted", [0, 1, 2])
+@pytest.mark.parametrize("mode", [Mode.PERSISTENT, Mode.PER_WAVE])
+def test_an_interrupt_waits_for_the_team(artifact, team, monkeypatch, mode, posted):
+    """Members that were not posted to leave others waiting, and one may sleep through its job."""
+    run = executor(artifact, mode=mode)
+    check(run)
+    (space,) = run._idle
+    time.sleep(0.05)
+    posts = []
+    real = veu_team._Member.post
+
+    def post(member, job, places):
+        if len(posts) == posted:
+            raise KeyboardInterrupt
+        posts.append(member)
+        real(member, job, places)
+
+    monkeypatch.setattr(veu_team._Member, "post", post)
+    with pytest.raises(KeyboardInterrupt):
+        run.run([X, Y])
+    assert space not in run._idle
+    monkeypatch.setattr(veu_team._Member, "post", real)
+    for _ in range(20):
+        check(run)
+
+
+def test_an_interrupt_before_a_member_is_woken(artifact, team, monkeypatch):
+    run = executor(artifact, mode="persistent")
+    check(run)
+    time.sleep(0.1)
+    real = veu_team._Member.wake
+
+    def wake(member):
+        monkeypatch.setattr(veu_team._Member, "wake", real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(veu_team._Member, "wake", wake)
+    with pytest.raises(KeyboardInterrupt):
+        run.run([X, Y])
+    for _ in range(20):
+        check(run)
+
+
+def test_a_team_sleeps_wakes_and_ends(artifact, team):
+    run = executor(artifact, mode="persistent")
+    for pause in (0, 0, 0.02, 0, 0.05):
+        time.sleep(pause)
+        check(run)
+    before = [m._thread for m in team._members]
+    assert len(before) == 3
+    team.end()
+    assert not any(t.is_alive() for t in before)
+    check(run)
+    assert not {m._thread for m in team._members} & set(before)
+
+
+def test_a_team_serves_several_callers(artifact, team):
+    """Programs of one team take turns; each call has a workspace of its own."""
+    runs = [executor(artifact, mode=m) for m in (Mode.PERSISTENT, Mode.PER_WAVE, Mode.PER_OP)]
+
+    def calls(run):
+        for rows in (1, 2, 5, 9, 5):
+            check(run, rows)
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(calls, run) for run in runs * 2]:
+            done.result()
+
+
+def test_a_process_ends_while_its_team_is_awake(artifact, tmp_path):
+    artifact.save(tmp_path / "net.irkit")
+    text = f"""
+import irkit, numpy as np
+program = irkit.load({str(tmp_path / "net.irkit")!r}, mode="persistent")
+program(np.zeros((5, 32), "float32"), np.zeros((32, 32), "float32"))
+"""
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_only_proved_modes_run(artifact):

@@ -1,0 +1,162 @@
+"""What the threads of a team run: they wait for jobs, awake at first, and walk the records of a program.
+
+A job is int64 words in memory (`JOB`), and says which records a vEU walks. A mailbox is what two threads know
+of each other, words again, on cache lines of their own: how many jobs were posted, how many are done, whether
+the thread sleeps. `runtime/veu_team.py` compiles these into one module, which runs the jobs of all programs.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
+# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
+# pyright: reportCallIssue=false
+from __future__ import annotations
+
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from irkit.runtime.intrinsics.cpu import (
+    add_release,
+    call_rkernel,
+    int64p,
+    load_acquire,
+    sched_yield,
+    wait_for,
+)
+
+_I64 = ir.IntType(64)
+
+JOB: Final = (
+    "records", "words", "operands_at", "begin", "end", "bases", "counters", "epoch", "rows", "rows_padded",
+    "address", "operands", "done",
+)  # fmt: skip
+"""Words of a job: addresses of its tables, int64 words of a record, where its operands begin, the range to
+walk, what `run` of an emitted module takes, how many operands `address` has room for; how many were run."""
+(
+    _RECORDS,
+    _WORDS,
+    _OPERANDS_AT,
+    _BEGIN,
+    _END,
+    _BASES,
+    _COUNTERS,
+    _EPOCH,
+    _ROWS,
+    _PADDED,
+    _ADDRESS,
+) = range(11)
+_OPERANDS, DONE = 11, 12
+
+RANGE: Final = slice(3, 5)
+CALL: Final = slice(7, 10)
+"""Of a job: the range; epoch and rows, which change from call to call."""
+JOB_WORDS: Final = 16
+"""From one job to the next: each has cache lines of its own."""
+MAILBOX_WORDS: Final = 32
+"""Words of a mailbox: the number of jobs posted and the last one's address, and, from these on: jobs done;
+whether the thread sleeps."""
+_POSTED, _JOB, _FINISHED, _ASLEEP = 0, 1, 8, 16
+_FINISHED_AT, _ASLEEP_AT = 8 * _FINISHED, 8 * _ASLEEP
+_LIMIT = 100_000_000
+# Spins of one that waits for a job to be done, before it lets others run.
+_SPINS = 2_000
+
+
+@intrinsic
+def exchange(typingctx: Any, address: Any, value: Any) -> Any:
+    """Put a value into the int64 at an address; what was there. Ordered with all before and after."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+        return builder.atomic_rmw("xchg", pointer, arguments[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def pause(typingctx: Any) -> Any:
+    """Tell the processor that this is a loop which waits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if llvm.get_process_triple().startswith("x86_64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause")
+            builder.call(hint, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@njit(nogil=True)
+def walk(at: int) -> None:
+    """Run a job, as `run` of an emitted module does."""
+    job = int64p(at)
+    bases, address = int64p(job[_BASES]), int64p(job[_ADDRESS])
+    counters, epoch, padded = job[_COUNTERS], job[_EPOCH], job[_PADDED]
+    for i in range(job[_BEGIN], job[_END]):
+        record = int64p(job[_RECORDS] + 8 * job[_WORDS] * i)
+        for w in range(record[4]):
+            count = epoch * record[7 + 2 * w]
+            if not wait_for(counters + 8 * record[6 + 2 * w], count, _LIMIT):
+                job[DONE] = i - job[_BEGIN]
+                return
+        for o in range(job[_OPERANDS]):
+            first = job[_OPERANDS_AT] + 3 * o
+            address[o] = bases[record[first]] + record[first + 1] + record[first + 2] * padded
+        scratch = address[job[_OPERANDS]]
+        call_rkernel(record[0], record[1], record[2], job[_ROWS], scratch, job[_ADDRESS])
+        if record[3] >= 0:
+            add_release(counters + 8 * record[3], 1)
+    job[DONE] = job[_END] - job[_BEGIN]
+
+
+@njit(nogil=True)
+def serve_jobs(mailbox: int, patience: int) -> bool:
+    """Walk jobs as they come. True after `patience` pauses without one: the thread shall sleep until it is
+    woken. False once it shall end."""
+    words = int64p(mailbox)
+    idle = 0
+    while True:
+        if load_acquire(mailbox) > words[_FINISHED]:
+            if words[_JOB] == 0:
+                return False
+            walk(words[_JOB])
+            add_release(mailbox + _FINISHED_AT, 1)
+            idle = 0
+        elif idle < patience:
+            pause()
+            idle += 1
+        else:
+            exchange(mailbox + _ASLEEP_AT, 1)
+            # Who posted before that did not see it; then nobody wakes this thread.
+            if load_acquire(mailbox) == words[_FINISHED] or not exchange(mailbox + _ASLEEP_AT, 0):
+                return True
+            idle = 0
+
+
+@njit(nogil=True)
+def post_job(mailbox: int, job: int) -> bool:
+    """Give a job, or 0 to end, to the thread of a mailbox; whether it must be woken for it."""
+    words = int64p(mailbox)
+    words[_JOB] = job
+    exchange(mailbox, words[_POSTED] + 1)
+    return exchange(mailbox + _ASLEEP_AT, 0) == 1
+
+
+@njit(nogil=True)
+def finish_jobs(job: int, mailboxes: int, count: int) -> None:
+    """Walk a job, unless it is 0, and wait until `count` mailboxes, one behind another, have none left."""
+    if job != 0:
+        walk(job)
+    for n in range(count):
+        mailbox = mailboxes + 8 * MAILBOX_WORDS * n
+        spins = 0
+        while load_acquire(mailbox + _FINISHED_AT) < int64p(mailbox)[_POSTED]:
+            pause()
+            spins += 1
+            if spins > _SPINS:
+                sched_yield()
