@@ -16,19 +16,19 @@ RowPlan = tuple[Rows, Schedule]
 
 
 def plans_by_rows(
-    launches: Sequence[Launch], place: Callable[[Sequence[Launch]], Schedule]
+    launches: Sequence[Launch], place: Callable[[Sequence[Launch], int], Schedule]
 ) -> list[RowPlan]:
     """Schedules of `launches` by ranges of rows, which are for every number of them; one where one will do.
 
-    `place` makes a schedule of launches by what their options cost; it is asked for every number of rows that
-    options have costs for. Of its schedules the fewest are taken of which, at each of these numbers, one
-    takes at most a tenth longer than the best; where the range of one ends and that of the next begins is
-    where the next is estimated to be no slower.
+    `place` makes a schedule of launches by what their options cost at a number of rows; it is asked for all
+    numbers that options have costs for, and for one row where there are none. Of its schedules the fewest are
+    taken of which, at each of these numbers, one takes at most a tenth longer than the best; where the range
+    of one ends and that of the next begins is where the next is estimated to be no slower.
     """
     sizes = sorted({rows for launch in launches for o in launch.options for rows in o.costs})
     if not sizes:
-        return [(ALL_ROWS, place(launches))]
-    found = _distinct([place([launch.at(rows) for launch in launches]) for rows in sizes])
+        return [(ALL_ROWS, place(launches, 1))]
+    found = _distinct([place([launch.at(rows) for launch in launches], rows) for rows in sizes])
     times = [[makespan(schedule, rows) for rows in sizes] for schedule in found]
     serves = _fewest(times)
     return _ranges([found[plan] for plan in serves], sizes)

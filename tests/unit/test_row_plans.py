@@ -149,7 +149,7 @@ def plans(*costs: dict[int, float]):
     buffers, launches = toys(*costs)
     asked: list[int] = []
 
-    def place(given) -> Schedule:
+    def place(given, rows: int) -> Schedule:
         asked.append(1)
         made = placed(buffers, given)
         chosen = [g.choose(m.option) for g, m in zip(launches, made.launches, strict=True)]
@@ -167,7 +167,7 @@ def test_one_plan_where_one_is_nearly_as_good_everywhere() -> None:
 def test_one_plan_and_one_question_where_no_cost_hangs_on_rows() -> None:
     buffers, launches = toys({1: 1.0})
     plain = [replace(n, options=tuple(replace(o, costs={}) for o in n.options)) for n in launches]
-    found = plans_by_rows(plain, lambda given: placed(buffers, list(given)))
+    found = plans_by_rows(plain, lambda given, rows: placed(buffers, list(given)))
     assert [rows for rows, _ in found] == [ALL_ROWS]
 
 

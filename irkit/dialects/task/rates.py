@@ -29,6 +29,8 @@ RATES: Final[dict[str, Rate]] = {
     "start": Rate("an rTask begun: its record read, its ranges computed", "serial"),
     "row": Rate("a run of elements or an output begun and finished", "serial"),
     "tile": Rate("a tile of sums begun and finished", "serial"),
+    "wake": Rate("a vEU beside the first that a run starts: a thread that is woken", "serial"),
+    "signal": Rate("an rTask's signal, which those of its append give in turn", "serial"),
     "barrier": Rate("a meeting of all threads of a vEU", "serial"),
     "shuffle": Rate(
         "an exchange between the lanes of a warp that the next one waits for", "serial"

@@ -24,6 +24,7 @@ from irkit.schedule.model import Buffer, Launch, Schedule, VDevice
 from irkit.schedule.row_plans import RowPlan, plans_by_rows
 from irkit.schedule.waits import derive_waits
 from irkit.schedule.wellformed import reject
+from irkit.schedule.widths import of_best_width
 
 Policy = Callable[[Sequence[Buffer], Sequence[Launch], VDevice], Schedule]
 """Places launches, which are given in program order, on vEUs: the schedule of their appends, in an order
@@ -39,7 +40,7 @@ class SchedulePass(ModulePass):
     What the policy chose of an rOperator's alternatives is written on it; for each further choice of the
     same, on a copy of it that its launches then name. Where what alternatives cost hangs on the number of
     rows of an open batch, there is a schedule for each range of rows in which another one is best
-    (`irkit/schedule/row_plans.py`).
+    (`irkit/schedule/row_plans.py`). On a CPU no more vEUs are used than help (`irkit/schedule/widths.py`).
     """
 
     requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
@@ -77,9 +78,12 @@ class SchedulePass(ModulePass):
     ) -> tuple[Unscheduled, list[RowPlan]]:
         found, device = LaunchReader(ctx, module, main).read(), device_of(module)
 
-        def place(launches: Sequence[Launch]) -> Schedule:
-            placed = type(self).policy(found.buffers, launches, device)
-            return derive_waits(_as_given(placed, found.launches))
+        def place(launches: Sequence[Launch], rows: int) -> Schedule:
+            def on(some: VDevice) -> Schedule:
+                placed = type(self).policy(found.buffers, launches, some)
+                return derive_waits(_as_given(placed, found.launches))
+
+            return of_best_width(device, on, rows)
 
         try:
             plans = plans_by_rows(found.launches, place)
