@@ -15,15 +15,18 @@ from xdsl.dialects.builtin import StringAttr
 import irkit
 from irkit.context import IrkitContext
 from irkit.dialects.precision import PRECISION
-from irkit.dialects.task import ROperatorOp
+from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
+from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.cuda import attention_mma
-from irkit.rkernels.legality import root_of
+from irkit.rkernels.legality import root_of, why_illegal
+from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.templates import specialise, template_source
+from irkit.schedule.devices import device
 
 NAMES = {"float32": "f32", "bool": "i1", "bfloat16": "bf16", "float16": "f16"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -207,3 +210,44 @@ def test_what_cannot_be_split_comes_out_as_of_plain_sums(element: Any) -> None:
     assert finite.sum() > 20
     unit = 1e-5 if element == np.float32 else 2.0**-8
     np.testing.assert_allclose(got[finite], want[finite], rtol=unit, atol=2e-45)
+
+
+def chosen(text: str, rkernel: RKernel) -> str:
+    """The module of a program that an rKernel computes."""
+    op, module = scheduled(text)
+    root = root_of(op)
+    literals = rkernel.literals(root)
+    assert rkernel.grid is not None
+    grid, scratch = rkernel.grid(root, 132), rkernel.scratch(root, literals)
+    op.choose(
+        AlternativeAttr.of(rkernel.name, grid, 1.0, dict(literals), scratch, rkernel.fastmath)
+    )
+    assert why_illegal(op, device("h200")) is None
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    run_level(ctx, module, "schedule", "h200")
+    return emit_module(module, ctx.weights, "cuda")
+
+
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize(
+    ("element", "variant"), [(np.float32, "mma128x32"), (BFLOAT16, "mma128x64_wide")]
+)
+def test_it_becomes_a_cubin_without_spills(element: Any, variant: str, size: int) -> None:
+    pytest.importorskip("numba_cuda")
+    from irkit.runtime.cuda import compiling, ptx
+
+    arrays = [np.empty((12, 512, size), np.dtype(element))] * 3
+    text, _ = program(arrays, size**-0.5, 0, "heads")
+    if element is BFLOAT16:
+        text = text.replace("> {", '> attributes {irkit.precision = "bf16"} {', 1)
+    source = chosen(text, registry.find("cuda", f"attention.{variant}"))
+    compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")
+    resources = compiled.resources()["op_0"]
+    assert resources["spill_stores"] == resources["spill_loads"] == 0
+    assert ptx.warnings(compiled.ptx) == ptx.forbidden_forms(compiled.ptx) == []
+    instruction = (
+        "m16n8k8.row.col.f32.tf32" if element is np.float32 else "m16n8k16.row.col.f32.bf16"
+    )
+    assert f"mma.sync.aligned.{instruction}" in compiled.ptx
+    assert "cp.async.cg.shared.global" in compiled.ptx

@@ -54,6 +54,9 @@ BUILT = (*GPUS.values(), "sm_90a")
 """What templates are built for. Others take code for one of these, or are its next of kin."""
 WITHOUT_SAMPLE = {
     "argmax.thread": "argmax",
+    "attention.mma128x64_wide": "attention",
+    "attention.mma16x128": "attention",
+    "attention.mma64x64": "attention",
     "gemm.tile32_kj": "gemm",
     "pool.thread": "pool",
     "product.tile16x32": "gemm",

@@ -33,6 +33,9 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I32, F32 = ir.IntType(32), ir.FloatType()
 
+_CHAINED = 2
+"""Steps of eight terms that tensor cores, which truncate, add up where factors are split."""
+
 
 def literal(*args: Any) -> bool:
     """Whether all are literals."""
@@ -82,7 +85,7 @@ def score_sums(
             for at in range(0, depth // 2, 8):
                 warp.step(*fragments(at), sums)
         else:
-            add_products(warp, depth, fragments, sums)
+            add_products(warp, depth, fragments, sums, _CHAINED)
         return context.make_tuple(builder, result, sums)
 
     u64 = types.uint64
@@ -140,7 +143,7 @@ class _Values:
             own = [[tile[n] for n in (0, 2, 1, 3)] for tile in self._tiles(key)]
             return [[b.bitcast(w, I32) for w in words] for words in own], self._rows(key, (0, 1))
 
-        add_products(self.warp, self.keys, fragments, sums)
+        add_products(self.warp, self.keys, fragments, sums, _CHAINED)
 
     def _rounded(self, sums: list[Any]) -> None:
         warp, b = self.warp, self.warp.builder

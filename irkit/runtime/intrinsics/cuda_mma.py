@@ -201,23 +201,40 @@ class Warp:
         code = ir.InlineAsm(kind, text, constraints, side_effect=False)
         return self.builder.call(code, args, attrs=("convergent",))
 
-    def split_steps(self, given: list[tuple[Fragments, Fragments]], sums: list[Any]) -> None:
-        """Steps of eight terms each, as three products of parts, the least first; added in float32."""
-        tiles: list[tuple[Any, Any]] = []
-        for a, b in given:
-            left = [[self.parts(w) for w in words] for words in a]
-            right = [[self.parts(w) for w in words] for words in b]
-            tiles += [(rows, columns) for rows in left for columns in right]
+    def split_steps(
+        self, given: list[tuple[Fragments, Fragments]], sums: list[Any], chained: int = 1
+    ) -> None:
+        """Steps of eight terms each, as three products of parts, the least first; added in float32.
+
+        `chained` steps are added up by the tensor cores first.
+        """
+        tiles: list[list[tuple[list[Any], list[Any]]]] = []
+        for first in range(0, len(given), chained):
+            steps = given[first : first + chained]
+            left = [[[self.parts(w) for w in words] for words in a] for a, _ in steps]
+            right = [[[self.parts(w) for w in words] for words in b] for _, b in steps]
+            tiles += [
+                [(rows[i], columns[j]) for rows, columns in zip(left, right, strict=True)]
+                for i in range(len(left[0]))
+                for j in range(len(right[0]))
+            ]
         # Side by side, as far as registers reach: an instruction does not wait for the one before.
         for first in range(0, len(tiles), _SIDE_BY_SIDE):
-            found = [[ir.Constant(F32, 0.0)] * 4 for _ in tiles[first : first + _SIDE_BY_SIDE]]
-            for x, y in ((1, 0), (0, 1), (0, 0)):
-                for n, (rows, columns) in enumerate(tiles[first : first + _SIDE_BY_SIDE]):
-                    own, other = [w[x] for w in rows], [w[y] for w in columns]
-                    found[n] = self.multiply(own, other, found[n])
+            own = tiles[first : first + _SIDE_BY_SIDE]
+            found = self._added(own)
             for n, value in enumerate(v for tile in found for v in tile):
                 at = (4 * first + n) % len(sums)
                 sums[at] = self.builder.fadd(sums[at], value)
+
+    def _added(self, tiles: list[list[tuple[list[Any], list[Any]]]]) -> list[list[Any]]:
+        """The products of parts of some tiles, each of as many steps."""
+        found = [[ir.Constant(F32, 0.0)] * 4 for _ in tiles]
+        for step in range(len(tiles[0])):
+            for x, y in ((1, 0), (0, 1), (0, 0)):
+                for n, (rows, columns) in enumerate(tile[step] for tile in tiles):
+                    own, other = [w[x] for w in rows], [w[y] for w in columns]
+                    found[n] = self.multiply(own, other, found[n])
+        return found
 
     def step(self, a: Fragments, b: Fragments, sums: list[Any]) -> None:
         """The terms that one instruction takes."""
@@ -238,14 +255,22 @@ class Warp:
 
 
 def add_products(
-    warp: Warp, depth: int, fragments: Callable[[int], tuple[Fragments, Fragments]], sums: list[Any]
+    warp: Warp,
+    depth: int,
+    fragments: Callable[[int], tuple[Fragments, Fragments]],
+    sums: list[Any],
+    chained: int = 1,
 ) -> None:
-    """Add the products of `depth` terms to `sums`; `fragments(k)` has those of 8 float32 terms from k on."""
+    """Add the products of `depth` terms to `sums`; `fragments(k)` has those of 8 float32 terms from k on.
+
+    `chained`: as of `Warp.split_steps`.
+    """
     if warp.kind == SPLIT:
         # Few tiles a step: more steps at once.
-        steps = min(max(8 * _SIDE_BY_SIDE // (len(sums) // 4), 8), depth)
+        steps = min(max(8 * chained * _SIDE_BY_SIDE // (len(sums) // 4), 8 * chained), depth)
         for k in range(0, depth, steps):
-            warp.split_steps([fragments(n) for n in range(k, min(k + steps, depth), 8)], sums)
+            given = [fragments(n) for n in range(k, min(k + steps, depth), 8)]
+            warp.split_steps(given, sums, chained)
         return
     for k in range(0, depth, 8 if warp.kind == TF32 else 16):
         a, b = fragments(k)
