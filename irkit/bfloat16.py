@@ -41,14 +41,14 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or is_half(dtype)
 
 
-# Element types by their names in safetensors files; of floats of 8 bits and complex numbers irkit has none.
-_STORED = {
+STORED = {
     "BOOL": "bool",
     "BF16": "bfloat16",
     **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
+"""Element types by their names in safetensors files: all but floats of 8 bits and complex numbers."""
 
 
 def load_arrays(data: bytes) -> dict[str, NDArray[Any]]:
@@ -58,6 +58,6 @@ def load_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     """
     deserialize: Any = import_module("safetensors").deserialize
     return {
-        name: np.frombuffer(view["data"], dtype_of(_STORED[view["dtype"]])).reshape(view["shape"])
+        name: np.frombuffer(view["data"], dtype_of(STORED[view["dtype"]])).reshape(view["shape"])
         for name, view in deserialize(data)
     }

@@ -2,7 +2,7 @@
 
     manifest.json         format, version, target, model facts, report, digests of the other members
     module.py             the emitted Numba module
-    constants.safetensors the weights it names
+    constants.safetensors the weights it names, as they lie in its memory (`stored_arrays.py`)
     module.cubin          on CUDA: machine code
     state.safetensors     what the program keeps from run to run, if it does
     initial.safetensors   what that is set back to, where it is not zero
@@ -15,28 +15,31 @@ A saved program is code: load only what you trust.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from irkit.bfloat16 import load_arrays
 from irkit.errors import ArtifactError
 from irkit.model_info import ModelInfo
+from irkit.runtime.digests import digest_of
+from irkit.runtime.program_files import Member, read_members, replaced, write_members
+from irkit.runtime.stored_arrays import arrays_of, constant_places, pieces_of
 from irkit.weights import Array
 
 FORMAT = "irkit-program"
-VERSION = 5
+VERSION = 6
 TARGETS = ("cpu", "cuda")
 LEVELS = ("graph", "tensor", "task", "schedule")
-_BINARY = ("module.cubin", "constants.safetensors", "graph.safetensors")
-_ARRAYS = ("state.safetensors", "initial.safetensors", "graph.safetensors")
+_CONSTANTS, _GRAPH = "constants.safetensors", "graph.safetensors"
+_STATE = ("state.safetensors", "initial.safetensors")
 _FIELDS = {"target": str, "info": str, "report": dict, "variants": dict, "digests": dict}
 # What reading a zip file of wrong bytes raises.
 _DAMAGE = (
@@ -45,7 +48,6 @@ _DAMAGE = (
     EOFError,
     KeyError,
     NotImplementedError,
-    OSError,
     OverflowError,
     RuntimeError,
     ValueError,
@@ -58,6 +60,7 @@ class Artifact:
     """A compiled program as data.
 
     `variants`: of a saved program with several input dtypes, the key of each one's artifact.
+    `kept_as`: the file that has it in the folder of cached programs, if one has.
     """
 
     target: str
@@ -71,6 +74,7 @@ class Artifact:
     state: dict[str, Array] = field(default_factory=dict[str, Array])
     initial: dict[str, Array] = field(default_factory=dict[str, Array])
     graph_weights: dict[str, Array] = field(default_factory=dict[str, Array])
+    kept_as: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:
@@ -83,16 +87,20 @@ class Artifact:
 
         members: dict[str, bytes] = {
             "module.py": self.source.encode(),
-            "constants.safetensors": save(self.weights),
             **{f"{level}.mlir": text.encode() for level, text in self.ir.items()},
         }
-        if self.cubin:
-            members["module.cubin"] = self.cubin
-        for name, arrays in zip(
-            _ARRAYS, (self.state, self.initial, self.graph_weights), strict=True
-        ):
+        for name, arrays in zip(_STATE, (self.state, self.initial), strict=True):
             if arrays:
                 members[name] = save(arrays)
+        stored = {_CONSTANTS: pieces_of(self.weights, constant_places(self.source))}
+        if self.cubin:
+            stored["module.cubin"] = [np.frombuffer(self.cubin, np.uint8)]
+        if self.graph_weights:
+            stored[_GRAPH] = pieces_of(self.graph_weights, {})
+        digests = {
+            **{name: digest_of([data]) for name, data in members.items()},
+            **{name: digest_of(part.data for part in parts) for name, parts in stored.items()},
+        }
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -100,64 +108,59 @@ class Artifact:
             "info": self.info,
             "report": self.report,
             "variants": self.variants,
-            "digests": {n: hashlib.sha256(b).hexdigest() for n, b in members.items()},
+            "digests": digests,
         }
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("manifest.json", json.dumps(manifest, indent=1))
-            for name, data in members.items():
-                kind = zipfile.ZIP_STORED if name in _BINARY else zipfile.ZIP_DEFLATED
-                archive.writestr(name, data, kind)
-        write_atomically(Path(path), buffer.getvalue())
+        members["manifest.json"] = json.dumps(manifest, indent=1).encode()
+        with replaced(Path(path)) as stream:
+            write_members(stream, members, stored)
 
     @staticmethod
     def load(path: Path | str) -> Artifact:
         """Read a file that `save` wrote. Raises ArtifactError if it is anything else."""
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise ArtifactError(f"cannot read '{path}': {error.strerror}") from None
-        return _from_members(str(path), _members(str(path), data))
+        return _from_members(str(path), _members(path))
 
 
-def _members(path: str, data: bytes) -> dict[str, bytes]:
+def _members(path: Path | str) -> dict[str, Member]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return {n: archive.read(n) for n in archive.namelist()}
+        return read_members(Path(path))
     except _DAMAGE as error:
         raise ArtifactError(
             f"'{path}' is not a saved irkit program, or it is damaged: {error}"
         ) from None
+    except OSError as error:
+        raise ArtifactError(f"cannot read '{path}': {error.strerror}") from None
 
 
-def _from_members(path: str, members: dict[str, bytes]) -> Artifact:
+def _from_members(path: str, members: dict[str, Member]) -> Artifact:
     from safetensors import SafetensorError
 
     manifest = _manifest(path, members)
     for name in members.keys() | manifest["digests"].keys():
-        digest = hashlib.sha256(members.get(name, b"")).hexdigest()
+        digest = members[name].digest if name in members else None
         if name != "manifest.json" and manifest["digests"].get(name) != digest:
             raise ArtifactError(f"'{path}' is damaged: {name} does not match its digest")
+    texts = {n: f"{n}.mlir" for n in LEVELS if f"{n}.mlir" in members}
     try:
         return Artifact(
             manifest["target"],
-            members["module.py"].decode(),
-            load_arrays(members["constants.safetensors"]),
+            bytes(members["module.py"].data).decode(),
+            arrays_of(members[_CONSTANTS].data),
             manifest["info"],
-            {n: members[f"{n}.mlir"].decode() for n in LEVELS if f"{n}.mlir" in members},
+            {level: bytes(members[name].data).decode() for level, name in texts.items()},
             manifest["report"],
-            members.get("module.cubin", b""),
+            bytes(members["module.cubin"].data) if "module.cubin" in members else b"",
             manifest["variants"],
-            *(load_arrays(members[name]) if name in members else {} for name in _ARRAYS),
+            *(load_arrays(bytes(members[n].data)) if n in members else {} for n in _STATE),
+            graph_weights=arrays_of(members[_GRAPH].data) if _GRAPH in members else {},
         )
     except (KeyError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"'{path}' is not a saved irkit program: {error}") from None
 
 
-def _manifest(path: str, members: dict[str, bytes]) -> dict[str, Any]:
+def _manifest(path: str, members: dict[str, Member]) -> dict[str, Any]:
     """The manifest of this format and version, with every field of its type."""
     try:
-        manifest = json.loads(members["manifest.json"])
+        manifest = json.loads(bytes(members["manifest.json"].data))
         kind, version = manifest["format"], manifest["version"]
     except (KeyError, ValueError, TypeError):
         raise ArtifactError(f"'{path}' is not a saved irkit program: no manifest") from None
@@ -175,23 +178,6 @@ def _manifest(path: str, members: dict[str, bytes]) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"'{path}' is damaged: no facts about the model: {error}") from None
     return manifest
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file beside its place and move it there. Raises ArtifactError if that fails."""
-    if path.exists() and not path.is_file():
-        raise ArtifactError(f"cannot write '{path}': it is no regular file")
-    try:
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
-    except OSError as error:
-        raise ArtifactError(f"cannot write '{path}': {error.strerror}") from None
 
 
 def cache_folder() -> Path | None:

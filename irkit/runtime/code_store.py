@@ -7,19 +7,19 @@ they are more than `LIMIT_BYTES` together; deleting the folder is always safe.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import os
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from irkit.errors import ArtifactError
-from irkit.runtime.artifact import cache_folder, write_atomically
+from irkit.runtime import least_used
+from irkit.runtime.artifact import cache_folder
+from irkit.runtime.program_files import write_atomically
 
 LIMIT_BYTES = 1 << 30
-_FORMAT = "irkit-rkernel 1"
-# Time stamps say when an entry was used last, to this many seconds.
-_DAY = 86400.0
+_RUNTIME = Path(__file__).parent
+_PACKERS = ("code_store", "forms", "machine_code", "units", "cuda/unit_code")
 
 
 def folder() -> Path | None:
@@ -36,10 +36,9 @@ def kept(key: str) -> bytes | None:
     path = place / key
     try:
         data = path.read_bytes()
-        if time.time() - path.stat().st_mtime > _DAY:
-            os.utime(path)
     except OSError:
         return None
+    least_used.used(path)
     head, _, payload = data.partition(b"\n")
     return payload if head == _head(key, payload) else None
 
@@ -57,17 +56,18 @@ def keep(key: str, payload: bytes) -> None:
 def prune(limit: int = LIMIT_BYTES) -> None:
     """Delete the entries that were used longest ago until the others are at most `limit` bytes."""
     place = folder()
-    if place is None:
-        return
-    with suppress(OSError):
-        found = sorted((e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(place))
-        total = sum(size for _, size, _ in found)
-        for _, size, path in found:
-            if total <= limit:
-                return
-            os.unlink(path)
-            total -= size
+    if place is not None:
+        least_used.prune(place, limit)
+
+
+@functools.cache
+def _format() -> str:
+    """A digest of the sources that say what is in an entry: other ones do not read it."""
+    h = hashlib.sha256()
+    for name in _PACKERS:
+        h.update((_RUNTIME / f"{name}.py").read_bytes() + b"\0")
+    return h.hexdigest()[:16]
 
 
 def _head(key: str, payload: bytes) -> bytes:
-    return f"{_FORMAT} {key} {hashlib.sha256(payload).hexdigest()}".encode()
+    return f"irkit-rkernel {_format()} {key} {hashlib.sha256(payload).hexdigest()}".encode()

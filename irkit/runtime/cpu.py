@@ -20,6 +20,7 @@ from irkit.runtime.intrinsics.cpu_team import CALL, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.state_memory import host_state
+from irkit.runtime.stored_arrays import in_place
 from irkit.runtime.veu_team import RELEASED, Ranges, ranges_of, veu_team
 from irkit.runtime.veu_threads import Places, veu_threads
 from irkit.runtime.workspace import Workspace, aligned
@@ -83,9 +84,14 @@ class CpuExecutor:
         self.policy = InputPolicy(program.inputs, info)
         self._run, self._call = module.run, module.call
         self.state = host_state(program.states)
-        self._constants = aligned(program.constant_bytes)
-        for name, at, size in program.constants:
-            self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
+        self._weights = weights
+        place = in_place(weights, program.constants)
+        if place is None:
+            self._constants = aligned(program.constant_bytes)
+            for name, at, size in program.constants:
+                self._constants[at : at + size] = weights[name].reshape(-1).view(np.uint8)
+            place = self._constants.ctypes.data
+        self._constants_at = place
         self._plan_for(program, program.plans, mode)
         self._prepare_outputs()
         self._prepare_row()
@@ -230,7 +236,7 @@ class CpuExecutor:
             return self._idle.pop()
         except IndexError:
             state = self.state.addresses if self.state is not None else ()
-            return Workspace(self.program, self.tables, self._constants.ctypes.data, state)
+            return Workspace(self.program, self.tables, self._constants_at, state)
 
     def run_row(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Fill `outputs` for one row of a row-wise program, straight through on this thread."""

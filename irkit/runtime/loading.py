@@ -25,10 +25,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from irkit.errors import ArtifactError
-from irkit.runtime import code_store, machine_code
-from irkit.runtime.artifact import Artifact, cache_folder, write_atomically
+from irkit.runtime import code_store, least_used, machine_code
+from irkit.runtime.artifact import Artifact, cache_folder
 from irkit.runtime.forms import Form, form_of
 from irkit.runtime.machine_code import RKernelCode
+from irkit.runtime.program_files import write_atomically
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import Parts, Unit, key_of, parts_of
 from irkit.schedule.tables import Program
@@ -208,9 +209,15 @@ def _kept(text: str) -> ModuleType:
         # Damaged machine code is made anew; what is wrong with the module itself shows again.
         shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
         return _imported(f"irkit_walkers_{name}", path)
+    except FileNotFoundError:
+        # Another process has deleted it since, as it makes room.
+        path = _write_module(Path(_scratch_folder().name), name, text)
+        return _imported(f"irkit_walkers_{name}", path)
 
 
 _AFTER_KERNELS = ")\n"
+LIMIT_BYTES = 256 << 20
+"""How large the walkers on disk may be together: those used longest ago go."""
 
 
 def _module_file(name: str, text: str) -> Path:
@@ -235,7 +242,8 @@ def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
 
 def _write_module(base: Path, name: str, text: str) -> Path:
     # Numba looks at the module's own file alone to tell whether what it kept is stale.
-    path = base / "modules" / f"{name}-{machine_code.intrinsics_digest()}" / "module.py"
+    folder = base / "modules"
+    path = folder / f"{name}-{machine_code.intrinsics_digest()}" / "module.py"
     source = text.encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +251,10 @@ def _write_module(base: Path, name: str, text: str) -> Path:
         equal = path.exists() and path.read_bytes() == source
     except OSError as error:
         raise ArtifactError(f"cannot write '{path}': {error.strerror}") from None
-    if not equal:
+    if equal:
+        least_used.used(path.parent)
+    else:
+        least_used.prune(folder, LIMIT_BYTES)
         write_atomically(path, source)
     return path
 
@@ -263,6 +274,8 @@ def _imported(name: str, path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         message = f"cannot keep machine code beside '{path}': {error.strerror}"
         raise ArtifactError(message) from None

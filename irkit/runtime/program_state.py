@@ -10,8 +10,8 @@ import numpy as np
 
 from irkit.errors import ArtifactError, InvalidInputError
 from irkit.model_info import ModelInfo
-from irkit.runtime.artifact import write_atomically
 from irkit.runtime.input_policy import InputPolicy
+from irkit.runtime.program_files import write_atomically
 from irkit.runtime.state_memory import StateMemory
 from irkit.weights import Array
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from irkit.context import IrkitContext
 from irkit.driver.compiler.batch import info_with_borders
-from irkit.driver.compiler.cache import cache_key, cached
+from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
@@ -17,8 +16,7 @@ from irkit.driver.files.model_files import used_weights
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
-from irkit.errors import ArtifactError
-from irkit.runtime.artifact import LEVELS, Artifact, cache_folder
+from irkit.runtime.artifact import LEVELS, Artifact
 from irkit.schedule.model import VDevice
 
 if TYPE_CHECKING:
@@ -42,8 +40,8 @@ def build_artifact(
     unmeasured = why_elsewhere(device) if measure else None
     measure = measure and unmeasured is None
     key = cache_key(imported, (device, STANDARD, policy, measure, unmeasured))
-    folder = cache_folder() if cache else None
-    path = folder / "programs" / f"{key}.irkit" if folder is not None else None
+    folder = programs_folder() if cache else None
+    path = folder / f"{key}.irkit" if folder is not None else None
     known = cached(path)
     if known is not None:
         return known
@@ -51,10 +49,7 @@ def build_artifact(
     if unmeasured is not None:
         artifact.report["not_measured"] = unmeasured
     if path is not None:
-        # A cache that cannot be written is none: the program is there all the same.
-        with suppress(OSError, ArtifactError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            artifact.save(path)
+        keep(path, artifact)
     return artifact
 
 

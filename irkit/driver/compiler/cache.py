@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +15,8 @@ import irkit
 from irkit.driver.compiler.fingerprint import fingerprint
 from irkit.driver.registry import ADDED
 from irkit.errors import ArtifactError
-from irkit.runtime.artifact import Artifact
+from irkit.runtime.artifact import Artifact, cache_folder
+from irkit.runtime.least_used import prune, used
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
@@ -29,6 +32,14 @@ PACKAGES = (
     "xdsl",
 )
 """What takes part in a compilation beside irkit: passes, machine code for a GPU, constants."""
+LIMIT_BYTES = 8 << 30
+"""How large the programs of the disk cache may be together: those used longest ago go."""
+
+
+def programs_folder() -> Path | None:
+    """Where programs are kept; None without a disk cache."""
+    folder = cache_folder()
+    return None if folder is None else folder / "programs"
 
 
 def cached(path: Path | None) -> Artifact | None:
@@ -36,9 +47,21 @@ def cached(path: Path | None) -> Artifact | None:
     if path is None or not path.exists():
         return None
     try:
-        return Artifact.load(path)
+        found = Artifact.load(path)
     except ArtifactError:
         return None
+    used(path)
+    found.kept_as = path.name
+    return found
+
+
+def keep(path: Path, artifact: Artifact) -> None:
+    """Keep a program; a cache that cannot be written is none: the program is there all the same."""
+    with suppress(OSError, ArtifactError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        artifact.save(path)
+        artifact.kept_as = path.name
+        prune(path.parent, LIMIT_BYTES)
 
 
 def cache_key(imported: ImportedModel, settings: object) -> str:
@@ -49,17 +72,20 @@ def cache_key(imported: ImportedModel, settings: object) -> str:
         sorted((name, weights.digest(name)) for name in weights),
         imported.info.to_json(),
         settings,
-        versions(),
-        own_digest(),
-        # In the order of their addition: of two that change the same, the later one holds.
-        list(ADDED.items()),
+        *compiler_facts(),
     )
     return fingerprint(parts)[:32]
 
 
-def versions() -> dict[str, str]:
-    """Version of Python, and of each of `PACKAGES`, empty where it is not installed."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+def compiler_facts() -> tuple[object, ...]:
+    """What the result of a compilation hangs on beside the model and the settings."""
+    # In the order of their addition: of two that change the same, the later one holds.
+    return versions(), own_digest(), list(ADDED.items())
+
+
+def versions(packages: Collection[str] = PACKAGES) -> dict[str, str]:
+    """Version of Python, and of each package, empty where it is not installed."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
 
 
 @cache

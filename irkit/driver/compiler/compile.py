@@ -13,11 +13,13 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
+from irkit.driver.compiler.known_files import note_of
 from irkit.driver.compiler.models import ONE_BUILDER
 from irkit.driver.compiler.precision import ask_precision, check_precision
 from irkit.driver.compiler.progress import ProgressBar
 from irkit.driver.compiler.targets import check_policy, planned_device, target_of
 from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
 from irkit.runtime.loading import ready
@@ -176,22 +178,34 @@ def _builder(
     batch: int | None,
     state: Mapping[str, str] | None,
 ) -> Callable[[str], Variant | SizedVariant]:
-    def finished(imported: ImportedModel, bar: ProgressBar) -> Variant:
+    def built(imported: ImportedModel, bar: ProgressBar) -> Artifact:
         set_fastmath(imported.module, arithmetic.fastmath)
         ask_precision(imported.module, arithmetic.precision)
         with library_errors():
             declare_state(imported, state)
-        artifact = build_artifact(imported, plan.device, cache, bar, plan.policy, plan.measure)
+        return build_artifact(imported, plan.device, cache, bar, plan.policy, plan.measure)
+
+    def loaded(artifact: Artifact, bar: ProgressBar) -> Variant:
         symbols = list(artifact.report["roperators"])
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
         return Variant(artifact, mode, absent_device(artifact, mode))
 
     def build(dtype: str) -> Variant | SizedVariant:
-        with ONE_BUILDER, ProgressBar(progress) as bar:
+        # What is measured hangs on more than its arguments.
+        noted = cache and not plan.measure
+        settings = (plan, dtype, batch, fixed, arithmetic, state)
+        with ONE_BUILDER, seldom_collected(), ProgressBar(progress) as bar:
             bar.stage("reading the model")
+            note = note_of(model, settings) if noted else None
+            known = note.artifact() if note is not None else None
+            if known is not None:
+                return loaded(known, bar)
             found = read_for_batch(model, dtype, batch, fixed)
             if not isinstance(found, SizedModel):
-                return finished(found, bar)
+                artifact = built(found, bar)
+                if note is not None:
+                    note.keep(artifact)
+                return loaded(artifact, bar)
         if state or has_state(found.probe):
             raise UnsupportedError(
                 "state of a model that has a program for each batch size, as rows of the batch mix"
@@ -202,8 +216,8 @@ def _builder(
         return SizedVariant(sized, lambda rows: at_size(found, rows))
 
     def at_size(found: SizedModel, rows: int) -> Variant:
-        with ONE_BUILDER, ProgressBar(progress) as bar:
+        with ONE_BUILDER, seldom_collected(), ProgressBar(progress) as bar:
             bar.stage(f"reading the model for {rows} rows")
-            return finished(found.at(rows), bar)
+            return loaded(built(found.at(rows), bar), bar)
 
     return build

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from irkit.errors import ArtifactError
-from irkit.runtime.artifact import cache_folder, write_atomically
+from irkit.runtime.artifact import cache_folder
+from irkit.runtime.program_files import write_atomically
 
 LIMIT = 20_000
 _FORMAT = "irkit-time 1"
