@@ -23,6 +23,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
+    "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),

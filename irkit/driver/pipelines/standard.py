@@ -27,6 +27,7 @@ STANDARD: dict[str, list[str]] = {
         "hoist-input-products",
         "slice-first",
         "recognise-attention",
+        "join-products",
         "recognise-layer-norm",
         "select-tree-strategy",
         "tree-to-gemm",
@@ -69,10 +70,11 @@ def level_pipeline(
     level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `hoist-input-terms` and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`. With
-    `measure`, what `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `join-products`, `hoist-input-terms` and `partition-rtasks` plan for, `policy` what stands for
+    `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is measured on that device, which has
+    to be at hand."""
     special = {
-        "hoist-input-terms": _planned("hoist-input-terms", device),
+        **{name: _planned(name, device) for name in ("join-products", "hoist-input-terms")},
         "partition-rtasks": _partition(device, measure),
         f"schedule-{WAVEFRONT}": f"schedule-{policy}",
     }
