@@ -42,7 +42,8 @@ with inputs that have no elements.
 
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
-`tests/unit/test_onnx_quantised.py` and `tests/unit/test_onnx_transformer.py` compare them with it.
+`tests/unit/test_onnx_quantised.py`, `tests/unit/test_onnx_transformer.py` and
+`tests/unit/test_onnx_attention.py` compare them with it.
 """
 
 

@@ -2,6 +2,7 @@
 
 from irkit.frontends.onnx.handlers import (
     arithmetic,
+    attention,
     cache,
     elementwise,
     gather,
@@ -41,7 +42,7 @@ HANDLERS: dict[str, Handler] = {
 
 DOMAINS: dict[str, dict[str, Handler]] = {
     "": HANDLERS,
-    "com.microsoft": {**MICROSOFT, **transformer.MICROSOFT},
+    "com.microsoft": {**MICROSOFT, **attention.MICROSOFT, **transformer.MICROSOFT},
 }
 """Domain → its operators."""
 
