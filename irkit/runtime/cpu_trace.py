@@ -92,7 +92,8 @@ class TracedExecutor(CpuExecutor):
                 f"a trace in mode '{mode}': expected serial, per-wave or persistent"
             )
         self.__dict__.update(plain.__dict__)
-        self._plain, self._wanted, self.last = plain, mode, self
+        self._plain, self._wanted = plain, mode
+        self._last: TracedExecutor | None = None
         self.choice, self._idle = ModeChoice("cpu", mode, traced, plain.choice.refused), []
         self._straight = self._plain_row = False
         # What is traced is no run of the program: its state stays as it is.
@@ -105,10 +106,15 @@ class TracedExecutor(CpuExecutor):
         """The executor of the plan for so many rows, which leaves a trace too."""
         plain = self._plain.plan_of(rows)
         if plain is self._plain:
-            self.last = self
+            self._last = None
         elif self.last._plain is not plain:
-            self.last = TracedExecutor(plain, self._wanted)
+            self._last = TracedExecutor(plain, self._wanted)
         return self.last
+
+    @property
+    def last(self) -> TracedExecutor:
+        """What ran the last call."""
+        return self._last or self
 
     def _traced(self, records: Array, begin: int, end: int, *arguments: Any) -> int:
         operands_at = HEADER + 2 * self.tables.max_waits
@@ -125,8 +131,8 @@ class TracedExecutor(CpuExecutor):
 
     def rows(self) -> Array:
         """The last call, one row per rTask."""
-        if self.last is not self:
-            return self.last.rows()
+        if self._last is not None:
+            return self._last.rows()
         records = self._serial_records if self.mode == Mode.SERIAL else self._records
         veus = np.zeros(len(records), dtype=np.int64)
         if self.mode != Mode.SERIAL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from irkit.errors import UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cpu import CpuExecutor
@@ -12,6 +13,7 @@ from irkit.runtime.loading import load_source
 from irkit.runtime.mode_choice import ModeChoice, check_mode
 from irkit.runtime.state_memory import StateMemory
 from irkit.schedule.tables import Program
+from irkit.weights import Array
 
 
 class Executor(Protocol):
@@ -40,6 +42,40 @@ class Executor(Protocol):
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order, for one value an input. Raises InvalidInputError, DeviceError."""
         ...
+
+
+class Traced(Executor, Protocol):
+    """An executor whose calls leave a trace."""
+
+    @property
+    def last(self) -> Traced:
+        """What ran the last call: the executor of the plan for its rows."""
+        ...
+
+    def rows(self) -> Array:
+        """The last call, a row per rTask: append, rTask, vEU, arrived, start, end; the last three in ns."""
+        ...
+
+
+def traced_executor(artifact: Artifact, executor: Executor, mode: str) -> Traced:
+    """What runs a program in `mode` with a clock around every wait and every rTask.
+
+    Raises UnsupportedError for a mode that is not traced, DeviceError where the device is not there.
+    """
+    if isinstance(executor, CpuExecutor):
+        from irkit.runtime.cpu_trace import TracedExecutor
+
+        return TracedExecutor(executor, mode)
+    from irkit.runtime.cuda.absent import AbsentDevice
+
+    if isinstance(executor, AbsentDevice):
+        executor.run(())
+    from irkit.runtime.cuda.executor import CudaExecutor
+    from irkit.runtime.cuda.trace import TracedCudaExecutor
+
+    if not isinstance(executor, CudaExecutor):
+        raise UnsupportedError("measured timelines of what is neither a CPU nor a GPU")
+    return TracedCudaExecutor(executor, artifact.source, mode)
 
 
 def make_executor(artifact: Artifact, info: ModelInfo, mode: str) -> Executor:

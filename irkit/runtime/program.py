@@ -166,7 +166,8 @@ class CompiledProgram:
     ) -> list[Timeline]:
         """The schedule as planned and, with inputs, as a warm call of it was measured.
 
-        `mode` is serial, per-wave or persistent. Raises UnsupportedError for inputs on a GPU.
+        `mode` is serial, per-wave or persistent, and the last alone on a GPU, for which a kernel with stamps
+        is compiled then. Raises UnsupportedError for another.
         """
         return self._first.timelines(inputs, mode)
 

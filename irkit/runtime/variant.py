@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import called
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.batch_border import BatchBorder
-from irkit.runtime.cpu import CpuExecutor
-from irkit.runtime.executor import Executor, make_executor
+from irkit.runtime.executor import Executor, make_executor, traced_executor
 from irkit.runtime.host_arrays import to_host
 from irkit.runtime.mode_choice import AUTO
 from irkit.runtime.proof import check_proof
@@ -92,14 +91,8 @@ class Variant:
         roperators, wait_ns = facts["roperators"], float(facts["wait_ns"])
         if inputs is None:
             return [planned(p.program, roperators, wait_ns) for p in self.executor.plans]
-        if not isinstance(self.executor, CpuExecutor):
-            raise UnsupportedError(
-                "measured timelines of programs on a GPU; the planned one needs no inputs"
-            )
-        from irkit.runtime.cpu_trace import TracedExecutor
-
-        probe, traced = copy.copy(self), TracedExecutor(self.executor, mode)
-        probe.executor = traced
+        probe = copy.copy(self)
+        probe.executor = traced = traced_executor(self.artifact, self.executor, mode)
         for _ in range(3):  # the first calls pay for cold caches
             probe.run(inputs)
         program = traced.last.program

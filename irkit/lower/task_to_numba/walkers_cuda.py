@@ -14,7 +14,7 @@ dotted name contains "numba.cuda" for its own.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irkit.schedule.block_memory import WORD, BlockMemory
@@ -306,11 +306,18 @@ def _fill(text: str, layout: Layout) -> str:
     return text
 
 
+def persistent_text(
+    layout: Layout, run_task: str = "run_task", change: Callable[[str], str] = str
+) -> str:
+    """Text of `persistent`, which runs an rTask by the function `run_task`; `change` makes it another."""
+    return _fill(change(_PERSISTENT).replace("RUN_TASK", run_task), layout)
+
+
 def walkers(layout: Layout, persistent: str = "run_task") -> str:
     """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
     function called `persistent`, by which the persistent kernel runs an rTask."""
-    parts = (_HELPERS, _PERSISTENT.replace("RUN_TASK", persistent), _WAVE)
-    return "\n\n".join(_fill(part, layout) for part in parts)
+    parts = (_fill(_HELPERS, layout), persistent_text(layout, persistent), _fill(_WAVE, layout))
+    return "\n\n".join(parts)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from irkit.schedule.modes import Mode
 from irkit.schedule.tables import Program, build_tables
 from irkit.weights import Array
 
-_PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 9, 6, 4
+PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 9, 6, 4
 _MAX_GRAPHS = 32
 
 
@@ -135,7 +135,7 @@ class CudaExecutor:
     @cached_property
     def _persistent(self) -> Kernel:
         facts = self.facts
-        parameters = _PERSISTENT_PARAMETERS
+        parameters = PERSISTENT_PARAMETERS
         return self.module.kernel("persistent", parameters, facts.threads, facts.shared_bytes)
 
     @cached_property
@@ -269,7 +269,7 @@ class CudaExecutor:
             self._graphs[key] = graph
         graph.launch(stream)
 
-    def _launch_persistent(self, rows: int, stream: Any) -> None:
+    def _launch_persistent(self, rows: int, stream: Any, *more: int) -> None:
         home = self.residence
         epoch = home.epoch + 1
         arguments = (
@@ -282,6 +282,7 @@ class CudaExecutor:
             epoch,
             rows,
             -(-rows // 16) * 16,
+            *more,
         )
         self._persistent.launch(self.program.veus, arguments, stream, together=True)
         # Only now: the counters of a run that could not be started do not move.
