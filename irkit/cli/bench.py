@@ -14,6 +14,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench networks [functions] [NETWORK ...] [--threads 1 2] [--quick] [--no-compile]
                             [--no-batches] [--out FOLDER]
        irkit-bench nvforest [--out FOLDER]
+       irkit-bench quantised [light_resnet50] [light_squeezenet] [--target cpu|cuda] [--out FOLDER]
        irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
@@ -38,6 +39,7 @@ COMMANDS = {
     "opt": "opt",
     "nvforest": "gpu_nvforest",
     "products": "products",
+    "quantised": "quantised",
     "render": "render",
     "workloads": "workloads",
 }

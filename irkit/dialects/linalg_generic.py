@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, f32, i16, i32
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    UnrealizedConversionCastOp,
+    f32,
+    i8,
+    i16,
+    i32,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
@@ -74,8 +82,8 @@ def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:
 
 
 def is_contraction(op: Operation) -> bool:
-    """acc + a * b over some dimensions, of floats, or in i32 of integers of 16 bits; a factor of floats may be
-    one of 16 bits, extended to f32."""
+    """acc + a * b over some dimensions, of floats, or in i32 of integers of 8 or 16 bits; a factor of floats may
+    be one of 16 bits, extended to f32."""
     if not isinstance(op, linalg.GenericOp) or all(iterators(op)) or len(op.inputs) != 2:
         return False
     found = combiner(op)
@@ -92,11 +100,13 @@ def is_contraction(op: Operation) -> bool:
 
 
 def _short(value: SSAValue) -> SSAValue | None:
-    """The i16 that `value` is, as an i32."""
+    """The integer of 8 or 16 bits that `value` is, as an i32; an unsigned one is a signless one first."""
     op = value.owner
-    if not isinstance(op, arith.ExtSIOp) or op.result.type != i32:
+    if not isinstance(op, arith.ExtSIOp | arith.ExtUIOp) or op.result.type != i32:
         return None
-    return op.input if op.input.type == i16 else None
+    if isinstance(op.input.owner, UnrealizedConversionCastOp):
+        return op.input.owner.inputs[0] if op.input.type == i8 else None
+    return op.input if op.input.type in (i8, i16) else None
 
 
 def _narrow(value: SSAValue) -> SSAValue:

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    UnrealizedConversionCastOp,
+    i8,
+    i32,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import (
@@ -28,7 +34,7 @@ from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
-from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, ints, tensor_type, ui8
 
 _LINEAR = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
 
@@ -118,7 +124,7 @@ def _with_a(root: Root, op: linalg.GenericOp, a: int) -> Product | None:
 class Window:
     """One dimension of a padded operand: index = sum of factors[loop] * loop + offset, in [0, size).
 
-    `guarded` tells whether an index may lie outside, where the element is zero.
+    `guarded` tells whether an index may lie outside, where the element is zero, or `padding_of` the product.
     """
 
     factors: dict[int, int]
@@ -133,7 +139,8 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
     padded = isinstance(source.owner, tensor.PadOp)
     if isinstance(source.owner, tensor.PadOp):
         pad = source.owner
-        if not _pads_zero(pad):
+        fill = _fill_of(pad)
+        if fill is None or (fill and not of_bytes(product)):
             return None
         low, source = ints(pad.static_low), pad.source
     if not isinstance(source, BlockArgument):
@@ -155,7 +162,7 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
 class Run:
     """How B lies in memory: `by_k` where its terms lie side by side, else (if at all) its columns do.
 
-    `together`: how many of its elements, 8, 4 or 1, can be read at once along the run, all of them whole and at
+    `together`: how many of its elements, 16, 8, 4 or 1, can be read at once along the run, all of them whole and at
     multiples of their number.
     """
 
@@ -196,7 +203,7 @@ def _find_run(product: Product) -> Run | None:
     if apart or not (by_k or _lie_together(product, run, factors)):
         return Run(by_k, 1)
     steps = (product.extent(run), *others)
-    return Run(by_k, next((n for n in (8, 4) if all(f % n == 0 for f in steps)), 1))
+    return Run(by_k, next((n for n in (16, 8, 4) if all(f % n == 0 for f in steps)), 1))
 
 
 def _lie_together(product: Product, dims: tuple[int, ...], factors: dict[int, int]) -> bool:
@@ -224,14 +231,33 @@ def linear_factors(expr: AffineExpr, loops: int) -> dict[int, int] | None:
     return {d: step for d, step in steps.items() if step}
 
 
-def _pads_zero(pad: tensor.PadOp) -> bool:
+def of_bytes(product: Product) -> bool:
+    """Whether it is one of bytes in sums of i32: signed or unsigned, either factor."""
+    op = product.op
+    types = {tensor_type(v).element_type for v in op.inputs}
+    return types <= {i8, ui8} and tensor_type(op.results[0]).element_type == i32
+
+
+def padding_of(product: Product) -> int:
+    """What stands where an index of B lies outside; other than 0 in a product of bytes alone."""
+    source = product.op.inputs[product.b].owner
+    fill = _fill_of(source) if isinstance(source, tensor.PadOp) else 0
+    return int(fill or 0)
+
+
+def _fill_of(pad: tensor.PadOp) -> float | None:
+    """The one number that pads; None where it is none, or something is cut off."""
     terminator = pad.region.block.last_op
     value = terminator.operands[0].owner if terminator is not None else None
-    if not isinstance(value, arith.ConstantOp) or not isinstance(
-        value.value, FloatAttr | IntegerAttr
-    ):
-        return False
-    return value.value.value.data == 0 and all(n >= 0 for n in ints(pad.static_low))
+    element = tensor_type(pad.result).element_type
+    if isinstance(value, UnrealizedConversionCastOp):
+        value = value.inputs[0].owner
+    if not isinstance(value, arith.ConstantOp) or any(n < 0 for n in ints(pad.static_low)):
+        return None
+    if not isinstance(value.value, FloatAttr | IntegerAttr):
+        return None
+    found = value.value.value.data
+    return found % 256 if element == ui8 else found
 
 
 def columns_run_on(product: Product, root: Root, body: Block) -> bool:

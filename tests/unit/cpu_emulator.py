@@ -108,6 +108,30 @@ def _copy_vectors(count: int, a: Memory, at: int, to: int) -> None:
         a.run(to + step, 16)[:] = a.run(at + step, 16).copy()
 
 
+def _interleave_fours(width: int, turned: int, k: int, panel: Memory) -> None:
+    for group in range(-(-k // 4)):
+        fours = panel.run(4 * group * width, 4 * width)
+        bits = fours.view(np.uint8).reshape(4, width).T.reshape(-1) ^ np.uint8(128 * turned)
+        fours[:] = bits.view(fours.dtype)
+
+
+def _multiply_fours(
+    most: int, vectors: int, of_signed: int, rows: int, a: Memory, at_a: int, k: int, b: Memory,
+    at_b: int, c: Memory, width: int,
+) -> None:  # fmt: skip
+    across = 16 * vectors
+    assert rows <= most
+    for row in range(rows):
+        sums = np.zeros(across, np.int64)
+        for group in range(-(-k // 4)):
+            fours = b.run(4 * (group * width + at_b), 4 * across)
+            terms = fours.view(np.uint8 if of_signed else np.int8).reshape(across, 4)
+            count = min(4, k - 4 * group)
+            factors = a.run(at_a + row * k + 4 * group, count).astype(np.int64)
+            sums += terms[:, :count].astype(np.int64) @ factors
+        c.run(at_b + row * width, across)[:] = sums.astype(np.int32)
+
+
 _FUNCTIONS: dict[str, Any] = {
     "atan": np.arctan,
     "cos": np.cos,
@@ -133,6 +157,8 @@ def _names(scratch: Any) -> dict[str, Any]:
         "rint": np.rint,
         "fused": lambda f: f,
         "copy_vectors": _copy_vectors,
+        "interleave_fours": _interleave_fours,
+        "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,
         "dot_rows_of_two": _dot_rows_of_two,
         "multiply_strided": _multiply_strided,
@@ -149,7 +175,7 @@ def _names(scratch: Any) -> dict[str, Any]:
     for bits in (8, 16, 32, 64):
         for kind in ("int", "uint"):
             names[f"{kind}{bits}"] = getattr(np, f"{kind}{bits}")
-    for dtype in map(np.dtype, ("float32", "float64", "int32", "int64")):
+    for dtype in map(np.dtype, ("float32", "float64", "int8", "uint8", "int32", "int64")):
         whole = scratch[: len(scratch) // dtype.itemsize * dtype.itemsize]
         names[dtype.name] = dtype.type
         names[f"{dtype.name}p"] = lambda at, d=dtype, s=whole: Memory(s[at:].view(d))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import emulated_attention
+import emulated_bytes
 import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
@@ -234,6 +235,7 @@ def _names(block: Block) -> dict[str, Any]:
         "mad32": lambda a, b, c: int(a) * int(b) + int(c),
         "fixed": int,
         "boolean": np.bool_,
+        "rint": np.rint,
         "within32": lambda index, size: 0 <= index < size,
         "itemsize": lambda p: p.dtype.itemsize,
         "shared_like": lambda p, offset: block.view(p.dtype, offset),
@@ -273,6 +275,7 @@ def _names(block: Block) -> dict[str, Any]:
         "node_load": node_load,
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **APPROXIMATIONS,
+        **emulated_bytes.NAMES,
         **ROUND,
         **{n: getattr(np, n) for n in ("float32", "float64")},
         **{f"{k}{n}": getattr(np, f"{k}{n}") for k in ("int", "uint") for n in (8, 16, 32, 64)},

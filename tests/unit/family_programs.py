@@ -83,6 +83,17 @@ def batched() -> str:
     return function(inputs, body, "tensor<3x6x5xf32>")
 
 
+def of_bytes(x: str, w: str, y: str, product: str, before: str = "") -> str:
+    """A product in i32 of unsigned bytes, of %p and of shape `x`, and signed ones."""
+    wide = "\n".join(
+        f"  %{v}0 = graph.cast %{v} {{to = i32}} : (tensor<{t}>) -> tensor<{t.rpartition('x')[0]}xi32>"
+        for v, t in (("p", f"{x}xui8"), ("w", f"{w}xi8"))
+    )
+    name, _, attributes = product.partition(" ")
+    types = f"(tensor<{x}xi32>, tensor<{w}xi32>) -> tensor<{y}xi32>"
+    return f"{before}{wide}\n  %y = {name} %p0, %w0 {attributes} : {types}"
+
+
 def unary(name: str, t: str, result: str = "", attributes: str = "") -> str:
     result = result or t
     return function(f"%x: {t}", f"  %y = {name} %x {attributes} : ({t}) -> {result}", result)
@@ -142,6 +153,24 @@ PROGRAMS = {
     "gemm by k": gemm("8", 12, 10, by_k=True),
     "gemm of rows": gemm("?", 7, 6),
     "gemm of integers": gemm("5", 6, 7, "i32"),
+    "bytes": function(
+        "%p: tensor<3x32xui8>, %w: tensor<12x32xi8>",
+        of_bytes("3x32", "12x32", "3x12", "graph.gemm {trans_a = false, trans_b = true, "
+                 "alpha = 1.0 : f64, beta = 1.0 : f64}"),
+        "tensor<3x12xi32>",
+    ),
+    "columns of bytes": function(
+        "%p: tensor<9x7xui8>, %w: tensor<7x12xi8>",
+        of_bytes("9x7", "7x12", "9x12", "graph.matmul"),
+        "tensor<9x12xi32>",
+    ),
+    "windows of bytes": function(
+        "%x: tensor<1x3x6x7xui8>, %w: tensor<5x3x3x2xi8>",
+        of_bytes("1x3x7x8", "5x3x3x2", "1x5x5x4", f"graph.conv {CONV}".replace("1, 0, 0, 1", "0, 0, 0, 0"),
+                 "  %p = graph.pad %x {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 0, 1>, "
+                 "value = 3.0 : f64} : (tensor<1x3x6x7xui8>) -> tensor<1x3x7x8xui8>\n"),
+        "tensor<1x5x5x4xi32>",
+    ),
     "gemv": gemm("1", 40, 12, by_k=True),
     "batched gemm": batched(),
     "conv": function(
@@ -174,7 +203,10 @@ def arrays_of(main: FuncOp, rng: np.random.Generator) -> list[Any]:
     for argument in main.body.block.args:
         shape = [ROWS if s == DYNAMIC else s for s in argument.type.get_shape()]
         element = str(argument.type.element_type)
-        if element.startswith("i"):
+        if element in ("i8", "ui8"):
+            limits = np.iinfo("int8" if element == "i8" else "uint8")
+            found.append(rng.integers(limits.min, limits.max + 1, shape).astype(limits.dtype))
+        elif element.startswith("i"):
             found.append(rng.integers(-9, 10, shape).astype(f"int{element[1:]}"))
         else:
             found.append(rng.standard_normal(shape).astype(f"float{element[1:]}"))

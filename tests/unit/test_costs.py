@@ -160,7 +160,24 @@ def test_a_long_product_waits_for_itself():
 
 
 _BY_ROWS = "{trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 0.0 : f64}"
+
+
+def narrow(kind: str, a: str, b: str, y: str) -> str:
+    """A product in i32 of a times b, transposed, both of `kind`."""
+    wide = [
+        f"%{n}w = graph.cast %{n} {{to = i32}} : (tensor<{s}x{kind}>) -> tensor<{s}xi32>"
+        for n, s in (("a", a), ("b", b))
+    ]
+    types = f"(tensor<{a}xi32>, tensor<{b}xi32>) -> tensor<{y}xi32>"
+    head = f"func.func @main(%a: tensor<{a}x{kind}>, %b: tensor<{b}x{kind}>) -> tensor<{y}xi32> {{"
+    last = f"%y = graph.gemm %aw, %bw {_BY_ROWS.replace('0.0', '1.0')} : {types}"
+    return "\n".join([head, *wide, last, f"func.return %y : tensor<{y}xi32>", "}"])
+
+
 PROGRAMS = {
+    "bytes": narrow("i8", "64x64", "64x64", "64x64"),
+    "few rows of bytes": narrow("ui8", "4x512", "64x512", "4x64"),
+    "16-bit integers": narrow("i16", "64x64", "64x64", "64x64"),
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),

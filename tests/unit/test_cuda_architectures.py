@@ -58,6 +58,19 @@ WITHOUT_SAMPLE = {
     "attention.mma16x128": "attention",
     "attention.mma64x64": "attention",
     "gemm.tile32_kj": "gemm",
+    "integer_product.dots": "bytes",
+    **{
+        f"integer_product.mma{tile}": program
+        for tile, program in (
+            ("128x128", "bytes"),
+            ("128x64", "columns of bytes"),
+            ("64x128", "windows of bytes"),
+            ("64x64", "bytes"),
+            ("64x32", "columns of bytes"),
+            ("32x64", "windows of bytes"),
+            ("32x32", "columns of bytes"),
+        )
+    },
     "pool.thread": "pool",
     "product.tile16x32": "gemm",
     "product.tile32x32": "gemm",
@@ -68,6 +81,13 @@ WITHOUT_SAMPLE = {
     "reduce.warp": "sum",
 }
 """rKernels whose fused functions come from a program of `family_programs.py`."""
+WORDS = {
+    "integer_product": {
+        "mma": ("mma.sync.aligned.m16n8k32.row.col.s32.", "ldmatrix.sync.aligned.m8n8.x4"),
+        "dot": ("dp4a.s32.u32",),
+    }
+}
+"""What must be in PTX, by family and the beginning of a variant."""
 
 
 def translated(text: str, entries: list[str], arch: str = "sm_90a") -> ModuleIR:
@@ -127,8 +147,11 @@ def of_program(rkernel_name: str, program: str) -> str:
 def test_an_rkernel_of_a_program_for_each_architecture(name: str) -> None:
     found = translated(of_program(name, WITHOUT_SAMPLE[name]), ["op_0"])
     for arch in BUILT:
-        resources = check(found, arch).resources()["op_0"]
+        made = check(found, arch)
+        resources = made.resources()["op_0"]
         assert resources["spill_stores"] == resources["spill_loads"] == 0, arch
+        for word in WORDS.get(name.split(".")[0], {}).get(name.split(".")[1][:3], ()):
+            assert word in made.ptx, (arch, word)
 
 
 def test_walkers_for_each_architecture() -> None:

@@ -10,8 +10,8 @@ from numba import njit
 
 import irkit
 from irkit.rkernels import registry
-from irkit.runtime.intrinsics import cpu_integers
-from irkit.runtime.intrinsics.cpu import int16p, int32p
+from irkit.runtime.intrinsics import cpu_bytes, cpu_integers
+from irkit.runtime.intrinsics.cpu import int8p, int16p, int32p, uint8p
 
 WIDTH = 32
 
@@ -109,3 +109,46 @@ def test_conv(c: int, o: int, h: int, s: int):
 def test_both_tiles_are_registered():
     names = {k.name for k in registry.registered("cpu")}
     assert {"integer_product.blocked", "integer_product.wide"} <= names
+
+
+def fours(a, b, signed):
+    """A @ B of bytes by the intrinsics: 8 rows at most, 32 columns."""
+    rows, k = a.shape
+    panel = np.full((-(-k // 4) * 4, WIDTH), 77, b.dtype)
+    panel[:k] = b
+    a = a.reshape(-1).copy()
+    sums = np.zeros((rows, WIDTH), np.int32)
+    turned = int(a.dtype == b.dtype)
+    of_a, of_b = (int8p if x.dtype == np.int8 else uint8p for x in (a, b))
+
+    @njit
+    def run(a, panel, sums, rows, k):
+        cpu_bytes.interleave_fours(32, turned, k, of_b(panel))
+        cpu_bytes.multiply_fours(
+            8, 2, signed, rows, of_a(a), 0, k, of_b(panel), 0, int32p(sums), 32
+        )
+
+    run(a.ctypes.data, panel.ctypes.data, sums.ctypes.data, rows, k)
+    return sums
+
+
+@pytest.mark.parametrize("lanes", [0, 8, 16])
+@pytest.mark.parametrize("kinds", ["u8 s8", "s8 u8", "s8 s8", "u8 u8"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (8, 37), (7, 64), (5, 7)])
+def test_instructions_of_bytes(lanes: int, kinds: str, shape, monkeypatch: pytest.MonkeyPatch):
+    """Nothing saturates, whatever the signs; with one signedness B's are 128 more or less."""
+    if lanes > cpu_bytes._widest():
+        pytest.skip("this processor has no such instruction")
+    monkeypatch.setattr(cpu_bytes, "_widest", lambda: lanes)
+    rng = np.random.default_rng(shape[1])
+    types = [np.dtype(np.int8 if k == "s8" else np.uint8) for k in kinds.split()]
+    a, b = (
+        rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, s).astype(t)
+        for t, s in zip(types, (shape, (shape[1], WIDTH)), strict=True)
+    )
+    a[0], b[:, 0] = np.iinfo(a.dtype).max, np.iinfo(b.dtype).max
+    signed = int(a.dtype == np.int8)
+    wide = b.astype(np.int64)
+    if types[0] == types[1]:
+        wide = wide + 128 if signed else wide - 128
+    np.testing.assert_array_equal(fours(a, b, signed), a.astype(np.int64) @ wide)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import i16
+from xdsl.dialects.builtin import i8, i16
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.linalg_generic import is_contraction
@@ -22,7 +22,7 @@ from irkit.dialects.tensor_ops.interface import (
 )
 from irkit.dialects.tensor_ops.intervals import clipped
 from irkit.dialects.tensor_ops.scalar_body import yielded
-from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, ints, tensor_type, ui8
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
 
@@ -37,7 +37,7 @@ class Pad(TensorOpModel[tensor.PadOp]):
 
     def why_no_prologue(self, op: tensor.PadOp, producer: Operation, cheap: bool) -> str | None:
         """None, but that factors of an integer product lie in memory: its windows read them many times."""
-        short = tensor_type(op.result).element_type == i16
+        short = tensor_type(op.result).element_type in (i8, i16, ui8)
         contracted = any(is_contraction(use.operation) for use in op.result.uses)
         return "a contraction reads each element many times" if short and contracted else None
 

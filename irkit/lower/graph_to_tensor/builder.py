@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnknownLoc,
-    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -302,7 +301,10 @@ class TensorBuilder:
             if is_float(element):
                 x, y = (v if v.type == element else s(arith.ExtFOp(v, element)) for v in (x, y))
                 return [s(arith.AddfOp(acc, s(arith.MulfOp(x, y))))]
-            x, y = (v if v.type == element else s(arith.ExtSIOp(v, i32)) for v in (x, y))
+            x, y = (
+                v if v.type == element else s.extended(v, is_unsigned(tensor_type(t).element_type))
+                for v, (t, _) in ((x, a), (y, b))
+            )
             return [s(arith.AddiOp(acc, s(arith.MuliOp(x, y))))]
 
         total = self.generic([a, b], [init], len(init[1]), reduction, body)[0]

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     UnrealizedConversionCastOp,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -35,6 +36,10 @@ class Scalars:
     def __call__(self, op: Operation) -> SSAValue:
         """Append `op`; returns its one result."""
         return self._builder.insert(op).results[0]
+
+    def extended(self, value: SSAValue, unsigned: bool) -> SSAValue:
+        """A signless integer of fewer bits as an i32."""
+        return self(arith.ExtUIOp(value, i32) if unsigned else arith.ExtSIOp(value, i32))
 
     def turned(self, value: SSAValue, bits: float) -> SSAValue:
         """The integer `value` with these bits turned round."""

@@ -1,6 +1,8 @@
-"""Tensors of f32 that are 16-bit floats cast up, of i32 that are i16: what moves them moves the narrow ones.
+"""Tensors of f32 that are 16-bit floats cast up, of i32 that are bytes or i16: what moves them moves the
+narrow.
 
-So weights stay 16 bits each in every layout, and a contraction reads them as they lie, extending each factor.
+So weights stay 8 or 16 bits each in every layout, and a contraction reads them as they lie, extending each
+factor.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32, i16, i32
+from xdsl.dialects.builtin import f32, i8, i16, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import is_half, numpy_dtype, tensor_type
+from irkit.dialects.types import is_half, is_unsigned, numpy_dtype, tensor_type, ui8
 from irkit.lower.graph_to_tensor.builder import Index, TensorBuilder
 from irkit.weights import Array, WeightStore
 
@@ -29,7 +31,7 @@ class WideningBuilder(TensorBuilder):
         self._wide: dict[SSAValue, SSAValue] = {}
 
     def remember(self, op: GraphOp, values: Sequence[SSAValue]) -> None:
-        """Take note of `values`, what `op` has become, if it is a cast of 16 bits to 32."""
+        """Take note of `values`, what `op` has become, if it is a cast of so few bits to 32."""
         if isinstance(op, graph.CastOp) and _wide_type(op.x) == op.to:
             self._know(op.x, values[0])
 
@@ -43,12 +45,13 @@ class WideningBuilder(TensorBuilder):
         if to is None:
             return narrow
         if narrow not in self._wide:
-            floats, shape = to == f32, tensor_type(narrow).get_shape()
+            t = tensor_type(narrow)
+            floats, unsigned = to == f32, is_unsigned(t.element_type)
             wide = self.elementwise(
-                shape,
+                t.get_shape(),
                 to,
                 [narrow],
-                lambda s, v: s(arith.ExtFOp(v[0], f32) if floats else arith.ExtSIOp(v[0], i32)),
+                lambda s, v: s(arith.ExtFOp(v[0], f32)) if floats else s.extended(v[0], unsigned),
             )
             self._know(narrow, wide)
         return self._wide[narrow]
@@ -103,9 +106,9 @@ class WideningBuilder(TensorBuilder):
 
 
 def _wide_type(narrow: SSAValue) -> Attribute | None:
-    """What 16 bits are extended to; None for what is wide already."""
+    """What 8 or 16 bits are extended to; None for what is wide already."""
     element = tensor_type(narrow).element_type
-    return f32 if is_half(element) else i32 if element == i16 else None
+    return f32 if is_half(element) else i32 if element in (i8, i16, ui8) else None
 
 
 def _narrowed(array: Array, dtype: np.dtype[Any]) -> Array:

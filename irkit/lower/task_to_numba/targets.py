@@ -60,6 +60,7 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     atan_float32, atan_float64, cos_float32, erf_float32, exp_float32, exp_float64, log1p_float32,
     log1p_float64, log_float32, log_float64, pow_float32, sin_float32, tanh_float32, tanh_float64,
 )
+from irkit.runtime.intrinsics.cpu_bytes import interleave_fours, multiply_fours
 from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs

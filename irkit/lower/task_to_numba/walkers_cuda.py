@@ -85,6 +85,14 @@ from irkit.runtime.intrinsics.cuda_approximations import (
     tanh_float32,
     tanh_float64,
 )
+from irkit.runtime.intrinsics.cuda_bytes import (
+    dot4,
+    four_bytes,
+    integer_zeros,
+    mma_bytes,
+    turn_words,
+    words_at,
+)
 from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cuda_lanes import (
     group_sums,

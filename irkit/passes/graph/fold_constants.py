@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i16, i32
+from xdsl.dialects.builtin import ModuleOp, i8, i16, i32
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
@@ -15,7 +15,7 @@ from irkit.dialects.constants import SMALL, constant, constant_array
 from irkit.dialects.graph import CastOp
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.graph.semantics import evaluate
-from irkit.dialects.types import is_half, tensor_type
+from irkit.dialects.types import is_half, tensor_type, ui8
 from irkit.remarks import applied, missed
 from irkit.weights import Array, WeightStore
 
@@ -32,14 +32,14 @@ def _operands(op: GraphOp, weights: WeightStore) -> list[Array] | None:
     return arrays
 
 
-# Weights of 16 bits stay so; biases, scales and their like may be what arithmetic takes.
+# Weights of 8 and 16 bits stay so; biases, scales and their like may be what arithmetic takes.
 _WIDENED = 4096
 
 
 def _is_narrow(op: CastOp) -> bool:
-    """Whether what is cast should stay 16 bits: many floats, or factors whose products are of 32 bits."""
+    """Whether what is cast should stay narrow: many 16-bit floats, or factors of products in 32 bits."""
     have, count = tensor_type(op.x).element_type, product(tensor_type(op.x).get_shape())
-    if have == i16 and op.to == i32:
+    if have in (i8, i16, ui8) and op.to == i32:
         return count > SMALL
     return is_half(have) and count > _WIDENED
 

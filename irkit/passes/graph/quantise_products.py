@@ -16,6 +16,7 @@ from irkit.dialects import graph
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.types import int_array, tensor_type
+from irkit.passes.graph.byte_products import ByteProduct, NoBytes
 from irkit.passes.graph.quantised_values import Quantised, is_centred_byte, known, quantised
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
@@ -199,7 +200,7 @@ class QuotientOfScaled(Rule):
 
 @dataclass
 class FactorsOfBytes(Rule):
-    """product(a, b) = product(cast(cast(a) to i16) to i32, ...): bytes less zero points fit 16 bits"""
+    """product(a - s, b - t) = product(a, b) less corrections, a and b of bytes; or both by way of i16"""
 
     weights: WeightStore
 
@@ -211,6 +212,14 @@ class FactorsOfBytes(Rule):
             return self.no_match(op, "it is no product in i32")
         if not all(is_centred_byte(v, self.weights) for v in op.operands[:2]):
             return self.no_match(op, "an operand is not of 8-bit integers")
+        if not any(isinstance(v.owner, graph.SubOp) for v in op.operands[:2]):
+            return self.no_match(op, "its factors are bytes as they lie")
+        try:
+            return rewriter.replace(
+                op, made := ByteProduct(self.weights).of(op), [made[-1].results[0]]
+            )
+        except NoBytes as reason:
+            self.no_match(op, "{}", reason)
         made: list[Operation] = []
         for value in op.operands[:2]:
             made.append(graph.CastOp.make([value], {"to": i16}))
@@ -235,8 +244,11 @@ class QuantiseProducts(ModulePass):
     QLinearConv. So ONNX Runtime computes what its quantiser wrote; what it leaves in floats (a product with
     nothing quantised behind it, say) is computed in integers here too.
 
-    Factors of any product in i32 that are bytes less a zero point are made i16 on their way: so they lie in
-    memory, and rKernels know by the type that 16-bit multiplications do. Run it before constants are folded.
+    Any product in i32 of bytes less zero points is one of the bytes themselves, which is what lies in
+    memory, with sums of the factors times the zero points taken off behind it, in its bias where those are
+    constant; what pads an image is its zero point. Where there is no such form (filters in groups, or not
+    constant, with zero points of their own), factors are i16 on their way. Run it before constants are
+    folded.
 
     Numeric risk: sums are exact, and the scale is applied once, behind them. Results are as near to what the
     ONNX text says as those of floats are, or nearer, and where they are quantised may be the other neighbour.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from irkit.dialects.linalg_generic import maps
-from irkit.dialects.products import Product, Window, windows
+from irkit.dialects.products import Product, Window, padding_of, windows
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
@@ -166,7 +166,7 @@ class _Packer:
 
     def _segments(self) -> None:
         """Row by row of the output: what lies outside the operand is zero."""
-        columns, text = self.product.columns, self.text
+        columns, text, fill = self.product.columns, self.text, padding_of(self.product)
         width = self.product.sizes[columns[-1]]
         across = [w for w in self.windows if columns[-1] in w.factors]
         if len(across) != 1:
@@ -184,13 +184,13 @@ class _Packer:
                 step = self._factor(columns[-1])
                 text.line(f"base = {self._address(names)} + x * {step}")
                 with text.block("for t in range(first):"):
-                    text.line(f"panel[at + {text.place('i + t')}] = 0")
+                    text.line(f"panel[at + {text.place('i + t')}] = {fill}")
                 with text.block("for t in range(first, last):"):
                     text.line(
                         f"panel[at + {text.place('i + t')}] = {self.pointer}[base + t * {step}]"
                     )
                 with text.block("for t in range(last, n):"):
-                    text.line(f"panel[at + {text.place('i + t')}] = 0")
+                    text.line(f"panel[at + {text.place('i + t')}] = {fill}")
                 text.line("i += n")
 
     def _bounds(self, across: Window, names: dict[int, str]) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from irkit.dialects.products import as_product, windows
+from irkit.dialects.products import as_product, of_bytes, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -58,6 +58,12 @@ def integer_product_blocked(task, tasks, rows, scratch, OPERANDS):
                             for j in range(count):
                                 total = sums[i * NC + j] + INIT(OPERANDS, b, m + i, lead, c + j)
                                 STORE(OPERANDS, b, m + i, lead, c + j, int32(total))
+
+
+def legal(root: Root) -> bool:
+    """Both factors are of 16 bits."""
+    product = as_product(root)
+    return product is not None and not of_bytes(product)
 
 
 def _pairs(root: Root) -> int:
@@ -113,6 +119,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "integer_product_blocked",
+        legal=legal,
         work=_work(tile, kind),
         scratch_bytes=_scratch,
         parameters=_parameters(tile),

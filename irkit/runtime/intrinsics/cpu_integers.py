@@ -58,7 +58,7 @@ def multiply_pairs(
             wanted = builder.and_(rows, _I64(size))
             with builder.if_then(builder.icmp_unsigned("!=", wanted, _I64(0))):
                 first = builder.and_(rows, _I64(-2 * size))
-                _Tile(builder, across, first, size, *given).print()
+                Tile(builder, across, first, size, *given).print()
             size //= 2
         return context.get_dummy_value()
 
@@ -66,8 +66,14 @@ def multiply_pairs(
     return types.void(most, vectors, integer, a, integer, integer, b, integer, c, integer), codegen
 
 
-class _Tile:
-    """Prints the sums of `count` rows from `first` on."""
+class Tile:
+    """Prints the sums of `count` rows from `first` on.
+
+    A derived class may take more than two terms at once: TERMS of TERM bits, which are 32 together.
+    """
+
+    TERMS = 2
+    TERM = 16
 
     def __init__(
         self, builder: Any, across: int, first: Any, count: int, a: Any, at_a: Any, k: Any, b: Any,
@@ -76,12 +82,14 @@ class _Tile:
         self.builder, self.across, self.k = builder, across, k
         self.numbers = [builder.add(first, _I64(i)) for i in range(count)]
         self.rows = [builder.gep(a, [builder.add(at_a, builder.mul(n, k))]) for n in self.numbers]
-        self.b = builder.bitcast(builder.gep(b, [builder.mul(at_b, _I64(2))]), _I32.as_pointer())
+        self.b = builder.bitcast(
+            builder.gep(b, [builder.mul(at_b, _I64(self.TERMS))]), _I32.as_pointer()
+        )
         self.c = [builder.gep(c, [builder.add(at_b, builder.mul(n, width))]) for n in self.numbers]
         self.width = width
 
     def print(self) -> None:
-        """Whole pairs in a loop, then the last term of an odd number of them; the sums to C."""
+        """Whole groups of terms in a loop, then the rest; the sums to C."""
         builder = self.builder
         zero = ir.Constant(_SUMS, [0] * LANES)
         places = [
@@ -90,12 +98,12 @@ class _Tile:
         ]
         for place in (p for row in places for p in row):
             builder.store(zero, place)
-        pairs = builder.lshr(self.k, _I64(1))
-        with cgutils.for_range(builder, pairs) as loop:
-            self._add(places, loop.index, self._pair)
-        odd = builder.icmp_unsigned("!=", builder.and_(self.k, _I64(1)), _I64(0))
-        with builder.if_then(odd):
-            self._add(places, pairs, self._last)
+        whole = builder.udiv(self.k, _I64(self.TERMS))
+        with cgutils.for_range(builder, whole) as loop:
+            self._add(places, loop.index, self._group)
+        rest = builder.icmp_unsigned("!=", builder.urem(self.k, _I64(self.TERMS)), _I64(0))
+        with builder.if_then(rest):
+            self._add(places, whole, self._rest)
         for row, c in zip(places, self.c, strict=True):
             for number, place in enumerate(row):
                 where = builder.gep(c, [_I64(LANES * number)])
@@ -103,20 +111,31 @@ class _Tile:
                     builder.load(place), builder.bitcast(where, _SUMS.as_pointer()), align=4
                 )
 
-    def _pair(self, row: Any, pair: Any) -> Any:
-        """Two neighbours of a row, as 32 bits."""
-        place = self.builder.gep(row, [self.builder.mul(pair, _I64(2))])
-        return self.builder.load(self.builder.bitcast(place, _I32.as_pointer()), align=2)
+    def _group(self, row: Any, number: Any) -> Any:
+        """Neighbours of a row, as 32 bits."""
+        place = self.builder.gep(row, [self.builder.mul(number, _I64(self.TERMS))])
+        return self.builder.load(
+            self.builder.bitcast(place, _I32.as_pointer()), align=self.TERM // 8
+        )
 
-    def _last(self, row: Any, pair: Any) -> Any:
-        """The last term of a row and a zero."""
-        place = self.builder.gep(row, [self.builder.mul(pair, _I64(2))])
-        return self.builder.zext(self.builder.load(place, align=2), _I32)
+    def _rest(self, row: Any, number: Any) -> Any:
+        """The last terms of a row, and zeros."""
+        builder, first = self.builder, self.builder.mul(number, _I64(self.TERMS))
+        found: Any = _I32(0)
+        for term in range(self.TERMS - 1):
+            at = builder.add(first, _I64(term))
+            inside = builder.icmp_unsigned("<", at, self.k)
+            # What lies behind the last row may be no memory.
+            place = builder.gep(row, [builder.select(inside, at, first)])
+            bits = builder.zext(builder.load(place, align=self.TERM // 8), _I32)
+            shifted = builder.shl(bits, _I32(self.TERM * term))
+            found = builder.or_(found, builder.select(inside, shifted, _I32(0)))
+        return found
 
-    def _add(self, places: list[list[Any]], pair: Any, read: Any) -> None:
-        """The products of one pair of terms."""
+    def _add(self, places: list[list[Any]], number: Any, read: Any) -> None:
+        """The products of one group of terms."""
         builder = self.builder
-        start = builder.gep(self.b, [builder.mul(pair, self.width)])
+        start = builder.gep(self.b, [builder.mul(number, self.width)])
         columns = [
             builder.load(
                 builder.bitcast(builder.gep(start, [_I64(LANES * n)]), _SUMS.as_pointer()), align=4
@@ -124,10 +143,9 @@ class _Tile:
             for n in range(self.across)
         ]
         for row, sums in zip(self.rows, places, strict=True):
-            factor = self._spread(read(row, pair))
+            factor = self._spread(read(row, number))
             for column, place in zip(columns, sums, strict=True):
-                product = self._products(factor, column)
-                builder.store(builder.add(builder.load(place), product), place)
+                builder.store(self.added(builder.load(place), factor, column), place)
 
     def _spread(self, pair: Any) -> Any:
         undefined = ir.Constant(_SUMS, ir.Undefined)
@@ -135,7 +153,11 @@ class _Tile:
         zeros = ir.Constant(_SUMS, [0] * LANES)
         return self.builder.shuffle_vector(first, undefined, zeros)
 
-    def _products(self, a: Any, b: Any) -> Any:
+    def added(self, sums: Any, a: Any, b: Any) -> Any:
+        """`sums` and the products of one group of terms of every lane."""
+        return self.builder.add(sums, self.pairs(a, b))
+
+    def pairs(self, a: Any, b: Any) -> Any:
         """a0 * b0 + a1 * b1 of every lane."""
         pairs = _widest()
         if not pairs:

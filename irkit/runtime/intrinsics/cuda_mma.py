@@ -377,9 +377,10 @@ def mma_store(
 def _store_pair(b: Any, address: Any, pair: list[Any], aligned: bool) -> None:
     if not aligned:
         for n, value in enumerate(pair):
-            b.store(value, b.inttoptr(b.add(address, I32(4 * n)), F32.as_pointer(SHARED)))
+            place = b.inttoptr(b.add(address, I32(4 * n)), value.type.as_pointer(SHARED))
+            b.store(value, place)
         return
-    kind = ir.VectorType(F32, 2)
+    kind = ir.VectorType(pair[0].type, 2)
     both = b.insert_element(ir.Constant(kind, ir.Undefined), pair[0], I32(0))
     both = b.insert_element(both, pair[1], I32(1))
     b.store(both, b.inttoptr(address, kind.as_pointer(SHARED))).align = 8

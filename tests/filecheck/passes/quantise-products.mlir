@@ -80,3 +80,41 @@ func.func @stays(%q: tensor<2x4xui8>, %r: tensor<4x3xi8>, %u: tensor<1x40000xui8
   %z = graph.matmul %6, %9 : (tensor<1x40000xf32>, tensor<40000x1xf32>) -> tensor<1x1xf32>
   func.return %y, %z : tensor<2x3xf32>, tensor<1x1xf32>
 }
+
+// Constant filters: their sums times the zero point are in the bias, and the zero point is what pads.
+// CHECK-LABEL: func.func @filters
+func.func @filters(%q: tensor<1x2x4x4xui8>) -> tensor<1x2x4x4xi32> {
+  // CHECK-DAG: %[[B:.*]] = arith.constant dense<[-11, 27]> : tensor<2xi32>
+  // CHECK-DAG: %[[P:.*]] = graph.pad %q {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 0, 1>, value = 7.000000e+00 : f64}
+  // CHECK-DAG: %[[X:.*]] = graph.cast %[[P]] {to = i32}
+  // CHECK: graph.conv %[[X]], %{{.*}}, %[[B]] {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>
+  // CHECK-NEXT: func.return
+  %w = arith.constant dense<[[[[1, 2], [0, 0]], [[0, 0], [0, 0]]], [[[-1, 0], [0, 0]], [[0, 0], [0, -1]]]]> : tensor<2x2x2x2xi8>
+  %0 = graph.cast %q {to = i32} : (tensor<1x2x4x4xui8>) -> tensor<1x2x4x4xi32>
+  %zero = arith.constant dense<7> : tensor<i32>
+  %1 = graph.sub %0, %zero : (tensor<1x2x4x4xi32>, tensor<i32>) -> tensor<1x2x4x4xi32>
+  %2 = graph.cast %w {to = i32} : (tensor<2x2x2x2xi8>) -> tensor<2x2x2x2xi32>
+  %b = arith.constant dense<[10, 13]> : tensor<2xi32>
+  %y = graph.conv %1, %2, %b {strides = array<i64: 1, 1>, pads = array<i64: 1, 0, 0, 1>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<1x2x4x4xi32>, tensor<2x2x2x2xi32>, tensor<2xi32>) -> tensor<1x2x4x4xi32>
+  func.return %y : tensor<1x2x4x4xi32>
+}
+
+// Both factors come from outside: sums of one times the other's zero point, and the zero points' product.
+// CHECK-LABEL: func.func @both
+func.func @both(%a: tensor<2x4xui8>, %c: tensor<4x3xi8>) -> tensor<2x3xi32> {
+  // CHECK: %[[Y:.*]] = graph.matmul
+  // CHECK: graph.reduce %{{.*}} {kind = "sum", axes = array<i64: 0>, keepdims = true}
+  // CHECK: graph.reduce %{{.*}} {kind = "sum", axes = array<i64: 1>, keepdims = true}
+  // CHECK: arith.constant dense<-60> : tensor<i32>
+  // CHECK: graph.sub %[[Y]]
+  // CHECK: graph.sub
+  // CHECK: graph.sub
+  %0 = graph.cast %a {to = i32} : (tensor<2x4xui8>) -> tensor<2x4xi32>
+  %s = arith.constant dense<3> : tensor<i32>
+  %1 = graph.sub %0, %s : (tensor<2x4xi32>, tensor<i32>) -> tensor<2x4xi32>
+  %2 = graph.cast %c {to = i32} : (tensor<4x3xi8>) -> tensor<4x3xi32>
+  %t = arith.constant dense<5> : tensor<i32>
+  %3 = graph.sub %2, %t : (tensor<4x3xi32>, tensor<i32>) -> tensor<4x3xi32>
+  %y = graph.matmul %1, %3 : (tensor<2x4xi32>, tensor<4x3xi32>) -> tensor<2x3xi32>
+  func.return %y : tensor<2x3xi32>
+}
