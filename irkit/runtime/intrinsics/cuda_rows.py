@@ -74,7 +74,7 @@ def rows_to_shared(
     return types.void(staged, u64, pointer, u64, u64, u64, *literals), generate
 
 
-class _Tile:
+class Tile:
     """The products of one piece of each row: `down` and `beside` are where the rows of both sides begin."""
 
     def __init__(self, builder: Any, down: list[Any], beside: list[Any], width: int) -> None:
@@ -144,7 +144,7 @@ def rows_dots(
             [builder.gep(base, [builder.extract_value(given, i)]) for i in range(kind.count)]
             for base, given, kind in ((left, args[2], rows), (right, args[4], starts))
         )
-        tile = _Tile(builder, down, beside, width)
+        tile = Tile(builder, down, beside, width)
         values = [builder.extract_value(args[0], i) for i in range(sums.count)]
         if whole:
             values = tile.loop(values, args[5], group, whole)
