@@ -66,6 +66,51 @@ def score_sums(p: Any, q: int, k: int, lane: int, *rest: int) -> tuple[Any, ...]
     return tuple(_product(left, right, kind))
 
 
+_PRODUCTS = ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1), (0, 0))
+_BFLOAT16 = ml_dtypes.bfloat16
+
+
+def _cut(x: Any) -> list[Any]:
+    """Three parts; of an infinity the second is none."""
+    found: list[Any] = []
+    for _ in range(3):
+        found.append(x.astype(_BFLOAT16))
+        x = x - found[-1].astype(np.float32)
+    return found
+
+
+def cut_terms(
+    least: Any, most: Any, p: Any, place: int, target: int, plane: int, scale: Any
+) -> tuple[Any, Any]:
+    own = p[place : place + 4] * scale
+    assert place % 4 == 0
+    for n, part in enumerate(_cut(own)):
+        p[target + n * plane : target + n * plane + 2] = part.view(np.float32)
+    twice = own.view(np.uint32) * np.uint32(2)
+    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+
+
+def _products(left: list[Any], right: list[Any]) -> Any:
+    """Row by row, of parts."""
+    a, b = ([x.astype(np.float32) for x in side] for side in (left, right))
+    return sum((a[x] * b[y]).sum(axis=1, dtype=np.float32) for x, y in _PRODUCTS)
+
+
+def _planes(p: Any, at: Any, count: int, plane: int) -> list[Any]:
+    """Rows of each part."""
+    return [
+        np.stack([_row(p, int(a) + n * plane, count, cuda_mma.BF16, 1) for a in at])
+        for n in range(3)
+    ]
+
+
+def part_scores(p: Any, q: int, k: int, lane: int, *rest: int) -> tuple[Any, ...]:
+    row, rows, columns, terms, q_plane, k_plane = rest
+    y, x = held_sums(lane, rows, columns)
+    left = _planes(p, q + y * row, terms, q_plane)
+    return tuple(_products(left, _planes(p, k + x * row, terms, k_plane)))
+
+
 def scores_within(
     scores: Any, lane: int, first: int, cap: int, columns: int, causal: int
 ) -> tuple[Any, ...]:
@@ -111,16 +156,31 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
         np.add.at(totals, of_row, weights)
         return tuple(weights), tuple(tops), tuple(totals), tuple(factors)
 
+    def known_weights(weights: Any, lane: int, keys: int) -> Any:
+        """Those of the lane's rows, which four lanes hold."""
+        table = np.zeros((32 * len(weights) // keys, keys), np.float32)
+        for d in range(4):
+            y, x = held_sums(lane ^ d, len(table), keys)
+            table[y, x] = shuffle(weights, lambda lane, d=d: lane ^ d)
+        return table
+
+    def part_sums(
+        sums: Any, factors: Any, weights: Any, p: Any, values: int, lane: int, *rest: int
+    ) -> tuple[Any, ...]:
+        row, columns, keys, plane = rest
+        table = known_weights(weights, lane, keys)
+        y, x = held_sums(lane, len(table), columns)
+        scaled = np.array(sums, np.float32) * np.array(factors, np.float32)[y // 8]
+        below = _planes(p, values + np.arange(keys) * row, columns, plane)
+        left = [part[y] for part in _cut(table)]
+        return tuple(scaled + _products(left, [b[:, x].T for b in below]))
+
     def weighted_sums(
         sums: Any, factors: Any, weights: Any, p: Any, values: int, lane: int, *rest: int
     ) -> tuple[Any, ...]:
         row, columns, keys, kind, packed, parts = rest
-        rows = 32 * len(weights) // keys
-        table = np.zeros((rows, keys), np.float32)
-        for d in range(4):
-            y, x = held_sums(lane ^ d, rows, keys)
-            table[y, x] = shuffle(weights, lambda lane, d=d: lane ^ d)
-        y, x = held_sums(lane, rows, columns)
+        table = known_weights(weights, lane, keys)
+        y, x = held_sums(lane, len(table), columns)
         below = np.stack([_row(p, values + j * row, columns, kind, packed) for j in range(keys)])
         of_row = y // 8
         scaled = np.array(sums, np.float32) * np.array(factors, np.float32)[of_row]
@@ -134,6 +194,9 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
         return tuple(scaled)
 
     return {
+        "cut_terms": cut_terms,
+        "part_scores": part_scores,
+        "part_sums": part_sums,
         "lowest_rows": lowest_rows,
         "mma_load": mma_load,
         "online_softmax": online_softmax,

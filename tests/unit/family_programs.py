@@ -139,6 +139,12 @@ PROGRAMS = {
         "-> tensor<7x2x3xf32>",
         "tensor<7x2x3xf32>",
     ),
+    "attention in fours": function(
+        "%q: tensor<2x17x20xf32>, %k: tensor<2x9x20xf32>, %v: tensor<2x9x4xf32>",
+        "  %y = te.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<2x17x20xf32>, tensor<2x9x20xf32>, "
+        "tensor<2x9x4xf32>) -> tensor<2x17x4xf32>",
+        "tensor<2x17x4xf32>",
+    ),
     "attention of rows": function(
         "%q: tensor<?x7x5xf32>, %k: tensor<1x40x5xf32>, %v: tensor<?x40x18xf32>",
         "  %y = te.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<?x7x5xf32>, tensor<1x40x5xf32>, "

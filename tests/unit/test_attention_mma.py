@@ -36,6 +36,8 @@ SMALL: dict[str, dict[str, int]] = {
     "rows in groups": {"BM": 32, "WM": 16, "BN": 32, "KG": 2},
     "wide": {"BM": 32, "WM": 32, "BN": 32, "KG": 2},
 }
+PARTS = {f"{name}, in parts": {**tile, "CUT": 1} for name, tile in SMALL.items()}
+TILES = {**SMALL, **PARTS}
 
 
 def kind(a: Any) -> str:
@@ -87,7 +89,7 @@ def scheduled(text: str) -> tuple[ROperatorOp, Any]:
 
 def emulated(
     arrays: list[Any], scale: float, causal: int | None, order: str, precision: str,
-    tile: str, tasks: int, vector: int = 1,
+    tile: str, tasks: int, vector: int = 1, single: str = "",
 ) -> Any:  # fmt: skip
     """What a template with small tiles makes of it."""
     text, shape = program(arrays, scale, causal, order)
@@ -96,12 +98,13 @@ def emulated(
     assert root.op is not None
     root.op.attributes[PRECISION] = StringAttr(precision)
     rkernel = registry.find("cuda", "attention.mma128x64")
-    op.grid = int_array(attention_mma.grid_of(SMALL[tile])(root, tasks))
+    op.grid = int_array(attention_mma.grid_of(TILES[tile])(root, tasks))
     binder = Binder(op, root, "cuda")
     families.find("attention").bind(binder)
-    given = attention_mma.parameters_of(SMALL[tile], root)
+    given = attention_mma.parameters_of(TILES[tile], root)
     threads = given["BM"] // given["WM"] * given["KG"] * 32
     names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
+    names |= {single: "1"} if single else {}
     names |= {"THREADS": str(threads), "VECTOR": str(vector)}
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     y = np.full(shape, 77, arrays[0].dtype)
@@ -152,6 +155,18 @@ def test_random_sizes(seed: int) -> None:
     check(got, want, TOLERANCE[precision])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_factors_in_parts(seed: int) -> None:
+    arrays, scale, causal = random_case(seed, halves=False)
+    q, k, v = (np.resize(a, (*a.shape[:2], -(-a.shape[2] // 4) * 4)) for a in arrays[:3])
+    arrays[:3] = q, k, v
+    tile = list(PARTS)[seed % len(PARTS)]
+    single = "BUFFERS" if seed % 3 == 1 else ""
+    got = emulated(arrays, scale, causal, "heads", "float32", tile, (1, 3)[seed % 2], single=single)
+    want = attended(*arrays[:3], *(arrays[3:] or [None]), scale, causal)
+    check(got, want, TOLERANCE["float32"])
+
+
 @pytest.mark.parametrize("order", ["tokens", "computed"])
 def test_where_operands_come_from(order: str) -> None:
     rng = np.random.default_rng(5)
@@ -186,8 +201,9 @@ def test_16_bit_floats_that_are_not_aligned() -> None:
     check(got, attended(*arrays, None, 0.4, 2), 2.0**-10)
 
 
+@pytest.mark.parametrize("tile", ["keys in groups", "keys in groups, in parts"])
 @pytest.mark.parametrize("element", [np.dtype(np.float32), BFLOAT16])
-def test_what_cannot_be_split_comes_out_as_of_plain_sums(element: Any) -> None:
+def test_what_cannot_be_split_comes_out_as_of_plain_sums(element: Any, tile: str) -> None:
     """Infinities, NaN, the largest and the least values, and rows that see nothing."""
     rng = np.random.default_rng(3)
     q, k, v = (
@@ -201,7 +217,9 @@ def test_what_cannot_be_split_comes_out_as_of_plain_sums(element: Any) -> None:
     mask = np.ones((9, 20), bool)
     mask[6] = False
     given = [q, k, v, mask]
-    got = emulated(given, 1.0, None, "heads", "float32", "keys in groups", 1).astype(np.float64)
+    if element == BFLOAT16:
+        tile = tile.removesuffix(", in parts")
+    got = emulated(given, 1.0, None, "heads", "float32", tile, 1).astype(np.float64)
     with np.errstate(all="ignore"):
         want = attended(*(a.astype(np.float32) for a in given[:3]), mask, 1.0)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))

@@ -56,6 +56,7 @@ WITHOUT_SAMPLE = {
     "argmax.thread": "argmax",
     "attention.mma128x64_wide": "attention",
     "attention.mma16x128": "attention",
+    "attention.mma32x64_parts": "attention in fours",
     "attention.mma64x64": "attention",
     "gemm.tile32_kj": "gemm",
     "integer_product.dots": "bytes",

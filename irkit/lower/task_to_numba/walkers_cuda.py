@@ -69,6 +69,7 @@ from irkit.runtime.intrinsics.cuda import (
     u64p,
 )
 from irkit.runtime.intrinsics.cuda_attention import score_sums, weighted_sums
+from irkit.runtime.intrinsics.cuda_attention_parts import cut_terms, part_scores, part_sums
 from irkit.runtime.intrinsics.cuda_approximations import (
     atan_float32,
     atan_float64,

@@ -98,7 +98,7 @@ def row_of(n: int, across: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Values:
+class Values:
     """Values in shared memory, a row of them for each key, and the weights of `keys` keys of `rows` rows."""
 
     warp: Warp
@@ -145,21 +145,23 @@ class _Values:
 
         add_products(self.warp, self.keys, fragments, sums, _CHAINED)
 
+    def weighed(self, key: int) -> Fragments:
+        """Of each 16 rows, the eight weights that the lane has of 16 keys."""
+        pairs = zip(self._tiles(key), self._tiles(key + 8), strict=True)
+        return [[*first, *second] for first, second in pairs]
+
     def _rounded(self, sums: list[Any]) -> None:
-        warp, b = self.warp, self.warp.builder
+        warp = self.warp
         for key in range(0, self.keys, 16):
-            pairs = zip(self._tiles(key), self._tiles(key + 8), strict=True)
-            words = [[b.bitcast(w, I32) for w in (*first, *second)] for first, second in pairs]
-            a = [[warp.pair(w[i], w[i + 1]) for i in range(0, 8, 2)] for w in words]
+            a = [self.cut(warp, tile, 1)[0] for tile in self.weighed(key)]
             values = self._rows(key, (0, 1, 8, 9))
             warp.step(a, [[warp.pair(*v[:2]), warp.pair(*v[2:])] for v in values], sums)
 
     def _packed(self, sums: list[Any], parts: int) -> None:
         warp, b = self.warp, self.warp.builder
         for key in range(0, self.keys, 16):
-            pairs = zip(self._tiles(key), self._tiles(key + 8), strict=True)
-            a = [self._parts([*first, *second], parts) for first, second in pairs]
-            values = self._across(key)
+            a = [self.cut(warp, tile, parts) for tile in self.weighed(key)]
+            values = self.across(key)
             if parts == 1:
                 warp.step([rows[0] for rows in a], values, sums)
                 continue
@@ -170,31 +172,29 @@ class _Values:
                 for i, value in enumerate(found):
                     sums[4 * n + i] = b.fadd(sums[4 * n + i], value)
 
-    def _parts(self, values: list[Any], count: int) -> Fragments:
-        """Eight weights as `count` 16-bit floats each, two a word."""
-        b, found = self.warp.builder, list[list[Any]]()
+    @staticmethod
+    def cut(warp: Warp, values: list[Any], count: int) -> Fragments:
+        """float32 values as `count` 16-bit floats each, two a word; of several parts they are bfloat16."""
+        b, found = warp.builder, list[list[Any]]()
         while len(found) < count:
             words = [b.bitcast(v, I32) for v in values]
-            found.append([self.warp.pair(words[i], words[i + 1]) for i in range(0, 8, 2)])
+            found.append([warp.pair(words[i], words[i + 1]) for i in range(0, len(words), 2)])
             if len(found) < count:
-                values = self._rest(values, found[-1])
+                ends = [
+                    w for r in found[-1] for w in (b.shl(r, I32(16)), b.and_(r, I32(0xFFFF0000)))
+                ]
+                values = [b.fsub(v, b.bitcast(e, F32)) for v, e in zip(values, ends, strict=True)]
         return found
 
-    def _rest(self, values: list[Any], rounded: list[Any]) -> list[Any]:
-        """What rounding to bfloat16 has left, exactly."""
-        b = self.warp.builder
-        ends = [w for r in rounded for w in (b.shl(r, I32(16)), b.and_(r, I32(0xFFFF0000)))]
-        return [b.fsub(v, b.bitcast(e, F32)) for v, e in zip(values, ends, strict=True)]
-
-    def _across(self, key: int) -> Fragments:
-        """Of each 8 columns, the 16 keys of one instruction."""
+    def across(self, key: int, first: int = 0) -> Fragments:
+        """Of each 8 columns, from column `first` on, the 16 keys of one instruction."""
         b = self.warp.builder
         row = b.add(b.and_(self.warp.lane, I32(15)), I32(key))
-        word = b.shl(b.lshr(self.warp.lane, I32(4)), I32(2))
-        first = b.add(self.base, b.shl(b.add(b.mul(row, I32(self.step)), word), I32(2)))
+        word = b.add(b.shl(b.lshr(self.warp.lane, I32(4)), I32(2)), I32(first // 2))
+        start = b.add(self.base, b.shl(b.add(b.mul(row, I32(self.step)), word), I32(2)))
         found: Fragments = []
         for j in range(0, self.columns, 16):
-            words = self.warp.matrices(b.add(first, I32(2 * j)), 4, across=True)
+            words = self.warp.matrices(b.add(start, I32(2 * j)), 4, across=True)
             found += [words[:2], words[2:]]
         return found
 
@@ -226,7 +226,7 @@ def weighted_sums(
         ]
         warp, base = Warp(b, how, args[5]), shared_address(b, args[3], args[4])
         own = unpacked(b, args[2], weights.count)
-        _Values(warp, base, step, width, count, rows, own).add_to(found, bool(halves), split)
+        Values(warp, base, step, width, count, rows, own).add_to(found, bool(halves), split)
         return context.make_tuple(b, signature.return_type, found)
 
     u64 = types.uint64
