@@ -46,6 +46,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
+    "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),
     "measure-rtasks": _lazy("driver.measuring.measure_rtasks", "MeasureRTasks"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),

@@ -26,6 +26,7 @@ from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.binding.scalars import HALVES, numba_type
 from irkit.rkernels.in_place import refuses_in_place
+from irkit.rkernels.library_calls import LIBRARIES, library_call
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
 from irkit.rkernels.templates import placeholders
 from irkit.schedule.block_memory import WALKER_ROOM
@@ -98,6 +99,7 @@ def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str
         or rkernel.refuses_parameters(root, parameters)
         or refuses_scratch(rkernel, root, parameters, device)
         or _refuses_facts(rkernel, op, root, parameters)
+        or _refuses_library(op, root, device)
         or _refuses_body(rkernel, op, root, device)
     )
 
@@ -140,6 +142,18 @@ def _refuses_facts(
         return f"its rKernel needs {scratch} bytes of scratch, it has {op.scratch_bytes}"
     if set(granted.data) != set(rkernel.fastmath.data):
         return f"its rKernel computes with {rkernel.fastmath}, it grants {granted}"
+    return None
+
+
+def _refuses_library(op: ROperatorOp, root: Root, device: VDevice) -> str | None:
+    """Why the library that it names cannot be called for it."""
+    if op.library is None:
+        return None
+    name = op.library.data
+    if device.kind != "cuda" or name not in LIBRARIES:
+        return f"library '{name}': expected {', '.join(LIBRARIES)}, on a GPU"
+    if library_call(op, root, name) is None:
+        return f"library '{name}' does not compute it, or not as exactly"
     return None
 
 

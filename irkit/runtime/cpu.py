@@ -70,6 +70,8 @@ class CpuExecutor:
     of rows has an executor a plan, `plan_of` the rows of a call; that of the fewest rows is this one.
     """
 
+    remarks: Sequence[str] = ()
+
     # Whether other vEUs are threads of the team, which run compiled code and nothing else.
     _of_a_team = True
 

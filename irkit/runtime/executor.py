@@ -39,6 +39,11 @@ class Executor(Protocol):
         """What lasts from run to run, if anything does."""
         ...
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Why libraries that the program would call are not called."""
+        ...
+
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order, for one value an input. Raises InvalidInputError, DeviceError."""
         ...

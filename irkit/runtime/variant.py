@@ -66,11 +66,13 @@ class Variant:
         """What was compiled, for which batch ("any" or "fixed"), and which mode it runs in and why."""
         choice, plans = self.executor.choice, self.executor.plans
         measured = {called(p.program.rows): p.choice.auto.decisions() for p in plans}
+        remarks = {"not_called": found} if (found := self.executor.remarks) else {}
         return {
             **self.artifact.report,
             "batch": "any" if self.executor.program.dynamic else "fixed",
             "mode": choice.mode,
             "measured": measured if len(plans) > 1 else choice.auto.decisions(),
+            **remarks,
         }
 
     def kept(self) -> Artifact:

@@ -96,6 +96,10 @@ class ROperatorOp(IRDLOperation):
     read where that element of the result is made, before it is written, and nowhere else. `form-roperators`
     says so of what updates state.
 
+    `library` names a library that mode `per-op` calls in place of the rKernel, where it is there: it computes the
+    same, whole, and took `library_cost` ns where the fastest rKernel took longer (`measure-library-calls`). Other
+    modes, and machines without it, have the rKernel.
+
     Before it is scheduled, an rOperator may have `alternatives` in place of all that says how it is run, the
     fastest alone first (`#task.alternative`): a scheduling pass chooses one for each launch.
 
@@ -130,6 +134,8 @@ class ROperatorOp(IRDLOperation):
     measured_on = opt_prop_def(StringAttr)
     batches = opt_prop_def(DenseArrayBase)
     costs = opt_prop_def(DenseArrayBase)
+    library = opt_prop_def(StringAttr)
+    library_cost = opt_prop_def(FloatAttr[Float64Type])
     alternatives = opt_prop_def(ArrayAttr[AlternativeAttr])
     body = region_def("single_block")
     traits = traits_def(

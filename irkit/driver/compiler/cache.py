@@ -29,6 +29,7 @@ PACKAGES = (
     "numpy",
     "nvidia-nvjitlink",
     "nvidia-nvvm",
+    "nvmath-python",
     "xdsl",
 )
 """What takes part in a compilation beside irkit: passes, machine code for a GPU, constants."""

@@ -24,9 +24,18 @@ def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, An
             **({"costs_ns": op.costs_by_rows} if op.costs_by_rows else {}),
             "cost_from": "measurement" if op.measured_on is not None else "estimate",
             "from": op.sources.data if op.sources is not None else "",
+            **_library_facts(op),
         }
         for op in roperators
     }
+
+
+def _library_facts(op: ROperatorOp) -> dict[str, Any]:
+    """The library that mode `per-op` calls, and how long a launch took by it."""
+    if op.library is None:
+        return {}
+    cost = op.library_cost.value.data if op.library_cost is not None else 0.0
+    return {"library": op.library.data, "library_ns": cost}
 
 
 def figures(module: ModuleOp) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def level_pipeline(
 def _partition(device: str | None, measure: bool) -> str:
     if not measure:
         return _planned("partition-rtasks", device)
-    return _planned("partition-rtasks", device, f"candidates={CANDIDATES}") + ",measure-rtasks"
+    offered = _planned("partition-rtasks", device, f"candidates={CANDIDATES}")
+    return f"{offered},measure-rtasks,measure-library-calls"
 
 
 def _planned(name: str, device: str | None, *options: str) -> str:

@@ -18,6 +18,7 @@ from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of
+from irkit.rkernels.library_calls import library_call
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.templates import specialise, template_source
 from irkit.row_ranges import called
@@ -63,6 +64,8 @@ def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[
         )
     printer, rkernel = TARGETS[target], registry.find(target, op.rkernel.data)
     binding = bind(op, root_of(op), rkernel, program.threads)
+    if op.library is not None:
+        binding.call = library_call(op, root_of(op), op.library.data)
     template, flags = template_source(rkernel), fastmath_flags(op)
     kernels = [specialise(template, rkernel.function, binding.symbol, binding.names)]
     if binding.resident:

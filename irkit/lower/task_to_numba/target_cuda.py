@@ -52,6 +52,6 @@ class CudaPrinter:
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
     return [
-        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes, b.batch)
+        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes, b.batch, b.call)
         for b in bindings
     ]

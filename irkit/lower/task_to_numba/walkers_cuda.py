@@ -15,9 +15,11 @@ dotted name contains "numba.cuda" for its own.)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from irkit.schedule.block_memory import WORD, BlockMemory
+from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, record_sizes
 
 IMPORTS = """\
@@ -333,13 +335,15 @@ def walkers(layout: Layout, persistent: str = "run_task") -> str:
 class Kernel:
     """A specialised rKernel: its name, its operands' element types as Numba names them, its scratch.
 
-    `batch` says that its rTasks are shares of the batch, so that any number of them will do.
+    `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
+    mode `per-op` asks a library for instead.
     """
 
     function: str
     pointers: Sequence[str]
     scratch_bytes: int = 0
     batch: bool = False
+    call: LibraryCall | None = None
 
     @property
     def scratch(self) -> int:
@@ -391,7 +395,7 @@ def layout_of(program: Program) -> Layout:
 def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
     """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
     memory = layout_of(program).memory
-    facts = {
+    facts: dict[str, Any] = {
         "arch": arch,
         "threads": program.threads,
         "shared_bytes": memory.nbytes,
@@ -399,6 +403,9 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         "scratch": tuple(k.scratch for k in kernels),
         "batch": tuple(k.batch for k in kernels),
     }
+    calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}
+    if calls:
+        facts["library"] = calls
     return f"LAUNCH = {facts!r}\n"
 
 

@@ -23,6 +23,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
 from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
+from irkit.schedule.library_call import LibraryCall
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Binding:
     resident: bool = False
     scratch_bytes: int = 0
     batch: bool = False
+    call: LibraryCall | None = None
 
     @property
     def operands(self) -> str:

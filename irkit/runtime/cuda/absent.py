@@ -16,6 +16,8 @@ from irkit.runtime.state_memory import host_state
 class AbsentDevice:
     """The executor of a program that was compiled for another machine; `reason` says why it cannot run."""
 
+    remarks: Sequence[str] = ()
+
     def __init__(self, artifact: Artifact, mode: str, reason: str) -> None:
         self.program, _ = read_facts(artifact.source)
         refused = not_proved("cuda", self.program.modes)

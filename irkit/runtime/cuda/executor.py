@@ -22,6 +22,7 @@ from irkit.runtime.cuda.extent import RESULT_BYTES, extent_probe
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.fitting import why_elsewhere
 from irkit.runtime.cuda.lanes import Fork, lanes
+from irkit.runtime.cuda.library_calls import LibraryCalls
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence, load_constants
 from irkit.runtime.cuda.state import DeviceState
@@ -61,7 +62,7 @@ class CudaExecutor:
         if elsewhere is not None:
             raise DeviceError(elsewhere)
         # Before the module, and so dropped before it: graphs name its kernels.
-        self._graphs: dict[tuple[Mode, int], Graph] = {}
+        self._graphs: dict[tuple[Mode, int, tuple[int, ...]], Graph] = {}
         self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
         self.pool = Pool(self.device)
@@ -88,6 +89,7 @@ class CudaExecutor:
             refused.setdefault(Mode.PERSISTENT, self._not_resident())
         self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.program, self.tables = plan, build_tables(plan, plans)
+        self.libraries = LibraryCalls(self.facts.calls, self.pool)
         self.residence = Residence(
             self.pool, plan, self.tables, self.facts, self._constants, self.stream
         )
@@ -129,6 +131,11 @@ class CudaExecutor:
     def mode(self, mode: str) -> None:
         for executor in self.plans:
             executor.choice.mode = mode
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why libraries are not called, of which the first run in mode `per-op` tells."""
+        return list(dict.fromkeys(r for e in self.plans for r in e.libraries.remarks))
 
     # Kernels
 
@@ -256,7 +263,7 @@ class CudaExecutor:
         if mode is Mode.PERSISTENT:
             self._launch_persistent(rows, stream)
             return
-        key = (mode, rows)
+        key = (mode, rows, self._places(mode))
         graph = self._graphs.get(key)
         if graph is None:
             if len(self._graphs) >= _MAX_GRAPHS:
@@ -268,6 +275,13 @@ class CudaExecutor:
             graph = Graph(partial(record, rows), self.stream)
             self._graphs[key] = graph
         graph.launch(stream)
+
+    def _places(self, mode: Mode) -> tuple[int, ...]:
+        """Addresses that a recording in `mode` holds: kernels find theirs in tables, library calls do not."""
+        if mode is not Mode.PER_OP or not self.facts.library:
+            return ()
+        bases = self.libraries.bases(self.program.appends)
+        return tuple(self.residence.host_bases[base] for base in bases)
 
     def _launch_persistent(self, rows: int, stream: Any, *more: int) -> None:
         home = self.residence
@@ -309,9 +323,12 @@ class CudaExecutor:
     def _launch_op(self, number: int, first: int, rows: int, stream: Any) -> None:
         """Append `number`, whose rTasks are the records from `first` on."""
         home, append = self.residence, self.program.appends[number]
+        padded = -(-rows // 16) * 16
+        if self.libraries.launch(number, append, home.host_bases, padded, stream):
+            return
         arguments = (home.serial + first * home.record_bytes, home.bases, rows)
         blocks = self.blocks(append.kernel, append.tasks, rows)
-        self.ops[append.kernel].launch(blocks, (*arguments, -(-rows // 16) * 16), stream)
+        self.ops[append.kernel].launch(blocks, (*arguments, padded), stream)
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
         """Blocks to run an rOperator alone: its rTasks, or as many shares of the batch as fit."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from irkit.errors import ArtifactError
+from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program
 
 
@@ -16,7 +18,8 @@ class LaunchFacts:
 
     `arch` is what machine code is made for, "sm_90a"; `threads` a block; `shared_bytes` of dynamic shared
     memory of `persistent` and `wave`; `record_words` a record takes; per rOperator, its `scratch` and
-    whether its rTasks are shares of the `batch`.
+    whether its rTasks are shares of the `batch`. `library`: the fields of the `LibraryCall` that stands for
+    an rOperator's own kernel in mode `per-op`, by its number, where there is one.
     """
 
     arch: str
@@ -25,6 +28,12 @@ class LaunchFacts:
     record_words: int
     scratch: tuple[int, ...]
     batch: tuple[bool, ...]
+    library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
+
+    @property
+    def calls(self) -> dict[int, LibraryCall]:
+        """`library` as what it says."""
+        return {number: LibraryCall(**facts) for number, facts in self.library.items()}
 
     @property
     def entries(self) -> list[str]:

@@ -92,6 +92,11 @@ class Residence:
         self._kept.append(buffer)
         return buffer.address
 
+    @property
+    def host_bases(self) -> list[int]:
+        """The addresses of all bases, as they were bound last."""
+        return self._bases.tolist()
+
     def bind(self, addresses: list[int], rows_padded: int, stream: Any) -> None:
         """Make the program see these inputs, outputs and state, and room for this many rows."""
         if rows_padded > self.rows_capacity:

@@ -8,15 +8,9 @@ import numpy as np
 
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.cuda.queued import EMPTY, GRAPH_LAUNCHES, replayed
 from irkit.runtime.rtask_times import sample_inputs
 from irkit.schedule.modes import Mode
-
-_GRAPH_LAUNCHES = 50
-_EMPTY = b""".version 7.8
-.target sm_80
-.address_size 64
-.visible .entry empty() { ret; }
-\0"""
 
 
 def gpu_times(artifact: Artifact, rows: int, runs: int) -> dict[str, float]:
@@ -41,7 +35,7 @@ def gpu_times(artifact: Artifact, rows: int, runs: int) -> dict[str, float]:
     # Once, so that what rOperators read of one another is there.
     executor.launch(Mode.PER_OP, rows, stream)
     executor.synchronize()
-    empty = Module(_EMPTY, executor.device)
+    empty = Module(EMPTY, executor.device)
     nothing = empty.kernel("empty", 0, executor.facts.threads)
     found: dict[str, float] = {}
     first = np.cumsum([0, *(a.tasks for a in program.appends)])
@@ -55,29 +49,15 @@ def gpu_times(artifact: Artifact, rows: int, runs: int) -> dict[str, float]:
         kernel = executor.ops[append.kernel]
 
         def launches(into: Any, kernel: Any = kernel, blocks: int = blocks, given: Any = arguments):
-            for _ in range(_GRAPH_LAUNCHES):
+            for _ in range(GRAPH_LAUNCHES):
                 kernel.launch(blocks, given, into)
 
         def idle(into: Any, blocks: int = blocks):
-            for _ in range(_GRAPH_LAUNCHES):
+            for _ in range(GRAPH_LAUNCHES):
                 nothing.launch(blocks, (), into)
 
         graphs = Graph(launches, stream), Graph(idle, stream)
-        took, none = (_replayed(g, stream, runs) for g in graphs)
+        took, none = (replayed(g, stream, runs) for g in graphs)
         found[symbol] = max(took - none, 1.0)
     executor.synchronize()
     return found
-
-
-def _replayed(graph: Any, stream: Any, runs: int) -> float:
-    """Nanoseconds of one launch of a graph of launches."""
-    from irkit.runtime.cuda.driver import Event
-
-    times: list[float] = []
-    for _ in range(runs + 1):
-        start, end = Event(), Event()
-        start.record(stream)
-        graph.launch(stream)
-        end.record(stream)
-        times.append(end.since(start) * 1e6 / _GRAPH_LAUNCHES)
-    return float(np.median(times[1:]))
