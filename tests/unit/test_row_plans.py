@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from mlps import ACTIVATIONS, Mlp
 from schedule_toys import split, whole
+from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 import irkit
 from irkit.context import IrkitContext
+from irkit.dialects.task import AlternativeAttr
 from irkit.driver.compiler.models import read_model
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.files.parsing import parse_module
@@ -112,6 +114,22 @@ def test_costs_lie_on_lines_between_those_that_are_known() -> None:
     found = [cost_at(costs, rows, 7.0) for rows in (0, 1, 2, 5, 6, 10, 20)]
     assert found == [10.0, 10.0, 20.0, 50.0, 52.0, 60.0, 120.0]
     assert cost_at({}, 3, 7.0) == 7.0
+
+
+@pytest.mark.parametrize("ns", [1.0, 12345678.0, 1e9 + 1, 17870.959999999999, 2.0**53, 1e-3])
+def test_costs_are_read_as_they_are_printed(ns: float) -> None:
+    made = AlternativeAttr.of("map.rows", (4,), 1.0, {}, costs={1: 1.0, 1024: ns})
+    again = Parser(proved()[0], str(made)).parse_attribute()
+    assert again == made
+    assert again.costs[1024] == pytest.approx(ns, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cpu2", "test4", "h200"])
+def test_schedules_are_read_as_they_are_printed(name: str) -> None:
+    ctx, module = scheduled(Mlp((24, 40, 8)), name)
+    again = parse_module(ctx, str(module), "printed.mlir")
+    check_module(again)
+    assert str(again) == str(module)
 
 
 # Planning

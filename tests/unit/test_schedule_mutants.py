@@ -31,7 +31,7 @@ def test_no_mutant_that_is_accepted_is_wrong() -> None:
 @pytest.mark.parametrize("kind", MUTATIONS)
 def test_every_kind_of_mutation_changes_something(kind: str) -> None:
     changed = 0
-    for name in ("lstm", "cnn", "random 1", "state 5"):
+    for name in ("lstm", "cnn", "dense", "random 1", "state 5"):
         text, _ = schedules.scheduled(name, "h200" if "resident" in kind else "test4")
         for seed in range(6):
             made = MUTATIONS[kind](Text(text), random.Random(seed))

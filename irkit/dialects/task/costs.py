@@ -17,12 +17,15 @@ BATCHES, COSTS = "batches", "costs"
 
 
 def cost_facts(costs: Mapping[int, float]) -> dict[str, Attribute]:
-    """Rows of the batch -> ns of an rTask, as attributes; none where there are no `costs`."""
+    """Rows of the batch -> ns of an rTask, as attributes; none where there are no `costs`.
+
+    They are kept to six digits: a whole number of more is printed in hexadecimal, as no array is read.
+    """
     if not costs:
         return {}
     return {
         BATCHES: int_array(list(costs)),
-        COSTS: DenseArrayBase.from_list(f64, [float(ns) for ns in costs.values()]),
+        COSTS: DenseArrayBase.from_list(f64, [float(f"{ns:.5e}") for ns in costs.values()]),
     }
 
 
