@@ -3,7 +3,7 @@
     manifest.json         format, version, target, model facts, report, digests of the other members
     module.py             the emitted Numba module
     constants.safetensors the weights it names, as they lie in its memory (`stored_arrays.py`)
-    module.cubin          on CUDA: machine code
+    module.cubin          on CUDA: machine code, an ELF image or several
     state.safetensors     what the program keeps from run to run, if it does
     initial.safetensors   what that is set back to, where it is not zero
     graph.mlir …          the IR at each level, as text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -212,13 +213,33 @@ def test_modes_that_cannot_be(fake: FakeDriver) -> None:
     assert made().choice.allowed == ("per-op", "per-wave")
 
 
+def image(*names: str) -> bytes:
+    """An ELF image with sections of these functions' names, and no more."""
+    body = b"".join(f".text.{name}\0".encode() for name in names)
+    header = b"\x7fELF".ljust(32, b"\0") + struct.pack("<QQ", 0, 64 + len(body))
+    return header.ljust(64, b"\0") + body
+
+
+def test_kernels_are_taken_of_the_image_that_has_them(fake: FakeDriver) -> None:
+    images = [image("persistent", "wave"), image("op_0"), image("op_1", "op_10")]
+    module = driver.Module(b"".join(images), driver.device())
+    for name, number in (("wave", 0), ("op_0", 1), ("op_1", 2), ("op_10", 2)):
+        kernel = module.kernel(name, 1, 32)
+        handle, found = fake.functions[kernel.function]
+        assert (fake.modules[handle], found) == (images[number], name)
+    loaded = list(module._handles)
+    del module, kernel
+    gc.collect()
+    assert [("cuModuleUnload", handle) in fake.log for handle in loaded] == [True] * 3
+
+
 def test_a_dropped_program_gives_all_back(fake: FakeDriver) -> None:
     run = made()
     for count in (1, 2, 40):
         for _ in range(12):
             run.run([rows(count)])
     output = run.run([OnDevice(fake, rows(3))])[0]
-    module = run.module.handle
+    (module,) = run.module._handles
     taken = {name: fake.names(name) for name in ("cuMemAlloc", "cuStreamCreate")}
     del run
     gc.collect()

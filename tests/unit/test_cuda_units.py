@@ -1,14 +1,16 @@
 """rKernels of CUDA modules: compiled by themselves, linked into the entries, kept across models."""
 
 import importlib.util
+import struct
 
 import pytest
 
+import irkit
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime import code_store, side_by_side
 from irkit.runtime.compile_worker import take_step
-from irkit.runtime.cuda import compiling
+from irkit.runtime.cuda import assembling, compiling, linking
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.unit_code import called
 from irkit.runtime.units import NoEmittedModuleError, parts_of
@@ -73,6 +75,48 @@ def test_linked_entries_take_what_whole_modules_do(source):
     linked = built(text)
     assert linked.resources() == whole.resources()
     assert set(linked.resources()) == set(facts.entries)
+
+
+def instructions(image):
+    """The machine code of an ELF image: section -> bytes."""
+    start, size, count, names = struct.unpack_from("<40xQ10xHHH", image)
+    rows = [struct.unpack_from("<I20xQQ", image, start + size * n) for n in range(count)]
+    texts = {
+        image[rows[names][1] + name :].split(b"\0")[0]: image[a : a + n] for name, a, n in rows
+    }
+    return {name: code for name, code in texts.items() if name.startswith(b".text")}
+
+
+def test_groups_have_the_instructions_of_one_image(source, monkeypatch):
+    monkeypatch.setattr(linking, "GROUP", 1)
+    text = source(SOFTMAX)
+    found = built(text)
+    images = assembling.images_of(found.cubin)
+    assert len(images) == 3
+    _, facts = read_facts(text)
+    assert assembling.kernels_of(images) | {"persistent": 0, "wave": 0, "op_0": 1, "op_1": 2} == (
+        assembling.kernels_of(images)
+    )
+    made = linking.linked_code(parts_of(text), facts.entries, facts.threads, ARCH)
+    whole, log = assembling.assemble([ptx for ptx, _, _ in made], ARCH)
+    apart = {}
+    for image in images:
+        apart |= instructions(image)
+    assert instructions(whole) == apart
+    assert len(apart) >= 4
+    assert compiling.CompiledModule(whole, "", log).resources() == found.resources()
+
+
+def test_a_cubin_cut_short_is_refused(source):
+    cubin = built(source(RELU)).cubin
+    assert b"".join(assembling.images_of(cubin)) == cubin
+    assert len(assembling.images_of(cubin)) == 2
+    for cut in (*range(5, 70), len(cubin) // 2, len(cubin) - 1):
+        with pytest.raises(irkit.DeviceError, match="cubin"):
+            assembling.images_of(cubin[:cut])
+    with pytest.raises(irkit.DeviceError, match="is none"):
+        assembling.images_of(cubin + b"rest")
+    assert assembling.images_of(b".version 8.5\0") == [b".version 8.5\0"]
 
 
 def test_models_share_the_ir_of_an_rkernel(source, compiled, tmp_path):

@@ -8,13 +8,11 @@ import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from irkit.errors import DeviceError
-from irkit.runtime.cuda.linking import entry_ir, linked_ptx, nvvm_ptx
+from irkit.runtime.cuda.assembling import assemble, cubin_of
+from irkit.runtime.cuda.linking import entry_ir, linked_code, nvvm_ptx
 from irkit.runtime.units import NoEmittedModuleError, parts_of
 
 
@@ -85,55 +83,31 @@ def module_ptx(module: ModuleType, entries: Sequence[str], threads: int, arch: s
     return module_ir(module, entries, threads, arch).ptx(arch)
 
 
-def assemble(ptx: str | Sequence[str], arch: str) -> tuple[bytes, str]:
-    """(cubin for `arch`, the assembler's log) of one PTX text or of several.
-
-    Raises DeviceError with the log if the PTX is refused.
-    """
-    nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
-    options = [f"-arch={arch}", "-O3", "-verbose", "-Xptxas=-v"]
-    handle = nvjitlink.create(len(options), options)
-    texts = [ptx] if isinstance(ptx, str) else ptx
-    try:
-        for text in map(str.encode, texts):
-            nvjitlink.add_data(handle, nvjitlink.InputType.PTX, text, len(text), "irkit")
-        nvjitlink.complete(handle)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
-        return bytes(cubin), _log(nvjitlink, handle, "info")
-    except nvjitlink.nvJitLinkError as error:
-        log = _log(nvjitlink, handle, "error")
-        raise DeviceError(f"the assembler refused the emitted PTX: {log}") from error
-    finally:
-        nvjitlink.destroy(handle)
-
-
-def _log(nvjitlink: Any, handle: int, kind: str) -> str:
-    buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
-    if buffer:
-        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
-    return bytes(buffer).decode(errors="replace").strip("\x00").strip()
-
-
 def compile_module_with_ptx(
     source: str, entries: Sequence[str], threads: int, arch: str
 ) -> CompiledModule:
     """Compile module text; the entry kernels keep their Python names in the cubin."""
-    texts = _ptx_texts(source, entries, threads, arch)
-    cubin, log = assemble(texts, arch)
-    return CompiledModule(cubin, "\n".join(texts), log)
-
-
-def _ptx_texts(source: str, entries: Sequence[str], threads: int, arch: str) -> list[str]:
     try:
-        return linked_ptx(parts_of(source), entries, threads, arch)
+        parts = parts_of(source)
     except NoEmittedModuleError:
-        module = load_module(source)
+        return _whole(source, entries, threads, arch)
+    made = linked_code(parts, entries, threads, arch)
+    cubin = cubin_of([image for _, image, _ in made])
+    return CompiledModule(
+        cubin, "\n".join(ptx for ptx, _, _ in made), "\n".join(log for _, _, log in made)
+    )
+
+
+def _whole(source: str, entries: Sequence[str], threads: int, arch: str) -> CompiledModule:
+    """A module that emission did not print, in one piece."""
+    module = load_module(source)
     try:
-        return [module_ptx(module, entries, threads, arch)]
+        ptx = module_ptx(module, entries, threads, arch)
     finally:
         # Its dispatchers refer to one another through these names, where no garbage collector looks.
         vars(module).clear()
+    cubin, log = assemble(ptx, arch)
+    return CompiledModule(cubin, ptx, log)
 
 
 def compile_module(source: str, entries: Sequence[str], threads: int, arch: str) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 
 from irkit.architectures import Architecture, architecture_for, why_no_code
 from irkit.errors import DeviceError
+from irkit.runtime.cuda.assembling import images_of, kernels_of
 
 
 @cache
@@ -184,7 +185,7 @@ class Stream:
 
 
 class Module:
-    """A loaded cubin, or PTX that ends with a zero byte, which the driver assembles.
+    """A loaded cubin, image by image, or PTX that ends with a zero byte, which the driver assembles.
 
     It is unloaded when nobody refers to it any more; what runs of it then, runs to its end.
     """
@@ -192,16 +193,23 @@ class Module:
     def __init__(self, code: bytes, on: Device) -> None:
         self._device = on
         on.activate()
-        self.handle = call("cuModuleLoadData", code)
+        images = images_of(code)
+        self._images = kernels_of(images)
+        self._handles: list[Any] = []
+        for image in images:
+            self._handles.append(call("cuModuleLoadData", image))
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
-        if hasattr(self, "handle") and not exiting():
-            self._device.synchronize()
-            self._device.release("cuModuleUnload", self.handle)
+        if not getattr(self, "_handles", None) or exiting():
+            return
+        self._device.synchronize()
+        for handle in self._handles:
+            self._device.release("cuModuleUnload", handle)
 
     def kernel(self, name: str, parameters: int, threads: int, shared_bytes: int = 0) -> Kernel:
         """The entry called `name`."""
-        return Kernel(self.handle, name, parameters, threads, shared_bytes)
+        handle = self._handles[self._images.get(name, 0)]
+        return Kernel(handle, name, parameters, threads, shared_bytes)
 
 
 class Graph:

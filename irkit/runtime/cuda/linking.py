@@ -1,8 +1,8 @@
 """Entry kernels of an emitted module over rKernels that were compiled by themselves.
 
 Numba compiles the walkers alone, which call rKernels as functions of other modules; NVVM links what each
-entry calls into it and inlines as ever. Entries go through NVVM in groups, side by side: it holds no lock of
-Python's.
+entry calls into it and inlines as ever. Entries go through NVVM and the assembler in groups, side by side:
+neither holds a lock of Python's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
+from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for
 from irkit.runtime.cuda.unit_code import (
     called,
@@ -35,8 +36,12 @@ GROUP = 16
 _LINKED = re.compile(r"\birkit_[0-9a-f]{24}_")
 
 
-def linked_ptx(parts: Parts, entries: Sequence[str], threads: int, arch: str) -> list[str]:
-    """PTX texts that have the entry kernels of a module between them, under their Python names."""
+Code = tuple[str, bytes, str]
+"""PTX, machine code, and the assembler's log."""
+
+
+def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -> list[Code]:
+    """Code of groups that have the entry kernels of a module between them, under their Python names."""
     lowered: dict[str, list[str]] = {}
 
     def lower() -> None:
@@ -55,7 +60,7 @@ def linked_ptx(parts: Parts, entries: Sequence[str], threads: int, arch: str) ->
     groups += [alone[i : i + GROUP] for i in range(0, len(alone), GROUP)]
     groups = [group for group in groups if group]
     with ThreadPoolExecutor(usable_cores()) as pool:
-        return list(pool.map(partial(_group_ptx, units, arch), groups))
+        return list(pool.map(partial(_group_code, units, arch), groups))
 
 
 def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
@@ -79,12 +84,13 @@ def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
     return ptx.decode().strip("\x00").strip()
 
 
-def _group_ptx(units: Mapping[str, list[str]], arch: str, group: Sequence[list[str]]) -> str:
+def _group_code(units: Mapping[str, list[str]], arch: str, group: Sequence[list[str]]) -> Code:
     texts = list(dict.fromkeys(text for modules in group for text in modules))
     needed = {found for text in texts for found in _LINKED.findall(text)}
     for prefix in sorted(needed):
         texts += units[prefix]
-    return nvvm_ptx(texts, arch)
+    ptx = nvvm_ptx(texts, arch)
+    return ptx, *assemble(ptx, arch)
 
 
 def _units_ir(parts: Parts, arch: str, meanwhile: Callable[[], None]) -> dict[str, list[str]]:
