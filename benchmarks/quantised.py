@@ -57,7 +57,8 @@ def quantised(model: Any, x: str, shape: list[int]) -> Any:
         prepare(path / "float.onnx", path / "ready.onnx", skip_symbolic_shape=True)
         made.quantize_static(
             path / "ready.onnx", path / "bytes.onnx", Inputs(), per_channel=True,
-            quant_format=made.QuantFormat.QDQ,
+            quant_format=made.QuantFormat.QDQ, activation_type=made.QuantType.QUInt8,
+            weight_type=made.QuantType.QInt8,
         )  # fmt: skip
         return onnx.load(path / "bytes.onnx")
 

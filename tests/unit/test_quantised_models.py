@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,13 @@ def test_all_products_are_of_integers(tmp_path: Path):
     assert len(products) == 4
     assert all(t.rstrip().endswith("xi32>") for t in products)
     assert artifact.cubin[:4] == b"\x7fELF"
+
+
+def test_bytes_are_what_lies_between(tmp_path: Path):
+    """Images before the grouped convolution are in memory in no other way, nor is what is added or pooled."""
+    proto = quantised(tmp_path, "cnn", "QDQ", "plain")
+    artifact = build_artifact(read_model(proto, "float32"), "cpu1", cache=False)
+    launches = re.findall(r"task\.launch.*-> \(?(.*)", artifact.ir["schedule"])
+    images = [t for line in launches for t in re.findall(r"tensor<1x\d+x16x16x(\w+)>", line)]
+    assert len(images) >= 3
+    assert set(images) <= {"i8", "ui8"}

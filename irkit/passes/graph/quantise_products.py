@@ -16,7 +16,7 @@ from irkit.dialects import graph
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.types import int_array, tensor_type
-from irkit.passes.graph.byte_products import ByteProduct, NoBytes
+from irkit.passes.graph.byte_products import ByteProduct, NoBytes, centred
 from irkit.passes.graph.quantised_values import Quantised, is_centred_byte, known, quantised
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
@@ -229,6 +229,33 @@ class FactorsOfBytes(Rule):
         rewriter.replace(op, [*made, product], [product.results[0]])
 
 
+@dataclass
+class LargestOfQuantised(Rule):
+    """max_pool(s·(x - z)) = s·(max_pool(x) - z), x of bytes: the order of numbers is that of bytes"""
+
+    weights: WeightStore
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.MaxPoolOp, rewriter: PatternRewriter, /):
+        found = quantised(op.x, self.weights)
+        if found is None or not is_centred_byte(found.integers, self.weights):
+            return self.no_match(op, "what it reads is no dequantised tensor of bytes")
+        value = centred(found.integers)
+        zeros = 1 if value.zero is None else product(tensor_type(value.zero).get_shape())
+        if found.scale.size != 1 or not found.scale.min() > 0 or zeros != 1:
+            return self.no_match(op, "its scale or zero point is not one for all elements")
+        if any(d != 1 for d in op.windows().dilations):
+            return self.no_match(op, "a window may see nothing but padding")
+        pool = graph.MaxPoolOp.make([value.data], op.properties)
+        made: list[Operation] = [pool, graph.CastOp.make([pool.y], {"to": i32})]
+        if value.zero is not None:
+            made.append(graph.SubOp.make([made[-1].results[0], value.zero]))
+        made.append(graph.CastOp.make([made[-1].results[0]], {"to": f32}))
+        factor = constant(found.scale, self.weights)
+        result = graph.MulOp.make([made[-1].results[0], factor.result])
+        rewriter.replace(op, [*made, factor, result], [result.y])
+
+
 def _is_product(op: object) -> bool:
     return isinstance(op, graph.ConvOp | graph.GemmOp | graph.MatmulOp)
 
@@ -249,6 +276,8 @@ class QuantiseProducts(ModulePass):
     constant; what pads an image is its zero point. Where there is no such form (filters in groups, or not
     constant, with zero points of their own), factors are i16 on their way. Run it before constants are
     folded.
+
+    The largest of dequantised numbers is that of their bytes, dequantised.
 
     Numeric risk: sums are exact, and the scale is applied once, behind them. Results are as near to what the
     ONNX text says as those of floats are, or nearer, and where they are quantised may be the other neighbour.
@@ -271,5 +300,5 @@ class QuantiseProducts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         products = [ConvOfQuantised(weights), GemmOfQuantised(weights), MatmulOfQuantised(weights)]
-        rewrite(op, [*products, QuotientOfScaled(weights)])
+        rewrite(op, [*products, QuotientOfScaled(weights), LargestOfQuantised(weights)])
         rewrite(op, [FactorsOfBytes(weights)])

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     UnrealizedConversionCastOp,
+    i8,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
@@ -22,11 +23,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
-from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type
+from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type, ui8
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
@@ -131,12 +132,21 @@ def _why_apart(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> str | 
         return "it is read as a destination too"
     if _is_copy(producer):
         return None
+    if _narrows_sums(producer):
+        return "bytes are stored in place of the sums that they are made of"
     if {use.operation for use in result.uses} != {consumer}:
         return "something else reads it too"
     reads = [m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is result]
     if len(set(reads)) != 1 or not _reads_once(reads[0]):
         return "its elements are read more than once"
     return None
+
+
+def _narrows_sums(producer: linalg.GenericOp) -> bool:
+    """Whether it makes bytes of sums in i32: elsewhere those would lie in memory, four times as long."""
+    if tensor_type(producer.results[0]).element_type not in (i8, ui8):
+        return False
+    return any(is_contraction(v.owner) for v in producer.inputs if isinstance(v.owner, Operation))
 
 
 def _why_not_inlined(producer: linalg.GenericOp) -> str | None:
@@ -292,7 +302,8 @@ class FuseElementwise(ModulePass):
     A producer is fused if its reader is elementwise too and alone, and reads each element once; a
     broadcast, a transposition or a constant is fused into all of its readers. Neither goes into a
     contraction or reduction, nor does one of these into what follows: `form-roperators` decides
-    about that. Reshapes that cancel each other go. No value changes.
+    about that. What makes bytes of the sums of an integer product stays by itself, so that bytes are
+    what is stored. Reshapes that cancel each other go. No value changes.
 
     ```mlir
     %0 = linalg.generic {maps = [(i, j) -> (j), (i, j) -> (i, j)], "parallel", "parallel"}

@@ -118,3 +118,24 @@ func.func @both(%a: tensor<2x4xui8>, %c: tensor<4x3xi8>) -> tensor<2x3xi32> {
   %y = graph.matmul %1, %3 : (tensor<2x4xi32>, tensor<4x3xi32>) -> tensor<2x3xi32>
   func.return %y : tensor<2x3xi32>
 }
+
+// The largest byte is the largest number, where the scale is positive.
+// CHECK-LABEL: func.func @pool
+func.func @pool(%q: tensor<1x2x4x4xui8>) -> (tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>) {
+  // CHECK: %[[P:.*]] = graph.max_pool %q
+  // CHECK: %[[I:.*]] = graph.cast %[[P]] {to = i32}
+  // CHECK: %[[S:.*]] = graph.sub %[[I]]
+  // CHECK: graph.cast %[[S]] {to = f32}
+  // CHECK: graph.max_pool {{.*}} -> tensor<1x2x2x2xf32>
+  %0 = graph.cast %q {to = i32} : (tensor<1x2x4x4xui8>) -> tensor<1x2x4x4xi32>
+  %zero = arith.constant dense<7> : tensor<i32>
+  %1 = graph.sub %0, %zero : (tensor<1x2x4x4xi32>, tensor<i32>) -> tensor<1x2x4x4xi32>
+  %2 = graph.cast %1 {to = f32} : (tensor<1x2x4x4xi32>) -> tensor<1x2x4x4xf32>
+  %s = arith.constant dense<0.5> : tensor<f32>
+  %t = arith.constant dense<-0.5> : tensor<f32>
+  %x = graph.mul %2, %s : (tensor<1x2x4x4xf32>, tensor<f32>) -> tensor<1x2x4x4xf32>
+  %z = graph.mul %2, %t : (tensor<1x2x4x4xf32>, tensor<f32>) -> tensor<1x2x4x4xf32>
+  %y = graph.max_pool %x {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  %w = graph.max_pool %z {kernel_shape = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  func.return %y, %w : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>
+}
