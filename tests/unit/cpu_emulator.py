@@ -6,6 +6,7 @@ for, so that an access past the end is an IndexError; one before the beginning i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -132,6 +133,24 @@ def _multiply_fours(
         c.run(at_b + row * width, across)[:] = sums.astype(np.int32)
 
 
+def _extremes(
+    largest: int,
+    lanes: int,
+    stride: int,
+    shape: Sequence[int],
+    steps: Sequence[int],
+    source: Memory,
+    at: int,
+    target: Memory,
+) -> None:
+    for lane in range(lanes):
+        terms = [
+            source[at + lane * stride + sum(n * s for n, s in zip(point, steps, strict=True))]
+            for point in itertools.product(*map(range, shape))
+        ]
+        target[lane] = (np.max if largest else np.min)(terms)
+
+
 _FUNCTIONS: dict[str, Any] = {
     "atan": np.arctan,
     "cos": np.cos,
@@ -161,6 +180,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,
         "dot_rows_of_two": _dot_rows_of_two,
+        "extremes": _extremes,
         "multiply_strided": _multiply_strided,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,

@@ -211,6 +211,13 @@ PROGRAMS = {
         "{kernel_shape = array<i64: 32, 32>, strides = array<i64: 32, 32>, "
         "pads = array<i64: 0, 0, 0, 0>}",
     ),
+    "pool of padded windows": text(
+        "max_pool",
+        "tensor<1x4x64x64xf32>",
+        "tensor<1x4x32x32xf32>",
+        "{kernel_shape = array<i64: 3, 3>, strides = array<i64: 2, 2>, "
+        "pads = array<i64: 1, 1, 0, 0>}",
+    ),
     "softmax": text("softmax", "tensor<8x2048xf32>", "tensor<8x2048xf32>", "{axis = 1 : i64}"),
     "softmax, approximate": text(
         "softmax",

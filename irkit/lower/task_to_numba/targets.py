@@ -69,6 +69,7 @@ from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_til
 from irkit.runtime.intrinsics.cpu_rows import (
     row_largest, row_maximum, row_minimum, row_squares, row_sum,
 )
+from irkit.runtime.intrinsics.cpu_windows import extremes
 from irkit.runtime.intrinsics.engine import cfunc, njit
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 

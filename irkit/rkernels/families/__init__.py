@@ -14,7 +14,7 @@ from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
-from irkit.rkernels.families.reduction import Reduction
+from irkit.rkernels.families.reduction import Pool, Reduction
 from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
 from irkit.rkernels.families.softmax import Softmax
 from irkit.rkernels.family import Family
@@ -39,7 +39,7 @@ _FAMILIES: dict[str, Family] = {
         Gemv(),
         Reduction("conv", ("conv", "gemm")),
         Reduction("reduce", ("reduce", "pool", "conv", "gemm")),
-        Reduction("pool", ("pool",)),
+        Pool("pool", ("pool",)),
     )
 }
 

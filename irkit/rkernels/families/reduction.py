@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
+from xdsl.ir import BlockArgument
 
 from irkit.dialects.linalg_generic import combiner
+from irkit.dialects.pool_windows import Rows, pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import ints, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.elements import ElementPrinter, delinearised
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
 from irkit.rkernels.family import Family
 
 _COMBINE = {
@@ -71,6 +73,46 @@ class Reduction(Family):
         binder.binding.function("TERM", arguments, printer.lines)
         binder.binding.function("COMBINE", "acc, term", [f"return {_COMBINE[found[0]]}"])
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)
+
+
+class Pool(Reduction):
+    """As any reduction. Where `pool_windows` finds outputs without padding, of an operand in memory, also
+    `INSIDE(r)`, whether a row has any, `FIRST` and `LAST`, in which columns, and what windows look at:
+    pointer `SOURCE` from `FIRST_OF(r, j)` on, `SHAPE` elements, `STEPS` apart, and those of the next column
+    `STRIDE` behind; `LARGEST`: 1 for a maximum, 0 for a minimum."""
+
+    def bind(self, binder: Binder) -> None:
+        """The padded operand is looked at where it is in memory."""
+        super().bind(binder)
+        found = pool_windows(binder.root)
+        source = found.pad.source if found is not None else None
+        if found is None or not isinstance(source, BlockArgument) or not binder.split:
+            return
+        binder.literal("FIRST", found.first)
+        binder.literal("LAST", found.last)
+        binder.literal("STRIDE", found.stride)
+        binder.literal("LARGEST", int(combines_by(binder.root) == "max"))
+        names = binder.binding.names
+        names["SOURCE"] = f"p{source.index}"
+        names["SHAPE"] = f"({''.join(f'{n}, ' for n in binder.root.reduction)})"
+        names["STEPS"] = f"({''.join(f'{n}, ' for n in found.steps)})"
+        rows = ElementPrinter()
+        index = binder.index("r", "j", rows)
+        rows.line(f"return {' and '.join(_between(row, index) for row in found.rows) or 'True'}")
+        binder.binding.function("INSIDE", "r", rows.lines)
+        places = ElementPrinter()
+        loops = (*binder.rj_index(places), *("0" for _ in binder.root.reduction))
+        at = [
+            f"({places.affine(expr, loops)} - {low})"
+            for expr, low in zip(found.index, ints(found.pad.static_low), strict=True)
+        ]
+        places.line(f"return {linear(at, tensor_type(source).get_shape())}")
+        binder.binding.function("FIRST_OF", "r, j", places.lines)
+
+
+def _between(row: Rows, index: Index) -> str:
+    place = " + ".join(f"{index[loop]} * {step}" for loop, step in row.factors.items())
+    return f"{row.low} <= {place or '0'} <= {row.high}"
 
 
 def _reduction_index(root: Root, printer: ElementPrinter) -> Index:
