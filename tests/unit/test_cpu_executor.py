@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import irkit
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.targets import DEVICES
-from irkit.errors import DeviceError
+from irkit.errors import DeviceError, InvalidInputError
 from irkit.runtime import cpu, veu_team
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.loading import load_source
@@ -249,3 +250,30 @@ def test_only_proved_modes_run(artifact):
         executor(artifact, mode="persistent", proved=("serial", "per-wave"))
     # One row takes no short cut through a mode that is not proved.
     check(executor(artifact, proved=("persistent",)), 1)
+
+
+def test_fixed_shapes_are_taken_as_they_are_or_looked_at():
+    program = irkit.compile(irkit.parse(FIXED), device="cpu2")
+    x = RNG.standard_normal((8, 6)).astype(np.float32)
+    executor = program._first.executor
+    assert executor._as_they_are([x])
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    for given in (x, x.tolist(), read_only, np.asfortranarray(x), x.astype(np.float16)):
+        assert executor._as_they_are([given]) == (given is x)
+        np.testing.assert_allclose(
+            program(given), np.tanh(np.asarray(given, np.float32)), rtol=1e-6
+        )
+    for wrong, message in ((x[:7], "expected shape 8x6"), (x.astype(int), "expected dtype")):
+        with pytest.raises(InvalidInputError, match=message):
+            program(wrong)
+    with pytest.raises(InvalidInputError, match="expected 1 inputs"):
+        program(x, x)
+
+
+FIXED = """\
+func.func @main(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %0 = graph.tanh %x : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  func.return %0 : tensor<8x6xf32>
+}
+"""
