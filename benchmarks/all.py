@@ -27,17 +27,22 @@ from benchmarks.render import render
 
 @dataclass(frozen=True)
 class Part:
-    """A command of a suite, and the least and most seconds that it is worth giving to it."""
+    """A command of a suite, and the least and most seconds that it is worth giving to it.
+
+    `planned`: it has to be told which GPU to plan for.
+    """
 
     module: str
     arguments: tuple[str, ...] = ()
     least: float = 60.0
     most: float = 600.0
+    planned: bool = False
 
     def command(self, folder: Path) -> list[str]:
-        """As it is run."""
+        """As it is run; the folder of results has the GPU's name."""
         start = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{self.module}"]
-        return [*start, *self.arguments, "--out", str(folder)]
+        device = ["--device", folder.name] if self.planned else []
+        return [*start, *self.arguments, *device, "--out", str(folder)]
 
 
 def _workloads(names: str, prepare: int, *more: str) -> Part:
@@ -47,7 +52,8 @@ def _workloads(names: str, prepare: int, *more: str) -> Part:
 
 PARTS = {
     "gpu": Part("gpu", least=120.0, most=300.0),
-    "products": Part("products", least=120.0, most=400.0),
+    "products": Part("products", least=120.0, most=400.0, planned=True),
+    "attention": Part("attention", least=120.0, most=500.0, planned=True),
     "transformers": _workloads("transformers", 240),
     "recurrent": _workloads("recurrent", 180),
     "batch-1": _workloads("batch-1", 300),
@@ -55,6 +61,7 @@ PARTS = {
     "images-1": _workloads("images-1", 240),
     "images-64": _workloads("images-64", 240),
     "compile": _workloads("encoder BERT ResNet-50@16", 60, "--contenders", "compile"),
+    "quantised": Part("quantised", ("--target", "cuda"), 60.0, 300.0),
     "nvforest": Part("gpu_nvforest", least=30.0, most=120.0),
 }
 

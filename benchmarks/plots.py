@@ -49,6 +49,14 @@ def of_products(suites: Mapping[str, Any]) -> Ratios:
     return found
 
 
+def of_attention(suites: Mapping[str, Any]) -> Ratios:
+    """irkit's fastest rKernel over PyTorch's fastest backend, by case."""
+    entries = suites.get("attention", {})
+    found = {case: facts.get("ratio") for case, facts in entries.items()}
+    # Where nothing of one side ran there is no number.
+    return {case: r for case, r in found.items() if isinstance(r, float) and r > 0}
+
+
 def draw(ratios: Ratios, title: str, path: Path) -> None:
     """A bar a work on a logarithmic axis, shorter is faster; the line is as fast as the peer."""
     import matplotlib as mpl
@@ -76,6 +84,7 @@ def draw(ratios: Ratios, title: str, path: Path) -> None:
 
 PLOTS = {
     "workloads": (of_workloads, "time over the best form of PyTorch"),
+    "attention": (of_attention, "time of attention over PyTorch's fastest backend"),
     "products": (of_products, "time of products over PyTorch's in the same precision"),
 }
 

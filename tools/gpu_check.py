@@ -49,6 +49,7 @@ def build(folder: Path, only: str, arch: str) -> None:
     import cuda_samples as samples
 
     from irkit.lower.task_to_numba import walkers_cuda
+    from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
     from irkit.runtime.cuda.compiling import compile_module_with_ptx
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,7 @@ def build(folder: Path, only: str, arch: str) -> None:
             "\n\n".join(parts), walkers_cuda.entries([kernel]), layout.threads, arch
         )
         facts: Record = {}
-        exec(walkers_cuda.launch_facts(program, [kernel], arch), {}, facts)
+        exec(launch_facts(program, [kernel], arch), {}, facts)
         base = folder / file_name(name)
         base.with_suffix(".cubin").write_bytes(compiled.cubin)
         about = {"launch": facts["LAUNCH"], "resources": compiled.resources()}

@@ -17,6 +17,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench quantised [light_resnet50] [light_squeezenet] [--target cpu|cuda] [--out FOLDER]
        irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
+       irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
        irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
@@ -30,6 +31,7 @@ the benchmark networks against measurements. Run it in the root of irkit's repos
 """
 COMMANDS = {
     "all": "all",
+    "attention": "attention",
     "calibrate": "calibrate",
     "costs": "costs",
     "cpu": "cpu",

@@ -34,8 +34,8 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ((), "usage: irkit-bench"),
         (
             ("fast",),
-            "unknown suite 'fast': expected all, calibrate, costs, cpu, gpu, light, networks, opt, nvforest, "
-            "products, quantised, render, workloads",
+            "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, networks, "
+            "opt, nvforest, products, quantised, render, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],
@@ -242,6 +242,8 @@ def test_ratios_by_work():
     us |= {"product.a": 4.0, "product.b": 6.0, "product.a, bf16": 3.0}
     found = {"4x4x4": {k: {"us": v} for k, v in us.items()}}
     assert plots.of_products({"products": found}) == {"4x4x4": 0.5, "4x4x4, bf16": 1.5}
+    ratios = {"a": {"ratio": 0.5, "math": {"us": 1.0}}, "b": {"ratio": float("nan")}, "c": {}}
+    assert plots.of_attention({"attention": ratios}) == {"a": 0.5}
     found = {"4x4x4 of bfloat16, transposed": found["4x4x4"]}
     assert set(plots.of_products({"products": found}).values()) == {2.0, 1.5}
 

@@ -81,6 +81,9 @@ def test_parts_name_what_there_is():
             names = part.arguments[: part.arguments.index("--prepare")]
             assert cases.cases(names)
         assert part.least <= part.most
+        command = part.command(Path("results", "h100"))
+        assert ("--device" in command) is part.planned
+        assert not part.planned or command[command.index("--device") + 1] == "h100"
     assert set(every.PARTS["compile"].arguments) & set(CONTENDERS) == {"compile"}
     everything = {c for p in every.PARTS.values() for c in _cases(p)}
     assert set(cases.cases(cases.SETS)) <= everything

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from irkit.errors import ArtifactError, DeviceError, InvalidInputError
+from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
 from irkit.lower.task_to_numba.walkers_cuda import (
     Kernel,
     entries,
-    launch_facts,
 )
 from irkit.runtime.cuda import arrays, driver, memory
 from irkit.runtime.cuda.availability import why_not

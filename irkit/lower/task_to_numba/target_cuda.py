@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.lower.task_to_numba import walkers_cuda
+from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
 from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.rkernels.binding.binder import Binding
 from irkit.schedule.tables import Program
@@ -47,7 +48,7 @@ class CudaPrinter:
         persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
         text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent)
         entries = [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
-        return "\n\n".join([text, *entries, walkers_cuda.launch_facts(program, kernels, arch)])
+        return "\n\n".join([text, *entries, launch_facts(program, kernels, arch)])
 
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:

@@ -15,8 +15,7 @@ dotted name contains "numba.cuda" for its own.)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
@@ -390,23 +389,6 @@ def layout_of(program: Program) -> Layout:
     shared_bytes = max(plan.shared_bytes for plan in program.plans)
     memory = BlockMemory(FIRST_INPUT + len(program.ports), waits, operands, shared_bytes)
     return Layout(program.threads, memory)
-
-
-def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
-    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
-    memory = layout_of(program).memory
-    facts: dict[str, Any] = {
-        "arch": arch,
-        "threads": program.threads,
-        "shared_bytes": memory.nbytes,
-        "record_words": memory.record_words,
-        "scratch": tuple(k.scratch for k in kernels),
-        "batch": tuple(k.batch for k in kernels),
-    }
-    calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}
-    if calls:
-        facts["library"] = calls
-    return f"LAUNCH = {facts!r}\n"
 
 
 def entries(kernels: Sequence[Kernel]) -> list[str]:

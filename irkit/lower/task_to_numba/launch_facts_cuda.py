@@ -1,0 +1,27 @@
+"""What compiling and launching the entries of a CUDA module takes beside its PROGRAM, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from irkit.lower.task_to_numba.walkers_cuda import Kernel, layout_of
+from irkit.schedule.tables import Program
+
+
+def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
+    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
+    memory = layout_of(program).memory
+    facts: dict[str, Any] = {
+        "arch": arch,
+        "threads": program.threads,
+        "shared_bytes": memory.nbytes,
+        "record_words": memory.record_words,
+        "scratch": tuple(k.scratch for k in kernels),
+        "batch": tuple(k.batch for k in kernels),
+    }
+    calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}
+    if calls:
+        facts["library"] = calls
+    return f"LAUNCH = {facts!r}\n"
