@@ -2,8 +2,9 @@
 
     python -m benchmarks.products [CASE ...] [--device NAME] [--only RKERNEL ...] [--out FOLDER]
 
-Each rOperator's own kernel runs many times in one CUDA graph, and so do PyTorch's in float32, TF32 and
-bfloat16. Errors are those of random data, against float64: Frobenius norms, relative.
+Each rOperator's own kernel runs many times in one CUDA graph, what packs terms among them, of both operands:
+constants are packed when a program is built, so what packing takes is told apart. So do PyTorch's kernels in
+float32, TF32 and bfloat16. Errors are those of random data, against float64: Frobenius norms, relative.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import harness
-from benchmarks.rtask_times import Prepared, Sample, measure
+from benchmarks.rtask_times import Prepared
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.passes.task.partition_rtasks import grid_for, nbytes
 from irkit.rkernels import families, registry
@@ -136,14 +137,15 @@ class Built:
     rkernel: str
     cost: float
     artifact: Artifact
-    samples: list[Sample]
 
 
 def program(job: Job) -> Built | None:
     """A case by one rKernel; None if that cannot compute it."""
     import irkit
 
-    made = Prepared.of(job.case.name, irkit.parse(job.case.text(job.precision)), job.device)
+    module = irkit.parse(job.case.text(job.precision))
+    packed = job.rkernel.startswith("product.packed")
+    made = Prepared.of(job.case.name, module, job.device, packed)
     op = _product_of(made)
     root = root_of(op)
     found = [k for k in registry.candidates("cuda", root) if k.name == job.rkernel]
@@ -162,7 +164,7 @@ def program(job: Job) -> Built | None:
         return None
     made.schedule()
     label = rkernel.name if job.precision == "float32" else f"{rkernel.name}, {job.precision}"
-    return Built(label, cost, made.built(), made.samples())
+    return Built(label, cost, made.built())
 
 
 def _product_of(prepared: Prepared) -> ROperatorOp:
@@ -219,10 +221,11 @@ class Torch:
         return float(np.median(times[1:])), self.error(y)
 
 
-def timed(artifact: Artifact, samples: list[Sample], work: Torch) -> tuple[float, float]:
-    """(microseconds of the program's kernels in a graph of many, error)."""
+def timed(artifact: Artifact, work: Torch) -> tuple[float, float, float]:
+    """(microseconds of the program's kernels in a graph of many, those that pack terms among them, error)."""
     from irkit.model_info import ModelInfo
     from irkit.runtime.cuda.executor import CudaExecutor
+    from irkit.runtime.cuda.rtask_times import gpu_times
     from irkit.schedule.modes import Mode
 
     executor = CudaExecutor.from_artifact(artifact, ModelInfo.from_json(artifact.info), "per-op")
@@ -236,7 +239,9 @@ def timed(artifact: Artifact, samples: list[Sample], work: Torch) -> tuple[float
     executor.synchronize()
     error = work.error(outputs[0][1])
     executor.synchronize()
-    return sum(s.measured_ns for s in measure(artifact, samples)) / 1e3, error
+    found = gpu_times(artifact, 1, RUNS, net=False)
+    packing = sum(ns for name, ns in found.items() if name.startswith("pack_"))
+    return sum(found.values()) / 1e3, packing / 1e3, error
 
 
 def main() -> int:
@@ -255,7 +260,7 @@ def main() -> int:
         for name in names
         for precision in PRECISIONS
         for rkernel in chosen
-        if precision == "float32" or "mma" in rkernel
+        if precision == "float32" or "mma" in rkernel or "packed" in rkernel
         if CASES[name].element == "f32" or precision != "tf32"
     ]
     found: dict[str, Any] = {}
@@ -282,10 +287,10 @@ def _measured(case: Case, made: Sequence[Built]) -> dict[str, Any]:
         us, error = work.timed(kind, tf32)
         found[label] = {"us": us, "error": error, "tflops": case.operations / us / 1e6}
     for built in made:
-        us, error = timed(built.artifact, built.samples, work)
+        us, packing, error = timed(built.artifact, work)
         tflops, estimate = case.operations / us / 1e6, built.cost / 1e3
         found[built.rkernel] = {
-            "us": us, "error": error, "tflops": tflops, "estimate_us": estimate,
+            "us": us, "error": error, "tflops": tflops, "estimate_us": estimate, "packing_us": packing,
         }  # fmt: skip
     return found
 
@@ -294,6 +299,8 @@ def _line(name: str, found: dict[str, Any]) -> str:
     lines = [f"== {name}"]
     for label, facts in sorted(found.items(), key=lambda item: item[1]["us"]):
         estimate = f" estimate {facts['estimate_us']:8.1f}" if "estimate_us" in facts else ""
+        if facts.get("packing_us"):
+            estimate += f", {facts['packing_us']:.1f} us of packing both operands"
         lines.append(
             f"  {label:28} {facts['us']:9.1f} us {facts['tflops']:7.1f} TFLOP/s "
             f"error {facts['error']:.1e}{estimate}"

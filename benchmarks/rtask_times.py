@@ -13,8 +13,12 @@ from xdsl.dialects.builtin import ModuleOp
 from irkit.context import IrkitContext
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.driver.compiler.models import read_model
+from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.lowering import run_level
-from irkit.driver.registry import register_dialects
+from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.pipelines.standard import level_pipeline
+from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.passes.task.partition_rtasks import grid_for, nbytes
@@ -71,13 +75,22 @@ class Prepared:
     device: VDevice
 
     @staticmethod
-    def of(name: str, model: Any, device: str) -> Prepared:
-        """A model brought to the task level. Raises what `irkit.compile` raises."""
+    def of(name: str, model: Any, device: str, packed: bool | None = None) -> Prepared:
+        """A model brought to the task level; `packed`: all products of matrices are of packed terms, or none.
+
+        Raises what `irkit.compile` raises.
+        """
         imported = read_model(model, "float32")
         ctx = IrkitContext(weights=imported.weights)
         register_dialects(ctx)
-        for level in ("graph", "tensor", "task"):
+        for level in ("graph", "tensor"):
             run_level(ctx, imported.module, level, device)
+        text = level_pipeline("task", device)
+        own = f'pack-products{{device="{device}"}}'
+        if packed is not None:
+            text = text.replace(f"{own},", f"{own[:-1]} always=true}}," if packed else "")
+        with library_errors():
+            PipelineRunner(ctx).run(imported.module, build_pipeline(text, all_passes()))
         return Prepared(name, imported.module, ctx, imported.info, find_device(device))
 
     def roperators(self) -> list[ROperatorOp]:

@@ -33,7 +33,7 @@ from xdsl.ir.affine import (
 from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Kind
-from irkit.dialects.tensor_ops.registry import kind_of
+from irkit.dialects.tensor_ops.registry import in_memory, kind_of
 from irkit.dialects.types import DYNAMIC, ints, tensor_type, ui8
 
 _LINEAR = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
@@ -65,6 +65,13 @@ class Product:
         """Size of a group; DYNAMIC if it has the batch."""
         sizes = self.extents(dims)
         return DYNAMIC if DYNAMIC in sizes else math.prod(sizes)
+
+    @property
+    def in_place(self) -> BlockArgument:
+        """A in memory."""
+        operand = in_memory(self.op.inputs[self.a])
+        assert operand is not None
+        return operand
 
     @property
     def transposed(self) -> bool:
@@ -110,7 +117,7 @@ def _with_a(root: Root, op: linalg.GenericOp, a: int) -> Product | None:
     batch = tuple(sorted((of_a & of_b) - set(k)))
     m, own = tuple(sorted(of_a - of_b)), sorted(of_b - of_a)
     layout = [AffineDimExpr(d) for d in (*batch, *m, *k)]
-    in_place = isinstance(op.inputs[a], BlockArgument) and list(a_map.results) == layout
+    in_place = in_memory(op.inputs[a]) is not None and list(a_map.results) == layout
     covered = set(k) <= of_b and of_a | of_b == set(range(len(sizes)))
     if not (in_place and covered and m and own) or used_loops(maps(op)[2]) & set(k):
         return None
@@ -143,7 +150,8 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
         if fill is None or (fill and not of_bytes(product)):
             return None
         low, source = ints(pad.static_low), pad.source
-    if not isinstance(source, BlockArgument):
+    operand = in_memory(source)
+    if operand is None:
         return None
     found: list[Window] = []
     outer = tensor_type(product.op.inputs[product.b]).get_shape()
@@ -155,7 +163,25 @@ def windows(product: Product) -> tuple[BlockArgument, list[Window]] | None:
         constant = expr.eval([0] * len(product.sizes), [])
         offset = constant - (low[d] if padded else 0)
         found.append(Window(factors, offset, shape[d], shape[d] != outer[d]))
-    return source, found
+    return operand, found
+
+
+def matrix_of_b(product: Product) -> bool | None:
+    """Whether B is, element by element in order of memory, a matrix of columns×terms, and not one of
+    terms×columns; None if it is neither."""
+    found, run = windows(product), run_of_b(product)
+    if found is None or run is None or product.batch or product.lead:
+        return None
+    source, dims = found
+    if any(w.guarded or w.offset for w in dims):
+        return None
+    factors = _in_memory_order(source, dims)
+    slow, fast = (product.columns, product.k) if run.by_k else (product.k, product.columns)
+    wanted, step = dict[int, int](), 1
+    for d in reversed((*slow, *fast)):
+        wanted[d], step = step, step * product.sizes[d]
+    right = all(factors.get(d, 0) == n for d, n in wanted.items() if product.sizes[d] > 1)
+    return run.by_k if right else None
 
 
 @dataclass(frozen=True)
@@ -191,11 +217,7 @@ def _find_run(product: Product) -> Run | None:
     if found is None:
         return None
     source, dims = found
-    steps = _row_major(tensor_type(source).get_shape())
-    factors: dict[int, int] = {}
-    for window, step in zip(dims, steps, strict=True):
-        for loop, factor in window.factors.items():
-            factors[loop] = factors.get(loop, 0) + factor * step
+    factors = _in_memory_order(source, dims)
     by_k = _lie_together(product, product.k, factors)
     run = product.k if by_k else product.columns
     others = [f for loop, f in factors.items() if loop not in run]
@@ -204,6 +226,16 @@ def _find_run(product: Product) -> Run | None:
         return Run(by_k, 1)
     steps = (product.extent(run), *others)
     return Run(by_k, next((n for n in (16, 8, 4) if all(f % n == 0 for f in steps)), 1))
+
+
+def _in_memory_order(source: SSAValue, dims: Sequence[Window]) -> dict[int, int]:
+    """How many elements of memory a step of each loop is."""
+    steps = _row_major(tensor_type(source).get_shape())
+    factors: dict[int, int] = {}
+    for window, step in zip(dims, steps, strict=True):
+        for loop, factor in window.factors.items():
+            factors[loop] = factors.get(loop, 0) + factor * step
+    return factors
 
 
 def _lie_together(product: Product, dims: tuple[int, ...], factors: dict[int, int]) -> bool:

@@ -5,6 +5,7 @@ Like `linalg` on tensors, they say what each element is, not how it is computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.arith import FastMathFlagsAttr
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    f32,
     i1,
     i32,
     i64,
@@ -26,7 +28,8 @@ from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.layer_norm_base import LayerNormBase
-from irkit.dialects.types import Tensor, ints, is_float, tensor, tensor_type
+from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, is_half, tensor, tensor_type
 
 
 @irdl_op_definition
@@ -139,6 +142,60 @@ class LayerNormOp(LayerNormBase):
 
 
 @irdl_op_definition
+class PackOp(InferredOp):
+    """A matrix laid out for tensor cores, in parts or rounded as products of a `precision` need it.
+
+    The elements of `x`, whatever its shape, are in order of memory those of a matrix of rows×depth if `terms` is
+    1, of depth×rows if it is 0: `depth` is how many terms the products have. `irkit/dialects/packed_terms.py`
+    says what the result's blocks×parts×groups×8×width are.
+
+    ```mlir
+    %p = te.pack %x {precision = "float32", terms = 1 : i64, depth = 40 : i64}
+      : (tensor<4x25x40xf32>) -> tensor<2x3x13x8x32xbf16>
+    ```
+    """
+
+    name = "te.pack"
+    x = operand_def(TensorType)
+    precision = prop_def(StringAttr)
+    terms = prop_def(IntegerAttr[IntegerType])
+    depth = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        precision, terms, depth = props["precision"], props["terms"], props["depth"]
+        assert isinstance(precision, StringAttr)
+        assert isinstance(terms, IntegerAttr)
+        assert isinstance(depth, IntegerAttr)
+        known = {p.value: form for p, form in FORMATS.items()}
+        if precision.data not in known:
+            raise fail(cls, f"a precision of {', '.join(known)}", precision.data)
+        if terms.value.data not in (0, 1):
+            raise fail(cls, "terms of dimension 0 or 1", terms.value.data)
+        if DYNAMIC in x.get_shape() or not (x.element_type == f32 or is_half(x.element_type)):
+            raise fail(cls, "a matrix of f32, f16 or bf16 whose size is known", x)
+        size, elements, form = depth.value.data, math.prod(x.get_shape()), known[precision.data]
+        if size < 1 or elements % size:
+            raise fail(cls, f"rows of depth {size}", x)
+        return [tensor(form.element, form.shape(elements // size, size))]
+
+    @property
+    def by_k(self) -> bool:
+        """Whether the terms of a row lie side by side in `x`."""
+        return self.terms.value.data == 1
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns of the matrix that `x` is."""
+        size = self.depth.value.data
+        rows = math.prod(tensor_type(self.x).get_shape()) // size
+        return (rows, size) if self.by_k else (size, rows)
+
+
+@irdl_op_definition
 class PerfectForestOp(InferredOp):
     """A forest whose trees are all padded to the same depth, so that a walk needs no child pointers.
 
@@ -198,6 +255,36 @@ class PerfectForestOp(InferredOp):
 
 
 @irdl_op_definition
+class PrepackedOp(InferredOp):
+    """`x`, of which `packed` is what `te.pack` makes, for what can read it so: nothing else is said here.
+
+    `precision`, `terms` and `depth` are those of the `te.pack`.
+
+    ```mlir
+    %y = te.prepacked %x, %p {precision = "float32", terms = 1 : i64, depth = 40 : i64}
+      : (tensor<4x25x40xf32>, tensor<2x3x13x8x32xbf16>) -> tensor<4x25x40xf32>
+    ```
+    """
+
+    name = "te.prepacked"
+    x = operand_def(TensorType)
+    packed = operand_def(TensorType)
+    precision = prop_def(StringAttr)
+    terms = prop_def(IntegerAttr[IntegerType])
+    depth = prop_def(IntegerAttr[IntegerType])
+    y = result_def(TensorType)
+    assembly_format = "$x `,` $packed attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        x, given = operands
+        (want,) = PackOp.infer([x], props)
+        if given != want:
+            raise fail(cls, f"packed terms of type {want}", given)
+        return [x]
+
+
+@irdl_op_definition
 class SoftmaxOp(InferredOp):
     """exp(x - max) / sum(exp(x - max)) along the last axis.
 
@@ -232,7 +319,9 @@ Te = Dialect(
         GatherElementsOp,
         GatherOp,
         LayerNormOp,
+        PackOp,
         PerfectForestOp,
+        PrepackedOp,
         SoftmaxOp,
     ],
 )

@@ -48,6 +48,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
     "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),
     "measure-rtasks": _lazy("driver.measuring.measure_rtasks", "MeasureRTasks"),
+    "pack-products": _lazy("passes.task.pack_products", "PackProducts"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),
     "plan-memory": _lazy("passes.task.plan_memory", "PlanMemory"),

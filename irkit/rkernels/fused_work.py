@@ -21,7 +21,7 @@ from xdsl.ir.affine import (
 from irkit.dialects import te
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.tensor_ops.interface import Kind
-from irkit.dialects.tensor_ops.registry import kind_of, model_of
+from irkit.dialects.tensor_ops.registry import in_memory, kind_of, model_of
 from irkit.dialects.types import is_float, tensor_type
 from irkit.rkernels.approximations import is_approximate
 
@@ -108,6 +108,7 @@ def _reached(values: Sequence[SSAValue], known: SSAValue | None) -> Iterator[Ope
     pending, seen = list(values), set[Operation | SSAValue]()
     while pending:
         value = pending.pop()
+        value = in_memory(value) or value
         if value is known:
             continue
         thing = value if isinstance(value, BlockArgument) else value.owner

@@ -71,7 +71,7 @@ def root_of(op: ROperatorOp) -> Root:
     if root.value is not None:
         element = tensor_type(root.value).element_type
         numba_type(element)
-        if is_half(element) and not _picks(root):
+        if is_half(element) and not (root.family == "pack" or _picks(root)):
             raise UnsupportedError(f"sums of {element}: of f32, which `widen-half` makes them")
     return root
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task.rates import RATES, Lane
+from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.fused_work import Counts, element_counts, term_counts, words
 from irkit.schedule.model import VDevice
@@ -121,7 +122,7 @@ class Part:
 
     def fused(self, value: SSAValue) -> Work:
         """What is fused before an operand of the root; nothing where it is read from memory."""
-        return Work() if isinstance(value, BlockArgument) else self.load(value)
+        return Work() if in_memory(value) is not None else self.load(value)
 
     @cached_property
     def loads(self) -> Work:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import emulated_attention
+import emulated_bulk as bulk
 import emulated_bytes
 import emulated_wgmma as wgmma
 import numpy as np
@@ -33,6 +34,7 @@ class Block:
         self.warps = [threading.Barrier(32, timeout=_PATIENCE_S) for _ in range(threads // 32)]
         self.slots: list[Any] = [None] * threads
         self.local = threading.local()
+        self.barriers = bulk.Barriers()
 
     def exchange(self, value: Any, source: int) -> Any:
         """The value that lane `source` of this warp gave."""
@@ -261,6 +263,16 @@ def _names(block: Block) -> dict[str, Any]:
         "await_copies": lambda left: block.copies().wait(left),
         "magnitudes": magnitudes,
         "mma_sums": mma_sums,
+        "open_barrier": block.barriers.open,
+        "close_barrier": block.barriers.close,
+        "publish_barriers": lambda: None,
+        "expect": lambda p, place, count: block.barriers.at[place].arrive(count),
+        "arrive": lambda p, place: block.barriers.at[place].arrive(),
+        "await_phase": lambda p, place, parity: block.barriers.at[place].wait(parity),
+        "copy_rows": block.barriers.copy_rows,
+        "packed_magnitudes": bulk.packed_magnitudes,
+        "store_terms": bulk.store_terms,
+        "await_products": lambda left: None,
         "aligned_place": wgmma.aligned_place,
         "publish_tiles": lambda: None,
         "read_terms": wgmma.read_terms,

@@ -38,7 +38,7 @@ def _rounded_to_tf32(values: Any) -> Any:
     return ((words + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def _parts(values: Any, kind: int) -> list[Any]:
+def parts(values: Any, kind: int) -> list[Any]:
     """The words of each part of a chunk's terms."""
     if kind == cuda_mma.TF32:
         return [_rounded_to_tf32(values).view(np.uint32)]
@@ -63,7 +63,7 @@ def pack_terms(
             most = np.append(twice, most).max()
         word = (row + n * down) * row_words + 4 * (chunk + n * across)
         at = tile + _swizzled(word, row_words)
-        for part, words in enumerate(_parts(own, kind)):
+        for part, words in enumerate(parts(own, kind)):
             p.view(np.uint32)[at + part * part_words :][:4] = words
     return least, most
 
@@ -126,7 +126,7 @@ def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -
     return tuple(total)
 
 
-def group_added(sums: Any, products: Any, fresh: int) -> tuple[Any, ...]:
+def group_added(sums: Any, products: Any, fresh: int, left: int) -> tuple[Any, ...]:
     if not fresh:
         return products
     return tuple(np.array(sums, np.float32) + np.array(products, np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from pathlib import Path
 
@@ -267,12 +268,16 @@ PROGRAMS = {
 }
 
 
+ELSEWHERE = ("recurrent_cell", "integer_product")
+"""Families whose prices other tests ask."""
+
+
 @pytest.mark.parametrize("name", ["cpu2", "h200"])
 def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("benchmarks.rtask_times._FACTOR", 1e9)
     seen = set[str]()
-    for module in PROGRAMS.values():
-        prepared = Prepared.of("test", irkit.parse(module), name)
+    for module, packed in itertools.product(PROGRAMS.values(), (False, True)):
+        prepared = Prepared.of("test", irkit.parse(module), name, packed and name == "h200")
         for variant in prepared.variants(prepared.device.veus):
             variant.schedule()
             for found in variant.samples():
@@ -282,7 +287,7 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
                 assert 0 < found.estimate_ns < 1e9
     target = "cuda" if name == "h200" else "cpu"
     known = {k.name for k in registry.registered(target)}
-    elsewhere = {n for n in known if "forest" in n or n.startswith("recurrent_cell")}
+    elsewhere = {n for n in known if n.startswith(ELSEWHERE) or "forest" in n}
     assert known - seen == elsewhere
 
 

@@ -158,6 +158,16 @@ OPS = {
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.layer_norm %a {epsilon = 1.0e-5 : f64, centred = true} : (tensor<3x4xf32>) -> tensor<3x4xf32>
         func.return }""",
+    "packed terms": """
+      func.func @main(%a: tensor<20x35xf32>) {
+        %0 = te.pack %a {precision = "float32", terms = 1 : i64, depth = 35 : i64}
+          : (tensor<20x35xf32>) -> tensor<2x3x3x8x32xbf16>
+        func.return }""",
+    "packed terms of columns": """
+      func.func @main(%a: tensor<35x2x10xf32>) {
+        %0 = te.pack %a {precision = "tf32", terms = 0 : i64, depth = 35 : i64}
+          : (tensor<35x2x10xf32>) -> tensor<2x1x3x8x32xf32>
+        func.return }""",
     "attention": """
       func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x2xf32>,
           %m: tensor<3x1xf32>) {
@@ -181,6 +191,7 @@ LIGHT = {
     name
     for name in OPS
     if name not in ("row sums", "softmax", "layer norm", "attention", "argmax", "perfect forest")
+    and not name.startswith("packed terms")
 }
 RNG = np.random.default_rng(3)
 

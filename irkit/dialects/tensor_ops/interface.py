@@ -133,6 +133,9 @@ class TensorOpModel(ABC, Generic[AnyOp]):
     cheap = False
     """Whether an element costs no more than a comparison, so that it may be computed for each read."""
 
+    names_operand = False
+    """Whether its elements are those of its first operand, so that who reads it reads that in memory."""
+
     @abstractmethod
     def kind(self, op: AnyOp) -> Kind:
         """How `op` is computed."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from irkit.dialects import te
 from irkit.dialects.tensor_ops.argmax import Argmax
@@ -21,6 +21,7 @@ from irkit.dialects.tensor_ops.gather import Gather, GatherElements
 from irkit.dialects.tensor_ops.generic import Generic
 from irkit.dialects.tensor_ops.interface import Kind, TensorOpModel
 from irkit.dialects.tensor_ops.layer_norm import LayerNorm
+from irkit.dialects.tensor_ops.pack import Pack, Prepacked
 from irkit.dialects.tensor_ops.pad import Pad
 from irkit.dialects.tensor_ops.reshape import Reshape
 from irkit.dialects.tensor_ops.slices import ExtractSlice, InsertSlice
@@ -36,7 +37,9 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.GatherElementsOp: GatherElements(),
     te.GatherOp: Gather(),
     te.LayerNormOp: LayerNorm(),
+    te.PackOp: Pack(),
     te.PerfectForestOp: PerfectForest(),
+    te.PrepackedOp: Prepacked(),
     te.SoftmaxOp: Softmax(),
     tensor.CastOp: Cast(),
     tensor.CollapseShapeOp: Reshape(),
@@ -71,6 +74,16 @@ def kind_of(op: Operation) -> Kind | None:
     """How an op is computed; None if it is none of the tensor level."""
     model = _MODELS.get(type(op))
     return model.kind(op) if model is not None else None
+
+
+def in_memory(value: SSAValue) -> BlockArgument | None:
+    """The operand whose elements, index by index, `value` has; None if it is computed."""
+    while isinstance(value.owner, Operation):
+        model = model_of(value.owner)
+        if model is None or not model.names_operand:
+            return None
+        value = value.owner.operands[0]
+    return value if isinstance(value, BlockArgument) else None
 
 
 def through_reshapes(value: SSAValue) -> SSAValue:

@@ -50,7 +50,7 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
         "propagate-fastmath",
     ],
-    "task": ["form-roperators", "partition-rtasks"],
+    "task": ["form-roperators", "pack-products", "partition-rtasks"],
     "schedule": [
         "schedule-wavefront",
         "pin-residents",
@@ -70,11 +70,14 @@ def level_pipeline(
     level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `join-products`, `hoist-input-terms` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is measured on that device, which has
-    to be at hand."""
+    `join-products`, `hoist-input-terms`, `pack-products` and `partition-rtasks` plan for, `policy` what
+    stands for `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is measured on that
+    device, which has to be at hand."""
     special = {
-        **{name: _planned(name, device) for name in ("join-products", "hoist-input-terms")},
+        **{
+            name: _planned(name, device)
+            for name in ("join-products", "hoist-input-terms", "pack-products")
+        },
         "partition-rtasks": _partition(device, measure),
         f"schedule-{WAVEFRONT}": f"schedule-{policy}",
     }

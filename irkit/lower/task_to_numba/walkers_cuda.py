@@ -87,6 +87,17 @@ from irkit.runtime.intrinsics.cuda_approximations import (
     tanh_float32,
     tanh_float64,
 )
+from irkit.runtime.intrinsics.cuda_bulk import (
+    arrive,
+    await_phase,
+    close_barrier,
+    copy_rows,
+    expect,
+    open_barrier,
+    packed_magnitudes,
+    publish_barriers,
+    store_terms,
+)
 from irkit.runtime.intrinsics.cuda_bytes import (
     dot4,
     four_bytes,
@@ -138,6 +149,7 @@ from irkit.runtime.intrinsics.cuda_tiles import (
 )
 from irkit.runtime.intrinsics.cuda_wgmma import (
     aligned_place,
+    await_products,
     copy_chunk,
     group_added,
     group_products,

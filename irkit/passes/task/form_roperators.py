@@ -130,6 +130,8 @@ def _why_no_prologue(op: Operation, user: Operation) -> str | None:
     model, own = model_of(user), model_of(op)
     assert model is not None
     assert own is not None
+    if own.names_operand:
+        return None
     return model.why_no_prologue(user, op, own.cheap)
 
 

@@ -36,6 +36,16 @@ class Outliner:
         self.module = module
         self.known: dict[tuple[object, ...], list[ROperatorOp]] = {}
         self.count: dict[str, int] = {}
+        for op in module.ops:
+            if isinstance(op, ROperatorOp):
+                self._learn(op)
+
+    def _learn(self, op: ROperatorOp) -> None:
+        """An rOperator that is there already: one like it is it, and no other has its name."""
+        self.known.setdefault(_key(op), []).append(op)
+        family, _, number = op.sym_name.data.rpartition("_")
+        if number.isdecimal():
+            self.count[family] = max(self.count.get(family, -1), int(number))
 
     def outline(self, ops: list[Operation]) -> None:
         """Replace `ops` by a launch of their rOperator."""
@@ -55,7 +65,7 @@ class Outliner:
             Rewriter.erase_op(op)
 
     def _symbol(self, candidate: ROperatorOp) -> str:
-        key = (str(candidate.function_type), *(op.name for op in candidate.body.block.ops))
+        key = _key(candidate)
         for known in self.known.setdefault(key, []):
             if known.body.is_structurally_equivalent(candidate.body):
                 return known.sym_name.data
@@ -70,6 +80,11 @@ class Outliner:
         self.module.body.block.insert_op_before(candidate, first_function(self.module) or main)
         self.known[key].append(candidate)
         return candidate.sym_name.data
+
+
+def _key(op: ROperatorOp) -> tuple[object, ...]:
+    """Equal for those that may be equal."""
+    return (str(op.function_type), *(inner.name for inner in op.body.block.ops))
 
 
 def _sources(ops: list[Operation]) -> str:

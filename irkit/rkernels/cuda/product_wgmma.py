@@ -132,7 +132,7 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
                         # While the tensor cores multiply, the next terms are packed.
                         copies(turn + STAGES)
                         least, most = packed(turn + 1, least, most)
-                        sums = group_added(sums, products, FRESH)
+                        sums = group_added(sums, products, FRESH, 0)
                     await_copies(0)
                     cuda.syncthreads()
                     # A part below 2^-126 may count as zero, which a factor of 2^-101 or more does not notice.

@@ -88,7 +88,7 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                                 BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
                             )  # fmt: skip
                             copies(turn + STAGES - 1)
-                            sums = group_added(sums, products, FRESH)
+                            sums = group_added(sums, products, FRESH, 0)
                         await_copies(0)
                         cuda.syncthreads()
                     mma_store(

@@ -12,6 +12,7 @@ from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
+from irkit.rkernels.families.pack import Pack
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
@@ -28,6 +29,7 @@ _FAMILIES: dict[str, Family] = {
         LayerNorm(),
         Argmax(),
         Attention(),
+        Pack(),
         Forest("forest"),
         Forest("perfect_forest"),
         RecurrentCell(),

@@ -68,7 +68,7 @@ class Depthwise(Family):
 def _add(binder: Binder, plane: Plane) -> None:
     """`SUM`: the terms one by one, in the order of the body's loops."""
     product = plane.product
-    filters = f"p{binder.block.args.index(product.op.inputs[product.a])}"
+    filters = f"p{product.in_place.index}"
     terms = math.prod(product.extents(product.k))
     lines = [f"w = (b * {max(product.extent(product.m), 0)} + m) * {terms}"]
     for number, place in enumerate(plane.terms()):

@@ -55,8 +55,7 @@ class PlaneProduct(Family):
         if plane is None:
             raise UnsupportedError("it is no convolution over planes of an operand in memory")
         product = plane.product
-        a = product.op.inputs[product.a]
-        binder.binding.names["A"] = f"p{binder.block.args.index(a)}"
+        binder.binding.names["A"] = f"p{product.in_place.index}"
         binder.literal("M", max(product.extent(product.m), 0))
         part(binder, product)
         store(binder, product)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from irkit.dialects import te
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.fetching import fetch
@@ -69,13 +70,13 @@ class MatrixProduct(Family):
         product = as_product(binder.root)
         if product is None:
             raise UnsupportedError("it is no product of two operands, one of them in memory")
-        a = product.op.inputs[product.a]
         binder.binding.names |= {
-            "A": f"p{binder.block.args.index(a)}",
+            "A": f"p{product.in_place.index}",
             "M": str(max(product.extent(product.m), 0)),
             "K": str(product.extent(product.k)),
             "TRANSPOSED": str(int(product.transposed)),
         }
+        _packed(binder, product)
         part(binder, product)
         if binder.target == "cpu":
             pack(binder, product)
@@ -83,3 +84,13 @@ class MatrixProduct(Family):
         else:
             store(binder, product)
             fetch(binder, product)
+
+
+def _packed(binder: Binder, product: Product) -> None:
+    """`PACKED_A`, `PACKED_B` and how many groups of rows they have, `GROUPS_A` and `GROUPS_B`, where operands
+    are packed."""
+    for letter, number in (("A", product.a), ("B", product.b)):
+        owner = product.op.inputs[number].owner
+        if isinstance(owner, te.PrepackedOp):
+            binder.binding.names[f"PACKED_{letter}"] = binder.pointer(owner.packed)
+            binder.literal(f"GROUPS_{letter}", tensor_type(owner.packed).get_shape()[2])

@@ -42,7 +42,7 @@ def terms_of_chunk(kind: int) -> int:
     return 4 if kind == TF32 else 8
 
 
-def _address(builder: Any, pointer: Any, position: Any) -> Any:
+def shared_address(builder: Any, pointer: Any, position: Any) -> Any:
     """The 32-bit shared address of pointer[position]."""
     first = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
     return builder.ptrtoint(builder.gep(first, [position]), I32)
@@ -53,7 +53,7 @@ def aligned_place(typing_context: Any, staged: Any, position: Any) -> Any:
     """The first position in `staged` (shared, float32), from `position` on, where packed tiles may start."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _address(builder, args[0], args[1])
+        address = shared_address(builder, args[0], args[1])
         more = builder.and_(builder.neg(address), I32(ALIGNMENT - 1))
         return builder.add(args[1], builder.zext(builder.lshr(more, I32(2)), I64))
 
@@ -71,7 +71,7 @@ def publish_tiles(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-class _Packer:
+class Packer:
     """Prints how one chunk's terms are read, rounded or split, and stored."""
 
     def __init__(self, builder: Any, kind: int) -> None:
@@ -128,10 +128,15 @@ class _Packer:
     def store(self, address: Any, words: list[Any]) -> None:
         """Four words, as one."""
         b, kind = self.builder, ir.VectorType(I32, 4)
-        four = ir.Constant(kind, ir.Undefined)
+        where = b.inttoptr(address, kind.as_pointer(SHARED))
+        b.store(self.joined(words), where).align = 16
+
+    def joined(self, words: list[Any]) -> Any:
+        """Four words as a vector."""
+        four = ir.Constant(ir.VectorType(I32, 4), ir.Undefined)
         for i, word in enumerate(words):
-            four = b.insert_element(four, word, I32(i))
-        b.store(four, b.inttoptr(address, kind.as_pointer(SHARED))).align = 16
+            four = self.builder.insert_element(four, word, I32(i))
+        return four
 
     def counted(self, words: list[Any], least: Any, most: Any) -> list[Any]:
         """[least, most] magnitudes with those of the words, as `cuda_mma.magnitudes` has them."""
@@ -167,8 +172,8 @@ def read_terms(
     result = types.UniTuple(types.uint32, chunks * terms_of_chunk(how))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        packer = _Packer(builder, how)
-        first = _address(builder, args[0], args[1])
+        packer = Packer(builder, how)
+        first = shared_address(builder, args[0], args[1])
         starts = [builder.add(first, I32(4 * n * further)) for n in range(chunks)]
         words = [word for start in starts for word in packer.read(start, between)]
         return context.make_tuple(builder, result, words)
@@ -196,9 +201,9 @@ def pack_terms(
     pair = types.UniTuple(u32, 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        b, packer, seen = builder, _Packer(builder, how), list(args[:2])
+        b, packer, seen = builder, Packer(builder, how), list(args[:2])
         words = [b.extract_value(args[2], i) for i in range(terms.count)]
-        first = _address(b, args[3], args[4])
+        first = shared_address(b, args[3], args[4])
         row, chunk = (b.trunc(a, I32) for a in args[5:7])
         for n, start in enumerate(range(0, terms.count, terms_of_chunk(how))):
             own = words[start : start + terms_of_chunk(how)]
@@ -223,7 +228,7 @@ def copy_chunk(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = _address(builder, args[0], args[1])
+        first = shared_address(builder, args[0], args[1])
         row, chunk = (builder.trunc(a, I32) for a in args[2:4])
         target = _chunk_address(builder, first, row, chunk, 32)
         start = builder.ptrtoint(builder.gep(args[4], [args[5]]), I64)
@@ -315,8 +320,8 @@ def group_products(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tiles = [
-            stage.descriptor(builder, _address(builder, args[1], args[2]), by_k=True),
-            stage.descriptor(builder, _address(builder, args[1], args[3]), stage.by_k),
+            stage.descriptor(builder, shared_address(builder, args[1], args[2]), by_k=True),
+            stage.descriptor(builder, shared_address(builder, args[1], args[3]), stage.by_k),
         ]
         held = [] if anew else [builder.extract_value(args[0], i) for i in range(count)]
         tied = [str(i) for i in range(len(held))]
@@ -331,14 +336,29 @@ def group_products(
 
 
 @intrinsic
-def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any) -> Any:
-    """Wait for what `group_products` started; the sums with it. `fresh` is literal, and as it was there."""
-    if not isinstance(fresh, types.IntegerLiteral):
+def await_products(typing_context: Any, left: Any) -> Any:
+    """Wait until `left` (literal) of what `group_products` started are still at work, the sums untouched."""
+    if not isinstance(left, types.IntegerLiteral):
+        return None
+    text = f"wgmma.wait_group.sync.aligned {left.literal_value};"
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        asm(builder, text, ir.VoidType(), [], "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(left), generate
+
+
+@intrinsic
+def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any, left: Any) -> Any:
+    """Wait for what `group_products` started, but for the `left` last of it; the sums with it. `fresh` and
+    `left` are literal, `fresh` as it was there."""
+    if not all(isinstance(v, types.IntegerLiteral) for v in (fresh, left)):
         return None
     count, anew = sums.count, fresh.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text = "wgmma.wait_group.sync.aligned 0;"
+        text = f"wgmma.wait_group.sync.aligned {left.literal_value};"
         asm(builder, text, ir.VoidType(), [], "~{memory}")
         started = [builder.extract_value(args[1], i) for i in range(count)]
         # Nothing that reads them may be moved before the wait.
@@ -351,4 +371,4 @@ def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any) -> An
             values = [builder.fadd(x, y) for x, y in zip(given, values, strict=True)]
         return context.make_tuple(builder, signature.return_type, values)
 
-    return sums(sums, products, fresh), generate
+    return sums(sums, products, fresh, left), generate

@@ -30,3 +30,43 @@ func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x
   %y = te.attention %q, %k, %v {scale = 0.5 : f64, permutation = array<i64: 2, 1, 0>} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x2xf32>) -> tensor<3x2x2xf32>
   return %y : tensor<3x2x2xf32>
 }
+
+// -----
+
+func.func @packed_for_what(%x: tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32> {
+  // expected-error@+1 {{'te.pack' expects a precision of float32, tf32, bf16, f16, got ieee}}
+  %p = te.pack %x {precision = "ieee", terms = 1 : i64, depth = 32 : i64} : (tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32>
+  return %p : tensor<1x1x1x8x32xf32>
+}
+
+// -----
+
+func.func @packed_along_what(%x: tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32> {
+  // expected-error@+1 {{'te.pack' expects terms of dimension 0 or 1, got 2}}
+  %p = te.pack %x {precision = "tf32", terms = 2 : i64, depth = 32 : i64} : (tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32>
+  return %p : tensor<1x1x1x8x32xf32>
+}
+
+// -----
+
+func.func @packed_rows(%x: tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32> {
+  // expected-error@+1 {{'te.pack' expects rows of depth 30, got tensor<8x32xf32>}}
+  %p = te.pack %x {precision = "tf32", terms = 1 : i64, depth = 30 : i64} : (tensor<8x32xf32>) -> tensor<1x1x1x8x32xf32>
+  return %p : tensor<1x1x1x8x32xf32>
+}
+
+// -----
+
+func.func @packed_doubles(%x: tensor<8x32xf64>) -> tensor<1x1x1x8x32xf32> {
+  // expected-error@+1 {{'te.pack' expects a matrix of f32, f16 or bf16 whose size is known, got tensor<8x32xf64>}}
+  %p = te.pack %x {precision = "tf32", terms = 1 : i64, depth = 32 : i64} : (tensor<8x32xf64>) -> tensor<1x1x1x8x32xf32>
+  return %p : tensor<1x1x1x8x32xf32>
+}
+
+// -----
+
+func.func @packed_otherwise(%x: tensor<8x32xf32>, %p: tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32> {
+  // expected-error@+1 {{'te.prepacked' expects packed terms of type tensor<1x3x1x8x32xbf16>, got tensor<1x1x1x8x32xf32>}}
+  %y = te.prepacked %x, %p {precision = "float32", terms = 1 : i64, depth = 32 : i64} : (tensor<8x32xf32>, tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32>
+  return %y : tensor<8x32xf32>
+}

@@ -1,0 +1,94 @@
+"""`te.pack` and `te.prepacked`: the terms of products, laid out for tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from irkit.dialects import te
+from irkit.dialects.packed_terms import FORMATS, ROWS, packed
+from irkit.dialects.precision import Precision
+from irkit.dialects.tensor_ops.interface import (
+    Box,
+    ElementText,
+    Extents,
+    Index,
+    Interpreter,
+    Kind,
+    TensorOpModel,
+)
+from irkit.dialects.types import tensor_type
+from irkit.errors import InvalidModelError
+from irkit.weights import Array
+
+
+class Pack(TensorOpModel[te.PackOp]):
+    """An rOperator of its own: a group of 8 rows reads those rows, a block the terms in it."""
+
+    family = "pack"
+
+    def kind(self, op: te.PackOp) -> Kind:
+        return Kind.HEAVY
+
+    def evaluate(
+        self, op: te.PackOp, operands: list[Array], interpreter: Interpreter
+    ) -> Sequence[Array]:
+        (x,) = operands
+        return [packed(x, Precision(op.precision.data), op.depth.value.data, op.by_k)]
+
+    def operand_boxes(
+        self, op: te.PackOp, needed: Sequence[Box | None], extents: Extents
+    ) -> Sequence[Box | None]:
+        """Exact where the operand has two dimensions: what is read of others is all of them."""
+        (box,) = needed
+        assert box is not None
+        if tuple(tensor_type(op.x).get_shape()) != op.matrix:
+            return [extents.whole(op.x)]
+        along, width = int(op.by_k), tensor_type(op.y).get_shape()[-1]
+        bounds = [(0, 0), (0, 0)]
+        for d, part, size in ((along, box[0], width), (1 - along, box[2], ROWS)):
+            bounds[d] = part[0] * size, min(part[1] * size, op.matrix[d])
+        return [tuple(bounds)]
+
+    def why_no_prologue(self, op: te.PackOp, producer: Operation, cheap: bool) -> str | None:
+        """Each element is read once."""
+        return None
+
+
+class Prepacked(TensorOpModel[te.PrepackedOp]):
+    """An operand as it is. Who knows how reads the packed terms in its place, all of them."""
+
+    cheap = True
+    names_operand = True
+
+    def kind(self, op: te.PrepackedOp) -> Kind:
+        return Kind.LIGHT
+
+    def evaluate(
+        self, op: te.PrepackedOp, operands: list[Array], interpreter: Interpreter
+    ) -> Sequence[Array]:
+        """Raises InvalidModelError where the second operand is not the first one packed."""
+        x, given = operands
+        precision, by_k = Precision(op.precision.data), op.terms.value.data == 1
+        kind = np.uint32 if FORMATS[precision].item_bytes == 4 else np.uint16
+        want = packed(x, precision, op.depth.value.data, by_k)
+        if not np.array_equal(want.view(kind), given.view(kind)) and not _same(want, given):
+            raise InvalidModelError(f"'{op.name}': its packed terms are not those of its operand")
+        return [x]
+
+    def operand_boxes(
+        self, op: te.PrepackedOp, needed: Sequence[Box | None], extents: Extents
+    ) -> Sequence[Box | None]:
+        return [needed[0], extents.whole(op.packed)]
+
+    def element(
+        self, op: te.PrepackedOp, printer: ElementText, result: SSAValue, index: Index
+    ) -> str:
+        return printer.element(op.x, index)
+
+
+def _same(want: Array, given: Array) -> bool:
+    """Whether all are equal, or no number in both."""
+    return np.array_equal(want.astype(np.float32), given.astype(np.float32), equal_nan=True)

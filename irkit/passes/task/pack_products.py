@@ -1,0 +1,250 @@
+"""`pack-products`: terms of products laid out for tensor cores, once and before, where that is faster."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from irkit.context import weights_of
+from irkit.dialects import te
+from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.packed_terms import packed
+from irkit.dialects.precision import Precision
+from irkit.dialects.products import Product, as_product, matrix_of_b
+from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.errors import DeviceError, UnsupportedError
+from irkit.passes.task.outlining import Outliner
+from irkit.passes.task.partition_rtasks import Partition
+from irkit.remarks import applied, missed
+from irkit.rkernels.cuda.product_packed import packing_of
+from irkit.rkernels.legality import root_of
+from irkit.schedule.devices import device as find_device
+from irkit.schedule.model import VDevice
+from irkit.weights import WeightStore
+
+RULE = "PackProduct"
+SMALLEST = 1 << 22
+"""Multiply-adds below which products are not looked at: they take less than the launch of a packing."""
+LAUNCH_NS = 1500.0
+"""What one more launch takes at least, in ns."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How one operand of a product of matrices would be packed: `number` is that of the rOperator's operand,
+    `position` that of the product's."""
+
+    position: int
+    number: int
+    by_k: bool
+    depth: int
+    precision: Precision
+
+    def props(self) -> dict[str, Attribute]:
+        """Those of `te.pack`."""
+        return {
+            "precision": StringAttr(self.precision.value),
+            "terms": IntegerAttr(int(self.by_k), i64),
+            "depth": IntegerAttr(self.depth, i64),
+        }
+
+    def op(self, value: SSAValue) -> te.PackOp:
+        """What packs `value`."""
+        return te.PackOp.make([value], self.props())
+
+
+def packings(op: ROperatorOp) -> list[Packing] | str:
+    """How both operands of an rOperator's product would be packed, or why they cannot be."""
+    try:
+        root = root_of(op)
+    except UnsupportedError as error:
+        return str(error)
+    product = as_product(root) if root.chain else None
+    if product is None or DYNAMIC in root.parallel:
+        return "it is no product of matrices of known sizes"
+    precision = packing_of(product)
+    if precision is None:
+        return "it is no product of matrices in memory, or of plain float32"
+    if any(isinstance(v.owner, te.PrepackedOp) for v in product.op.inputs):
+        return "it is of packed terms already"
+    return _of_product(product, precision)
+
+
+def _of_product(product: Product, precision: Precision) -> list[Packing] | str:
+    depth, by_k = product.extent(product.k), matrix_of_b(product)
+    source = product.op.inputs[product.b]
+    if by_k is None or not isinstance(source, BlockArgument):
+        return "its second operand is no matrix"
+    return [
+        Packing(product.a, product.in_place.index, True, depth, precision),
+        Packing(product.b, source.index, by_k, depth, precision),
+    ]
+
+
+def prepack(op: ROperatorOp, found: list[Packing]) -> None:
+    """Give an rOperator's product its packed terms, as operands that come last."""
+    block, product = op.body.block, root_of(op).chain[0]
+    for packing in found:
+        x = product.operands[packing.position]
+        (kind,) = te.PackOp.infer([tensor_type(x)], packing.props())
+        argument = block.insert_arg(kind, len(block.args))
+        named = te.PrepackedOp.make([x, argument], packing.props())
+        Rewriter.insert_op(named, InsertPoint.before(product))
+        product.operands[packing.position] = named.y
+    outputs = op.function_type.outputs.data
+    op.function_type = FunctionType.from_lists(block.arg_types, outputs)
+
+
+@dataclass
+class Packer:
+    """Packs what launches read, each value once."""
+
+    outliner: Outliner
+    weights: WeightStore
+    known: dict[tuple[object, ...], SSAValue] = field(
+        default_factory=dict[tuple[object, ...], SSAValue]
+    )
+
+    def packed(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
+        """The packed terms of a matrix, made before `launch`."""
+        key = (launch.parent_block(), value, packing.by_k, packing.depth, packing.precision)
+        if key not in self.known:
+            array = constant_array(value, self.weights)
+            if array is None:
+                self.known[key] = self._launched(value, packing, launch)
+            else:
+                terms = packed(array, packing.precision, packing.depth, packing.by_k)
+                made = constant(terms, self.weights)
+                Rewriter.insert_op(made, InsertPoint.before(launch))
+                self.known[key] = made.result
+        return self.known[key]
+
+    def _launched(self, value: SSAValue, packing: Packing, launch: LaunchOp) -> SSAValue:
+        op = packing.op(value)
+        op.location = launch.location
+        Rewriter.insert_op(op, InsertPoint.before(launch))
+        # What is outlined gives what is used of it.
+        given = list(launch.operands)
+        launch.operands = [*given, op.y]
+        self.outliner.outline([op])
+        result = launch.operands[-1]
+        launch.operands = given
+        return result
+
+
+@dataclass(frozen=True)
+class PackProducts(ModulePass):
+    """Pack the terms of products, so that tensor cores read them as they lie, where `device` can.
+
+    Of a product of matrices both operands are packed: constants here, the rest by a launch, one for
+    all products that read it. A product is given its packed terms beside its operands (`te.prepacked`), from
+    which it is summed where the terms' parts do not suffice. Done where the estimated time of the product and
+    of what packs its operands is less than that of the product as it is; with `always`, of all products of
+    matrices. No value changes.
+
+    ```mlir
+    %y = task.launch @gemm_0(%x, %w)
+    ```
+    becomes
+    ```mlir
+    %p = task.launch @pack_0(%x)
+    %y = task.launch @gemm_0(%x, %w, %p, %packed_w)
+    ```
+    """
+
+    name = "pack-products"
+    requires: ClassVar[tuple[str, ...]] = ("task",)
+    produces: ClassVar[str] = "task"
+    device: str = "cpu"
+    always: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        try:
+            device = find_device(self.device)
+        except (UnsupportedError, DeviceError) as error:
+            raise PassFailedException(str(error)) from None
+        if device.kind != "cuda" or not device.architecture.has_wgmma:
+            return
+        packer = Packer(Outliner(op), weights_of(ctx))
+        for roperator in [o for o in op.ops if isinstance(o, ROperatorOp)]:
+            launches = [
+                o
+                for o in op.walk()
+                if isinstance(o, LaunchOp) and o.callee.string_value() == roperator.sym_name.data
+            ]
+            found = packings(roperator)
+            if isinstance(found, str):
+                missed(roperator, RULE, "{}", found)
+                continue
+            gain = _gain(op, roperator, found, launches, device, packer.weights)
+            if gain <= 0 and not self.always:
+                missed(roperator, RULE, "an estimated {:.0f} ns more", -gain)
+                continue
+            applied(roperator, RULE, "an estimated {:.0f} ns less", gain)
+            _rewrite(roperator, found, launches, packer)
+
+
+def _rewrite(
+    op: ROperatorOp, found: list[Packing], launches: list[LaunchOp], packer: Packer
+) -> None:
+    prepack(op, found)
+    for launch in launches:
+        more = [packer.packed(launch.arguments[p.number], p, launch) for p in found]
+        launch.operands = [*launch.arguments, *more]
+
+
+def _gain(
+    module: ModuleOp,
+    op: ROperatorOp,
+    found: list[Packing],
+    launches: list[LaunchOp],
+    device: VDevice,
+    weights: WeightStore,
+) -> float:
+    """What the launches of an rOperator would take less, in ns, by estimate."""
+    if _multiply_adds(op) < SMALLEST:
+        return -math.inf
+    partition = Partition(module, device)
+    with_terms = op.clone()
+    prepack(with_terms, found)
+    gain = len(launches) * (_alone(partition, op.clone()) - _alone(partition, with_terms))
+    for packing in found:
+        values = dict.fromkeys(launch.arguments[packing.number] for launch in launches)
+        for value in values:
+            if constant_array(value, weights) is None:
+                gain -= LAUNCH_NS + _alone(partition, _packing_roperator(value, packing))
+    return gain
+
+
+def _multiply_adds(op: ROperatorOp) -> int:
+    root = root_of(op)
+    return math.prod((*root.parallel, *root.reduction))
+
+
+def _packing_roperator(value: SSAValue, packing: Packing) -> ROperatorOp:
+    """The rOperator that would pack a value."""
+    block = Block(arg_types=[value.type])
+    op = packing.op(block.args[0])
+    block.add_ops([op, YieldOp.create(operands=[op.y])])
+    return ROperatorOp("candidate", Region(block))
+
+
+def _alone(partition: Partition, op: ROperatorOp) -> float:
+    """The estimated time of an rOperator that has the device to itself, in ns."""
+    veus = partition.device.veus
+    return min(math.ceil(a.tasks / veus) * a.cost_ns for a in partition.alternatives(op))

@@ -1,0 +1,334 @@
+"""Matrix products of packed terms (`te.pack`) on tensor cores, by warp groups (`wgmma`).
+
+C[m, c] = sum_k A[m, k] * B[k, c]. Terms lie in memory as the tensor cores read them, so one thread copies
+whole tiles (`cp.async.bulk`), STAGES ahead, and no thread touches a term. Two warp groups compute 64 rows and
+WN columns each, and wait for tiles alone, not for each other. A stage is filled again when all warps have
+read it.
+
+Where products are of float32's parts, sums of a stage leave the tensor cores, which truncate, and are added
+in float32 while the next stage is multiplied; where parts overflow, cancel to NaN or are too small to be
+kept, the element is summed once more from the operands as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from xdsl.dialects.builtin import Float32Type
+
+from irkit.dialects import te
+from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.precision import Precision, precision_of
+from irkit.dialects.products import Product, as_product, matrix_of_b
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC, is_half, tensor_type
+from irkit.rkernels.cuda.pack import KINDS
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of
+from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.work import Part, Work, work
+
+
+def product_packed(task, tasks, rows, scratch, OPERANDS):
+    b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
+    thread = thread_index()
+    warp, lane = divide(thread, 32)
+    group, quarter = divide(warp, 4)
+    group_y, group_x = divide(group, BN // WN)
+    staged = shared_of(FLOAT(0), scratch)
+    # First the barriers, two words each: of tiles that are there, then of tiles that were read.
+    packs = aligned_place(staged, 4 * STAGES)
+    left = packs + group_y * 64 * ROW
+    right = packs + PARTS * BM * ROW + group_x * WN * ROW
+    turns = (K + BK - 1) // BK
+    done = 0
+    if thread == 0:
+        for stage in range(STAGES):
+            open_barrier(staged, 2 * stage, 1)
+            open_barrier(staged, 2 * (STAGES + stage), THREADS // 32)
+    publish_barriers()
+    cuda.syncthreads()
+    # Groups of 8 rows and columns are packed together, whatever the grid.
+    for m in range(m0 - m0 % 8, m1, BM):
+        for c in range(c0 - c0 % 8, c1, BN):
+            high = min(BM, GROUPS_A * 8 - m)
+            wide = min(BN, GROUPS_B * 8 - c)
+            # A lane copies one part of one operand: from where, how far on the next block is, where to.
+            of_a = lane < PARTS
+            part = lane % PARTS
+            source = PACKED_A if of_a else PACKED_B
+            first_row = part * (GROUPS_A * 8) + m if of_a else part * (GROUPS_B * 8) + c
+            start = fixed(first_row * BK)
+            step = PARTS * GROUPS_A * 8 * BK if of_a else PARTS * GROUPS_B * 8 * BK
+            place = packs + part * BM * ROW if of_a else packs + (PARTS * BM + part * BN) * ROW
+            count = high * ROW * 4 if of_a else wide * ROW * 4
+
+            def fill(turn):
+                stage = divide32(done + turn, STAGES)[1]
+                if lane == 0:
+                    expect(staged, 2 * stage, PARTS * (high + wide) * ROW * 4)
+                if lane < 2 * PARTS:
+                    copy_rows(
+                        staged, place + stage * STAGE, source, start + turn * step, count, 2 * stage
+                    )
+
+            # The products of a stage, begun once it is there.
+            def begun(turn, sums):
+                times, stage = divide32(done + turn, STAGES)
+                await_phase(staged, 2 * stage, times % 2)
+                tile = stage * STAGE
+                return group_products(
+                    sums, staged, tile + left, tile + right,
+                    WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, FRESH,
+                )  # fmt: skip
+
+            # A stage that all warps have read is filled again.
+            def refill(turn):
+                if warp == 0 and turn >= 0 and turn + STAGES < turns:
+                    times, stage = divide32(done + turn, STAGES)
+                    await_phase(staged, 2 * (STAGES + stage), times % 2)
+                    fill(turn + STAGES)
+
+            def read(turn):
+                cuda.syncwarp()
+                if lane == 0:
+                    arrive(staged, 2 * (STAGES + divide32(done + turn, STAGES)[1]))
+
+            def seen(turn, least, most):
+                tile = packs + divide32(done + turn, STAGES)[1] * STAGE
+                for i in range((BM * ROW // 4 + THREADS - 1) // THREADS):
+                    word = 4 * (thread + i * THREADS)
+                    place = tile + min(word, BM * ROW - 4)
+                    least, most = packed_magnitudes(least, most, staged, place, word < high * ROW)
+                for i in range((BN * ROW // 4 + THREADS - 1) // THREADS):
+                    word = 4 * (thread + i * THREADS)
+                    place = tile + PARTS * BM * ROW + min(word, BN * ROW - 4)
+                    least, most = packed_magnitudes(least, most, staged, place, word < wide * ROW)
+                return least, most
+
+            if warp == 0:
+                # What others wrote, here or in memory, is for asynchronous copies to see.
+                publish_barriers()
+                for turn in range(min(STAGES, turns)):
+                    fill(turn)
+            least, most = uint32(0xFFFFFFFF), uint32(0)
+            sums = zeros_like(staged, WN // 2)
+            if FRESH:
+                # Two stages at once: while the sums of one are added, the other's are computed.
+                for turn in range(0, turns - 1, 2):
+                    first = begun(turn, sums)
+                    second = begun(turn + 1, sums)
+                    refill(turn - 2)
+                    refill(turn - 1)
+                    if KIND == 0:
+                        least, most = seen(turn, least, most)
+                        least, most = seen(turn + 1, least, most)
+                    sums = group_added(sums, first, 1, 1)
+                    read(turn)
+                    sums = group_added(sums, second, 1, 0)
+                    read(turn + 1)
+                if (K + BK - 1) // BK % 2:
+                    first = begun(turns - 1, sums)
+                    if KIND == 0:
+                        least, most = seen(turns - 1, least, most)
+                    sums = group_added(sums, first, 1, 0)
+                    read(turns - 1)
+            else:
+                # One stage behind the other, the sums in the tensor cores' hands until the last.
+                for turn in range(turns):
+                    sums = begun(turn, sums)
+                    refill(turn - 2)
+                    await_products(1)
+                    if turn > 0:
+                        read(turn - 1)
+                sums = group_added(sums, sums, 0, 0)
+                read(turns - 1)
+            done += turns
+            # As in `product_wgmma.py`, of the first parts: a part below 2^-126 may count as zero, which a
+            # factor of 2^-101 or more does not notice.
+            low = min(least & uint32(0xFFFF), least >> uint32(16))
+            top = max(most & uint32(0xFFFF), most >> uint32(16))
+            small = cuda.syncthreads_or(int32(low < uint32(26 << 7)))
+            large = cuda.syncthreads_or(int32(top > uint32(147 << 7)))
+            unsure = FLOAT(0)
+            if small:
+                unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.07e-25)
+            mma_store(
+                staged,
+                packs + (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
+                BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
+            )  # fmt: skip
+            cuda.syncthreads()
+            for i in range(BM * BN // THREADS):
+                if TRANSPOSED:
+                    x, y = divide(thread + i * THREADS, BM)
+                else:
+                    y, x = divide(thread + i * THREADS, BN)
+                if m + y < m1 and m + y >= m0 and c + x < c1 and c + x >= c0:
+                    total = staged[packs + y * (BN + 8 - 7 * TRANSPOSED) + x]
+                    if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                        total = FLOAT(0)
+                        column = COLUMN(0, 0, c + x)
+                        for k in range(K):
+                            total += A[(m + y) * K + k] * B[AT(column, STEP(k))]
+                    total += INIT(OPERANDS, 0, m + y, 0, c + x)
+                    STORE(OPERANDS, 0, m + y, 0, c + x, total)
+            cuda.syncthreads()
+    if thread == 0:
+        for stage in range(2 * STAGES):
+            close_barrier(staged, 2 * stage)
+    cuda.syncthreads()
+
+
+_TILES: dict[str, Mapping[str, int]] = {
+    "128x256": {"BM": 128, "BN": 256, "WN": 256},
+    "128x128": {"BM": 128, "BN": 128, "WN": 128},
+    "128x64": {"BM": 128, "BN": 64, "WN": 64},
+    "64x128": {"BM": 64, "BN": 128, "WN": 64},
+    "64x64": {"BM": 64, "BN": 64, "WN": 32},
+    "64x32": {"BM": 64, "BN": 32, "WN": 16},
+}
+_LARGEST_FRESH = 128
+"""Columns of a warp group whose sums of one stage, added in float32, need as many registers again."""
+_STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
+"""All stages together, and how many there are at most."""
+
+
+def packed_operands(product: Product) -> tuple[te.PrepackedOp, te.PrepackedOp] | None:
+    """Both operands where they are packed, in one way."""
+    a, b = (product.op.inputs[i].owner for i in (product.a, product.b))
+    if not isinstance(a, te.PrepackedOp) or not isinstance(b, te.PrepackedOp):
+        return None
+    depth = product.extent(product.k)
+    alike = a.precision == b.precision and a.depth.value.data == b.depth.value.data == depth
+    return (a, b) if alike and a.terms.value.data == 1 else None
+
+
+def packing_of(product: Product) -> Precision | None:
+    """What the terms of a product of matrices are packed as; None where they cannot be."""
+    elements = {tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)}
+    if len(elements) != 1 or matrix_of_b(product) is None or product.batch:
+        return None
+    (element,), asked = elements, precision_of(product.op)
+    if asked is Precision.IEEE:
+        return None
+    if isinstance(element, Float32Type):
+        return asked
+    return next((p for p, f in FORMATS.items() if f.parts == 1 and f.element == element), None)
+
+
+def _legal(tile: Mapping[str, int]):
+    """Products of matrices whose terms are packed for the precision that is asked for."""
+
+    def legal(root: Root) -> bool:
+        product = as_product(root)
+        if DYNAMIC in root.parallel or product is None or not fits(product):
+            return False
+        operands = packed_operands(product)
+        if operands is None or not isinstance(_result(product), Float32Type):
+            return False
+        packing = packing_of(product)
+        if packing is None or operands[0].precision.data != packing.value:
+            return False
+        if bool(operands[1].terms.value.data) != matrix_of_b(product):
+            return False
+        return tile["WN"] <= _LARGEST_FRESH or not _fresh(product)
+
+    return legal
+
+
+def _result(product: Product) -> object:
+    return tensor_type(product.op.results[0]).element_type
+
+
+def _packing(root: Root) -> Precision:
+    packing = packing_of(product_of(root))
+    assert packing is not None
+    return packing
+
+
+def _fresh(product: Product) -> bool:
+    """Whether the tensor cores' own sums are not exact enough."""
+    asked = precision_of(product.op)
+    halves = is_half(tensor_type(product.op.inputs[product.a]).element_type)
+    return asked is Precision.FLOAT32 or (halves and packing_of(product) is not asked)
+
+
+def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
+    packing = _packing(root)
+    form = FORMATS[packing]
+    row = form.row_bytes // 4
+    stage = form.parts * (tile["BM"] + tile["BN"]) * row
+    return {
+        "KIND": KINDS[packing],
+        **tile,
+        "BK": form.width,
+        "ROW": row,
+        "PARTS": form.parts,
+        "STAGE": stage,
+        "STAGES": min(_MOST_STAGES, _STAGED_BYTES // (4 * stage)),
+        "FRESH": int(_fresh(product_of(root))),
+    }
+
+
+def _scratch(root: Root, tile: Parameters) -> int:
+    """Barriers, and all stages or all sums behind them."""
+    staged = max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
+    return 4 * (4 * tile["STAGES"] + 256 + staged)
+
+
+def _tiles(tile: Mapping[str, int], part: Part) -> float:
+    """Tiles of the largest part, which start at multiples of eight."""
+    product = product_of(part.root)
+    high, wide = (
+        share + (7 if share % 8 and share < product.extent(dims) else 0)
+        for dims in (product.m, product.columns)
+        for share in (part.share(dims),)
+    )
+    return math.ceil(high / tile["BM"]) * math.ceil(wide / tile["BN"])
+
+
+# A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one. And what a
+# block of terms takes beside, waited for and begun, in barriers.
+_EFFORT = {SPLIT: (2.2, 13.0), TF32: (0.47, 7.5)}
+_SIXTEEN_BITS = (0.34, 7.5)
+
+
+def _work(tile: Mapping[str, int]):
+    """Blocks one after another, each behind a few barriers."""
+
+    def counted(part: Part) -> Work:
+        packing = _packing(part.root)
+        width, count = FORMATS[packing].width, _tiles(tile, part)
+        blocks = count * math.ceil(part.terms / width)
+        effort, barriers = _EFFORT.get(KINDS[packing], _SIXTEEN_BITS)
+        products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
+        # Sums leave by way of shared memory.
+        ends = work(tile=count * (0.5 + tile["BM"] * tile["BN"] / 16384))
+        return ends + work(barrier=barriers * blocks) + products + part.store * part.elements
+
+    return counted
+
+
+RKERNELS = [
+    RKernel(
+        "product",
+        f"packed{name}",
+        "cuda",
+        __name__,
+        "product_packed",
+        legal=_legal(tile),
+        wgmma=True,
+        reassociates=True,
+        scratch_bytes=_scratch,
+        threads=THREADS_PER_BLOCK,
+        parameters=partial(parameters_of, tile),
+        streams=True,
+        halves=True,
+        grid=cut_largest(partial(_tiles, tile)),
+        work=_work(tile),
+    )
+    for name, tile in _TILES.items()
+]

@@ -1,0 +1,269 @@
+"""Packed terms of products, and the products of them: the pass, and its rKernels emitted and emulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cuda_emulator
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import SSAValue
+
+import irkit
+from irkit.context import IrkitContext
+from irkit.dialects import te
+from irkit.dialects.packed_terms import packed
+from irkit.dialects.precision import Precision
+from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import int_array, tensor_type
+from irkit.driver.compiler.models import read_model
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.pipelines.runner import PipelineRunner
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.errors import InvalidModelError
+from irkit.interp import run_module
+from irkit.rkernels import families, registry
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.cuda import product_packed
+from irkit.rkernels.legality import root_of
+from irkit.rkernels.templates import specialise, template_source
+
+SMALL = {"BM": 64, "BN": 64, "WN": 32}
+BF16 = np.dtype(ml_dtypes.bfloat16)
+NAMES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": BF16}
+
+
+@dataclass(frozen=True)
+class Case:
+    """x times w and a ReLU; w lies transposed or not."""
+
+    m: int
+    k: int
+    n: int
+    transposed: bool = False
+    precision: str = "float32"
+    element: str = "f32"
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (self.m, self.k), (self.n, self.k) if self.transposed else (self.k, self.n)
+
+    def text(self) -> str:
+        x, w = (f"tensor<{r}x{c}x{self.element}>" for r, c in self.shapes)
+        y = f"tensor<{self.m}x{self.n}x{self.element}>"
+        lies = "true" if self.transposed else "false"
+        how = f"{{trans_a = false, trans_b = {lies}, alpha = 1.0 : f64, beta = 0.0 : f64}}"
+        bias = f"tensor<{self.n}x{self.element}>"
+        return (
+            f"func.func @main(%x: {x}, %w: {w}, %b: {bias}) -> {y} "
+            f'attributes {{irkit.precision = "{self.precision}"}} {{\n'
+            f"  %p = graph.gemm %x, %w, %b {how} : ({x}, {w}, {bias}) -> {y}\n"
+            f"  %y = graph.relu %p : ({y}) -> {y}\n  func.return %y : {y}\n}}\n"
+        )
+
+    def arrays(self, seed: int) -> tuple[Any, Any]:
+        random = np.random.default_rng(seed)
+        x, w = (random.standard_normal(s).astype(np.float32) for s in self.shapes)
+        return x.astype(NAMES[self.element]), w.astype(NAMES[self.element])
+
+    def want(self, x: Any, w: Any) -> Any:
+        right = w.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return np.maximum(x.astype(np.float64) @ (right.T if self.transposed else right), 0)
+
+
+def formed(text: str, *passes: str) -> ModuleOp:
+    """The module of a text, at the task level, after `passes`."""
+    module = irkit.parse(text)
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    for level in ("graph", "tensor"):
+        run_level(ctx, module, level, "h200")
+    pipeline = build_pipeline(",".join(("form-roperators", *passes)), all_passes())
+    PipelineRunner(ctx).run(module, pipeline)
+    return module
+
+
+def prepacked(case: Case) -> dict[str, ROperatorOp]:
+    """The rOperators of a case, whose product is packed."""
+    module = formed(case.text(), 'pack-products{device="h200" always=true}')
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
+
+
+def run(op: ROperatorOp, variant: str, parameters: Any, arrays: list[Any], tasks: int) -> None:
+    """One rOperator by an rKernel, emulated."""
+    root, rkernel = root_of(op), registry.find("cuda", variant)
+    assert rkernel.legal(root)
+    cut = rkernel.grid or families.find(rkernel.family).grid
+    op.grid = int_array(cut(root, tasks))
+    binder = Binder(op, root, "cuda")
+    families.find(rkernel.family).bind(binder)
+    given = {"THREADS": 256, "VECTOR": 1, **parameters(root)}
+    names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
+    body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
+    text = "\n".join(binder.binding.functions) + "\n" + body
+    cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
+
+
+def shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(tensor_type(value).get_shape())
+
+
+def pack(op: ROperatorOp, x: Any, tasks: int) -> Any:
+    (made,) = (o for o in op.body.block.ops if isinstance(o, te.PackOp))
+    want = packed(x, Precision(made.precision.data), made.depth.value.data, made.by_k)
+    got = np.full_like(want, np.nan)
+    rkernel = registry.find("cuda", "pack.pieces")
+    run(op, rkernel.name, rkernel.literals, [x, got], tasks)
+    kind = f"u{want.dtype.itemsize}"
+    np.testing.assert_array_equal(got.view(kind), want.view(kind))
+    return got
+
+
+def product(case: Case, x: Any, w: Any, tasks: int = 1, variant: str = "64x64") -> Any:
+    """What the rKernels make of a case, packing first."""
+    ops = prepacked(case)
+    known = {a.shape: a for a in (x, w)}
+    packs = [
+        pack(ops[n], known[shape(ops[n].body.block.args[0])], tasks) for n in ("pack_0", "pack_1")
+    ]
+    y = np.full((case.m, case.n), np.nan, NAMES[case.element])
+    bias = np.zeros(case.n, NAMES[case.element])
+    parameters = partial(product_packed.parameters_of, SMALL)
+    known |= {a.shape: a for a in (bias, *packs)}
+    op = ops["gemm_0"]
+    arrays = [known[shape(a)] for a in op.body.block.args]
+    run(op, f"product.packed{variant}", parameters, [*arrays, y], tasks)
+    return y
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(70, 100, 90),
+        Case(64, 40, 130, True),
+        Case(19, 33, 71, precision="tf32"),
+        Case(66, 70, 20, True, "bf16"),
+        Case(12, 200, 68, precision="f16"),
+        Case(20, 136, 72, False, "float32", "bf16"),
+        Case(65, 72, 24, True, "float32", "f16"),
+    ],
+    ids=str,
+)
+def test_packed_products_are_those_of_float64(case: Case, tasks: int) -> None:
+    x, w = case.arrays(tasks)
+    tolerance = {"float32": 1e-6, "tf32": 2e-3, "bf16": 1e-2, "f16": 2e-3}[case.precision]
+    tolerance = max(tolerance, {"f32": 0.0, "f16": 1e-3, "bf16": 8e-3}[case.element])
+    y, want = product(case, x, w, tasks).astype(np.float64), case.want(x, w)
+    assert np.abs(y - want).max() <= tolerance * np.abs(want).max()
+
+
+def test_what_parts_do_not_hold_is_summed_from_the_operands() -> None:
+    case = Case(24, 40, 32)
+    x, w = case.arrays(0)
+    x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
+    x[13], w[:, 17] = 1e-42, 1e30
+    y = product(case, x, w)
+    with np.errstate(all="ignore"):
+        want = np.maximum(x.astype(np.float64) @ w.astype(np.float64), 0).astype(np.float32)
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+WEIGHTS = np.random.default_rng(5).standard_normal((40, 24)).astype(np.float32)
+
+
+def two_products(shape: tuple[int, ...], weights: Any) -> Any:
+    """x times constants, and their result times others."""
+    more = np.random.default_rng(6).standard_normal((weights.shape[1], 17)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("MatMul", ["h", "v"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    ends.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, (*shape[:-1], 17)))
+    arrays = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(more, "v")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("shape", [(19, 40), (3, 5, 40)])
+def test_constants_are_packed_by_the_pass_and_no_value_changes(shape: tuple[int, ...]) -> None:
+    imported = read_model(two_products(shape, WEIGHTS), "float32")
+    ctx = IrkitContext(weights=imported.weights)
+    register_dialects(ctx)
+    for level in ("graph", "tensor"):
+        run_level(ctx, imported.module, level, "h200")
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    text = 'form-roperators,pack-products{device="h200" always=true}'
+    want = run_module(imported.module, imported.weights, [x])
+    PipelineRunner(ctx).run(imported.module, build_pipeline(text, all_passes()))
+    # Both products, by the terms of x and of what the first one gives.
+    assert str(imported.module).count("task.launch @pack_") == 2
+    assert str(imported.module).count("te.prepacked") == 4
+    # The interpreter holds packed terms to their operands.
+    np.testing.assert_array_equal(run_module(imported.module, imported.weights, [x])[0], want[0])
+
+
+def test_packed_terms_of_something_else_are_refused() -> None:
+    text = """func.func @main(%x: tensor<8x32xf32>, %p: tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32> {
+      %y = te.prepacked %x, %p {precision = "tf32", terms = 1 : i64, depth = 32 : i64}
+        : (tensor<8x32xf32>, tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32>
+      func.return %y : tensor<8x32xf32>
+    }"""
+    x = np.arange(256, dtype=np.float32).reshape(8, 32)
+    right = packed(x, Precision.TF32, 32, True)
+    module = irkit.parse(text)
+    np.testing.assert_array_equal(run_module(module, {}, [x, right])[0], x)
+    wrong = right.copy()
+    wrong[0, 0, 0, 3, 7] += 1
+    with pytest.raises(InvalidModelError, match="packed terms are not those of its operand"):
+        run_module(module, {}, [x, wrong])
+
+
+def test_vectors_are_packed_like_elements() -> None:
+    case = Case(20, 44, 24, True)
+    x, _ = case.arrays(0)
+    ops = prepacked(case)
+    op = next(o for o in ops.values() if shape(o.body.block.args[0]) == x.shape)
+    op.vector_bytes = IntegerAttr(16, 64)
+    binder = Binder(op, root_of(op), "cuda")
+    families.find("pack").bind(binder)
+    assert any("load4" in text for text in binder.binding.functions)
+    pack(op, x, 2)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+@pytest.mark.parametrize("variant", ["64x32", "128x128", "128x256"])
+def test_packed_products_become_cubins_without_spills(variant: str, precision: str) -> None:
+    pytest.importorskip("numba_cuda")
+    from benchmarks.products import Case as Product
+    from benchmarks.products import Job, program
+    from irkit.runtime.cuda import compiling, ptx
+    from irkit.runtime.cuda.facts import read_facts
+
+    job = Job(
+        Product("test", (256, 512), (512, 512)), precision, "h200", f"product.packed{variant}"
+    )
+    made = program(job)
+    if made is None:
+        # Its sums of one stage would not fit the registers.
+        assert (variant, precision) == ("128x256", "float32")
+        return
+    _, facts = read_facts(made.artifact.source)
+    compiled = compiling.compile_module_with_ptx(
+        made.artifact.source, facts.entries, facts.threads, "sm_90a"
+    )
+    assert ptx.warnings(compiled.ptx) == []
+    assert "C75" not in compiled.log
+    assert "wgmma.mma_async" in compiled.ptx
+    # The persistent kernel walks a schedule beside: a few words of that go to memory.
+    for name in [n for n in facts.entries if n.startswith("op_")]:
+        resources = compiled.resources()[name]
+        assert resources["stack"] == resources["spill_stores"] == 0, name
