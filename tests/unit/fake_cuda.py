@@ -9,7 +9,7 @@ from typing import Any
 
 from ptx_emulator import Entry
 
-_MEMORY = 1 << 20
+_MEMORY = 1 << 24
 _CREATED = {
     "cuDeviceGet",
     "cuDevicePrimaryCtxRetain",

@@ -59,7 +59,8 @@ def pareto(tasks: Sequence[int], cost_ns: Sequence[float], device: VDevice) -> l
 
 def _for_batches(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Few: each is an rKernel to compile, and perhaps a schedule."""
-    return [candidates[n] for n in by_rows([c.by_batch for c in candidates])]
+    offered = [candidates[n] for n in by_rows([c.by_batch for c in candidates])]
+    return sorted(offered, key=lambda c: c.cost_ns)
 
 
 def by_rows(costs: Sequence[Sequence[float]]) -> list[int]:
