@@ -7,6 +7,7 @@ ones are one, whatever program they are of. In memory machine code lasts as long
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import importlib.util
@@ -235,9 +236,12 @@ def _module_file(name: str, text: str) -> Path:
 @functools.cache
 def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
     try:
-        return tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix="irkit-", ignore_cleanup_errors=True)
     except OSError as error:
         raise ArtifactError(f"no folder for the program's machine code: {error}") from None
+    # Before Python finds it left over, and says so.
+    atexit.register(folder.cleanup)
+    return folder
 
 
 def _write_module(base: Path, name: str, text: str) -> Path:

@@ -205,5 +205,5 @@ class JoinProducts(ModulePass):
             raise PassFailedException(str(error)) from None
         weights = weights_of(ctx)
         for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
                 join_block(function.body.block, weights)
