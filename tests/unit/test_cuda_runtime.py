@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irkit.bfloat16 import dtype_of
 from irkit.errors import ArtifactError, DeviceError, InvalidInputError
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
 from irkit.lower.task_to_numba.walkers_cuda import (
@@ -124,6 +125,7 @@ class OnDevice:
             "version": 3,
             **changes,
         }
+        self.dtype = ""
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,15 @@ def test_device_arrays_that_do_not_fit_are_refused(changes: dict[str, Any], mess
     policy.check_device_array(0, facts)
     with pytest.raises(InvalidInputError, match=message):
         policy.check_device_array(0, arrays.device_facts(OnDevice(**changes)))
+
+
+@pytest.mark.parametrize("said", ["torch.bfloat16", "bfloat16"])
+def test_bfloat16_has_no_word_of_the_protocol(said: str) -> None:
+    array = OnDevice(typestr="|V2")
+    array.dtype = said
+    assert arrays.device_facts(array).dtype == dtype_of("bfloat16")
+    array.dtype = "torch.float16"
+    assert arrays.device_facts(array).dtype == np.dtype("V2")
 
 
 def test_whose_arrays_come_in() -> None:

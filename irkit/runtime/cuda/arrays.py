@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.bfloat16 import dtype_of
 from irkit.runtime.cuda.memory import DeviceArray, DeviceBuffer, Pool
 from irkit.runtime.input_policy import DeviceFacts
 
@@ -57,10 +58,16 @@ def device_facts(value: Any) -> DeviceFacts:
     return DeviceFacts(
         int(facts["data"][0]),
         tuple(facts["shape"]),
-        np.dtype(facts["typestr"]),
+        _dtype_of(described, facts["typestr"]),
         tuple(strides) if strides is not None else None,
         int(stream) if stream is not None else None,
     )
+
+
+def _dtype_of(value: Any, typestr: str) -> np.dtype[Any]:
+    """Of an array's elements: the protocol has no word for bfloat16, which it calls two bytes of anything."""
+    said = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    return dtype_of("bfloat16") if said == "bfloat16" else np.dtype(typestr)
 
 
 def new_output(library: str, pool: Pool, shape: tuple[int, ...], dtype: str, stream: Any) -> Any:
