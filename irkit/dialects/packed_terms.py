@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import Float16Type, bf16, f16, f32
 from xdsl.ir import Attribute
 
+from irkit.bfloat16 import dtype_of
 from irkit.dialects.precision import Precision, rounded_to_bits
 from irkit.weights import Array
 
@@ -88,7 +88,7 @@ def _parts(values: Array, precision: Precision) -> list[Array]:
     if precision is Precision.TF32:
         return [rounded_to_bits(values, 10)]
     form, found = FORMATS[precision], list[Array]()
-    kind = np.float16 if isinstance(form.element, Float16Type) else ml_dtypes.bfloat16
+    kind = dtype_of("float16" if isinstance(form.element, Float16Type) else "bfloat16")
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(form.parts):
             found.append(values.astype(kind))
