@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    bf16,
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
@@ -19,10 +20,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.bfloat16 import BFLOAT16
 from irkit.context import weights_of
 from irkit.dialects import te
 from irkit.dialects.constants import constant, constant_array
-from irkit.dialects.packed_terms import packed
+from irkit.dialects.packed_terms import FORMATS, packed
 from irkit.dialects.precision import Precision
 from irkit.dialects.products import Product, as_product, matrix_of_b
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
@@ -80,6 +82,8 @@ def packings(op: ROperatorOp) -> list[Packing] | str:
     precision = packing_of(product)
     if precision is None:
         return "it is no product of matrices in memory, or of plain float32"
+    if FORMATS[precision].element == bf16 and BFLOAT16 is None:
+        return "its terms would be bfloat16, which the package ml_dtypes has"
     if any(isinstance(v.owner, te.PrepackedOp) for v in product.op.inputs):
         return "it is of packed terms already"
     return _of_product(product, precision)
