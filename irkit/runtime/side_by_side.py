@@ -70,6 +70,7 @@ class _Crew:
         self._waiting: list[tuple[int, int, Request]] = []
         self._count = 0
         self._taken = 0
+        self._dismissed = False
         self._changed = threading.Condition()
         self._workers: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
@@ -105,6 +106,9 @@ class _Crew:
         """A request to take now; None if there will be none, or nothing has come for `patience` seconds."""
         with self._changed:
             while not self._waiting and self._taken:
+                # Whoever leads a worker waits without end, but for the crew's.
+                if self._dismissed and patience is None:
+                    return None
                 if not self._changed.wait(patience):
                     return None
             if not self._waiting:
@@ -126,7 +130,7 @@ class _Crew:
 
     def _lead(self, worker: subprocess.Popen[bytes]) -> None:
         """Hand requests to a worker one after another, until there are no more or it fails."""
-        while (request := self._next()) is not None:
+        while not self._dismissed and (request := self._next()) is not None:
             done = False
             try:
                 payload = _asked(worker, request)
@@ -139,7 +143,14 @@ class _Crew:
                     self._given_up(request)
 
     def dismiss(self) -> None:
-        """End the workers, whatever they are at, and all that stands for them here."""
+        """End the workers, whatever they are at, and all that stands for them here.
+
+        Where this process was interrupted, or failed at what it had taken, that never comes to an end: nobody
+        may wait for it.
+        """
+        with self._changed:
+            self._dismissed = True
+            self._changed.notify_all()
         for worker in self._workers:
             worker.kill()
         for thread in self._threads:

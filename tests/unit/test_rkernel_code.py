@@ -220,6 +220,22 @@ def test_an_error_in_a_worker_is_raised_here_by_name(artifacts):
     assert caught.value.__notes__ == ["while machine code was made of rOperator @broken_7"]
 
 
+def test_nobody_waits_for_a_step_that_failed_here(artifacts, gathered, monkeypatch):
+    """The worker has nothing left to do and waits, while this process is interrupted at the last step."""
+    found, done = gathered
+
+    def interrupted(step, arguments):
+        while not found:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(side_by_side, "take_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compile_units(requests(artifacts(RELU), 2), done, 1)
+    assert not [t for t in threading.enumerate() if "_lead" in t.name]
+
+
 def test_a_worker_that_dies_costs_no_unit(artifacts, gathered, monkeypatch):
     class Dying(subprocess.Popen):
         def __init__(self, command, **options):
