@@ -22,6 +22,11 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
 }
 """Name → (module, attribute)."""
 
+COMPLETED_DIALECTS: dict[str, Callable[[], Dialect]] = {
+    "arith": lambda: importlib.import_module("irkit.dialects.float_remainder").Arith
+}
+"""Upstream dialects with ops of upstream's that xDSL lacks."""
+
 ADDED_DIALECTS: dict[str, Callable[[], Dialect]] = {}
 """Dialects that `irkit.extending` has added."""
 
@@ -42,7 +47,7 @@ def all_dialects() -> dict[str, Callable[[], Dialect]]:
     """Factories of every dialect, by name; irkit's own win."""
     from xdsl.dialects import get_all_dialects
 
-    return get_all_dialects() | irkit_dialects() | ADDED_DIALECTS
+    return get_all_dialects() | COMPLETED_DIALECTS | irkit_dialects() | ADDED_DIALECTS
 
 
 def irkit_passes() -> dict[str, PassFactory]:

@@ -14,6 +14,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnrealizedConversionCastOp
 from xdsl.ir import Operation
 
+from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import UnsupportedError
@@ -67,6 +68,7 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     arith.FPToUIOp: _to_unsigned,
     arith.MaxUIOp: _unsigned_of(np.maximum),
     arith.MinUIOp: _unsigned_of(np.minimum),
+    RemFOp: np.fmod,
     arith.RemSIOp: np.fmod,
     arith.RemUIOp: _unsigned_of(np.remainder),
     arith.ShLIOp: _unsigned_of(np.left_shift),
@@ -101,9 +103,12 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     math.AcoshOp: np.arccosh,
     math.AsinOp: np.arcsin,
     math.AsinhOp: np.arcsinh,
+    math.Atan2Op: np.arctan2,
     math.AtanOp: np.arctan,
     math.AtanhOp: np.arctanh,
+    math.CbrtOp: np.cbrt,
     math.CeilOp: np.ceil,
+    math.CopySignOp: np.copysign,
     math.CosOp: np.cos,
     math.CoshOp: np.cosh,
     math.IPowIOp: np.power,
@@ -112,9 +117,13 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     math.SinhOp: np.sinh,
     math.TanOp: np.tan,
     math.ErfOp: _erf,
+    math.Exp2Op: np.exp2,
+    math.ExpM1Op: np.expm1,
     math.ExpOp: np.exp,
     math.FloorOp: np.floor,
+    math.Log10Op: np.log10,
     math.Log1pOp: np.log1p,
+    math.Log2Op: np.log2,
     math.LogOp: np.log,
     math.PowFOp: np.power,
     math.SqrtOp: np.sqrt,

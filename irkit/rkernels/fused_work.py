@@ -19,6 +19,7 @@ from xdsl.ir.affine import (
 )
 
 from irkit.dialects import te
+from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import in_memory, kind_of, model_of
@@ -35,7 +36,10 @@ KINDS: dict[type[Operation], str] = {
     arith.RemSIOp: "index",
     arith.RemUIOp: "index",
     math_dialect.ExpOp: "exp",
+    math_dialect.Exp2Op: "exp",
     math_dialect.LogOp: "log",
+    math_dialect.Log10Op: "log",
+    math_dialect.Log2Op: "log",
     math_dialect.Log1pOp: "log",
     math_dialect.TanhOp: "tanh",
     math_dialect.ErfOp: "erf",
@@ -49,11 +53,15 @@ KINDS: dict[type[Operation], str] = {
             math_dialect.AcoshOp,
             math_dialect.AsinOp,
             math_dialect.AsinhOp,
+            math_dialect.Atan2Op,
             math_dialect.AtanOp,
             math_dialect.AtanhOp,
+            math_dialect.CbrtOp,
             math_dialect.CoshOp,
+            math_dialect.ExpM1Op,
             math_dialect.SinhOp,
             math_dialect.TanOp,
+            RemFOp,
         ),
         "function",
     ),

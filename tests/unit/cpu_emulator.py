@@ -173,7 +173,7 @@ def _names(scratch: Any) -> dict[str, Any]:
     names: dict[str, Any] = {
         "math": math,
         "floor": np.floor,
-        "rint": np.rint,
+        **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "fused": lambda f: f,
         "copy_vectors": _copy_vectors,
         "interleave_fours": _interleave_fours,

@@ -237,7 +237,7 @@ def _names(block: Block) -> dict[str, Any]:
         "mad32": lambda a, b, c: int(a) * int(b) + int(c),
         "fixed": int,
         "boolean": np.bool_,
-        "rint": np.rint,
+        **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "within32": lambda index, size: 0 <= index < size,
         "itemsize": lambda p: p.dtype.itemsize,
         "shared_like": lambda p, offset: block.view(p.dtype, offset),

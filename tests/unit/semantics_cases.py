@@ -31,6 +31,7 @@ DTYPES = tuple(
 ROUNDED = frozenset(
     {
         *(graph.AcosOp, graph.AcoshOp, graph.AsinOp, graph.AsinhOp, graph.AtanOp, graph.AtanhOp),
+        *(graph.Atan2Op, graph.CbrtOp, graph.Exp2Op, graph.Expm1Op, graph.Log10Op, graph.Log2Op),
         *(graph.CosOp, graph.CoshOp, graph.ErfOp, graph.ExpOp, graph.Log1pOp, graph.LogOp),
         *(graph.PowOp, graph.SigmoidOp, graph.SinOp, graph.SinhOp, graph.TanOp, graph.TanhOp),
         *(graph.LpPoolOp, graph.LrnOp, graph.SoftmaxOp),

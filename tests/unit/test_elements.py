@@ -25,6 +25,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.types import numpy_dtype, ui8, ui32, ui64
 from irkit.dialects.types import tensor as tensor_of
 from irkit.errors import UnsupportedError
@@ -68,6 +69,7 @@ EXACT = (
     "math.absf",
     "math.absi",
     "math.ceil",
+    "math.copysign",
     "math.floor",
     "math.ipowi",
     "math.roundeven",
@@ -94,7 +96,7 @@ CASES = [
         ),
         *(_same(op, i1, *INTEGERS) for op in (arith.AndIOp, arith.OrIOp, arith.XOrIOp)),
         _same(arith.DivSIOp, *INTEGERS, positive=True),
-        _same(math.PowFOp, *FLOATS),
+        *(_same(op, *FLOATS) for op in (math.PowFOp, math.Atan2Op, math.CopySignOp, RemFOp)),
         *(_same(op, *INTEGERS) for op in (arith.MaxUIOp, arith.MinUIOp)),
         *(
             _same(op, *INTEGERS, positive=True)
@@ -117,13 +119,18 @@ CASES = [
                 math.AsinhOp,
                 math.AtanOp,
                 math.AtanhOp,
+                math.CbrtOp,
                 math.CeilOp,
                 math.CosOp,
                 math.CoshOp,
                 math.ErfOp,
+                math.Exp2Op,
+                math.ExpM1Op,
                 math.ExpOp,
                 math.FloorOp,
+                math.Log10Op,
                 math.Log1pOp,
+                math.Log2Op,
                 math.LogOp,
                 math.RoundEvenOp,
                 math.SinOp,
@@ -224,7 +231,7 @@ def compiled():
 
     import numba
 
-    from irkit.runtime.intrinsics.cpu import floor, ipow, rint
+    from irkit.runtime.intrinsics.cpu import cbrt, exp2, floor, fmod, ipow, log2, rint
 
     scope = {
         name: getattr(numba, name)
@@ -244,6 +251,7 @@ def compiled():
         )
     }
     scope |= {"math": libm, "floor": floor, "rint": rint, "ipow": ipow}
+    scope |= {"cbrt": cbrt, "exp2": exp2, "fmod": fmod, "log2": log2}
     found, text = {}, ""
     for number, case in enumerate(CASES):
         op, body, result = _printed(case)
@@ -286,7 +294,7 @@ def test_every_op_of_the_interpreter_is_tried():
     [
         (lambda a: arith.TruncIOp(a, i1), (i8,), "'arith.trunci' from i8 to i1"),
         (arith.MaxSIOp, (i1, i1), "'arith.maxsi' from i1 to i1"),
-        (math.CbrtOp, (f32,), "'math.cbrt' from f32 to f32"),
+        (math.RsqrtOp, (f32,), "'math.rsqrt' from f32 to f32"),
         (arith.CeilDivSIOp, (i32, i32), "'arith.ceildivsi'"),
     ],
 )

@@ -1,16 +1,19 @@
 """Rounding, trigonometric and hyperbolic functions, elementwise.
 
 NaN stays NaN, and outside of a function's domain there is NaN. Roundings keep the sign of zero and are
-exact; the others are right within a few units in the last place, and may differ by that much from one
+exact, as `copysign` is; the others are right within a few units in the last place, and may differ by that much from one
 processor to another.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.irdl import irdl_op_definition
 
+from irkit.dialects.element_sets import FLOATS, Elements
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.elementwise import UnaryOp
+from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 
 
 @irdl_op_definition
@@ -62,6 +65,22 @@ class AsinhOp(UnaryOp):
 
 
 @irdl_op_definition
+class Atan2Op(BinaryOp):
+    """Angle of the point (rhs, lhs) to the positive x axis, in radians from -pi to pi; signs of zeros count.
+
+    Of (-1, 0.0) pi and of (-1, -0.0) -pi, as C's `atan2`; of infinities the angles of their quadrants; NaN if
+    either is.
+
+    ```mlir
+    %y = graph.atan2 %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.atan2"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
+
+
+@irdl_op_definition
 class AtanOp(UnaryOp):
     """Arc tangent, in radians.
 
@@ -86,6 +105,18 @@ class AtanhOp(UnaryOp):
 
 
 @irdl_op_definition
+class CbrtOp(UnaryOp):
+    """Cube root, of negative numbers too; the sign of zero stays.
+
+    ```mlir
+    %y = graph.cbrt %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.cbrt"
+
+
+@irdl_op_definition
 class CeilOp(UnaryOp):
     """Smallest integer not below each element; -0.0 between -1 and 0.
 
@@ -95,6 +126,19 @@ class CeilOp(UnaryOp):
     """
 
     name = "graph.ceil"
+
+
+@irdl_op_definition
+class CopysignOp(BinaryOp):
+    """lhs with the sign of rhs; exact. Of a NaN's sign nothing is said.
+
+    ```mlir
+    %y = graph.copysign %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.copysign"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (FLOATS,)
 
 
 @irdl_op_definition
@@ -122,6 +166,42 @@ class CoshOp(UnaryOp):
 
 
 @irdl_op_definition
+class Exp2Op(UnaryOp):
+    """2 to the power of each element.
+
+    ```mlir
+    %y = graph.exp2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.exp2"
+
+
+@irdl_op_definition
+class Expm1Op(UnaryOp):
+    """exp(x) - 1, exact near 0; the sign of zero stays.
+
+    ```mlir
+    %y = graph.expm1 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.expm1"
+
+
+@irdl_op_definition
+class Log10Op(UnaryOp):
+    """Logarithm of base 10: -inf of both zeros, NaN below.
+
+    ```mlir
+    %y = graph.log10 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.log10"
+
+
+@irdl_op_definition
 class Log1pOp(UnaryOp):
     """log(1 + x), exact near 0; -inf at -1, NaN below.
 
@@ -131,6 +211,18 @@ class Log1pOp(UnaryOp):
     """
 
     name = "graph.log1p"
+
+
+@irdl_op_definition
+class Log2Op(UnaryOp):
+    """Logarithm of base 2: -inf of both zeros, NaN below.
+
+    ```mlir
+    %y = graph.log2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.log2"
 
 
 @irdl_op_definition
@@ -186,12 +278,19 @@ OPS: list[type[GraphOp]] = [
     AcoshOp,
     AsinOp,
     AsinhOp,
+    Atan2Op,
     AtanOp,
     AtanhOp,
+    CbrtOp,
     CeilOp,
+    CopysignOp,
     CosOp,
     CoshOp,
+    Exp2Op,
+    Expm1Op,
+    Log10Op,
     Log1pOp,
+    Log2Op,
     RoundOp,
     SinOp,
     SinhOp,

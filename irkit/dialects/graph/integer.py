@@ -1,4 +1,4 @@
-"""Elementwise ops of integers and booleans: bits, shifts, remainders."""
+"""Elementwise ops of integers and booleans, bits and shifts; and remainders, of floats too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xdsl.irdl import irdl_op_definition
 
-from irkit.dialects.element_sets import BOOLEANS, INTEGERS, Elements
+from irkit.dialects.element_sets import BOOLEANS, INTEGERS, NUMBERS, Elements
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 from irkit.dialects.graph.logic import BitwiseOp
@@ -19,8 +19,11 @@ class IntegerOp(BinaryOp):
 
 
 @irdl_op_definition
-class ModOp(IntegerOp):
-    """Remainder of integers with the sign of the divisor; 0 where the divisor is 0.
+class ModOp(BinaryOp):
+    """Remainder with the sign of the divisor, as NumPy's; of integers 0 where the divisor is 0.
+
+    Of floats NaN there and of infinite dividends; a zero has the divisor's sign. By an infinity of the other
+    sign the remainder is that infinity.
 
     ```mlir
     %y = graph.mod %x, %b : (tensor<?x8xi32>, tensor<8xi32>) -> tensor<?x8xi32>
@@ -28,6 +31,7 @@ class ModOp(IntegerOp):
     """
 
     name = "graph.mod"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition
@@ -44,8 +48,10 @@ class NotOp(UnaryOp):
 
 
 @irdl_op_definition
-class RemOp(IntegerOp):
-    """Remainder of integers with the sign of the dividend; 0 where the divisor is 0.
+class RemOp(BinaryOp):
+    """Remainder with the sign of the dividend, zero too; of integers 0 where the divisor is 0.
+
+    Of floats exact, as C's `fmod`: NaN by zero and of infinite dividends, the dividend itself by an infinity.
 
     ```mlir
     %y = graph.rem %x, %b : (tensor<?x8xi32>, tensor<8xi32>) -> tensor<?x8xi32>
@@ -53,6 +59,7 @@ class RemOp(IntegerOp):
     """
 
     name = "graph.rem"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (NUMBERS,)
 
 
 @irdl_op_definition

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
+from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.types import is_unsigned, numpy_dtype
+from irkit.dialects.types import is_float, is_unsigned, numpy_dtype
 from irkit.lower.graph_to_tensor.builder import Scalars
 from irkit.lower.graph_to_tensor.elementwise import (
     Expression,
@@ -22,11 +23,26 @@ from irkit.lower.graph_to_tensor.guarded import remainder
 
 
 def _rem(op: GraphOp) -> Expression:
+    if is_float(element_of(op)):
+        return lambda s, v: s(RemFOp(v[0], v[1]))
     unsigned = is_unsigned(element_of(op))
     return lambda s, v: remainder(s, v[0], v[1], unsigned)
 
 
+def _float_mod(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
+    """The dividend's remainder, moved by one divisor where their signs differ."""
+    x, y = v
+    rest, zero = s(RemFOp(x, y)), s.constant(0.0, x.type)
+    below = s(arith.CmpfOp(rest, zero, "olt"))
+    differ = s(arith.XOrIOp(below, s(arith.CmpfOp(y, zero, "olt"))))
+    moved = s(arith.SelectOp(differ, s(arith.AddfOp(rest, y)), rest))
+    none = s(arith.CmpfOp(rest, zero, "oeq"))
+    return s(arith.SelectOp(none, s(math.CopySignOp(zero, y)), moved))
+
+
 def _mod(op: GraphOp) -> Expression:
+    if is_float(element_of(op)):
+        return lambda s, v: _float_mod(s, v)
     if is_unsigned(element_of(op)):
         return _rem(op)
 

@@ -53,8 +53,9 @@ import numpy as np
 from numba import float32, float64, int8, int16, int32, int64, types, uint8, uint16, uint32, uint64
 
 from irkit.runtime.intrinsics.cpu import (
-    add_release, call_rkernel, float32p, float64p, floor, int8p, int16p, int32p, int64p, ipow, rint,
-    stack_float32, stack_float64, stack_int32, stack_int64, uint8p, uint16p, uint32p, uint64p, wait_for,
+    add_release, call_rkernel, cbrt, exp2, float32p, float64p, floor, fmod, int8p, int16p, int32p,
+    int64p, ipow, log2, rint, stack_float32, stack_float64, stack_int32, stack_int64, uint8p,
+    uint16p, uint32p, uint64p, wait_for,
 )
 from irkit.runtime.intrinsics.cpu_approximations import (
     atan_float32, atan_float64, cos_float32, erf_float32, exp_float32, exp_float64, log1p_float32,

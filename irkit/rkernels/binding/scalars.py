@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
+from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.types import is_integer, numpy_dtype, ui8, ui16, ui32, ui64
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, is_approximate
@@ -53,6 +54,9 @@ _BINARY: dict[type[Operation], str] = {
     arith.ShRUIOp: "{t}({u}({0}) >> {u}({1}))",
     math_dialect.IPowIOp: "{t}(ipow({0}, {1}))",
     math_dialect.PowFOp: "{0} ** {1}",
+    math_dialect.Atan2Op: "math.atan2({0}, {1})",
+    math_dialect.CopySignOp: "math.copysign({0}, {1})",
+    RemFOp: "fmod({0}, {1})",
 }
 _UNARY: dict[type[Operation], str] = {
     arith.NegfOp: "-{0}",
@@ -73,12 +77,17 @@ _UNARY: dict[type[Operation], str] = {
             math_dialect.AtanhOp,
             math_dialect.CosOp,
             math_dialect.CoshOp,
+            math_dialect.Log10Op,
             math_dialect.Log1pOp,
             math_dialect.SinOp,
             math_dialect.SinhOp,
             math_dialect.TanOp,
         )
     },
+    math_dialect.CbrtOp: "cbrt({0})",
+    math_dialect.Log2Op: "log2({0})",
+    math_dialect.Exp2Op: "exp2({0})",
+    math_dialect.ExpM1Op: "math.expm1({0})",
     math_dialect.ExpOp: "math.exp({0})",
     math_dialect.FloorOp: "floor({0})",
     math_dialect.LogOp: "math.log({0})",
@@ -166,6 +175,7 @@ _EXACT = (
     arith.SelectOp,
     math_dialect.AbsFOp,
     math_dialect.CeilOp,
+    math_dialect.CopySignOp,
     math_dialect.FloorOp,
     math_dialect.RoundEvenOp,
 )

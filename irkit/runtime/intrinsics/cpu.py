@@ -158,3 +158,31 @@ def ipow(x: int, y: int) -> Any:
         base = base * base
         rest = rest >> 1
     return result
+
+
+@njit(forceinline=True)
+def cbrt(x: float) -> Any:
+    """Cube root, in x's type."""
+    return np.cbrt(x)
+
+
+@njit(forceinline=True)
+def exp2(x: float) -> Any:
+    """2 to the power of x, in x's type."""
+    return np.exp2(x)
+
+
+@njit(forceinline=True)
+def log2(x: float) -> Any:
+    """Logarithm of base 2, in x's type."""
+    return np.log2(x)
+
+
+@intrinsic
+def fmod(typingctx: Any, x: Any, y: Any) -> Any:
+    """The exact remainder of x / y with the sign of x, of floats of one type."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.frem(*arguments)
+
+    return x(x, x), codegen

@@ -44,6 +44,14 @@ func.func @atan(%x: tensor<?x8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @atan2(
+// CHECK-NEXT:    %y = graph.atan2 %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.atan2"(%x, %b) : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+func.func @atan2(%x: tensor<?x8xf32>, %b: tensor<8xf32>) {
+  %y = graph.atan2 %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @atanh(
 // CHECK-NEXT:    %y = graph.atanh %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.atanh"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -52,11 +60,27 @@ func.func @atanh(%x: tensor<?x8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @cbrt(
+// CHECK-NEXT:    %y = graph.cbrt %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.cbrt"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+func.func @cbrt(%x: tensor<?x8xf32>) {
+  %y = graph.cbrt %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @ceil(
 // CHECK-NEXT:    %y = graph.ceil %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.ceil"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
 func.func @ceil(%x: tensor<?x8xf32>) {
   %y = graph.ceil %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @copysign(
+// CHECK-NEXT:    %y = graph.copysign %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.copysign"(%x, %b) : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+func.func @copysign(%x: tensor<?x8xf32>, %b: tensor<8xf32>) {
+  %y = graph.copysign %x, %b : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
   func.return
 }
 
@@ -76,11 +100,43 @@ func.func @cosh(%x: tensor<?x8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @exp2(
+// CHECK-NEXT:    %y = graph.exp2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.exp2"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+func.func @exp2(%x: tensor<?x8xf32>) {
+  %y = graph.exp2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @expm1(
+// CHECK-NEXT:    %y = graph.expm1 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.expm1"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+func.func @expm1(%x: tensor<?x8xf32>) {
+  %y = graph.expm1 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @log10(
+// CHECK-NEXT:    %y = graph.log10 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.log10"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+func.func @log10(%x: tensor<?x8xf32>) {
+  %y = graph.log10 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @log1p(
 // CHECK-NEXT:    %y = graph.log1p %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.log1p"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
 func.func @log1p(%x: tensor<?x8xf32>) {
   %y = graph.log1p %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
+// CHECK-LABEL: func.func @log2(
+// CHECK-NEXT:    %y = graph.log2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %y = "graph.log2"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+func.func @log2(%x: tensor<?x8xf32>) {
+  %y = graph.log2 %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
   func.return
 }
 

@@ -516,9 +516,9 @@ func.func @top_k(%x: tensor<?x8xf32>) {
 
 // -----
 
-func.func @mod_of_floats(%x: tensor<8xf32>) {
-  // expected-error@+1 {{'graph.mod' expects elements of i8 to i64, ui8 to ui64, got tensor<8xf32>}}
-  %y = graph.mod %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+func.func @shift_of_floats(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'graph.shift_left' expects elements of i8 to i64, ui8 to ui64, got tensor<8xf32>}}
+  %y = graph.shift_left %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   func.return
 }
 

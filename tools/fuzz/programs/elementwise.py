@@ -22,13 +22,23 @@ GENTLE = {
     graph.SinOp: (-1.0, 1.0),
     graph.CosOp: (-1.0, 1.0),
 }
+# Of two operands, that jump where one of them changes its sign: by the size of the result.
+SIGNED = {
+    graph.Atan2Op: lambda a: math.pi,
+    graph.CopysignOp: lambda a: a.size,
+    graph.ModOp: lambda a: math.inf,
+    graph.RemOp: lambda a: a.size,
+}
 # Functions that jump, have poles or end somewhere: of exact values only. True: values are whole.
 SUDDEN = {
     graph.FloorOp: True,
     graph.CeilOp: True,
     graph.RoundOp: True,
     graph.SqrtOp: False,
+    graph.CbrtOp: False,
     graph.LogOp: False,
+    graph.Log10Op: False,
+    graph.Log2Op: False,
     graph.Log1pOp: False,
     graph.AcosOp: False,
     graph.AcoshOp: False,
@@ -37,7 +47,13 @@ SUDDEN = {
     graph.AtanhOp: False,
     graph.TanOp: False,
 }
-GROWING = {graph.ExpOp: math.exp, graph.SinhOp: math.sinh, graph.CoshOp: math.cosh}
+GROWING = {
+    graph.ExpOp: math.exp,
+    graph.Exp2Op: lambda x: 2.0**x,
+    graph.Expm1Op: math.exp,
+    graph.SinhOp: math.sinh,
+    graph.CoshOp: math.cosh,
+}
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -196,6 +212,17 @@ def extremum(p: RandomProgram, x: SSAValue) -> None:
     p.put(op, operands, hull(*(p.facts[v] for v in operands)))
 
 
+def signed(p: RandomProgram, x: SSAValue) -> None:
+    """copysign, angles and remainders of floats that are exact."""
+    op, operands = p.draw.random.choice(list(SIGNED)), pair(p, x)
+    known = [p.facts[v] for v in operands]
+    if not (is_float(element_of(x)) and all(v.exact and v.finite for v in known)):
+        return
+    # Zeros of one sign may come out with the other.
+    size = SIGNED[op](known[0])
+    p.put(op, operands, Facts(-size, size, 0.0, False, False), terms=4)
+
+
 def compare(p: RandomProgram, x: SSAValue) -> None:
     """Of exact values."""
     operands = pair(p, x)
@@ -260,5 +287,5 @@ def where(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     gentle, sudden, sudden, growing, plain, plain, clip, cast, cast, arithmetic, arithmetic, arithmetic,
-    extremum, compare, divide, power, integral, integral, where,
+    extremum, compare, divide, signed, power, integral, integral, where,
 ]  # fmt: skip
