@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,25 @@ def test_infinities_and_nan_reach_their_sum_alone() -> None:
 def test_others_keep_the_order_of_the_terms(kind: str, terms: int) -> None:
     program = irkit.compile(irkit.parse(module(kind, (4, terms), (1,), "f32")), device="cpu1")
     assert "reduce.lanes" not in program.ir("schedule")
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "loops"),
+    [
+        ((3, 6, 7), (1, 2), [42]),
+        ((3, 6, 7), (0, 2), [3, 7]),
+        ((4, 9, 2, 5), (1, 2, 3), [90]),
+        ((4, 9, 2, 5), (0, 2, 3), [4, 10]),
+        ((3, 4, 2, 5, 4), (0, 1, 3), [3, 4, 5]),
+        ((2, 4, 3, 4, 3, 2), (0, 2, 4, 5), [2, 3, 6]),
+    ],
+)
+def test_terms_side_by_side_are_one_loop(
+    shape: tuple[int, ...], axes: tuple[int, ...], loops: list[int]
+) -> None:
+    program = irkit.compile(irkit.parse(module("sum", shape, axes, "f64")), device="cpu1")
+    kernel = program.source[program.source.rindex("reduce_0_init(p0") :]
+    extents = [int(n) for n in re.findall(r"for k\d in range\((\d+)\)", kernel)]
+    assert extents == [*loops, 1, 1, 1][:3]
+    x = np.random.default_rng(7).standard_normal(shape)
+    np.testing.assert_allclose(program(x), x.sum(axis=axes), rtol=1e-13, atol=1e-13)

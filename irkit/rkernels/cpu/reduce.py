@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument
 from irkit.dialects.pool_windows import pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import is_float, numpy_dtype, tensor_type
-from irkit.rkernels.families.reduction import combines_by
+from irkit.rkernels.families.reduction import combines_by, joined_reduction
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -77,7 +77,7 @@ def _long_sum(root: Root) -> bool:
 
 def _in_lanes(part: Part) -> Work:
     """A vector of terms is as many sums under way, which are joined for each run of terms."""
-    runs = part.terms / part.root.reduction[-1]
+    runs = part.terms / joined_reduction(part.root)[-1]
     terms = (part.next_term + work(op=1)) * part.terms + work(op=16, chain=2) * runs
     return (terms + part.store + work(row=1)) * part.elements
 

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
+from xdsl.ir.affine import AffineMap
 
-from irkit.dialects.linalg_generic import combiner
+from irkit.dialects.linalg_generic import combiner, loop_of, maps
 from irkit.dialects.pool_windows import Rows, pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
@@ -32,6 +34,45 @@ def combines_by(root: Root) -> str:
     return found[0] if found is not None else ""
 
 
+def joined_reduction(root: Root) -> tuple[int, ...]:
+    """The extents of the reduced loops, the last ones as one where they go through the operand side by side.
+
+    They are one loop where all operands are in memory, and each that moves with one of them has their
+    dimensions next to one another, whole, as rows of a matrix have their elements.
+    """
+    op, extents = root.chain[-1], list(root.reduction)
+    numbered = any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops)
+    if numbered or not all(isinstance(value, BlockArgument) for value in op.inputs):
+        return root.reduction
+    last = len(root.parallel) + len(extents) - 1
+    while len(extents) > 1 and all(
+        _side_by_side(
+            amap,
+            tensor_type(value).get_shape(),
+            last - 1,
+            root.reduction[last - len(root.parallel)],
+        )
+        for amap, value in zip(maps(op), op.inputs, strict=False)
+    ):
+        extents[-2:] = [extents[-2] * extents[-1]]
+        last -= 1
+    return tuple(extents)
+
+
+def _side_by_side(amap: AffineMap, shape: Sequence[int], loop: int, extent: int) -> bool:
+    """Whether the dimensions that `loop` and the next one move are neighbours, the second of `extent`, or
+    neither moves any."""
+    used = [d for d, e in enumerate(amap.results) if e.used_dims() & {loop, loop + 1}]
+    if not used:
+        return True
+    plain = [loop_of(e) for e in amap.results]
+    return (
+        len(used) == 2
+        and plain[used[0] : used[0] + 2] == [loop, loop + 1]
+        and shape[used[1]] == extent
+    )
+
+
 class Reduction(Family):
     """`RANGE`, `INIT(OPERANDS, r, j)`, `TERM(OPERANDS, r, j, k0, k1, k2)`, `COMBINE(acc, term)`,
     `STORE(OPERANDS, r, j, acc)` and `K0`, `K1`, `K2`.
@@ -53,14 +94,15 @@ class Reduction(Family):
         return None
 
     def bind(self, binder: Binder) -> None:
-        """More than three reduced dimensions are joined: k0 stands for all but the last two."""
+        """Reduced dimensions that lie side by side are one; where more than three are left, k0 stands for
+        all but the last two."""
         op = binder.root.chain[-1]
         found = combiner(op)
         if found is None or len(binder.root.chain) != 1:
             raise UnsupportedError("a reduction whose body is not one associative combination")
         binder.range()
         binder.init("r, j", binder.rj_index)
-        extents = list(binder.root.reduction)
+        extents = list(joined_reduction(binder.root))
         if len(extents) > 3:
             extents = [math.prod(extents[:-2]), *extents[-2:]]
         for number, extent in enumerate([*extents, 1, 1, 1][:3]):
@@ -116,9 +158,11 @@ def _between(row: Rows, index: Index) -> str:
 
 
 def _reduction_index(root: Root, printer: ElementPrinter) -> Index:
-    """Names of the reduction indices."""
-    extents = root.reduction
+    """Names of the reduction indices; of joined loops the last goes over all, the others stay at 0."""
+    extents = joined_reduction(root)
+    zeros = ["0"] * (len(root.reduction) - len(extents))
     if len(extents) <= 3:
-        return tuple(f"k{i}" for i in range(len(extents)))
+        *lead, last = (f"k{i}" for i in range(len(extents)))
+        return (*lead, *zeros, last)
     lead = [printer.name(i) for i in delinearised("k0", extents[:-2])]
-    return (*lead, "k1", "k2")
+    return (*lead, "k1", *zeros, "k2")
