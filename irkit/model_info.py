@@ -28,7 +28,7 @@ class ModelInfo:
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
 
-    kind: Literal["classifier", "regressor", "transformer", "outlier", "network"]
+    kind: Literal["classifier", "regressor", "transformer", "outlier", "clusterer", "network"]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     methods: Mapping[str, str | tuple[str, ...]] = field(

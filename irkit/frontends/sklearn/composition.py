@@ -8,7 +8,18 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.frontends.module import refused_labels
-from irkit.frontends.sklearn import columns, encoders, histogram, linear, preprocessing, trees
+from irkit.frontends.sklearn import (
+    bayes,
+    clusters,
+    columns,
+    encoders,
+    histogram,
+    linear,
+    neural,
+    preprocessing,
+    svm,
+    trees,
+)
 from irkit.frontends.sklearn.importer import (
     Importer,
     Outputs,
@@ -19,13 +30,19 @@ from irkit.frontends.sklearn.importer import (
 )
 
 TRANSFORMERS: dict[str, Transformer] = {
+    **clusters.TRANSFORMERS,
     **columns.TRANSFORMERS,
     **encoders.TRANSFORMERS,
+    **neural.TRANSFORMERS,
     **preprocessing.TRANSFORMERS,
 }
 PREDICTORS: dict[str, Predictor] = {
+    **bayes.PREDICTORS,
+    **clusters.PREDICTORS,
     **histogram.PREDICTORS,
     **linear.PREDICTORS,
+    **neural.PREDICTORS,
+    **svm.PREDICTORS,
     **trees.PREDICTORS,
 }
 COMPOSITIONS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
@@ -71,13 +88,19 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
     if kind in COMPOSITIONS:
         parts = pipeline_steps(step) if kind == "Pipeline" else members(step, fitted=False)
         return [r for n, part in parts for r in why_not(f"{name}: {n}", part)]
-    if kind in PREDICTORS and not last:
+    if kind in PREDICTORS and kind not in TRANSFORMERS and not last:
         return [f"step '{name}': {kind} before the last step"]
-    entry = TRANSFORMERS.get(kind) or PREDICTORS.get(kind)
+    entry = _entry(kind, last)
     if entry is None:
         known = ", ".join(sorted({*COMPOSITIONS, *TRANSFORMERS, *PREDICTORS}))
         return [f"step '{name}': estimator {kind} (supported: {known})"]
     return [f"step '{name}': {reason}" for reason in entry.why_not(step)]
+
+
+def _entry(kind: str, last: bool) -> Transformer | Predictor | None:
+    """How a kind of estimator is imported at its place."""
+    found = [PREDICTORS.get(kind), TRANSFORMERS.get(kind)]
+    return next((e for e in (found if last else found[::-1]) if e is not None), None)
 
 
 def why_not_fitted(name: str, step: Any) -> list[str]:
@@ -195,4 +218,9 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         importer.known.setdefault(narrow, Values(known.nan, True))
         x = narrow
     importer.require_finite(x, type(step).__name__, *accepts(step))
-    return entry.build(importer, step, x)
+    outputs = entry.build(importer, step, x)
+    also = TRANSFORMERS.get(kind_of(step))
+    if also is not None:
+        outputs.values.append(("transformed", also.build(importer, step, x)))
+        outputs.methods["transform"] = "transformed"
+    return outputs

@@ -9,10 +9,13 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
+    AddOp,
     ArgmaxOp,
     CastOp,
     ConcatOp,
     DivOp,
+    ExpOp,
+    LogOp,
     SigmoidOp,
     SoftmaxOp,
     SubOp,
@@ -101,3 +104,23 @@ def normalised(importer: Importer, positive: SSAValue) -> SSAValue:
     positive = importer.where(none, positive, np.ones(1), "one")
     total = importer.where(none, total, [width], "classes")
     return importer.builder(DivOp, positive, total)
+
+
+def log_sum_exp(importer: Importer, x: SSAValue) -> SSAValue:
+    """log(sum(exp(x))) of each row, rows×1."""
+    top = importer.reduce("max", x)
+    near = importer.builder(ExpOp, importer.builder(SubOp, x, top))
+    return importer.builder(AddOp, top, importer.builder(LogOp, importer.reduce("sum", near)))
+
+
+def from_log_likelihoods(
+    importer: Importer, step: Any, joint: SSAValue, margin: SSAValue | None = None
+) -> Outputs:
+    """The largest decides; probabilities are what is over after division by their sum."""
+    logs = importer.builder(SubOp, joint, log_sum_exp(importer, joint))
+    probabilities = importer.builder(ExpOp, logs)
+    label = largest(importer, joint)
+    outputs = classifier(step, label, probabilities, margin, log=False)
+    outputs.values.append(("log_probabilities", logs))
+    outputs.methods["predict_log_proba"] = "log_probabilities"
+    return outputs
