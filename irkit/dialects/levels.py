@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from xdsl.dialects.builtin import FunctionType, IndexType, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
@@ -135,6 +135,29 @@ _TASK = {
     **_ROPERATOR,
 }
 _VALUES = frozenset({"tensor", "scalar"})
+# Effects on arrays, and values between them.
+_EFFECTS = frozenset(
+    {
+        "affine.apply",
+        "arith.constant",
+        "arith.index_cast",
+        "bufferization.materialize_in_destination",
+        "bufferization.to_tensor",
+        "graph.*",
+        "memref.alloc",
+        "memref.reinterpret_cast",
+        "program.call",
+        "scf.for",
+        "scf.while",
+        "tensor.from_elements",
+    }
+)
+_PROGRAM = {
+    "builtin.module": _MODULE,
+    "func.func": _EFFECTS | {"func.return"},
+    "scf.for": _EFFECTS | {"scf.yield"},
+    "scf.while": _EFFECTS | {"scf.condition", "scf.yield", "tensor.extract"},
+}
 _PLANNED = (
     *_TASK_NEEDS,
     Needs("task.program", "arena_bytes"),
@@ -145,6 +168,7 @@ _PLANNED = (
 LEVELS: dict[str, Level] = {
     level.name: level
     for level in (
+        Level("program", _PROGRAM, _VALUES | {"array"}),
         Level(
             "graph",
             {"builtin.module": _MODULE, "func.func": _FUNCTION | {"graph.*"}},
@@ -209,18 +233,21 @@ def _types(op: Operation) -> Iterator[Attribute]:
 
 
 def kind_of(t: Attribute) -> str:
-    """`tensor` (ranked, of numbers that have a NumPy dtype), `scalar`, `token`, or `other`."""
+    """`tensor` (ranked, of numbers that have a NumPy dtype), `scalar`, `array`, `token`, or `other`."""
     if isinstance(t, TensorType):
         element = cast("TensorType[Attribute]", t).element_type
-        return "tensor" if _is_number(element) else "other"
+        return "tensor" if is_number(element) else "other"
+    if isinstance(t, MemRefType):
+        return "array"
     if t.name == "task.token":
         return "token"
-    if isinstance(t, IndexType) or _is_number(t):
+    if isinstance(t, IndexType) or is_number(t):
         return "scalar"
     return "function" if isinstance(t, FunctionType) else "other"
 
 
-def _is_number(t: Attribute) -> bool:
+def is_number(t: Attribute) -> bool:
+    """Whether a type is of numbers that have a NumPy dtype."""
     if is_float(t) or is_integer(t):
         return True
     try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PassFactory = Callable[[], "type[ModulePass]"]
 
 IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
+    "program": ("irkit.dialects.program", "Program"),
     "graph": ("irkit.dialects.graph", "Graph"),
     "te": ("irkit.dialects.te", "Te"),
     "task": ("irkit.dialects.task", "Task"),
@@ -23,9 +24,10 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
 """Name → (module, attribute)."""
 
 COMPLETED_DIALECTS: dict[str, Callable[[], Dialect]] = {
-    "arith": lambda: importlib.import_module("irkit.dialects.float_remainder").Arith
+    "arith": lambda: importlib.import_module("irkit.dialects.float_remainder").Arith,
+    "bufferization": lambda: importlib.import_module("irkit.dialects.bufferization").Bufferization,
 }
-"""Upstream dialects with ops of upstream's that xDSL lacks."""
+"""Upstream dialects with ops of upstream's that xDSL lacks, or where xDSL refuses what upstream takes."""
 
 ADDED_DIALECTS: dict[str, Callable[[], Dialect]] = {}
 """Dialects that `irkit.extending` has added."""

@@ -10,14 +10,9 @@ from xdsl.builder import Builder
 from xdsl.dialects.arith import ConstantOp, FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    BoolAttr,
-    FloatAttr,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
     UnknownLoc,
-    f64,
-    i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -26,8 +21,9 @@ from xdsl.rewriter import InsertPoint
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch import BatchAnalysis
+from irkit.dialects.properties import attribute
 from irkit.dialects.symbols import BATCH, DIMS, dims_attribute
-from irkit.dialects.types import DYNAMIC, Tensor, int_array, tensor_type
+from irkit.dialects.types import DYNAMIC, Tensor, tensor_type
 from irkit.model_info import ModelInfo
 from irkit.weights import Array, WeightStore
 
@@ -54,23 +50,6 @@ def refused_labels(labels: Array) -> list[str]:
         return [f"class labels of type {labels.dtype}"]
     odd = sorted({type(v).__name__ for v in labels.tolist() if not isinstance(v, LABELS)})
     return [f"class labels of type {', '.join(odd)}"] if odd else []
-
-
-def attribute(value: Attribute | bool | int | float | str | Sequence[int]) -> Attribute:
-    """A Python value as a property: bool, i64, f64, string or array<i64>."""
-    match value:
-        case Attribute():
-            return value
-        case bool():
-            return BoolAttr.from_bool(value)
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
-        case str():
-            return StringAttr(value)
-        case _:
-            return int_array(value)
 
 
 class GraphBuilder:

@@ -6,23 +6,27 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irkit.dialects.levels import TENSOR_DIALECTS
+from irkit.dialects.levels import TENSOR_DIALECTS, kind_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
     from irkit.weights import Array
 
-LEVELS = ("graph", "tensor", "task", "schedule")
+LEVELS = ("program", "graph", "tensor", "task", "schedule")
 _INTERPRETERS = {level: f"irkit.interp.{level}" for level in LEVELS}
 
 
 def level_of(module: ModuleOp) -> str:
     """The level of `module`: the lowest that any of its ops belongs to; "graph" if none says more.
 
-    A module with a `task.program` is at the schedule level, whatever stands beside it."""
+    A module with a `task.program` is at the schedule level, one with arrays at the program level, whatever
+    stands beside it."""
     level = "graph"
     for op in module.walk():
+        if _has_arrays(op):
+            return "program"
         dialect, _, name = op.name.partition(".")
         if op.name == "task.program":
             return "schedule"
@@ -31,6 +35,11 @@ def level_of(module: ModuleOp) -> str:
         elif dialect in TENSOR_DIALECTS and level == "graph":
             level = "tensor"
     return level
+
+
+def _has_arrays(op: Operation) -> bool:
+    values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
+    return op.name.startswith("program.") or any(kind_of(v.type) == "array" for v in values)
 
 
 def run_module(

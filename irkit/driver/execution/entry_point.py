@@ -11,10 +11,13 @@ from xdsl.ir import Attribute, Operation
 
 from irkit.batch_place import BatchPlace
 from irkit.dialects.batch_border import INPUT_BATCH, places_of
+from irkit.dialects.bufferization import Array, tensor_of_array
+from irkit.dialects.program.check import written_arguments
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.types import Tensor, tensor
 from irkit.driver.diagnostics.diagnostic import UserError
 from irkit.driver.diagnostics.locations import place_of
+from irkit.interp import level_of
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,26 @@ def entry_point_of(module: ModuleOp) -> EntryPoint:
     """The entry point of `module`. Raises UserError if there is none, or more than one."""
     main = main_function_of(module)
     types = main.function_type
+    if level_of(module) == "program":
+        return _of_arrays(main)
     places = places_of(main, INPUT_BATCH, len(types.inputs.data))
     return EntryPoint(
         tuple(_outside(t, p) for t, p in zip(types.inputs.data, places, strict=True)),
         _names(main, "irkit.inputs", len(types.inputs.data), "input"),
         _names(main, "irkit.outputs", len(types.outputs.data), "output"),
         state_of(main),
+    )
+
+
+def _of_arrays(main: FuncOp) -> EntryPoint:
+    """Of a program of arrays: what it returns, and then the argument buffers that it may write."""
+    inputs, outputs = main.function_type.inputs.data, main.function_type.outputs.data
+    names = _names(main, "irkit.inputs", len(inputs), "input")
+    written = tuple(names[n] for n in written_arguments(main))
+    return EntryPoint(
+        tuple(tensor_of_array(cast(Array, t)) for t in inputs),
+        names,
+        (*_names(main, "irkit.outputs", len(outputs), "output"), *written),
     )
 
 

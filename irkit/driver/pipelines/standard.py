@@ -5,6 +5,7 @@ from __future__ import annotations
 from irkit.driver.diagnostics.diagnostic import UserError
 
 LEVELS = ("graph", "tensor", "task", "schedule")
+"""Levels of values. A program of arrays, above them, is made one of values by `functionalise`."""
 WAVEFRONT = "wavefront"
 """The policy of the standard pipeline; any other is a pass `schedule-<policy>` too."""
 
@@ -105,6 +106,9 @@ def standard_pipeline(
 
     Raises UserError if `end` is behind.
     """
+    if start == "program":
+        made = standard_pipeline("graph", end, device, measure)
+        return f"functionalise,{made}"
     first, last = LEVELS.index(start), LEVELS.index(end)
     if last < first:
         raise UserError(f"the module is at the {start} level: it cannot go back to the {end} level")

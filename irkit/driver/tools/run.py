@@ -60,7 +60,7 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
     )
     parser.add_argument(
         "--level",
-        choices=("graph", "tensor", "task", "schedule", "numba"),
+        choices=("program", "graph", "tensor", "task", "schedule", "numba"),
         default="numba",
         help="where to run (numba)",
     )

@@ -11,6 +11,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.program.check import program_faults
 from irkit.dialects.state import state_of
 from irkit.dialects.symbols import dims_fault
 from irkit.driver.diagnostics.diagnostic import Diagnostic, UserError, note
@@ -39,6 +40,8 @@ def check_module(module: ModuleOp) -> None:
             raise UserError(f"'{op.name}' {wrong}", place_of(op))
         if isinstance(op, FuncOp):
             _check_state(op)
+    if (found := next(program_faults(module), None)) is not None:
+        raise UserError(f"'{found.op.name}' {found.text}", place_of(found.op))
 
 
 def _check_state(function: FuncOp) -> None:

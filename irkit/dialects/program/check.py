@@ -1,0 +1,208 @@
+"""What a program of arrays must keep to, beyond what its ops check alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from xdsl.dialects import affine, memref, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
+from irkit.dialects.levels import Fault, is_number
+from irkit.dialects.program.call import CallOp
+from irkit.dialects.program.views import (
+    StridedView,
+    affine_of,
+    array_type,
+    has_layout,
+    row_major,
+    trips_of,
+    view_of,
+    view_type,
+)
+from irkit.dialects.types import DYNAMIC
+from irkit.errors import InvalidModelError
+
+
+def program_faults(module: ModuleOp) -> Iterator[Fault]:
+    """What is wrong with the programs of arrays in `module`, in the order of the text."""
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            yield from _function_faults(function)
+
+
+def _function_faults(function: FuncOp) -> Iterator[Fault]:
+    arguments = function.body.block.args if function.body.blocks else ()
+    for argument in arguments:
+        if isinstance(argument.type, MemRefType):
+            wrong = _buffer_fault(argument)
+            yield from _fault(function, wrong and f"has argument {argument.index}, which {wrong}")
+    written: set[SSAValue] = set()
+    for op in function.walk():
+        check = _CHECKS.get(type(op))
+        if check is None or not _is_reached(op):
+            continue
+        yield from _fault(op, _said(lambda op=op, check=check: check(op)))
+        yield from _fault(op, _said(lambda op=op: _unwritten(op, written)))
+
+
+def _fault(op: Operation, text: str | None) -> Iterator[Fault]:
+    if text is not None:
+        yield Fault(op, text)
+
+
+def _said(check: Callable[[], str | None]) -> str | None:
+    try:
+        return check()
+    except InvalidModelError as error:
+        return str(error)
+
+
+def _is_reached(op: Operation) -> bool:
+    """Whether no loop around an op is known never to be run."""
+    loop = op.parent_op()
+    while loop is not None and not isinstance(loop, FuncOp):
+        if isinstance(loop, scf.ForOp) and _trips(loop) == 0:
+            return False
+        loop = loop.parent_op()
+    return True
+
+
+def _trips(loop: scf.ForOp) -> int:
+    try:
+        return len(trips_of(loop))
+    except InvalidModelError:
+        return 1  # said of the loop itself
+
+
+def _buffer_fault(value: SSAValue) -> str | None:
+    array = array_type(value)
+    if not is_number(array.element_type):
+        return f"holds elements of type {array.element_type}, of which NumPy has none"
+    if DYNAMIC in array.get_shape():
+        return f"is {array}: shapes are numbers"
+    return f"is {array}: a buffer has no layout of its own" if has_layout(array) else None
+
+
+def _check_alloc(op: Operation) -> str | None:
+    assert isinstance(op, memref.AllocOp)
+    wrong = _buffer_fault(op.memref)
+    return wrong and f"makes what {wrong}"
+
+
+def _check_view(op: Operation) -> str | None:
+    assert isinstance(op, memref.ReinterpretCastOp)
+    view, source = view_of(op.result), array_type(op.source)
+    if array_type(op.result) != (expected := view_type(source.element_type, view)):
+        return f"expected a result of type {expected}, got {op.result.type}"
+    return _out_of_bounds(view)
+
+
+def _out_of_bounds(view: StridedView) -> str | None:
+    shape = array_type(view.buffer).get_shape()
+    elements = row_major((1, *shape))[0] if shape else 1
+    if view.is_empty:
+        return None
+    low, high = view.offset.bounds()
+    first, last = low + view.reach()[0], high + view.reach()[1]
+    if first >= 0 and last < elements:
+        return None
+    return f"reaches elements {first} to {last} of a buffer of {elements}"
+
+
+def _check_read(op: Operation) -> str | None:
+    assert isinstance(op, ToTensorOp)
+    view_of(op.memref)
+    return None
+
+
+def _check_write(op: Operation) -> str | None:
+    assert isinstance(op, MaterializeInDestinationOp)
+    if not isinstance(op.dest.type, MemRefType):
+        return "writes a tensor: a program writes arrays"
+    if view_of(op.dest).repeats():
+        return "writes a view that has an element of its buffer twice"
+    return None
+
+
+def _check_call(op: Operation) -> str | None:
+    assert isinstance(op, CallOp)
+    for array in op.arrays:
+        view_of(array)
+    return None
+
+
+def _check_return(op: Operation) -> str | None:
+    for value in op.operands:
+        if not isinstance(value.type, MemRefType):
+            # Of a function of tensors, which may stand beside it.
+            return None
+        view_of(value)
+    return None
+
+
+def _check_loop(op: Operation) -> str | None:
+    assert isinstance(op, scf.ForOp)
+    if op.iter_args:
+        # A loop of tensors, of which other levels say what it may be.
+        arrays = any(isinstance(v.type, MemRefType) for v in op.iter_args)
+        return "carries arrays: what a loop changes, it writes" if arrays else None
+    trips_of(op)
+    return None
+
+
+def _check_apply(op: Operation) -> str | None:
+    affine_of(op.results[0])
+    return None
+
+
+_CHECKS: Mapping[type[Operation], Callable[[Operation], str | None]] = {
+    affine.ApplyOp: _check_apply,
+    memref.AllocOp: _check_alloc,
+    memref.ReinterpretCastOp: _check_view,
+    ToTensorOp: _check_read,
+    MaterializeInDestinationOp: _check_write,
+    CallOp: _check_call,
+    ReturnOp: _check_return,
+    scf.ForOp: _check_loop,
+}
+
+
+def _unwritten(op: Operation, written: set[SSAValue]) -> str | None:
+    """What reads an array of which nothing was written before; notes what is written now."""
+    for value in arrays_read(op):
+        buffer = view_of(value).buffer
+        if isinstance(buffer.owner, memref.AllocOp) and buffer not in written:
+            return "reads an array that was never written"
+    written.update(view_of(value).buffer for value in arrays_written(op))
+    return None
+
+
+def arrays_read(op: Operation) -> list[SSAValue]:
+    """The arrays that an op itself may read."""
+    match op:
+        case ToTensorOp():
+            return [op.memref]
+        case CallOp():
+            return op.read
+        case _:
+            return []
+
+
+def arrays_written(op: Operation) -> list[SSAValue]:
+    """The arrays that an op itself may write."""
+    match op:
+        case MaterializeInDestinationOp() if isinstance(op.dest.type, MemRefType):
+            return [op.dest]
+        case CallOp():
+            return op.written
+        case _:
+            return []
+
+
+def written_arguments(function: FuncOp) -> list[int]:
+    """Numbers of the argument buffers that a program may write, in order."""
+    written = {view_of(v).buffer for op in function.walk() for v in arrays_written(op)}
+    return [a.index for a in function.body.block.args if a in written]
