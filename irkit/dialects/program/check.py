@@ -34,8 +34,8 @@ def program_faults(module: ModuleOp) -> Iterator[Fault]:
 
 
 def _function_faults(function: FuncOp) -> Iterator[Fault]:
-    arguments = function.body.block.args if function.body.blocks else ()
-    for argument in arguments:
+    first = function.body.first_block
+    for argument in () if first is None else first.args:
         if isinstance(argument.type, MemRefType):
             wrong = _buffer_fault(argument)
             yield from _fault(function, wrong and f"has argument {argument.index}, which {wrong}")

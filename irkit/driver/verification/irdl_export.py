@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     FunctionType,
     IntegerAttr,
+    MemRefType,
     ModuleOp,
     StringAttr,
     SymbolNameConstraint,
@@ -78,6 +79,7 @@ _BASES: dict[type[object], str] = {
     IntegerAttr: "#builtin.integer",
     StringAttr: "#builtin.string",
     SymbolRefAttr: "#builtin.symbol_ref",
+    MemRefType: "!builtin.memref",
     TensorType: "!builtin.tensor",
     TypeAttributeMixin: "#builtin.type",
 }
