@@ -29,6 +29,7 @@ from irkit.errors import ArtifactError
 from irkit.runtime import code_store, least_used, machine_code
 from irkit.runtime.artifact import Artifact, cache_folder
 from irkit.runtime.forms import Form, form_of
+from irkit.runtime.interrupts import interrupts_held
 from irkit.runtime.machine_code import RKernelCode
 from irkit.runtime.program_files import write_atomically
 from irkit.runtime.side_by_side import Request, compile_units
@@ -277,7 +278,8 @@ def _imported(name: str, path: Path) -> ModuleType:
     # on disk by the name of their module.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with interrupts_held():
+            spec.loader.exec_module(module)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from irkit.runtime import intrinsics
+from irkit.runtime.interrupts import interrupts_held
 from irkit.runtime.intrinsics.engine import lowered, new_engine, object_code
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 
@@ -40,7 +41,7 @@ class RKernelCode:
 
 def loaded(key: str, payload: bytes) -> RKernelCode:
     """The rKernel of a key in memory, made of what it compiled to unless it is there."""
-    with _loading:
+    with _loading, interrupts_held():
         known = _loaded.get(key)
         if known is None:
             known = _loaded[key] = RKernelCode(payload)

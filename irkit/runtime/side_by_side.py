@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from irkit.processors import usable_cores
 from irkit.runtime.compile_worker import receive, send, take_step
+from irkit.runtime.interrupts import interrupts_held
 
 MOST_WORKERS = 15
 # A worker takes about as long to start as three units to compile.
@@ -91,7 +92,8 @@ class _Crew:
         while True:
             request = self._next(PATIENCE_S)
             if request is not None:
-                self._done(request, _compiled(request))
+                with interrupts_held():
+                    self._done(request, _compiled(request))
             elif self._taken:
                 self.dismiss()
             else:
