@@ -18,10 +18,12 @@ from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
     PREDICTORS,
     TRANSFORMERS,
-    accepts,
+    accepted,
+    estimators_within,
     last,
     members,
     pipeline_steps,
+    predict,
     transform,
     why_not,
     why_not_fitted,
@@ -49,10 +51,10 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
     alone = len(steps) == 1 and entry is not None and entry.trees
     element = f32 if alone else element_type(np.dtype(dtype))
-    features = int(steps[0][1].n_features_in_)
+    features = _features(steps[0][1])
     builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
-    importer, x = Importer(builder), builder.inputs[0]
-    nan, infinite = _accepted(steps)
+    importer, x = Importer(builder, predict), builder.inputs[0]
+    nan, infinite = accepted([step for _, step in steps])
     importer.known[x] = Values(nan, infinite)
     scaled = all(kind_of(step) == "StandardScaler" for _, step in steps[:-1])
     for _, step in steps[:-1]:
@@ -87,6 +89,16 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     return builder.finish(values, info)
 
 
+def _features(step: Any) -> int:
+    """Columns of the input."""
+    found = 1 if kind_of(step) == "IsotonicRegression" else getattr(step, "n_features_in_", None)
+    if found is None:
+        raise UnsupportedError(
+            f"{type(step).__name__} that does not say how many features it takes"
+        )
+    return int(found)
+
+
 def _checked(model: Any) -> list[tuple[str, Any]]:
     """The steps of a model all of which can be imported."""
     steps = pipeline_steps(model)
@@ -119,18 +131,9 @@ def _check_fitted(step: Any) -> None:
         parts = pipeline_steps(step) if kind == "Pipeline" else members(step, fitted=True)
         for _, part in parts:
             _check_fitted(part)
-
-
-def _accepted(steps: list[tuple[str, Any]]) -> tuple[bool, bool]:
-    """Whether the whole model takes NaN, and infinity, in its input."""
-    infinite = accepts(steps[0][1])[1]
-    for _, step in steps:
-        if not accepts(step)[0]:
-            return False, infinite
-        entry = TRANSFORMERS.get(kind_of(step))
-        if entry is None or entry.nan != "keeps":
-            break
-    return True, infinite
+    for _, estimator in estimators_within(step):
+        for _, part in pipeline_steps(estimator):
+            _check_fitted(part)
 
 
 def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tuple[str, ...]]:

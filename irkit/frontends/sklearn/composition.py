@@ -9,12 +9,16 @@ from xdsl.ir import SSAValue
 
 from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
+    adaboost,
     bayes,
+    calibration,
     clusters,
     columns,
     encoders,
+    ensembles,
     histogram,
     linear,
+    multiple,
     neural,
     preprocessing,
     svm,
@@ -30,22 +34,47 @@ from irkit.frontends.sklearn.importer import (
 )
 
 TRANSFORMERS: dict[str, Transformer] = {
+    **calibration.TRANSFORMERS,
     **clusters.TRANSFORMERS,
     **columns.TRANSFORMERS,
     **encoders.TRANSFORMERS,
+    **ensembles.TRANSFORMERS,
     **neural.TRANSFORMERS,
     **preprocessing.TRANSFORMERS,
 }
 PREDICTORS: dict[str, Predictor] = {
+    **adaboost.PREDICTORS,
     **bayes.PREDICTORS,
+    **calibration.PREDICTORS,
     **clusters.PREDICTORS,
+    **ensembles.PREDICTORS,
     **histogram.PREDICTORS,
     **linear.PREDICTORS,
+    **multiple.PREDICTORS,
     **neural.PREDICTORS,
     **svm.PREDICTORS,
     **trees.PREDICTORS,
 }
 COMPOSITIONS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
+DELEGATES = {
+    "FrozenEstimator": "estimator",
+    "GridSearchCV": "best_estimator_",
+    "HalvingGridSearchCV": "best_estimator_",
+    "HalvingRandomSearchCV": "best_estimator_",
+    "RANSACRegressor": "estimator_",
+    "RandomizedSearchCV": "best_estimator_",
+    "SelfTrainingClassifier": "estimator_",
+}
+"""Estimators that answer as another one does, which is their attribute."""
+_FINITE = ("AdaBoostClassifier", "AdaBoostRegressor", "ClassifierChain", "RegressorChain")
+_ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
+
+
+def answering(model: Any) -> Any:
+    """The estimator that answers for a model: mostly itself."""
+    name = DELEGATES.get(kind_of(model))
+    found = None if name is None else getattr(model, name, None)
+    return model if found is None else answering(found)
 
 
 def does_nothing(step: Any) -> bool:
@@ -55,10 +84,12 @@ def does_nothing(step: Any) -> bool:
 
 def pipeline_steps(model: Any) -> list[tuple[str, Any]]:
     """Name and estimator of each step that does something, nested pipelines flattened."""
+    model = answering(model)
     if kind_of(model) != "Pipeline":
         return [(type(model).__name__, model)]
     steps: list[tuple[str, Any]] = []
     for name, step in model.steps:
+        step = answering(step)
         if kind_of(step) == "Pipeline":
             steps += [(f"{name}: {n}", s) for n, s in pipeline_steps(step)]
         elif not does_nothing(step):
@@ -76,7 +107,13 @@ def members(step: Any, fitted: bool) -> list[tuple[str, Any]]:
     else:
         found = [(name, part) for name, part, _ in step.transformers]
         found.append(("remainder", step.remainder))
-    return [(name, part) for name, part in found if not does_nothing(part)]
+    return [(name, answering(part)) for name, part in found if not does_nothing(part)]
+
+
+def estimators_within(step: Any) -> list[tuple[str, Any]]:
+    """Attribute and steps of each fitted estimator that a fitted one asks."""
+    entry = PREDICTORS.get(kind_of(step)) or TRANSFORMERS.get(kind_of(step))
+    return [] if entry is None else entry.members(step)
 
 
 # Reasons
@@ -90,6 +127,8 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
         return [r for n, part in parts for r in why_not(f"{name}: {n}", part)]
     if kind in PREDICTORS and kind not in TRANSFORMERS and not last:
         return [f"step '{name}': {kind} before the last step"]
+    if kind in DELEGATES:
+        return [f"step '{name}': {kind} without {DELEGATES[kind]} (is it fitted, with refit?)"]
     entry = _entry(kind, last)
     if entry is None:
         known = ", ".join(sorted({*COMPOSITIONS, *TRANSFORMERS, *PREDICTORS}))
@@ -113,7 +152,18 @@ def why_not_fitted(name: str, step: Any) -> list[str]:
         return [*reasons, f"step '{name}': no output columns"] if empty else reasons
     entry = TRANSFORMERS.get(kind) or PREDICTORS[kind]
     reasons = [*entry.why_not_fitted(step), *_why_not_classes(step)]
-    return [f"step '{name}': {kind} with {reason}" for reason in reasons]
+    found = [f"step '{name}': {kind} with {reason}" for reason in reasons]
+    for attribute, estimator in entry.members(step):
+        found += why_not_within(f"{name}: {attribute}", estimator)
+    # Members of an ensemble have the same reasons.
+    return list(dict.fromkeys(found))
+
+
+def why_not_within(name: str, estimator: Any) -> list[str]:
+    """Reasons why an estimator within another cannot be imported."""
+    steps = [(name if n == kind_of(s) else f"{name}: {n}", s) for n, s in pipeline_steps(estimator)]
+    early = [r for n, s in steps for r in why_not(n, s, s is steps[-1][1])]
+    return early or [r for n, s in steps for r in why_not_fitted(n, s)]
 
 
 def _why_not_classes(step: Any) -> list[str]:
@@ -134,6 +184,13 @@ def _has_columns(step: Any) -> bool:
 def accepts(step: Any) -> tuple[bool, bool]:
     """Whether a step takes NaN, and infinity."""
     kind = kind_of(step)
+    if kind in _ANYTHING:
+        return True, True
+    seen = [e for name, e in estimators_within(step) if name != "final_estimator_"]
+    if seen:
+        each = [accepted([s for _, s in pipeline_steps(e)]) for e in seen]
+        own = kind not in _FINITE
+        return own and all(nan for nan, _ in each), own and all(inf for _, inf in each)
     if kind in (*COMPOSITIONS, *histogram.PREDICTORS, "IsolationForest"):
         return True, True
     if kind == "FunctionTransformer":
@@ -211,16 +268,35 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     if entry is None:
         y = transform(importer, step, x)
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
+    name, (nan, infinite) = kind_of(step), accepts(step)
     if entry.trees:
-        narrow = importer.cast(x, np.float32)
-        known = importer.known.get(x, Values())
-        # A float64 may be too large for the float32 copy that trees make.
-        importer.known.setdefault(narrow, Values(known.nan, True))
-        x = narrow
-    importer.require_finite(x, type(step).__name__, *accepts(step))
+        x = importer.tree_input(x, name, nan, infinite)
+    else:
+        importer.require_finite(x, name, nan, infinite)
     outputs = entry.build(importer, step, x)
     also = TRANSFORMERS.get(kind_of(step))
     if also is not None:
         outputs.values.append(("transformed", also.build(importer, step, x)))
         outputs.methods["transform"] = "transformed"
+    outputs.source = name
     return outputs
+
+
+def predict(importer: Importer, estimator: Any, x: SSAValue) -> Outputs:
+    """The methods of a fitted estimator or Pipeline, wherever it stands."""
+    *before, (_, final) = pipeline_steps(estimator)
+    for _, step in before:
+        x = transform(importer, step, x)
+    return last(importer, final, x)
+
+
+def accepted(steps: list[Any]) -> tuple[bool, bool]:
+    """Whether steps one after another take NaN, and infinity, in their input."""
+    infinite = accepts(steps[0])[1]
+    for step in steps:
+        if not accepts(step)[0]:
+            return False, infinite
+        entry = TRANSFORMERS.get(kind_of(step))
+        if entry is None or entry.nan != "keeps":
+            break
+    return True, infinite

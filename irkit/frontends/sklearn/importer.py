@@ -45,6 +45,8 @@ class Outputs:
     methods: Methods
     classes: tuple[Any, ...] | None = None
     labels: str = ""
+    source: str = ""
+    """The estimator's kind."""
 
 
 @dataclass(frozen=True)
@@ -59,36 +61,68 @@ def _nothing(step: Any) -> list[str]:
     return []
 
 
+def _no_members(step: Any) -> list[tuple[str, Any]]:
+    return []
+
+
 @dataclass(frozen=True)
 class Transformer:
     """How to import a transformer. `why_not` gives reasons that its parameters show, `why_not_fitted`
     those that only a fitted one shows. `nan`: whether NaN that goes in comes out, or NaN may come of
-    numbers. `bounded`: finite input gives finite output, whatever its size."""
+    numbers. `bounded`: finite input gives finite output, whatever its size. `members`: the fitted estimators
+    that it asks, by the attributes that have them."""
 
     build: Callable[[Importer, Any, SSAValue], SSAValue]
     why_not: Callable[[Any], list[str]] = _nothing
     why_not_fitted: Callable[[Any], list[str]] = _nothing
     nan: Missing = "keeps"
     bounded: bool = False
+    members: Callable[[Any], list[tuple[str, Any]]] = _no_members
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """How to import an estimator that comes last. `trees`: it makes a float32 copy of its input."""
+    """How to import an estimator that comes last. `trees`: it makes a float32 copy of its input. `members`:
+    the fitted estimators that it asks, by the attributes that have them."""
 
     build: Callable[[Importer, Any, SSAValue], Outputs]
     why_not: Callable[[Any], list[str]] = _nothing
     why_not_fitted: Callable[[Any], list[str]] = _nothing
     trees: bool = False
+    members: Callable[[Any], list[tuple[str, Any]]] = _no_members
 
 
 @dataclass
 class Importer:
-    """One import: the graph under construction, and what is known of its values."""
+    """One import: the graph under construction, and what is known of its values.
+
+    `predict` imports an estimator within another.
+    """
 
     builder: GraphBuilder
+    predict: Callable[[Importer, Any, SSAValue], Outputs]
     known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
     checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
+
+    _met: dict[tuple[int, SSAValue], Outputs] = field(
+        default_factory=dict[tuple[int, SSAValue], Outputs]
+    )
+
+    def outputs(self, estimator: Any, x: SSAValue) -> Outputs:
+        """The methods of a fitted estimator or Pipeline on x; the same ones if it is asked again."""
+        key = (id(estimator), x)
+        if key not in self._met:
+            self._met[key] = self.predict(self, estimator, x)
+        return self._met[key]
+
+    def tree_input(self, x: SSAValue, name: str, nan: bool, infinite: bool = False) -> SSAValue:
+        """The float32 copy that trees make of x, which has no NaN and no infinity if they take none."""
+        narrow = self.cast(x, np.float32)
+        known = self.known.get(x, Values())
+        # A float64 may be too large for the copy.
+        self.known.setdefault(narrow, Values(known.nan, True))
+        self.require_finite(narrow, name, nan, infinite)
+        return narrow
 
     # Types
 

@@ -74,15 +74,19 @@ def votes(importer: Importer, first: SSAValue, classes: int) -> SSAValue:
     return importer.add(importer.matmul(wins, gain, "gain"), row, "second")
 
 
-def one_versus_rest(importer: Importer, decision: SSAValue, classes: int) -> SSAValue:
-    """Votes, and what breaks their ties: `_ovr_decision_function(decision < 0, -decision, classes)`."""
+def one_versus_rest(
+    importer: Importer, first: SSAValue, scores: SSAValue, classes: int
+) -> SSAValue:
+    """Votes, and what breaks their ties: `_ovr_decision_function`.
+
+    `first`: rows×pairs, whether the first class wins; `scores`: rows×pairs, for the second.
+    """
     pairs = list(itertools.combinations(range(classes), 2))
     signs = np.zeros((len(pairs), classes))
     for number, (i, j) in enumerate(pairs):
-        signs[number, i], signs[number, j] = 1.0, -1.0
-    total = importer.matmul(decision, signs, "signs")
+        signs[number, i], signs[number, j] = -1.0, 1.0
+    total = importer.matmul(scores, signs, "signs")
     size = importer.mul(importer.add(importer.builder(AbsOp, total), [1.0], "one"), [3.0], "three")
-    first = importer.compare(decision, "ge", [0.0], "zero")
     return importer.builder(
         AddOp, votes(importer, first, classes), importer.builder(DivOp, total, size)
     )
@@ -97,7 +101,9 @@ def _classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         return classifier(step, sign_label(importer, margins, "ge"), None, importer.flat(margins))
     margin = decision
     if step.decision_function_shape == "ovr":
-        margin = one_versus_rest(importer, decision, classes)
+        first = importer.compare(decision, "ge", [0.0], "zero")
+        scores = importer.builder(NegOp, decision)
+        margin = one_versus_rest(importer, first, scores, classes)
     if step.break_ties and step.decision_function_shape == "ovr":
         return classifier(step, largest(importer, margin), None, margin)
     won = votes(importer, importer.compare(decision, "gt", [0.0], "zero"), classes)

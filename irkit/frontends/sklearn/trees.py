@@ -140,7 +140,7 @@ def _isolation(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         )
     ]
     trees = [
-        _one_tree(_Renumbered(e.tree_, np.asarray(features)), value, 0, np.zeros(1))
+        _one_tree(Renumbered(e.tree_, np.asarray(features)), value, 0, np.zeros(1))
         for e, features, value in zip(
             step.estimators_, step.estimators_features_, values, strict=True
         )
@@ -172,7 +172,7 @@ def _isolation(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     return Outputs("outlier", values_out, methods)
 
 
-class _Renumbered:
+class Renumbered:
     """A tree over some of the columns, as one over all."""
 
     def __init__(self, tree: Any, features: Any) -> None:
