@@ -104,9 +104,20 @@ def _multiply_planes(
         c.run(at_c + row * across, across)[:] = sums
 
 
-def _copy_vectors(count: int, a: Memory, at: int, to: int) -> None:
-    for step in range(0, count, 16):
-        a.run(to + step, 16)[:] = a.run(at + step, 16).copy()
+def _copy_every(stride: int, count: int, a: Memory, at: int, b: Memory, to: int) -> None:
+    b.run(to, count)[:] = a.run(at, stride * (count - 1) + 1)[::stride].copy()
+
+
+def _add_windows(
+    rows: int, width: int, pitch: int, places: Sequence[int], plane: Memory, at: int, filters: Memory,
+    first: int, to: int,
+) -> None:  # fmt: skip
+    lanes = width if width >= 16 else next(n for n in (4, 8, 16) if n >= width)
+    for row in range(rows):
+        sums = np.zeros(lanes, plane.dtype)
+        for term, place in enumerate(places):
+            sums += filters[first + term] * plane.run(at + place + row * pitch, lanes)
+        plane.run(to + row * width, lanes)[:] = sums
 
 
 def _interleave_fours(width: int, turned: int, k: int, panel: Memory) -> None:
@@ -175,7 +186,8 @@ def _names(scratch: Any) -> dict[str, Any]:
         "floor": np.floor,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "fused": lambda f: f,
-        "copy_vectors": _copy_vectors,
+        "add_windows": _add_windows,
+        "copy_every": _copy_every,
         "interleave_fours": _interleave_fours,
         "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,

@@ -62,10 +62,11 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     log1p_float64, log_float32, log_float64, pow_float32, sin_float32, tanh_float32, tanh_float64,
 )
 from irkit.runtime.intrinsics.cpu_bytes import interleave_fours, multiply_fours
+from irkit.runtime.intrinsics.cpu_depthwise import add_windows
 from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
-from irkit.runtime.intrinsics.cpu_planes import copy_vectors, multiply_planes
+from irkit.runtime.intrinsics.cpu_planes import copy_every, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import (
     row_largest, row_maximum, row_minimum, row_squares, row_sum,

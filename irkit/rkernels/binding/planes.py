@@ -94,15 +94,29 @@ class _Filler:
         self.line("if inside:")
         self.depth += 1
         self._zeros(at, 0, first)
-        self.line(f"for t in range({first}, {last}):")
-        where = f"base + (t * {axis.stride} + {start}) * {step}"
-        self.line(f"    plane[{at}] = {pointer}[{where}]")
+        if last > first and self._in_vectors(axis, step):
+            place = f"row + {phase * self.plane.phase_step(len(self.plane.axes) - 1) + first}"
+            where = f"base + {first * axis.stride + start}"
+            copied = f"{axis.stride}, {last - first}, {pointer}, {where}, plane, {place}"
+            self.line(f"copy_every({copied})")
+        else:
+            self.line(f"for t in range({first}, {last}):")
+            where = f"base + (t * {axis.stride} + {start}) * {step}"
+            self.line(f"    plane[{at}] = {pointer}[{where}]")
         self._zeros(at, last, axis.phase)
         self.depth -= 1
         self.line("else:")
         self.depth += 1
         self._zeros(at, 0, axis.phase)
         self.depth -= 1
+
+    def _in_vectors(self, axis: Axis, step: int) -> bool:
+        """Whether a phase's elements lie so that vectors of them can be loaded, as the plane holds them."""
+        read, kept = (
+            tensor_type(v).element_type
+            for v in (self.plane.source, self.plane.product.op.results[0])
+        )
+        return step == 1 and axis.stride in (1, 2) and read == kept
 
     def _zeros(self, at: str, begin: int, end: int) -> None:
         self.line(f"for t in range({begin}, {end}):")

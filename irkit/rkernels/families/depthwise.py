@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from irkit.dialects.planes import Plane, as_plane
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
@@ -18,10 +16,10 @@ MOST_TERMS = 64
 
 
 class Depthwise(Family):
-    """`PART`, `INIT`, `STORE` as `product`; `FILL(OPERANDS, b, l, plane)` pads the input of one group, and
-    `SUM(OPERANDS, b, m, plane, at)` adds up the terms of the output that is `at` elements from the first in
-    the plane. `ROW(y)`: where the outputs of row y begin; `WIDTH`: how many they are; `PLANE`, `PHASE`:
-    how many elements all planes and one phase have."""
+    """`PART`, `INIT`, `STORE`, pointer `A` and `M` as `product`; `FILL(OPERANDS, b, l, plane)` pads the input
+    of one group. `PLACES`: how far the terms of an output are from the first, in the order of k, `TERMS` of
+    them; `ROW(y)`: where the outputs of row y begin; `PITCH`: how far a row is from the one before;
+    `WIDTH`: how many outputs it has; `PLANE`: how many elements all planes have."""
 
     name = "depthwise"
 
@@ -61,18 +59,14 @@ class Depthwise(Family):
         store(binder, product)
         fill(binder, plane)
         outputs(binder, plane)
-        binder.literal("PHASE", plane.phase_elements)
-        _add(binder, plane)
+        places = list(plane.terms())
+        binder.binding.names["A"] = f"p{product.in_place.index}"
+        binder.binding.names["PLACES"] = f"({''.join(f'{place}, ' for place in places)})"
+        binder.literal("M", max(product.extent(product.m), 0))
+        binder.literal("TERMS", len(places))
+        binder.literal("PITCH", pitch(plane))
 
 
-def _add(binder: Binder, plane: Plane) -> None:
-    """`SUM`: the terms one by one, in the order of the body's loops."""
-    product = plane.product
-    filters = f"p{product.in_place.index}"
-    terms = math.prod(product.extents(product.k))
-    lines = [f"w = (b * {max(product.extent(product.m), 0)} + m) * {terms}"]
-    for number, place in enumerate(plane.terms()):
-        before = "acc + " if number else ""
-        lines.append(f"acc = {before}plane[at + {place}] * {filters}[w + {number}]")
-    lines.append("return acc")
-    binder.binding.function("SUM", f"{binder.binding.operands}, b, m, plane, at", lines)
+def pitch(plane: Plane) -> int:
+    """How far apart the outputs of neighbouring rows are in a phase; 0 where there is one row."""
+    return plane.strides[-2] if len(plane.strides) > 1 else 0

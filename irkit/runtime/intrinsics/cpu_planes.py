@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from irkit.runtime.intrinsics.cpu_products import LANES, Tile
+from irkit.runtime.intrinsics.cpu_windows import Windows
 
 _I64 = ir.IntType(64)
 
@@ -59,25 +60,35 @@ def multiply_planes(
 
 
 @intrinsic(prefer_literal=True)
-def copy_vectors(typingctx: Any, count: Any, a: Any, at: Any, to: Any) -> Any:
-    """Copy `count` elements, a literal, of `a` from `at` to `to`, 16 at a time: up to 15 more are copied."""
-    if not isinstance(count, types.IntegerLiteral):
+def copy_every(typingctx: Any, stride: Any, count: Any, a: Any, at: Any, b: Any, to: Any) -> Any:
+    """b[to + i] = a[at + i * stride] for i < `count`; nothing else is read or written.
+
+    `stride`, 1 or 2, and `count`, at least 1, are literals. What is left of whole vectors is copied by one
+    that begins sooner, or by shorter ones.
+    """
+    if not isinstance(stride, types.IntegerLiteral) or not isinstance(count, types.IntegerLiteral):
         return None
-    vectors = -(-count.literal_value // LANES)
+    apart, wanted = stride.literal_value, count.literal_value
+    lanes = next(n for n in (LANES, 8, 4, 2, 1) if n <= wanted)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, a, at, to = arguments
-        kind = ir.VectorType(a.type.pointee, LANES).as_pointer()
-        with cgutils.for_range(builder, _I64(vectors)) as loop:
-            step = builder.mul(loop.index, _I64(LANES))
-            source, target = (
-                builder.bitcast(builder.gep(a, [builder.add(place, step)]), kind)
-                for place in (at, to)
-            )
-            builder.store(builder.load(source, align=4), target, align=4)
+        _, _, a, at, b, to = arguments
+
+        def copy(first: Any) -> None:
+            begin = builder.add(at, builder.mul(first, _I64(apart)))
+            windows = Windows(builder, a, begin, lanes, apart)
+            value = windows.elements(0)
+            target = builder.gep(b, [builder.add(to, first)])
+            builder.store(value, builder.bitcast(target, value.type.as_pointer()), align=4)
+
+        with cgutils.for_range(builder, _I64(wanted // lanes)) as loop:
+            copy(builder.mul(loop.index, _I64(lanes)))
+        if wanted % lanes:
+            copy(_I64(wanted - lanes))
         return context.get_dummy_value()
 
-    return types.void(count, a, types.int64, types.int64), codegen
+    integer = types.int64
+    return types.void(stride, count, a, integer, b, integer), codegen
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @dataclass(frozen=True)
-class _Windows:
+class Windows:
     """`lanes` windows, `stride` elements from one to the next."""
 
     builder: Any
@@ -72,7 +72,7 @@ def extremes(
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, _, _, _, _, source, at, target = arguments
-        windows = _Windows(builder, source, at, lanes.literal_value, stride.literal_value)
+        windows = Windows(builder, source, at, lanes.literal_value, stride.literal_value)
         best: Any = None
         for point in itertools.product(*map(range, sizes)):
             term = windows.elements(sum(n * s for n, s in zip(point, apart, strict=True)))
