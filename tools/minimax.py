@@ -56,6 +56,15 @@ _sin = _near_zero(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
 _cos = _near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2)
 _tanh = _near_zero(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
 
+_asin = _near_zero(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
+_erf = _near_zero(lambda z: (mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 2 / mp.sqrt(mp.pi)) / z)
+
+
+def _erfcx(t: mp.mpf) -> mp.mpf:
+    """exp(x^2) (1 - erf(x)) of t = (x - 2) / (x + 2)."""
+    x = 2 * (1 + t) / (1 - t)
+    return mp.erfc(x) * mp.exp(x * x)
+
 
 FITS = (
     Fit("exp, float32: (exp(r) - 1 - r) / r^2", _exp, -HALF_LN2, HALF_LN2, 5),
@@ -74,6 +83,11 @@ FITS = (
     Fit("cos, float32: (cos(r) - 1 + r^2/2) / r^4 of r^2", _cos, ZERO, (mp.pi / 4) ** 2, 3),
     Fit("tanh below 0.6, float64", _tanh, ZERO, mp.mpf("0.36"), 11),
     Fit("atan, float64", _atan, ZERO, mp.tan(mp.pi / 8) ** 2, 12),
+    Fit("sin, float64", _sin, ZERO, (mp.pi / 4) ** 2, 6),
+    Fit("cos, float64", _cos, ZERO, (mp.pi / 4) ** 2, 6),
+    Fit("asin, float64: (asin(s)/s - 1) / s^2 of s^2", _asin, ZERO, mp.mpf("0.25"), 13),
+    Fit("erf below 1, float64: (erf(x)/x - 2/sqrt(pi)) / x^2 of x^2", _erf, ZERO, mp.mpf(1), 11),
+    Fit("erf of 1 to 6, float64", _erfcx, mp.mpf(-1) / 3, mp.mpf("0.5"), 16),
     Fit("exp2, float64 to 2^-32: exp2(f)", lambda f: mp.power(2, f), mp.mpf(-0.5), mp.mpf(0.5), 7),
 )
 

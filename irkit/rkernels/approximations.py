@@ -23,6 +23,23 @@ APPROXIMATE: dict[tuple[type[Operation], Attribute], str] = {
             math_dialect.TanhOp,
         )
     },
+    **{
+        (op, f64): f"{op.name.removeprefix('math.')}_float64"
+        for op in (
+            math_dialect.AcosOp,
+            math_dialect.AsinOp,
+            math_dialect.Atan2Op,
+            math_dialect.CosOp,
+            math_dialect.CoshOp,
+            math_dialect.ErfOp,
+            math_dialect.Exp2Op,
+            math_dialect.ExpM1Op,
+            math_dialect.Log10Op,
+            math_dialect.Log2Op,
+            math_dialect.SinOp,
+            math_dialect.SinhOp,
+        )
+    },
     (math_dialect.CosOp, f32): "cos_float32",
     (math_dialect.ErfOp, f32): "erf_float32",
     (math_dialect.PowFOp, f32): "pow_float32",

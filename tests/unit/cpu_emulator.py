@@ -163,11 +163,20 @@ def _extremes(
 
 
 _FUNCTIONS: dict[str, Any] = {
+    "acos": np.arccos,
+    "asin": np.arcsin,
     "atan": np.arctan,
+    "atan2": np.arctan2,
     "cos": np.cos,
+    "cosh": np.cosh,
     "erf": math.erf,
     "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
     "log": np.log,
+    "log10": np.log10,
+    "log2": np.log2,
+    "sinh": np.sinh,
     "log1p": np.log1p,
     "pow": np.power,
     "sin": np.sin,

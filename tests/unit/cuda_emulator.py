@@ -169,6 +169,8 @@ def _rounded_to(dtype: Any, function: Any) -> Any:
 APPROXIMATIONS = {
     f"{name}_{dtype.__name__}": _rounded_to(dtype, getattr(np, at, None) or getattr(math, at))
     for name, at in (
+        ("acos", "arccos"), ("asin", "arcsin"), ("atan2", "arctan2"), ("cosh", "cosh"),
+        ("exp2", "exp2"), ("expm1", "expm1"), ("log10", "log10"), ("log2", "log2"), ("sinh", "sinh"),
         ("atan", "arctan"), ("cos", "cos"), ("erf", "erf"), ("exp", "exp"), ("log", "log"),
         ("log1p", "log1p"), ("pow", "power"), ("sin", "sin"), ("tanh", "tanh"),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from irkit.lower.task_to_numba.targets import TARGETS
 from irkit.rkernels.approximations import APPROXIMATE
 from irkit.runtime.intrinsics import cpu_approximations, cpu_bits, cuda_approximations
 from irkit.runtime.intrinsics.cpu_approximations import ULP
+from irkit.runtime.intrinsics.cpu_trigonometry64 import two_over_pi_to_many_bits
 
 # A prime: 2^32 / STEP patterns of bits, over all exponents and both signs.
 STEP = 4099
@@ -36,23 +38,34 @@ EDGES = (
 )
 _ERF = np.frompyfunc(math.erf, 1, 1)
 EXACT = {
+    "acos": np.arccos,
+    "asin": np.arcsin,
     "atan": np.arctan,
+    "atan2": np.arctan2,
     "cos": np.cos,
+    "cosh": np.cosh,
     "erf": lambda x: _ERF(x).astype(x.dtype),
     "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
     "log": np.log,
+    "log10": np.log10,
+    "log2": np.log2,
     "log1p": np.log1p,
     "pow": np.power,
     "sin": np.sin,
+    "sinh": np.sinh,
     "tanh": np.tanh,
 }
+# Of two operands.
+PAIRS = ("pow", "atan2")
 # The long double of x86, which judges float64.
 EXTENDED = np.finfo(np.longdouble).nmant >= 63
 
 
 def looped(name: str) -> Any:
     function = getattr(cpu_approximations, name)
-    if name.startswith("pow"):
+    if name.startswith(PAIRS):
 
         @njit(error_model="numpy")
         def powers(x: Any, y: Any, out: Any) -> None:
@@ -101,7 +114,7 @@ def patterns() -> Any:
     return np.concatenate([bits.view(np.float32), np.array(EDGES, np.float32)])
 
 
-@pytest.mark.parametrize("name", [n for n in ULP if n.endswith("32") and not n.startswith("pow")])
+@pytest.mark.parametrize("name", [n for n in ULP if n.endswith("32") and not n.startswith(PAIRS)])
 def test_float32_over_all_exponents(name: str) -> None:
     assert compared(name, patterns()) <= ULP[name]
 
@@ -134,13 +147,54 @@ def test_what_ends_at_one_is_never_above(name: str) -> None:
 
 
 @pytest.mark.skipif(not EXTENDED, reason="needs a long double of more than 53 bits")
-@pytest.mark.parametrize("name", [n for n in ULP if n.endswith("64")])
+@pytest.mark.parametrize("name", [n for n in ULP if n.endswith("64") and not n.startswith(PAIRS)])
 def test_float64_over_all_exponents(name: str) -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 2**64, 60_000, dtype=np.uint64)
     ordinary = [rng.standard_normal(30_000) * scale for scale in (1e-3, 1.0, 30.0, 400.0)]
     x = np.concatenate([bits.view(np.float64), *ordinary, np.array([*EDGES, 5e-324, -5e-324])])
     assert compared(name, x) <= ULP[name]
+
+
+@pytest.mark.skipif(not EXTENDED, reason="needs a long double of more than 53 bits")
+def test_angles_of_points() -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 2**64, (2, 60_000), dtype=np.uint64).view(np.float64)
+    near = rng.standard_normal((2, 60_000))
+    grid = np.stack([a.ravel() for a in np.meshgrid([*EDGES, 5e-324, -5e-324], EDGES)])
+    y, x = (np.ascontiguousarray(a) for a in np.concatenate([bits, near, grid], axis=1))
+    assert compared("atan2_float64", y, x) <= ULP["atan2_float64"]
+
+
+# The float64 that is nearest to a multiple of pi/2, as J.-M. Muller lists it, and others near one.
+NEAREST = (6381956970095103.0 * 2.0**797, 5319372648326541.0 * 2.0**155, math.pi, 1e22, 2.0**1023)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_multiples_of_half_pi(name: str) -> None:
+    """Against the same function of exact fractions: of Taylor's series after an exact reduction."""
+    x = np.array([*NEAREST, *(n * math.pi / 2 for n in range(1, 400, 7))])
+    got = np.empty_like(x)
+    looped(f"{name}_float64")(x, got)
+    exact = [_exact(name, v) for v in x.tolist()]
+    rounded = np.array([float(e) for e in exact])
+    error = np.array(
+        [float(abs(Fraction(g) - e)) for g, e in zip(got.tolist(), exact, strict=True)]
+    )
+    assert (error <= np.spacing(np.abs(rounded)) + 2.0**-103).all()
+
+
+def _exact(name: str, x: float) -> Fraction:
+    """The sine or cosine of x to 200 bits and more."""
+    turn = 4 / two_over_pi_to_many_bits()
+    angle = Fraction(x) % turn + (turn / 4 if name == "cos" else 0)
+    angle -= round(angle / turn) * turn
+    term = total = angle
+    for n in range(1, 60):
+        term *= -angle * angle / ((2 * n) * (2 * n + 1))
+        term = Fraction(round(term * 2**400), 2**400)
+        total += term
+    return total
 
 
 def test_powers() -> None:

@@ -29,7 +29,6 @@ _FUNCTIONS: tuple[type[Operation], ...] = (
     math.Atan2Op,
     math.AtanOp,
     math.AtanhOp,
-    math.CbrtOp,
     math.CosOp,
     math.CoshOp,
     math.ErfOp,
