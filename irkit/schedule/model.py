@@ -34,7 +34,7 @@ class VDevice:
     """
 
     name: str
-    kind: Literal["cpu", "cuda", "test"]
+    kind: Literal["cpu", "cuda", "test", "host"]
     veus: int
     threads: int
     shared_bytes: int
