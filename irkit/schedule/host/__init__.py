@@ -1,1 +1,2 @@
-"""Programs of whole kernels on a host and its GPU: the same plain data as a schedule, at a coarser grain."""
+"""Programs of whole kernels on a host and its GPU: the same plain data as a schedule, at a coarser
+grain."""

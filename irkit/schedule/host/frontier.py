@@ -1,7 +1,8 @@
 """What later tasks may have to wait for: the last uses of each part of each buffer.
 
-Program order is followed once. A use that a later write covers is forgotten, as whoever conflicts with it conflicts with that
-write; so is what the caller says has ended. What is kept does not grow with the number of tasks.
+Program order is followed once. A use that a later write covers is forgotten, as whoever conflicts with
+it conflicts with that write; so is what the caller says has ended. What is kept does not grow with the
+number of tasks.
 """
 
 from __future__ import annotations

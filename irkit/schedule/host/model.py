@@ -1,7 +1,8 @@
 """A DAG of kernels as plain data: buffers, the regions that tasks touch, queues and waits.
 
 A *task* is a kernel launch, a program, a host function or a copy. A *queue* is what a vEU is to a
-schedule: queue 0 is the host, which runs its tasks itself, the others are streams of a GPU. A wait is an event.
+schedule: queue 0 is the host, which runs its tasks itself, the others are streams of a GPU. A wait is
+an event.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ HOST = 0
 
 @dataclass(frozen=True)
 class HostBuffer:
-    """An allocation of `nbytes` in a `space`: whatever shares memory with an array lies in one buffer with it."""
+    """An allocation of `nbytes` in a `space`: whatever shares memory with an array lies in one buffer
+    with it."""
 
     name: str
     space: Space
@@ -35,8 +37,8 @@ class HostBuffer:
 class Region:
     """Elements of `itemsize` bytes in a buffer: element (i, j, ...) is at offset + i * strides[0] + ...
 
-    All in bytes. `of` makes strides positive and leaves out dimensions that go nowhere, so equal regions of an
-    array seen in different ways are equal.
+    All in bytes. `of` makes strides positive and leaves out dimensions that go nowhere, so equal
+    regions of an array seen in different ways are equal.
     """
 
     buffer: int

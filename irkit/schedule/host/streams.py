@@ -1,9 +1,10 @@
 """Which stream a task goes to, and which events it must wait for.
 
-The policy is GrCUDA's, "disjoint" (Parravicini et al., DAG-based Scheduling with Resource Sharing for Multi-task
-Applications in a Polyglot GPU Runtime, IPDPS 2021): the first child goes to its parent's stream, others go to a
-stream that is free, or a new one. What program order and earlier waits cover already gets no event: vector
-clocks say how far every other queue certainly is (`happens_before.py` has the same of whole schedules).
+The policy is GrCUDA's, "disjoint" (Parravicini et al., DAG-based Scheduling with Resource Sharing for
+Multi-task Applications in a Polyglot GPU Runtime, IPDPS 2021): the first child goes to its parent's
+stream, others go to a stream that is free, or a new one. What program order and earlier waits cover
+already gets no event: vector clocks say how far every other queue certainly is (`happens_before.py`
+has the same of whole schedules).
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def reduced(parents: Sequence[Placed]) -> list[Placed]:
 class Streams:
     """Queues as they fill up. At most `limit` streams are used beside the host's queue.
 
-    `host_issues`: the host puts tasks into streams one by one, after it has run its own before them; so every task
-    starts after all that the host has waited for.
+    `host_issues`: the host puts tasks into streams one by one, after it has run its own before them;
+    so every task starts after all that the host has waited for.
     """
 
     def __init__(self, limit: int, host_issues: bool = False) -> None:

@@ -17,8 +17,8 @@ from irkit.schedule.wellformed import reject
 def verify(plan: HostPlan) -> None:
     """Raises ScheduleError with the rule and the tasks where a plan is not proved.
 
-    Rules: 'placement' (queues and waits name what exists, host tasks are on the host's queue), 'access' (regions
-    lie in their buffers), 'deadlock', and 'race'.
+    Rules: 'placement' (queues and waits name what exists, host tasks are on the host's queue),
+    'access' (regions lie in their buffers), 'deadlock', and 'race'.
     """
     _check_places(plan)
     _check_regions(plan)

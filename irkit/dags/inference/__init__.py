@@ -1,0 +1,1 @@
+"""What kernels read and write, from their code: nobody declares it."""
