@@ -23,8 +23,8 @@ Sources = frozenset[int]
 
 @dataclass
 class MachineEffects:
-    """Loads and stores, as text, and the numbers of the parameters that their addresses may come from; `given`
-    are those that functions are handed which were not inlined."""
+    """Loads and stores, as text, and the numbers of the parameters that their addresses may come from;
+    `given` are those that functions are handed which were not inlined."""
 
     parameters: int = 0
     given: Sources = frozenset()

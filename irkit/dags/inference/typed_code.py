@@ -54,7 +54,8 @@ def typed_code(kernel: Any, types: tuple[Any, ...], arch: str = ARCH) -> Any:
 
 
 def machine_code(kernel: Any, types: tuple[Any, ...], arch: str = ARCH) -> str:
-    """The PTX of a kernel for arguments of `types`: that of the GPU at hand, where it was compiled for it."""
+    """The PTX of a kernel for arguments of `types`: that of the GPU at hand, where it was compiled for
+    it."""
     known = kernel.overloads.get(types)
     if known is not None and hasattr(known, "inspect_asm"):
         return str(known.inspect_asm(None))
