@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irkit.dags.opening import dag
     from irkit.driver.compiler.accuracy import accuracy
     from irkit.driver.compiler.compile import compile_model as compile
     from irkit.driver.compiler.models import parse
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 # Resolved on first use, so that `import irkit` and the tools start fast.
 _LAZY = {
     "accuracy": ("irkit.driver.compiler.accuracy", "accuracy"),
+    "dag": ("irkit.dags.opening", "dag"),
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
     "resolve_target": ("irkit.driver.compiler.targets", "resolve_target"),
     "load": ("irkit.driver.compiler.recompile", "load_program"),
@@ -63,6 +65,7 @@ __all__ = [
     "__version__",
     "accuracy",
     "compile",
+    "dag",
     "load",
     "parse",
     "resolve_target",

@@ -34,12 +34,14 @@ ALLOWED = {
         part: {*RANKS[number:], *(MIDDLE if part in MIDDLE - {"dialects"} else ())}
         for number, part in enumerate(RANKS)
     },
+    # DAGs of kernels: beside the driver, above what runs programs.
+    "dags": {"dags", "runtime", "schedule", "dialects", "viewing"},
     # Pictures are drawn from plain data, for whoever has it.
     "viewing": {"viewing", "schedule"},
     "frontends": {"frontends", "dialects"},
     "interp": {"interp", "dialects"},
     # Doors of the package, which open what they name on first use.
-    "__init__": {"driver", "runtime"},
+    "__init__": {"driver", "runtime", "dags"},
     "universe": set(RANKS),
     "extending": set(RANKS),
 }

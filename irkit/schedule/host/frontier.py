@@ -8,7 +8,7 @@ number of tasks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from irkit.schedule.host.model import Region, Use
@@ -22,10 +22,11 @@ KEPT = 64
 
 @dataclass(frozen=True)
 class Live(Generic[T]):
-    """A use that still matters, and the task that it is of."""
+    """A use that still matters, the task that it is of, and how many were added before it."""
 
     task: T
     use: Use
+    at: int
 
 
 class Frontier(Generic[T]):
@@ -36,6 +37,7 @@ class Frontier(Generic[T]):
     def __init__(self, queue_of: Callable[[T], int], kept: int = KEPT) -> None:
         self._queue_of, self._kept = queue_of, kept
         self._live: dict[int, list[Live[T]]] = {}
+        self._added = 0
 
     def __len__(self) -> int:
         return sum(len(live) for live in self._live.values())
@@ -49,7 +51,8 @@ class Frontier(Generic[T]):
         """Take note of a use by a task that comes after all that `before` said."""
         known = self._live.setdefault(use.region.buffer, [])
         kept = [one for one in known if not self._replaced(one, task, use)]
-        kept.append(Live(task, use))
+        kept.append(Live(task, use, self._added))
+        self._added += 1
         if len(kept) > self._kept:
             kept = self._together(kept)
         self._live[use.region.buffer] = kept
@@ -63,9 +66,18 @@ class Frontier(Generic[T]):
             else:
                 del self._live[buffer]
 
-    def drop(self, buffer: int) -> None:
-        """Drop a buffer that is no more."""
-        self._live.pop(buffer, None)
+    def buffers(self) -> set[int]:
+        """The buffers that have live uses."""
+        return set(self._live)
+
+    def join(self, buffer: int, into: int) -> None:
+        """Two buffers turn out to be one."""
+        moved = [
+            replace(one, use=replace(one.use, region=replace(one.use.region, buffer=into)))
+            for one in self._live.pop(buffer, [])
+        ]
+        # The last of a queue stands for the others there.
+        self._live[into] = sorted([*self._live.get(into, []), *moved], key=lambda one: one.at)
 
     def _replaced(self, old: Live[T], task: T, use: Use) -> bool:
         """Whether what conflicts with an old use conflicts with this one, which comes after it."""
@@ -79,9 +91,9 @@ class Frontier(Generic[T]):
     def _together(self, live: list[Live[T]]) -> list[Live[T]]:
         """One read and one write of the hull for each queue, of the last task there."""
         groups: dict[tuple[int, bool], list[Live[T]]] = {}
-        for one in live:
+        for one in sorted(live, key=lambda live: live.at):
             groups.setdefault((self._queue_of(one.task), one.use.writes), []).append(one)
-        return [Live(group[-1].task, _hull(group)) for group in groups.values()]
+        return [Live(g[-1].task, _hull(g), g[-1].at) for g in groups.values()]
 
 
 def _hull(group: list[Live[T]]) -> Use:

@@ -17,7 +17,7 @@ import numpy as np
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule, VDevice
 
 Space = Literal["host", "device"]
-Kind = Literal["kernel", "program", "function", "to_device", "to_host", "read"]
+Kind = Literal["kernel", "program", "function", "to_device", "to_host"]
 
 HOST = 0
 """The queue of what runs on the host."""
@@ -115,7 +115,7 @@ class HostTask:
     @property
     def on_host(self) -> bool:
         """Whether the host runs it; else a stream does."""
-        return self.kind in ("function", "read")
+        return self.kind in ("function", "program")
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,14 @@ def _merged(a: Clock, b: Clock) -> Clock:
 
 def reduced(parents: Sequence[Placed]) -> list[Placed]:
     """Parents, less those that another one comes after; in program order."""
-    unique = sorted({p.number: p for p in parents}.values(), key=lambda p: p.number)
-    return [p for p in unique if not any(q is not p and p.ended_by(q.clock) for q in unique)]
+    # Of those in one queue, the last comes after the others.
+    last: dict[int, Placed] = {}
+    for parent in parents:
+        known = last.get(parent.queue)
+        if known is None or known.position < parent.position:
+            last[parent.queue] = parent
+    found = sorted(last.values(), key=lambda p: p.number)
+    return [p for p in found if not any(q is not p and p.ended_by(q.clock) for q in found)]
 
 
 class Streams:

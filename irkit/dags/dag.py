@@ -1,0 +1,172 @@
+"""`irkit.dag()`: launches in program order become a DAG, by what they read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dags.capture import capturing, launching
+from irkit.dags.device import DagDevice
+from irkit.dags.eager import Eager
+from irkit.dags.located import Located, locate
+from irkit.dags.origins import caller
+from irkit.dags.plans import Plan
+from irkit.dags.steps import HOST_BUFFER, Step, Stepper
+from irkit.dags.works import HostCall, NumbaLaunch, ProgramCall, RawLaunch, Work
+from irkit.errors import IrkitError, UnsupportedError
+from irkit.schedule.host.model import HostTask, Use
+from irkit.schedule.host.planning import STREAMS
+
+
+def _nothing() -> None:
+    """What the host does with an array is its own affair."""
+
+
+def _located(array: Any) -> Located:
+    found = locate(array)
+    assert found is not None
+    return found
+
+
+class Dag:
+    """Records launches of kernels, programs and host functions, or starts them as they come.
+
+    Nothing is declared: what a Numba kernel reads and writes is inferred from its code, what a
+    RawKernel does from its C signature. Host functions read and write their arrays, but for those that
+    are read-only. Arrays of the host that kernels use are copied to the device, and back when the host
+    needs them or the DAG ends.
+    """
+
+    def __init__(self, device: DagDevice, eager: bool = False, streams: int = STREAMS) -> None:
+        self._device, self._limit = device, streams
+        self._stepper = Stepper(device)
+        self._eager = Eager(device, streams) if eager else None
+        self._steps: list[Step] = []
+        self._plan: Plan | None = None
+        self._open = ExitStack()
+
+    # -- the context
+
+    def __enter__(self) -> Dag:
+        self._open.enter_context(capturing(self._captured))
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        self._open.close()
+        if kind is not None:
+            return
+        for step in self._stepper.home("the end of the DAG"):
+            self._accept(step)
+        if self._eager is not None:
+            with launching():
+                self._eager.finish()
+            self._stepper.close()
+
+    # -- launches
+
+    def launch(self, kernel: Any, *arguments: Any, shared_bytes: int = 0) -> None:
+        """Launch a kernel: `launch(kernel[grid, block], x, y)` of Numba's, or `launch(raw, grid, block,
+        (x, y))` of CuPy's. Raises UnsupportedError where what it writes cannot be told.
+        """
+        if hasattr(kernel, "dispatcher"):
+            self._captured(kernel, arguments)
+            return
+        if not hasattr(kernel, "code") or len(arguments) != 3:
+            raise UnsupportedError(
+                f"{caller()}: launch(kernel[grid, block], x, ...) or launch(raw_kernel, grid, block, "
+                f"(x, ...)) is expected, got {type(kernel).__name__}"
+            )
+        grid, block, given = arguments
+        self._take(RawLaunch(tuple(given), kernel, tuple(grid), tuple(block), shared_bytes))
+
+    def call(self, function: Any, *arguments: Any, out: Any = None, **keywords: Any) -> None:
+        """Call a Python function on the host, or a program of irkit's, whose outputs go to `out`: an
+        array, or a tuple of them."""
+        if hasattr(function, "run") and hasattr(function, "ir"):
+            targets: tuple[Any, ...] = (
+                (*cast("Sequence[Any]", out),) if isinstance(out, (tuple, list)) else (out,)
+            )
+            self._take(ProgramCall((*arguments, *targets), function, len(arguments)))
+        elif callable(function) and out is None:
+            self._take(HostCall(arguments, function, keywords))
+        else:
+            raise UnsupportedError(
+                f"{caller()}: a function or a program is called, out= of a program alone"
+            )
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
+        """A new array on the device, for what only kernels need: nothing is copied for it. It lasts as
+        long as the DAG's `with`, or its plan."""
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        return self._stepper.empty(sizes, dtype)
+
+    def read(self, array: Any) -> np.ndarray[Any, Any]:
+        """The elements of an array for the host: of a host array, itself; of one on the device, a new
+        array.
+
+        It waits for what writes the array, and for nothing else. In a DAG that records, the elements
+        are there when a run of its plan has ended.
+        """
+        origin, located = caller(), locate(array)
+        if located is None:
+            raise UnsupportedError(f"{origin}: read expects an array, got {type(array).__name__}")
+        if located.space == "device":
+            array, steps = self._stepper.fetch(array, located, origin)
+        else:
+            twin = self._stepper.twin_of(located)
+            span = located.region().hull
+            steps = [] if twin is None else self._stepper.to_host(span, twin, origin)
+        for step in steps:
+            self._accept(step)
+        if self._eager is not None:
+            seen = Use(_located(array).region(HOST_BUFFER), True, False)
+            task = HostTask("read", "function", (seen,), origin=origin)
+            self._accept(Step(task, HostCall((), _nothing), ()))
+        return array
+
+    def _captured(self, configured: Any, arguments: tuple[Any, ...]) -> None:
+        grid, block = tuple(configured.griddim), tuple(configured.blockdim)
+        self._take(NumbaLaunch(arguments, configured.dispatcher, grid, block, configured.sharedmem))
+
+    def _take(self, work: Work) -> None:
+        origin = caller()
+        try:
+            for step in self._stepper.steps(work, origin):
+                self._accept(step)
+        except IrkitError as error:
+            error.args = (f"{origin}: {error.args[0]}", *error.args[1:])
+            raise
+
+    def _accept(self, step: Step) -> None:
+        if self._eager is None:
+            self._steps.append(step)
+            self._plan = None
+            return
+        with launching():
+            self._eager.start(step)
+
+    # -- plans
+
+    def plan(self) -> Plan:
+        """All that was recorded, with streams and events, proved. Raises UnsupportedError of a DAG
+        that runs launches as they come."""
+        if self._eager is not None:
+            raise UnsupportedError("a DAG that starts launches as they come keeps none to plan")
+        if self._plan is None:
+            self._plan = Plan(self._device, self._steps, self._limit)
+        return self._plan
+
+    def run(self) -> None:
+        """Run all that was recorded, once."""
+        self.plan().run()
+
+    def report(self) -> list[dict[str, Any]]:
+        """What the plan's report says."""
+        return self.plan().report()
+
+    def kept(self) -> int:
+        """How many things a DAG that starts launches as they come keeps of them."""
+        return 0 if self._eager is None else self._eager.kept()

@@ -1,0 +1,138 @@
+"""A GPU as the device of a DAG, by the CUDA driver; Numba and CuPy launch their own kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from irkit.dags.located import Located
+from irkit.dags.works import NumbaLaunch, Work
+from irkit.errors import DeviceError
+from irkit.runtime.cuda.driver import Event, Graph, Stream, api, call, device
+
+PINNED_FROM = 1 << 16
+"""Fewer bytes than this are not worth pinning: the driver has room of its own for them."""
+_NOT_READY, _ALREADY = 600, 712
+
+
+class GpuDevice:
+    """The GPU of a number, in its primary context."""
+
+    checks = True
+
+    def __init__(self, number: int = 0) -> None:
+        self._device = device(number)
+        self._pinned: set[int] = set()
+        self._numba: dict[int, Any] = {}
+
+    def begin(self) -> Event:
+        """An event behind all that is on the default stream, which others' streams are in order with."""
+        self._device.activate()
+        return self._event(0)
+
+    def _event(self, stream: Any) -> Event:
+        event = Event()
+        event.record(stream)
+        return event
+
+    # -- memory
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory."""
+        self._device.activate()
+        return int(call("cuMemAlloc", max(nbytes, 1)))
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._device.release("cuMemFree", address)
+
+    def pin(self, first: int, end: int) -> None:
+        """Lock pages of the host, so that copies run beside kernels. Raises DeviceError where too few
+        may be."""
+        if end - first < PINNED_FROM:
+            return
+        self._device.activate()
+        (status,) = api().cuMemHostRegister(first, end - first, 0)
+        if int(status) == 0:
+            self._pinned.add(first)
+        elif int(status) != _ALREADY:
+            raise DeviceError(
+                f"{end - first} bytes of host memory cannot be pinned ({status.name}): too little memory "
+                "may be locked on this machine (ulimit -l)"
+            )
+
+    def unpin(self, first: int) -> None:
+        """Let pages go that were locked here."""
+        if first in self._pinned:
+            self._pinned.discard(first)
+            self._device.release("cuMemHostUnregister", first)
+
+    def view(self, located: Located) -> Any:
+        """A device array of Numba's."""
+        cuda: Any = import_module("numba.cuda")
+        described = {
+            "shape": located.shape,
+            "strides": located.strides,
+            "typestr": located.dtype,
+            "data": (located.address, located.readonly),
+            "version": 3,
+        }
+        return cuda.from_cuda_array_interface(described, sync=False)
+
+    # -- streams
+
+    def new_stream(self) -> Stream:
+        """A stream."""
+        return Stream(self._device)
+
+    def start(self, work: Work, arguments: Sequence[Any], stream: Stream) -> None:
+        """Put a launch into a stream."""
+        if isinstance(work, NumbaLaunch):
+            work.start(arguments, self._numba_stream(stream))
+        else:
+            work.start(arguments, int(stream.handle))
+
+    def _numba_stream(self, stream: Stream) -> Any:
+        handle = int(stream.handle)
+        if handle not in self._numba:
+            cuda: Any = import_module("numba.cuda")
+            self._numba[handle] = cuda.external_stream(handle)
+        return self._numba[handle]
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Stream) -> None:
+        """Put a copy between host and device into a stream."""
+        call("cuMemcpyAsync", target, source, nbytes, stream.handle)
+
+    def record(self, stream: Stream) -> Event:
+        """An event behind all that is in a stream."""
+        return self._event(stream.handle)
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """What is put into a stream from now on waits for an event."""
+        call("cuStreamWaitEvent", stream.handle, event.handle, 0)
+
+    def done(self, event: Event) -> bool:
+        """Whether an event has come. Raises DeviceError where the device failed."""
+        (status,) = api().cuEventQuery(event.handle)
+        if int(status) in (0, _NOT_READY):
+            return int(status) == 0
+        call("cuEventSynchronize", event.handle)
+        return True
+
+    def synchronize(self, event: Event) -> None:
+        """Wait for an event. Raises DeviceError where the device failed."""
+        call("cuEventSynchronize", event.handle)
+
+    def graph(self, record: Callable[[], None], stream: Stream) -> Graph:
+        """What `record` puts into a stream, and into others that it forks to and joins, as one graph."""
+        self._device.activate()
+
+        def recorded(handle: Any) -> None:
+            record()
+
+        return Graph(recorded, stream.handle)
+
+    def replay(self, graph: Graph, stream: Stream) -> None:
+        """Put a graph into a stream."""
+        graph.launch(stream.handle)

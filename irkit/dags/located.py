@@ -1,0 +1,97 @@
+"""Where an array's elements are: what a user's array says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.errors import InvalidInputError
+from irkit.schedule.host.model import Region, Space
+
+
+@dataclass(frozen=True)
+class Located:
+    """An array's memory: `address` of its first element, `shape`, `strides` in bytes, and the NumPy
+    name of its elements' type. `root` are the first byte, and the one behind the last, of the
+    allocation that it is a part of, as far as that is known.
+    """
+
+    space: Space
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    readonly: bool
+    root: tuple[int, int]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    def region(self, buffer: int = 0) -> Region:
+        """Its bytes, counted from address 0."""
+        return Region.of(buffer, self.address, self.shape, self.strides, self.itemsize)
+
+
+def locate(value: Any) -> Located | None:
+    """Where an array is; None for what is no array. Raises InvalidInputError for arrays of Python
+    objects."""
+    facts = getattr(value, "__cuda_array_interface__", None)
+    if facts is not None:
+        return _on_device(cast("dict[str, Any]", facts))
+    return _on_host(cast("np.ndarray[Any, Any]", value)) if isinstance(value, np.ndarray) else None
+
+
+def steps_of(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of a C-ordered array."""
+    steps = [itemsize]
+    for size in reversed(shape[1:]):
+        steps.append(steps[-1] * size)
+    return tuple(reversed(steps)) if shape else ()
+
+
+def _on_device(facts: dict[str, Any]) -> Located:
+    shape, dtype = tuple(map(int, facts["shape"])), np.dtype(str(facts["typestr"]))
+    strides = facts.get("strides") or steps_of(shape, dtype.itemsize)
+    address, readonly = facts["data"]
+    found = Located("device", int(address), shape, tuple(strides), dtype, bool(readonly), (0, 0))
+    return _with_root(found, found.region().hull)
+
+
+def _on_host(value: np.ndarray[Any, Any]) -> Located:
+    if value.dtype.hasobject:
+        raise InvalidInputError(f"an array of Python objects ({value.dtype}) cannot be scheduled")
+    owner = value
+    while isinstance(owner.base, np.ndarray):
+        owner = cast("np.ndarray[Any, Any]", owner.base)
+    readonly = not value.flags.writeable
+    found = Located(
+        "host", value.ctypes.data, value.shape, value.strides, value.dtype, readonly, (0, 0)
+    )
+    whole = Region.of(0, owner.ctypes.data, owner.shape, owner.strides, owner.itemsize)
+    return _with_root(found, whole.hull)
+
+
+def _with_root(found: Located, root: tuple[int, int]) -> Located:
+    return Located(
+        found.space, found.address, found.shape, found.strides, found.dtype, found.readonly, root
+    )
+
+
+Path = tuple[int, ...]
+
+
+def arrays_in(values: Sequence[Any], path: Path = ()) -> Iterator[tuple[Path, Any, Located]]:
+    """The arrays among arguments, those in tuples and lists too: where they stand, and where they are."""
+    for number, value in enumerate(values):
+        here = (*path, number)
+        if isinstance(value, (tuple, list)):
+            yield from arrays_in(cast("Sequence[Any]", value), here)
+            continue
+        found = locate(value)
+        if found is not None:
+            yield here, value, found

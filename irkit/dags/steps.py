@@ -1,0 +1,207 @@
+"""From a launch to the steps that it takes: copies of host arrays that the device needs, then the
+launch itself."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dags.coherence import Sides, Span, Spans
+from irkit.dags.device import DagDevice
+from irkit.dags.located import Located, Path, locate, steps_of
+from irkit.dags.works import ArrayUse, Copy, Work
+from irkit.errors import InvalidInputError
+from irkit.schedule.host.model import HostTask, Kind, Region, Use
+
+HOST_BUFFER, DEVICE_BUFFER = 0, 1
+"""Buffers of regions before allocations are told apart: all of the host's memory, all of the device's."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One task with what it takes to do it. Regions are counted from address 0 of the host and the
+    device."""
+
+    task: HostTask
+    work: Work
+    arguments: tuple[Any, ...]
+    used: tuple[ArrayUse, ...] = ()
+
+
+@dataclass
+class Twin:
+    """Memory on the device for a host allocation."""
+
+    owner: weakref.ref[Any]
+    root: Span
+    address: int
+    sides: Sides
+    name: str
+
+    def there(self, span: Span) -> int:
+        """The address on the device of bytes of the host."""
+        return self.address + span[0] - self.root[0]
+
+
+class Stepper:
+    """Turns launches into steps, and knows for each host array which side is true."""
+
+    def __init__(self, device: DagDevice) -> None:
+        self._device = device
+        self._twins: dict[Span, Twin] = {}
+        self._own: list[int] = []
+
+    def steps(self, work: Work, origin: str) -> list[Step]:
+        """Copies that a launch needs, and the launch. Raises UnsupportedError, InvalidInputError."""
+        used = work.uses(self._device.checks)
+        on_host = work.kind in ("function", "program")
+        made: list[Step] = []
+        moved: dict[Path, Any] = {}
+        uses: list[Use] = []
+        for use in used:
+            located = use.located
+            if located.space == "host":
+                made += self._copies(use, on_host, origin)
+                if not on_host:
+                    located = self._there(located)
+                    moved[use.path] = self._device.view(located)
+            buffer = HOST_BUFFER if located.space == "host" else DEVICE_BUFFER
+            uses.append(Use(located.region(buffer), use.reads, use.writes, use.name))
+        # Arrays of which a kernel only asks the shape are handed over on the device too.
+        arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, ()))
+        if not on_host:
+            arguments = tuple(self._device_argument(a) for a in arguments)
+        task = HostTask(work.name, work.kind, tuple(uses), origin=origin)
+        return [*made, Step(task, work, arguments, tuple(used))]
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array of the device's memory, which is given back when all is closed."""
+        plain = np.empty(0, dtype).dtype
+        size = int(np.prod(shape, dtype=np.int64)) * plain.itemsize
+        address = self._device.allocate(size)
+        self._own.append(address)
+        root = (address, address + size)
+        return self._device.view(
+            Located("device", address, shape, steps_of(shape, plain.itemsize), plain, False, root)
+        )
+
+    def to_host(self, span: Span, twin: Twin, origin: str) -> list[Step]:
+        """Copies that make a span of a host array true on the host."""
+        return [self._copy(s, twin, "to_host", origin) for s in twin.sides.on_host(span, False)]
+
+    def fetch(self, array: Any, located: Located, origin: str) -> tuple[Any, list[Step]]:
+        """A new array of the host's for one on the device, and the copy that fills it."""
+        low, high = located.region().hull
+        raw = np.empty(max(high - low, 1), np.uint8)
+        there = located.address - low
+        made: Any = np.ndarray(located.shape, located.dtype, raw, there, located.strides)
+        if low == high:
+            return made, []
+        source = Region.of(DEVICE_BUFFER, low, (high - low,), (1,), 1)
+        target = Region.of(HOST_BUFFER, raw.ctypes.data, (high - low,), (1,), 1)
+        uses = Use(target, False, True), Use(source, True, False)
+        arguments = (raw.ctypes.data, low, high - low)
+        work = Copy(arguments, "to_host", "what is read", (made, array))
+        return made, [Step(HostTask(work.name, "to_host", uses, origin=origin), work, arguments)]
+
+    def home(self, origin: str) -> list[Step]:
+        """Copies that make all host arrays true on the host."""
+        return [s for twin in self._twins.values() for s in self.to_host(twin.root, twin, origin)]
+
+    def twin_of(self, located: Located) -> Twin | None:
+        """The memory on the device of a host array, where it has any."""
+        return self._twins.get(located.root)
+
+    def sweep(self) -> None:
+        """Give back the memory of host arrays that are no more."""
+        for root, twin in list(self._twins.items()):
+            if twin.owner() is None:
+                self._release(root)
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for root in list(self._twins):
+            self._release(root)
+        while self._own:
+            self._device.free(self._own.pop())
+
+    def _release(self, root: Span) -> None:
+        twin = self._twins.pop(root)
+        self._device.unpin(root[0])
+        self._device.free(twin.address)
+
+    def _copies(self, use: ArrayUse, on_host: bool, origin: str) -> list[Step]:
+        span = use.located.region().hull
+        if on_host:
+            twin = self._twins.get(use.located.root)
+            if twin is None:
+                return []
+            spans, direction = twin.sides.on_host(span, use.writes), "to_host"
+        else:
+            twin = self._twin(use)
+            spans, direction = twin.sides.on_device(span, use.writes), "to_device"
+        return [self._copy(s, twin, direction, origin) for s in spans]
+
+    def _copy(self, span: Span, twin: Twin, to: Kind, origin: str) -> Step:
+        size, name = span[1] - span[0], twin.name
+        host = Region.of(HOST_BUFFER, span[0], (size,), (1,), 1)
+        there = twin.there(span)
+        device = Region.of(DEVICE_BUFFER, there, (size,), (1,), 1)
+        inward = to == "to_device"
+        uses = Use(host, inward, not inward, name), Use(device, not inward, inward, name)
+        ends = (there, span[0]) if inward else (span[0], there)
+        arguments = (*ends, size)
+        work = Copy(arguments, to, name)
+        return Step(HostTask(work.name, to, uses, origin=origin), work, arguments)
+
+    def _twin(self, use: ArrayUse) -> Twin:
+        root, owner = use.located.root, _owner(use.array)
+        known = self._twins.get(root)
+        if known is not None and known.owner() is owner:
+            return known
+        self.sweep()
+        for other in self._twins:
+            if other[0] < root[1] and root[0] < other[1]:
+                raise InvalidInputError(
+                    "two arrays of the host share memory and are not of one allocation: the device cannot "
+                    "have both"
+                )
+        self._device.pin(*root)
+        address = self._device.allocate(root[1] - root[0])
+        twin = Twin(weakref.ref(owner), root, address, Sides(Spans(root)), use.name)
+        self._twins[root] = twin
+        return twin
+
+    def _there(self, located: Located) -> Located:
+        twin = self._twins[located.root]
+        address = twin.there((located.address, located.address))
+        return replace(located, space="device", address=address)
+
+    def _device_argument(self, value: Any) -> Any:
+        """A host array of which nothing is read or written still has to be one on the device."""
+        if isinstance(value, tuple):
+            return tuple(self._device_argument(v) for v in cast("tuple[Any, ...]", value))
+        located = locate(value)
+        if located is None:
+            return value
+        return self._device.view(replace(located, space="device"))
+
+
+def _owner(array: Any) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = cast(Any, array.base)
+    return array
+
+
+def _with(values: Any, moved: dict[Path, Any], path: Path) -> Any:
+    """Arguments with arrays put in their places."""
+    if path in moved:
+        return moved[path]
+    if isinstance(values, (tuple, list)):
+        items = cast("Sequence[Any]", values)
+        return tuple(_with(item, moved, (*path, n)) for n, item in enumerate(items))
+    return values
