@@ -135,6 +135,10 @@ _TASK = {
     **_ROPERATOR,
 }
 _VALUES = frozenset({"tensor", "scalar"})
+# Of arrays that programs write in part, and in loops.
+_PARTS = frozenset(
+    {"arith.*", "tensor.extract_slice", "tensor.from_elements", "tensor.insert_slice"}
+)
 # Effects on arrays, and values between them.
 _EFFECTS = frozenset(
     {
@@ -171,8 +175,12 @@ LEVELS: dict[str, Level] = {
         Level("program", _PROGRAM, _VALUES | {"array"}),
         Level(
             "graph",
-            {"builtin.module": _MODULE, "func.func": _FUNCTION | {"graph.*"}},
-            frozenset({"tensor"}),
+            {
+                "builtin.module": _MODULE,
+                "func.func": _FUNCTION | {"graph.*", "scf.for"} | _PARTS,
+                "scf.for": frozenset({"graph.*", "scf.for", "scf.yield"}) | _PARTS,
+            },
+            _VALUES,
         ),
         Level(
             "tensor",

@@ -1,5 +1,7 @@
 """The program level on NumPy arrays: effects one after another, as NumPy has them.
 
+It also runs what `functionalise` makes: functions of values, with loops that carry them.
+
 What was allocated and never written is 0: no program means anything by it.
 """
 
@@ -25,6 +27,7 @@ from irkit.dialects.program.check import written_arguments
 from irkit.dialects.program.views import Affine, StridedView, array_type, trips_of, view_of
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.interp.tensor import evaluate_op
 from irkit.weights import Array, WeightStore
 
 HostFunction = Callable[..., object]
@@ -137,10 +140,13 @@ class Execution:
     def repeat(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """A loop that counts."""
         assert isinstance(op, scf.ForOp)
+        variable, *carried = op.body.block.args
+        values = operands[3:]
         for number in trips_of(op):
-            self._values[op.body.block.args[0]] = np.int64(number)
-            self._block(op.body.block)
-        return iter(())
+            self._values[variable] = np.int64(number)
+            self._values.update(zip(carried, values, strict=True))
+            values = [self._values[v] for v in self._block(op.body.block).operands]
+        return iter(values)
 
     def repeat_while(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """A loop that asks."""
@@ -156,6 +162,10 @@ class Execution:
         dtype = np.bool_ if isinstance(op, tensor.ExtractOp) else np.int64
         yield np.asarray(operands[0], dtype)
 
+    def part(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        """A part of a tensor, or a tensor with another part; an index that is computed."""
+        return iter(evaluate_op(op, operands, self._weights))
+
     def affine(self, op: Operation, operands: list[Any]) -> Iterator[Any]:
         """An index."""
         assert isinstance(op, affine.ApplyOp)
@@ -169,7 +179,11 @@ _ENDS = (ReturnOp, scf.YieldOp, scf.ConditionOp)
 _EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iterator[Any]]] = {
     affine.ApplyOp: Execution.affine,
     arith.ConstantOp: Execution.constant,
+    arith.AddiOp: Execution.part,
+    arith.MuliOp: Execution.part,
     arith.IndexCastOp: Execution.number,
+    tensor.ExtractSliceOp: Execution.part,
+    tensor.InsertSliceOp: Execution.part,
     tensor.FromElementsOp: Execution.number,
     tensor.ExtractOp: Execution.number,
     memref.AllocOp: Execution.alloc,

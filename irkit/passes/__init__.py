@@ -18,6 +18,8 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # any level
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
     "set-precision": _lazy("passes.set_precision", "SetPrecision"),
+    # program level
+    "functionalise": _lazy("passes.program.functionalise", "Functionalise"),
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),

@@ -12,7 +12,7 @@ from tools.fuzz.__main__ import fuzz
 
 SECONDS = float(os.environ.get("IRKIT_FUZZ_SECONDS", "45"))
 # Inputs to try, the same on every machine that is fast enough.
-MOST = {"mlir": 4500, "onnx": 1500, "graphs": 120, "programs": 300}
+MOST = {"mlir": 4500, "onnx": 1500, "graphs": 120, "programs": 300, "effects": 400}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="time limits need POSIX signals")

@@ -1,6 +1,6 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|graphs|programs|schedules [--seconds 60] [--most N] [--seed 0]
+    python -m tools.fuzz mlir|onnx|graphs|programs|effects|schedules [--seconds 60] [--most N] [--seed 0]
                          [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
@@ -8,6 +8,8 @@ against ONNX Runtime. graphs: float programs through every level against the int
 programs: random programs of all ops, element types and ranks, with batches anywhere, state and other
 functions, on the standard pipeline and on one in another order, with other grids, on several vDevices, some
 for one batch size; some compiled. They are exact or refused by name: the reasons are counted at the end.
+effects: programs of arrays, of views, overlapping slices and loops, by the interpreter and as values
+against NumPy.
 schedules: mutants of proved schedules, of which those that are proved still must run right in every mode of
 the proof.
 
@@ -31,6 +33,8 @@ sys.path.insert(0, str(ROOT))
 
 from tools.fuzz.finding import Finding  # noqa: E402
 
+KINDS = ("mlir", "onnx", "graphs", "programs", "effects", "schedules")
+
 
 def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
     """The fuzzer called `kind`."""
@@ -47,6 +51,10 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
         from tools.fuzz import schedules
 
         return schedules.attempt
+    if kind == "effects":
+        from tools.fuzz.effects import attempt
+
+        return attempt.attempt
     if kind == "programs":
         from tools.fuzz import random_programs
 
@@ -84,7 +92,7 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kind", choices=("mlir", "onnx", "graphs", "programs", "schedules"))
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=sys.maxsize, help="inputs to try")
     parser.add_argument("--seed", type=int, default=0)

@@ -39,6 +39,14 @@ class Affine:
         """Whether it is the same in every iteration."""
         return not self.factors
 
+    def plus(self, other: Affine, times: int = 1) -> Affine:
+        """The sum of this and so many times another."""
+        factors = dict(self.factors)
+        for variable, factor in other.factors.items():
+            factors[variable] = factors.get(variable, 0) + times * factor
+        kept = {v: f for v, f in factors.items() if f}
+        return Affine(self.constant + times * other.constant, kept)
+
     def bounds(self) -> tuple[int, int]:
         """Its least and largest value over the iterations of the loops, which are at least one each."""
         low = high = self.constant
@@ -159,14 +167,10 @@ def affine_of(value: SSAValue) -> Affine:
     factors = linear_factors(amap.results[0], amap.num_dims) if not amap.num_symbols else None
     if factors is None:
         raise InvalidModelError("has an offset that is not affine in induction variables")
-    parts = [affine_of(v) for v in op.mapOperands]
-    constant = amap.results[0].eval([0] * amap.num_dims, [])
-    total: dict[SSAValue, int] = {}
+    total = Affine(amap.results[0].eval([0] * amap.num_dims, []))
     for d, factor in factors.items():
-        constant += factor * parts[d].constant
-        for variable, own in parts[d].factors.items():
-            total[variable] = total.get(variable, 0) + factor * own
-    return Affine(constant, {v: f for v, f in total.items() if f})
+        total = total.plus(affine_of(op.mapOperands[d]), factor)
+    return total
 
 
 def is_induction_variable(value: SSAValue) -> bool:
@@ -195,6 +199,11 @@ def ends_of(variable: SSAValue) -> tuple[int, int]:
     assert isinstance(loop, scf.ForOp)
     trips = trips_of(loop)
     return (trips[0], trips[-1]) if len(trips) else (trips.start, trips.start)
+
+
+def first_of(variable: SSAValue) -> int:
+    """What an induction variable is first."""
+    return ends_of(variable)[0]
 
 
 def has_layout(array: Array) -> bool:

@@ -1,0 +1,78 @@
+"""One random program of arrays: the interpreter, before and after `functionalise`, against NumPy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+
+from irkit.dialects.program.builder import BuiltProgram
+from irkit.dialects.program.check import program_faults, written_arguments
+from irkit.errors import UnsupportedError
+from irkit.interp.program import Execution, run_program
+from irkit.passes.program.functionalise import functionalised
+from tools.fuzz.effects.programs import Program, random_program
+from tools.fuzz.effects.views import Array
+from tools.fuzz.finding import Finding
+
+
+def attempt(rng: random.Random) -> Finding | None:
+    """Nothing, or what irkit takes otherwise than NumPy."""
+    program = random_program(rng)
+    seed = rng.randrange(1 << 30)
+    wrong = disagreement(program, seed)
+    if wrong is None:
+        return None
+    text = f"// inputs: seed {seed}\n{program.build().module}"
+    return Finding(wrong, text.encode(), ".mlir")
+
+
+def disagreement(program: Program, seed: int) -> str | None:
+    """What the program means otherwise to irkit than to NumPy; None if nothing."""
+    built = program.build()
+    if (fault := next(program_faults(built.module), None)) is not None:
+        return f"refused: '{fault.op.name}' {fault.text}"
+    main = cast(FuncOp, built.module.body.block.first_op)
+    inputs = program.inputs(seed)
+    expected = _written_only(program.expected(inputs), program, main)
+    if (
+        wrong := _difference(run_program(built.module, built.weights, inputs), expected)
+    ) is not None:
+        return f"the interpreter: {wrong}"
+    found = of_values(built, inputs)
+    if found is not None and (wrong := _difference(found, expected)) is not None:
+        return f"functionalise: {wrong}"
+    return None
+
+
+def of_values(built: BuiltProgram, inputs: Sequence[Array]) -> list[Array] | None:
+    """The results of the function of values; None where there is none, since a view moves that is no box."""
+    main = cast(FuncOp, built.module.body.block.first_op)
+    try:
+        function = functionalised(main, built.weights)
+    except UnsupportedError as error:
+        if "whose place moves" not in str(error):
+            raise
+        return None
+    function.verify()
+    return Execution(function, built.weights, {}).run(inputs)
+
+
+def _written_only(results: list[Array], program: Program, main: FuncOp) -> list[Array]:
+    """Without the arguments that nothing writes."""
+    count = len(program.returned)
+    return results[:count] + [results[count + n] for n in written_arguments(main)]
+
+
+def _difference(found: Sequence[Array], expected: Sequence[Array]) -> str | None:
+    if len(found) != len(expected):
+        return f"{len(found)} results, expected {len(expected)}"
+    for number, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return f"result {number} is {a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
+        if not np.array_equal(a, b):
+            return f"result {number} differs"
+    return None
