@@ -145,6 +145,7 @@ class _Planes:
         tile, builder = self.tile, self.tile.builder
         place = builder.add(plane, builder.load(builder.gep(self.places, [term])))
         column = builder.gep(self.b, [place])
+        tile.fetch(filters[0], builder.mul(self.channels, self.terms), len(filters), k)
         values = [builder.load(tile.vector_at(column, n), align=4) for n in range(tile.across)]
         added: list[list[Any]] = []
         for row, phis in zip(filters, totals, strict=True):

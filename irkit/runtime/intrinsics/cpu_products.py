@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from irkit.runtime.intrinsics.half_conversions import HALF, I16, widened
 
-_I64 = ir.IntType(64)
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
 LANES = 16
 
 
@@ -46,9 +46,8 @@ def multiply_tile(
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, _, rows, a, at_a, k, b, at_b, c, at_c, width = arguments
-        _by_powers(
-            builder, largest, across, rows, k, a, at_a, k, b, at_b, width, c, at_c, width
-        )  # fmt: skip
+        tile = Tile(builder, c.type.pointee, across, ahead=True)
+        _by_powers(tile, largest, rows, k, a, at_a, k, b, at_b, width, c, at_c, width)
         return context.get_dummy_value()
 
     integer = types.int64
@@ -68,7 +67,7 @@ def multiply_strided(
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, _, *given = arguments
-        _by_powers(builder, largest, across, *given)
+        _by_powers(Tile(builder, given[8].type.pointee, across), largest, *given)
         return context.get_dummy_value()
 
     integer = types.int64
@@ -76,21 +75,21 @@ def multiply_strided(
                       integer, integer), codegen  # fmt: skip
 
 
-def _by_powers(builder: Any, largest: int, across: int, rows: Any, *operands: Any) -> None:
+def _by_powers(tile: Tile, largest: int, rows: Any, *operands: Any) -> None:
     """`rows` rows of a tile, so many at once as powers of two of them there are."""
-    size = largest
+    builder, size = tile.builder, largest
     while size:
         with builder.if_then(builder.icmp_unsigned("!=", builder.and_(rows, _I64(size)), _I64(0))):
-            _multiply(builder, size, across, builder.and_(rows, _I64(-2 * size)), *operands)
+            _multiply(tile, size, builder.and_(rows, _I64(-2 * size)), *operands)
         size //= 2
 
 
 def _multiply(
-    builder: Any, count: int, across: int, first: Any, k: Any, a: Any, at_a: Any, below_a: Any, b: Any,
-    at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
+    tile: Tile, count: int, first: Any, k: Any, a: Any, at_a: Any, below_a: Any, b: Any, at_b: Any,
+    below_b: Any, c: Any, at_c: Any, below_c: Any,
 ) -> None:  # fmt: skip
     """Rows `first` to `first + count` of a tile."""
-    tile = Tile(builder, c.type.pointee, across)
+    builder = tile.builder
     numbers = [builder.add(first, _I64(i)) for i in range(count)]
     rows_of_a = [builder.gep(a, [builder.add(at_a, builder.mul(below_a, n))]) for n in numbers]
     sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b)
@@ -98,12 +97,16 @@ def _multiply(
 
 
 class Tile:
-    """Prints loops that add to a tile: `across` vectors of 16 sums per row of A."""
+    """Prints loops that add to a tile: `across` vectors of 16 sums per row of A.
+
+    `ahead`: A's rows lie one behind another, so what the next tile reads is behind what this one does. It is
+    fetched meanwhile: a few rows at a time are no run that a processor would find by itself.
+    """
 
     lanes = LANES
 
-    def __init__(self, builder: Any, element: Any, across: int) -> None:
-        self.builder, self.across = builder, across
+    def __init__(self, builder: Any, element: Any, across: int, ahead: bool = False) -> None:
+        self.builder, self.across, self.ahead = builder, across, ahead
         self.vector = ir.VectorType(element, self.lanes)
         letter = "f32" if isinstance(element, ir.FloatType) else "f64"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -122,6 +125,16 @@ class Tile:
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, zeros)
 
+    def fetch(self, first: Any, length: Any, rows: int, step: Any) -> None:
+        """In step `step` of `length`, fetch that part of the `rows` rows behind those from `first` on."""
+        builder, letter = self.builder, ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [letter, _I32, _I32, _I32])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.mul(builder.add(length, step), _I64(rows))
+        pointer = builder.bitcast(builder.gep(first, [place]), letter)
+        # To read, into the first cache, data.
+        builder.call(prefetch, [pointer, _I32(0), _I32(3), _I32(1)])
+
     def sums(self, rows: list[Any], k: Any, b: Any, width: Any) -> list[list[Any]]:
         """Runs over k at least once; returns the sums of each row, the builder behind the loop."""
         builder = self.builder
@@ -132,6 +145,8 @@ class Tile:
         step = builder.phi(_I64)
         step.add_incoming(_I64(0), before)
         totals = [[builder.phi(self.vector) for _ in range(self.across)] for _ in rows]
+        if self.ahead:
+            self.fetch(rows[0], k, len(rows), step)
         column = builder.gep(b, [builder.mul(step, width)])
         values = [builder.load(self.vector_at(column, n), align=4) for n in range(self.across)]
         following = builder.add(step, _I64(1))
