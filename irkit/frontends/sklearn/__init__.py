@@ -112,7 +112,11 @@ def _checked(model: Any) -> list[tuple[str, Any]]:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
     for _, step in steps:
         _check_fitted(step)
-    missing = [r for name, step in steps for r in why_not_fitted(name, step)]
+    missing = [
+        r
+        for (name, step), end in zip(steps, ends, strict=True)
+        for r in why_not_fitted(name, step, end)
+    ]
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
     return steps

@@ -14,13 +14,16 @@ from irkit.frontends.sklearn import (
     calibration,
     clusters,
     columns,
+    curves,
     encoders,
     ensembles,
     histogram,
     linear,
     multiple,
+    neighbours,
     neural,
     preprocessing,
+    projections,
     svm,
     trees,
 )
@@ -37,10 +40,12 @@ TRANSFORMERS: dict[str, Transformer] = {
     **calibration.TRANSFORMERS,
     **clusters.TRANSFORMERS,
     **columns.TRANSFORMERS,
+    **curves.TRANSFORMERS,
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
     **neural.TRANSFORMERS,
     **preprocessing.TRANSFORMERS,
+    **projections.TRANSFORMERS,
 }
 PREDICTORS: dict[str, Predictor] = {
     **adaboost.PREDICTORS,
@@ -51,7 +56,9 @@ PREDICTORS: dict[str, Predictor] = {
     **histogram.PREDICTORS,
     **linear.PREDICTORS,
     **multiple.PREDICTORS,
+    **neighbours.PREDICTORS,
     **neural.PREDICTORS,
+    **projections.PREDICTORS,
     **svm.PREDICTORS,
     **trees.PREDICTORS,
 }
@@ -142,7 +149,7 @@ def _entry(kind: str, last: bool) -> Transformer | Predictor | None:
     return next((e for e in (found if last else found[::-1]) if e is not None), None)
 
 
-def why_not_fitted(name: str, step: Any) -> list[str]:
+def why_not_fitted(name: str, step: Any, last: bool = False) -> list[str]:
     """Reasons that only a fitted step shows."""
     kind = kind_of(step)
     if kind in COMPOSITIONS:
@@ -150,7 +157,8 @@ def why_not_fitted(name: str, step: Any) -> list[str]:
         reasons = [r for n, part in parts for r in why_not_fitted(f"{name}: {n}", part)]
         empty = kind != "Pipeline" and not _has_columns(step)
         return [*reasons, f"step '{name}': no output columns"] if empty else reasons
-    entry = TRANSFORMERS.get(kind) or PREDICTORS[kind]
+    entry = _entry(kind, last)
+    assert entry is not None
     reasons = [*entry.why_not_fitted(step), *_why_not_classes(step)]
     found = [f"step '{name}': {kind} with {reason}" for reason in reasons]
     for attribute, estimator in entry.members(step):
@@ -163,11 +171,13 @@ def why_not_within(name: str, estimator: Any) -> list[str]:
     """Reasons why an estimator within another cannot be imported."""
     steps = [(name if n == kind_of(s) else f"{name}: {n}", s) for n, s in pipeline_steps(estimator)]
     early = [r for n, s in steps for r in why_not(n, s, s is steps[-1][1])]
-    return early or [r for n, s in steps for r in why_not_fitted(n, s)]
+    return early or [r for n, s in steps for r in why_not_fitted(n, s, s is steps[-1][1])]
 
 
 def _why_not_classes(step: Any) -> list[str]:
-    classes: Any = getattr(step, "classes_", ())
+    classes: Any = getattr(step, "classes_", None)
+    if classes is None:
+        return []
     several = cast(list[Any], classes) if isinstance(classes, list) else [classes]
     return sorted({r for part in several for r in refused_labels(np.asarray(part))})
 
@@ -275,7 +285,7 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         importer.require_finite(x, name, nan, infinite)
     outputs = entry.build(importer, step, x)
     also = TRANSFORMERS.get(kind_of(step))
-    if also is not None:
+    if also is not None and not (also.why_not(step) or also.why_not_fitted(step)):
         outputs.values.append(("transformed", also.build(importer, step, x)))
         outputs.methods["transform"] = "transformed"
     outputs.source = name

@@ -21,15 +21,20 @@ _EXACT = 2**53
 
 def encodable(step: Any) -> list[str]:
     """Reasons why an encoder's categories cannot be compared in a program."""
+    reasons = _comparable(step)
+    dtype = np.dtype(step.dtype)
+    if dtype.name not in ("float32", "float64"):
+        reasons.append(f"parameter dtype={dtype} (supported: float32, float64)")
+    return reasons
+
+
+def _comparable(step: Any) -> list[str]:
     reasons: list[str] = []
     for number, categories in enumerate(step.categories_):
         if categories.dtype.kind not in "fiub":
             reasons.append(f"categories of dtype {categories.dtype} in column {number}")
         elif categories.dtype.kind in "iu" and np.abs(categories).max(initial=0) > _EXACT:
             reasons.append(f"categories beyond 2^53 in column {number}")
-    dtype = np.dtype(step.dtype)
-    if dtype.name not in ("float32", "float64"):
-        reasons.append(f"parameter dtype={dtype} (supported: float32, float64)")
     return reasons
 
 
@@ -163,10 +168,28 @@ def _ordinal(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return ordinal_codes(importer, step, x, step.dtype)
 
 
+# TargetEncoder
+
+
+def _target(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """The mean target of each cell's category; of an unknown one, that of all rows."""
+    members, groups = _members(importer, step, x), _groups(step)
+    outputs = len(step.encodings_) // int(groups.shape[1])
+    owner = np.array([k // outputs for k in range(len(step.encodings_))])
+    codes = np.zeros((len(groups), len(owner)))
+    for number, encoding in enumerate(step.encodings_):
+        codes[groups[:, owner[number]] > 0, number] = encoding
+    y = importer.matmul(members, codes, "encodings")
+    known = importer.columns(importer.matmul(members, groups, "groups"), owner)
+    means = np.tile(np.atleast_1d(step.target_mean_), groups.shape[1])
+    return importer.where(importer.compare(known, "lt", [0.5], "half"), y, means, "target_mean")
+
+
 TRANSFORMERS: dict[str, Transformer] = {
     "OneHotEncoder": Transformer(
         _one_hot, why_not_fitted=_why_no_one_hot, nan="clears", bounded=True
     ),
     # An unknown category may become NaN.
     "OrdinalEncoder": Transformer(_ordinal, why_not_fitted=encodable, nan="makes", bounded=True),
+    "TargetEncoder": Transformer(_target, why_not_fitted=_comparable, nan="clears", bounded=True),
 }

@@ -35,7 +35,8 @@ from irkit.frontends.sklearn.importer import Importer, Transformer, element
 # Scalers. All give x's dtype; all but StandardScaler compute in that of their statistics.
 
 
-def _standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+def standard(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """x less its means, by its deviations: in x's dtype."""
     if step.with_mean:
         x = importer.sub(x, step.mean_, "mean")
     return importer.div(x, step.scale_, "scale") if step.with_std else x
@@ -218,5 +219,5 @@ TRANSFORMERS: dict[str, Transformer] = {
     "Normalizer": Transformer(_normalizer),
     "PolynomialFeatures": Transformer(_polynomial, why_not_fitted=_why_no_polynomial),
     "RobustScaler": Transformer(_robust),
-    "StandardScaler": Transformer(_standard),
+    "StandardScaler": Transformer(standard),
 }

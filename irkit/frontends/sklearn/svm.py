@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AbsOp, AddOp, CastOp, DivOp, NegOp, WhereOp
@@ -114,12 +113,14 @@ def _regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     return regressor(importer, _decisions(importer, step, x, step._dual_coef_.T))
 
 
-def outliers(importer: Importer, margins: SSAValue, predicate: str, offset: float) -> Outputs:
+def outliers(
+    importer: Importer, margins: SSAValue, predicate: str, offset: float, dtype: Any = np.int64
+) -> Outputs:
     """1 where a margin (rows×1) `predicate` 0 holds, else -1; scores are margins and `offset`."""
     build = importer.builder
     inlier = importer.compare(margins, predicate, np.zeros(1), "zero")
-    one, other = (build.constant(np.full((1, 1), n, np.int64), "label") for n in (1, -1))
-    label = build(CastOp, build(WhereOp, inlier, one, other), to=i64)
+    one, other = (build.constant(np.full((1, 1), n, dtype), "label") for n in (1, -1))
+    label = build(WhereOp, inlier, one, other)
     score = importer.add(margins, [offset], "offset")
     values = [("label", label), ("margin", margins), ("score", score)]
     methods: dict[str, str | tuple[str, ...]] = {

@@ -1,0 +1,249 @@
+"""Curves of each column: powers, quantiles, splines. All columns are looked up at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import (
+    AddOp,
+    AndOp,
+    CastOp,
+    ExpOp,
+    FloorOp,
+    GatherOp,
+    IsNanOp,
+    Log1pOp,
+    LogOp,
+    MulOp,
+    NegOp,
+    OrOp,
+    ReduceOp,
+    ReshapeOp,
+    SinhOp,
+    SubOp,
+    WhereOp,
+)
+from irkit.dialects.types import DYNAMIC
+from irkit.frontends.sklearn.importer import Importer, Transformer
+from irkit.frontends.sklearn.preprocessing import standard
+from irkit.weights import Array
+
+# Powers
+
+
+def exp_less_one(importer: Importer, x: SSAValue) -> SSAValue:
+    """exp(x) - 1, to a few units in the last place: 2 exp(x/2) sinh(x/2)."""
+    half = importer.mul(x, [0.5], "half")
+    product = importer.builder(MulOp, importer.builder(ExpOp, half), importer.builder(SinhOp, half))
+    y = importer.mul(product, [2.0], "two")
+    # There nothing but -1 is left.
+    return importer.where(importer.compare(x, "lt", [-40.0], "low"), y, [-1.0], "minus_one")
+
+
+def _powers(importer: Importer, logs: SSAValue, exponents: Array) -> SSAValue:
+    """(exp(e * log) - 1) / e of each column; the logarithm where e is 0."""
+    plain = np.abs(exponents) < np.finfo(np.float64).eps
+    safe = np.where(plain, 1.0, exponents)
+    y = exp_less_one(importer, importer.mul(logs, safe, "lambdas"))
+    y = importer.div(y, safe, "lambdas")
+    if not plain.any():
+        return y
+    mask = importer.builder.constant(plain[None], "plain")
+    return importer.builder(WhereOp, mask, logs, y)
+
+
+def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    dtype, build = importer.dtype(x), importer.builder
+    lambdas = np.asarray(step.lambdas_, np.float64)
+    wide = importer.cast(x, np.float64)
+    if step.method == "box-cox":
+        holds = build(OrOp, importer.compare(wide, "gt", [0.0], "zero"), build(IsNanOp, wide))
+        importer.require(holds, "PowerTransformer found a number that is not above 0, with box-cox")
+        y = _powers(importer, build(LogOp, wide), lambdas)
+    else:
+        above = importer.compare(wide, "ge", [0.0], "zero")
+        zero = importer.constant(wide, [[0.0]], "zero")
+        up = build(Log1pOp, build(WhereOp, above, wide, zero))
+        down = build(Log1pOp, build(WhereOp, above, zero, build(NegOp, wide)))
+        low = build(NegOp, _powers(importer, down, 2.0 - lambdas))
+        y = build(WhereOp, above, _powers(importer, up, lambdas), low)
+    y = importer.cast(y, dtype)
+    return standard(importer, step._scaler, y) if step.standardize else y
+
+
+# Tables of all columns
+
+
+def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge") -> SSAValue:
+    """rows×columns of i64: of how many of its column's knots (columns×knots) each cell is `predicate`."""
+    width = importer.width(x)
+    cells = importer.builder(ReshapeOp, x, shape=[DYNAMIC, width, 1])
+    above = importer.compare(cells, predicate, knots[None], "knots")
+    return importer.builder(
+        ReduceOp, importer.builder(CastOp, above, to=i64), kind="sum", axes=[2], keepdims=False
+    )
+
+
+def _at(importer: Importer, table: Array, place: SSAValue, hint: str) -> SSAValue:
+    """Entries of columns×places(×…), at the place of each cell."""
+    width, places = table.shape[:2]
+    numbers = importer.add(place, np.arange(width)[None] * places, "columns")
+    flat = np.ascontiguousarray(table.reshape(width * places, *table.shape[2:]))
+    return importer.builder(GatherOp, importer.builder.constant(flat, hint), numbers, axis=0)
+
+
+# Quantiles
+
+
+def _interpolated(importer: Importer, x: SSAValue, knots: Array, values: Array) -> SSAValue:
+    """`np.interp` of each column; knots (columns×knots) may be equal, the last of them then counts."""
+    below = importer.compare(x, "lt", knots[:, 0][None], "low")
+    x = importer.where(
+        importer.compare(x, "gt", knots[:, -1][None], "high"), x, knots[:, -1][None], "high"
+    )
+    place = _counted(importer, x, knots[:, 1:])
+    steps = np.diff(knots, axis=1)
+    slopes = np.diff(values)[None] / np.where(steps > 0, steps, np.inf)
+    # Behind the last knot nothing follows.
+    slopes = np.concatenate([slopes, np.zeros((len(knots), 1))], axis=1)
+    from_knot = importer.builder(SubOp, x, _at(importer, knots, place, "knots"))
+    rise = importer.builder(MulOp, _at(importer, slopes, place, "slopes"), from_knot)
+    every = np.broadcast_to(values, knots.shape)
+    y = importer.builder(AddOp, rise, _at(importer, every, place, "values"))
+    return importer.where(below, y, [[values[0]]], "low")
+
+
+def _quantile(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    knots = np.ascontiguousarray(np.asarray(step.quantiles_, np.float64).T)
+    values, wide = np.asarray(step.references_, np.float64), importer.cast(x, np.float64)
+    up = _interpolated(importer, wide, knots, values)
+    back = importer.builder(NegOp, wide)
+    down = _interpolated(
+        importer, back, np.ascontiguousarray(-knots[:, ::-1]), np.ascontiguousarray(-values[::-1])
+    )
+    y = importer.mul(importer.builder(SubOp, up, down), [0.5], "half")
+    for number, end in ((-1, 1.0), (0, 0.0)):
+        here = importer.compare(wide, "eq", knots[:, number][None], "end")
+        y = importer.where(here, y, [[end]], "end")
+    return importer.cast(y, importer.dtype(x))
+
+
+def _why_no_quantiles(step: Any) -> list[str]:
+    distribution = step.output_distribution
+    if distribution != "uniform":
+        return [f"parameter output_distribution={distribution!r} (supported: 'uniform')"]
+    return ["one quantile"] if step.n_quantiles_ == 1 else []
+
+
+# Splines
+
+
+def _splines(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """Polynomials of all basis splines in each interval, about its left end, by Horner's rule."""
+    dtype, build = importer.dtype(x), importer.builder
+    wide = importer.cast(x, np.float64)
+    tables = [_spline_tables(spline, step.extrapolation) for spline in step.bsplines_]
+    left, powers = (np.stack([table[k] for table in tables]) for k in (0, 1))
+    low, high = left[:, 1], np.array([table[2] for table in tables])
+    if step.extrapolation == "periodic":
+        wide = _wrapped(importer, wide, low, high)
+    if step.extrapolation == "error":
+        inside = build(
+            AndOp,
+            importer.compare(wide, "ge", low, "low"),
+            importer.compare(wide, "le", high, "high"),
+        )
+        if step.handle_missing == "zeros":
+            inside = build(OrOp, inside, build(IsNanOp, wide))
+        importer.require(inside, "SplineTransformer found a value beyond the limits of the knots")
+    place = build(
+        AddOp,
+        _counted(importer, wide, left[:, 1:-1]),
+        _counted(importer, wide, high[:, None], "gt"),
+    )
+    apart = build(SubOp, wide, _at(importer, left, place, "left"))
+    apart = build(ReshapeOp, apart, shape=[DYNAMIC, len(left), 1])
+    y = _at(importer, powers[:, :, 0], place, "power")
+    for power in range(1, powers.shape[2]):
+        y = build(AddOp, build(MulOp, y, apart), _at(importer, powers[:, :, power], place, "power"))
+    if step.handle_missing == "zeros":
+        gone = build(ReshapeOp, build(IsNanOp, wide), shape=[DYNAMIC, len(left), 1])
+        y = importer.where(gone, y, [[[0.0]]], "zero")
+    count = powers.shape[3]
+    flat = build(ReshapeOp, y, shape=[DYNAMIC, len(left) * count])
+    if not step.include_bias:
+        flat = importer.columns(flat, [k for k in range(len(left) * count) if (k + 1) % count])
+    return importer.cast(flat, dtype)
+
+
+def _wrapped(importer: Importer, x: SSAValue, low: Array, high: Array) -> SSAValue:
+    """x less whole periods."""
+    period = high - low
+    turns = importer.builder(FloorOp, importer.div(importer.sub(x, low, "low"), period, "period"))
+    return importer.builder(SubOp, x, importer.mul(turns, period, "period"))
+
+
+def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float]:
+    """Left ends of intervals, their polynomials (intervals×powers×splines, highest first), the last knot.
+
+    The first interval lies below all knots, the last above them.
+    """
+    degree = int(spline.k)
+    knots = np.asarray(spline.t)[degree : len(spline.t) - degree]
+    low, high = float(knots[0]), float(knots[-1])
+    count = int(spline.c.shape[1])
+    inner = np.zeros((len(knots) - 1, degree + 1, count))
+    factorial = 1.0
+    for power in range(degree + 1):
+        factorial *= max(power, 1)
+        inner[:, degree - power] = np.atleast_2d(spline(knots[:-1], nu=power)) / factorial
+    below, above = _beyond(spline, extrapolation, low, high)
+    if extrapolation in ("continue", "periodic", "error"):
+        below = inner[0]
+        # About the last knot, as the interval before it goes on.
+        above = _moved(inner[-1], high - float(knots[-2]))
+    left = np.concatenate([[low], knots])
+    return left, np.concatenate([below[None], inner, above[None]]), high
+
+
+def _beyond(spline: Any, extrapolation: str, low: float, high: float) -> tuple[Array, Array]:
+    """Constant or linear polynomials, about the first and the last knot."""
+    degree, count = int(spline.k), int(spline.c.shape[1])
+    ends = np.zeros((2, degree + 1, count))
+    reach = degree + 1 if extrapolation == "linear" and degree <= 1 else degree
+    for end, (knot, columns) in enumerate(
+        ((low, np.arange(count) < reach), (high, np.arange(count) >= count - reach))
+    ):
+        ends[end, degree] = np.where(columns, spline(knot), 0.0)
+        if extrapolation == "linear" and degree:
+            ends[end, degree - 1] = np.where(columns, spline(knot, nu=1), 0.0)
+    return ends[0], ends[1]
+
+
+def _moved(polynomials: Array, step: float) -> Array:
+    """Polynomials (powers×splines, highest first) about a point `step` further on."""
+    result = np.zeros_like(polynomials)
+    for column in range(polynomials.shape[1]):
+        shifted = np.poly1d(polynomials[:, column])(np.poly1d([1.0, step]))
+        found = np.atleast_1d(shifted.coeffs)
+        result[len(result) - len(found) :, column] = found
+    return result
+
+
+def _why_no_splines(step: Any) -> list[str]:
+    # Of these scikit-learn takes other knots for the first column than for the others.
+    least = {"constant": 1, "linear": 2}.get(step.extrapolation, 0)
+    if step.degree >= least:
+        return []
+    return [f"parameter degree={step.degree} with extrapolation={step.extrapolation!r}"]
+
+
+TRANSFORMERS: dict[str, Transformer] = {
+    "PowerTransformer": Transformer(_power),
+    "QuantileTransformer": Transformer(_quantile, why_not_fitted=_why_no_quantiles, bounded=True),
+    "SplineTransformer": Transformer(_splines, _why_no_splines, nan="clears"),
+}

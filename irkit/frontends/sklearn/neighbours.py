@@ -1,0 +1,347 @@
+"""Neighbours by brute force, for any batch: distances to all fitted rows, from differences in float64.
+
+Equal distances are exactly equal, and the row that was fitted first is then the nearer; scikit-learn's
+trees leave that order open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import (
+    AbsOp,
+    CastOp,
+    CompareOp,
+    DivOp,
+    GatherOp,
+    MaxOp,
+    MulOp,
+    NegOp,
+    PowOp,
+    ReduceOp,
+    ReshapeOp,
+    SqrtOp,
+    TopKOp,
+    WhereOp,
+)
+from irkit.dialects.types import DYNAMIC
+from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, element
+from irkit.frontends.sklearn.kernels import differences, summed
+from irkit.frontends.sklearn.outputs import (
+    classes_of,
+    classifier,
+    from_log_likelihoods,
+    largest,
+    regressor,
+)
+from irkit.frontends.sklearn.svm import outliers
+from irkit.weights import Array
+
+# Distances: what grows with them, and what brings that to a distance.
+
+
+def _absolute(importer: Importer, x: SSAValue, points: Array) -> SSAValue:
+    return importer.builder(AbsOp, differences(importer, importer.cast(x, np.float64), points))
+
+
+def _euclidean(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
+    apart = differences(importer, importer.cast(x, np.float64), points)
+    return summed(importer, importer.builder(MulOp, apart, apart))
+
+
+def _manhattan(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
+    return summed(importer, _absolute(importer, x, points))
+
+
+def _chebyshev(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
+    return summed(importer, _absolute(importer, x, points), "max")
+
+
+def _minkowski(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
+    power = importer.builder.constant(np.full((1, 1, 1), _p(step)), "p")
+    parts = importer.builder(PowOp, _absolute(importer, x, points), power)
+    weights = step.effective_metric_params_.get("w")
+    if weights is not None:
+        parts = importer.mul(parts, np.asarray(weights)[None, None], "w")
+    return summed(importer, parts)
+
+
+def _p(step: Any) -> float:
+    return float(step.effective_metric_params_.get("p", 2))
+
+
+METRICS: dict[str, Callable[[Importer, Any, SSAValue, Array], SSAValue]] = {
+    "chebyshev": _chebyshev,
+    "cityblock": _manhattan,
+    "euclidean": _euclidean,
+    "l1": _manhattan,
+    "l2": _euclidean,
+    "manhattan": _manhattan,
+    "minkowski": _minkowski,
+}
+
+
+def _ranked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """rows×fitted rows: powers of distances."""
+    points = np.asarray(step._fit_X, np.float64)
+    return METRICS[step.effective_metric_](importer, step, x, points)
+
+
+def _distance(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
+    """Distances of powers of them."""
+    match step.effective_metric_:
+        case "euclidean" | "l2":
+            return importer.builder(SqrtOp, far)
+        case "minkowski":
+            root = importer.builder.constant(np.full((1, 1), 1.0 / _p(step)), "root")
+            return importer.builder(PowOp, far, root)
+        case _:
+            return far
+
+
+def _radius_power(step: Any) -> float:
+    radius = float(step.radius)
+    match step.effective_metric_:
+        case "euclidean" | "l2":
+            return radius * radius
+        case "minkowski":
+            return radius ** _p(step)
+        case _:
+            return radius
+
+
+def _nearest_k(importer: Importer, step: Any, x: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
+    """Distances (float64) and numbers of the nearest rows, rows×count, in order."""
+    far, numbers = importer.builder.ops(
+        TopKOp, _ranked(importer, step, x), k=count, axis=1, largest=False
+    )
+    return _distance(importer, step, far), numbers
+
+
+def _inverse(importer: Importer, distance: SSAValue, within: SSAValue | None = None) -> SSAValue:
+    """1 / distance, `within` only; in rows with a distance of 0, 1 for those and 0 for others."""
+    build = importer.builder
+    weight = build(DivOp, importer.constant(distance, [[1.0]], "one"), distance)
+    none = build.constant(np.zeros((1, 1)), "zero")
+    if within is not None:
+        weight = build(WhereOp, within, weight, none)
+    same = build(
+        CompareOp, weight, build.constant(np.full((1, 1), np.inf), "infinity"), predicate="eq"
+    )
+    marks = build(CastOp, same, to=element(np.float64))
+    some = importer.compare(importer.reduce("max", marks), "gt", [0.0], "zero")
+    return build(WhereOp, some, marks, weight)
+
+
+def _gathered(importer: Importer, table: Any, numbers: SSAValue) -> SSAValue:
+    return importer.builder(
+        GatherOp, importer.builder.constant(np.asarray(table), "fitted"), numbers, axis=0
+    )
+
+
+# The k nearest
+
+
+def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    distance, numbers = _nearest_k(importer, step, x, step.n_neighbors)
+    count, classes = step.n_neighbors, len(step.classes_)
+    label = _gathered(importer, np.asarray(step._y).reshape(-1).astype(np.int64), numbers)
+    label = importer.builder(ReshapeOp, label, shape=[DYNAMIC, count, 1])
+    own = importer.compare(label, "eq", np.arange(classes)[None, None], "classes")
+    votes = importer.builder(CastOp, own, to=element(np.float64))
+    if step.weights == "distance":
+        weight = importer.builder(
+            ReshapeOp, _inverse(importer, distance), shape=[DYNAMIC, count, 1]
+        )
+        none = importer.builder.constant(np.zeros((1, 1, 1)), "zero")
+        votes = importer.builder(WhereOp, own, weight, none)
+    total = importer.builder(ReduceOp, votes, kind="sum", axes=[1], keepdims=False)
+    share = importer.builder(DivOp, total, importer.reduce("sum", total))
+    return classifier(step, largest(importer, total), share, None, log=False)
+
+
+def _k_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    distance, numbers = _nearest_k(importer, step, x, step.n_neighbors)
+    flat, count = np.ndim(step._y) == 1, step.n_neighbors
+    values = _values(step)
+    found = _gathered(importer, values, numbers)
+    if step.weights == "distance":
+        weight = _inverse(importer, distance)
+        sums = importer.reduce("sum", weight)
+        apart = importer.builder(ReshapeOp, weight, shape=[DYNAMIC, count, 1])
+        weighed = importer.builder(MulOp, importer.cast(found, np.float64), apart)
+        total = importer.builder(ReduceOp, weighed, kind="sum", axes=[1], keepdims=False)
+        return regressor(importer, importer.builder(DivOp, total, sums), flat)
+    total = importer.builder(ReduceOp, found, kind="sum", axes=[1], keepdims=False)
+    return regressor(importer, importer.div(total, [float(count)], "neighbours"), flat)
+
+
+def _values(step: Any) -> Array:
+    """What was fitted, rows×outputs; whole numbers as float64."""
+    y = np.asarray(step._y).reshape(len(step._y), -1)
+    return y if y.dtype.kind == "f" else y.astype(np.float64)
+
+
+# All within a radius
+
+
+def _within(importer: Importer, step: Any, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """rows×fitted rows: which are within the radius (i1), and what they weigh (float64)."""
+    far = _ranked(importer, step, x)
+    within = importer.compare(far, "le", [[_radius_power(step)]], "radius")
+    if step.weights == "distance":
+        return within, _inverse(importer, _distance(importer, step, far), within)
+    return within, importer.builder(CastOp, within, to=element(np.float64))
+
+
+def _radius_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    within, weight = _within(importer, step, x)
+    count = len(step.classes_)
+    one_hot = np.asarray(step._y).reshape(-1)[:, None] == np.arange(count)
+    total = importer.matmul(weight, one_hot.astype(np.float64), "classes")
+    some = importer.reduce("max", importer.builder(CastOp, within, to=element(np.float64)))
+    if step.outlier_label_ is None:
+        message = "RadiusNeighborsClassifier found no neighbors, and has no outlier_label"
+        importer.require(importer.compare(some, "gt", [0.0], "zero"), message)
+        share = importer.builder(DivOp, total, importer.reduce("sum", total))
+        return classifier(step, largest(importer, share), share, None, log=False)
+    return _with_outliers(importer, step, total, importer.compare(some, "eq", [0.0], "zero"))
+
+
+def _with_outliers(importer: Importer, step: Any, total: SSAValue, alone: SSAValue) -> Outputs:
+    """Rows without neighbours get the outliers' label, which may be none of the classes."""
+    count, build = len(step.classes_), importer.builder
+    label = np.asarray(step.outlier_label_[0])
+    here = np.flatnonzero(np.asarray(step.classes_) == label)
+    row = np.zeros((1, count))
+    row[:, here] = 1.0
+    sums = importer.reduce("sum", total)
+    safe = importer.where(alone, sums, [1.0], "one")
+    share = build(WhereOp, alone, build.constant(row, "outlier"), build(DivOp, total, safe))
+    number = importer.column(largest(importer, share))
+    if not len(here):
+        number = importer.where(alone, number, [count], "outlier")
+    outputs = classifier(step, importer.flat(number), share, None, log=False)
+    classes, dtype = classes_of(step)
+    outputs.classes = (*classes, label.item()) if not len(here) else classes
+    outputs.labels = dtype
+    return outputs
+
+
+def _radius_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    _, weight = _within(importer, step, x)
+    values = _values(step)
+    total = importer.matmul(weight, values.astype(np.float64), "fitted")
+    sums = importer.reduce("sum", weight)
+    mean = importer.builder(DivOp, total, sums)
+    # Without neighbours NaN, or what NumPy makes of it as a target.
+    with np.errstate(invalid="ignore"):
+        nothing = np.full_like(np.asarray(step._y).reshape(len(step._y), -1)[:1], np.nan)
+    alone = importer.compare(sums, "eq", [[0.0]], "zero")
+    mean = importer.where(alone, mean, nothing, "nothing")
+    dtype = np.float64 if step.weights == "distance" else values.dtype
+    return regressor(importer, importer.cast(mean, dtype), flat=np.ndim(step._y) == 1)
+
+
+# Outliers
+
+
+def _local_factor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    """Reachability of each row beside that of its neighbours."""
+    count, build, given = int(step.n_neighbors_), importer.builder, importer.dtype(x)
+    distance, numbers = _nearest_k(importer, step, x, count)
+    fitted = np.asarray(step._distances_fit_X_)[:, count - 1]
+    distance = importer.cast(distance, np.result_type(given, fitted))
+    reach = build(
+        MaxOp, distance, _gathered(importer, fitted.astype(importer.dtype(distance)), numbers)
+    )
+    density = importer.div(importer.reduce("sum", reach), [float(count)], "neighbours")
+    density = importer.add(density, [1e-10], "tiny")
+    theirs = _gathered(importer, np.asarray(step._lrd), numbers)
+    ratio = build(MulOp, importer.cast(theirs, np.float64), importer.cast(density, np.float64))
+    score = importer.div(importer.reduce("sum", ratio), [-float(count)], "neighbours")
+    margins = importer.sub(score, [float(step.offset_)], "offset")
+    return outliers(importer, margins, "ge", float(step.offset_))
+
+
+def _why_no_novelty(step: Any) -> list[str]:
+    return [] if step.novelty else ["parameter novelty=False, which knows no new rows"]
+
+
+# Centroids
+
+
+def _centroids(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    centres, spread = np.asarray(step.centroids_), np.asarray(step.within_class_std_dev_)
+    scale = np.where(spread != 0, spread, 1.0)
+    scaled = importer.div(importer.cast(x, np.float64), scale, "std_dev")
+    joint = importer.add(
+        importer.builder(NegOp, _between(importer, step, scaled, centres / scale)),
+        2.0 * np.log(step.class_prior_),
+        "prior",
+    )
+    margin = joint
+    if len(step.classes_) == 2:
+        signs = np.array([[-1.0], [1.0]])
+        margin = importer.flat(importer.matmul(joint, signs, "signs"))
+    outputs = from_log_likelihoods(importer, step, joint, margin)
+    if np.isclose(step.class_prior_, 1 / len(step.classes_)).all():
+        far = _between(importer, step, importer.cast(x, np.float64), centres)
+        label = largest(importer, importer.builder(NegOp, far))
+        outputs.values = [(n, label if n == "label" else v) for n, v in outputs.values]
+    # Of Manhattan distances there are no probabilities.
+    outputs.methods = {m: n for m, n in outputs.methods.items() if hasattr(step, m)}
+    outputs.values = [(n, v) for n, v in outputs.values if n in outputs.methods.values()]
+    return outputs
+
+
+def _between(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
+    """Squared distances."""
+    if step.metric == "euclidean":
+        return _euclidean(importer, step, x, points)
+    far = _manhattan(importer, step, x, points)
+    return importer.builder(MulOp, far, far)
+
+
+# Reasons
+
+
+def _why_not(step: Any) -> list[str]:
+    reasons: list[str] = []
+    if step.effective_metric_ not in METRICS:
+        reasons.append(
+            f"parameter metric={step.effective_metric_!r} (supported: {', '.join(METRICS)})"
+        )
+    if callable(getattr(step, "weights", None)):
+        reasons.append("parameter weights=a function")
+    if hasattr(step._fit_X, "tocsr"):
+        reasons.append("rows that were fitted as a sparse matrix")
+    if getattr(step, "outputs_2d_", False):
+        reasons.append("several outputs")
+    return reasons
+
+
+def _why_no_radius(step: Any) -> list[str]:
+    """scikit-learn's brute force takes the outliers' label for the number of a class."""
+    wrong = step._fit_method == "brute" and step.weights == "uniform"
+    if step.outlier_label is None or not wrong:
+        return _why_not(step)
+    return [*_why_not(step), "parameter outlier_label with brute force and uniform weights"]
+
+
+def _why_no_factor(step: Any) -> list[str]:
+    return _why_no_novelty(step) or _why_not(step)
+
+
+PREDICTORS: dict[str, Predictor] = {
+    "KNeighborsClassifier": Predictor(_k_classifier, why_not_fitted=_why_not),
+    "KNeighborsRegressor": Predictor(_k_regressor, why_not_fitted=_why_not),
+    "LocalOutlierFactor": Predictor(_local_factor, why_not_fitted=_why_no_factor),
+    "NearestCentroid": Predictor(_centroids),
+    "RadiusNeighborsClassifier": Predictor(_radius_classifier, why_not_fitted=_why_no_radius),
+    "RadiusNeighborsRegressor": Predictor(_radius_regressor, why_not_fitted=_why_not),
+}

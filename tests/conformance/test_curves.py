@@ -1,0 +1,126 @@
+"""Curves of columns against scikit-learn: powers, quantiles, splines, and means of targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import (
+    PowerTransformer,
+    QuantileTransformer,
+    SplineTransformer,
+    TargetEncoder,
+)
+
+from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.frontends import import_model
+from tests.conformance.interpreted import compare, interpreted
+from tests.conformance.sklearn_models import data, with_gaps
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def check(model: Any, x: Any, tolerance: float = 1e-9) -> None:
+    program = interpreted(model)
+    compare(program, model, x, rtol=tolerance, atol=tolerance)
+    compare(program, model, x.astype(np.float32), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_powers(standardize: bool) -> None:
+    x = data("wine")[0]
+    model = PowerTransformer(standardize=standardize).fit(x - 2.0)
+    check(model, with_gaps(x - 2.0))
+    # Exponents at which a logarithm takes the power's place.
+    model.lambdas_[:4] = [0.0, 2.0, 1.0, -3.0]
+    check(model, with_gaps(x - 2.0))
+    positive = PowerTransformer(method="box-cox", standardize=standardize).fit(x + 0.1)
+    positive.lambdas_[0] = 0.0
+    check(positive, with_gaps(x + 0.1))
+    wrong = x + 0.1
+    wrong[3, 2] = 0.0
+    with pytest.raises(ValueError, match="strictly positive"):
+        positive.transform(wrong)
+    with pytest.raises(InvalidInputError, match="row 3: PowerTransformer found a number"):
+        interpreted(positive).transform(wrong)
+
+
+@pytest.mark.parametrize("count", [2, 7, 100])
+def test_quantiles(count: int) -> None:
+    # Columns of few values have knots that are equal.
+    x = np.round(data("wine")[0][:100], 1)
+    model = QuantileTransformer(n_quantiles=count).fit(x)
+    ends = np.concatenate([model.quantiles_, model.quantiles_ + 0.01, 2 * x[:5], -x[:5]])
+    check(model, with_gaps(np.concatenate([x, ends])))
+    sparse = np.concatenate([x[:50] * 0, x])
+    check(QuantileTransformer(n_quantiles=count).fit(sparse), sparse)
+
+
+@pytest.mark.parametrize(
+    ("degree", "extrapolation"),
+    [
+        *((degree, "linear") for degree in (2, 3)),
+        *(
+            (degree, how)
+            for degree in (1, 2, 3)
+            for how in ("constant", "continue", "periodic", "error")
+        ),
+    ],
+)
+def test_splines(degree: int, extrapolation: Any) -> None:
+    x = data("iris")[0]
+    model = SplineTransformer(degree=degree, n_knots=5, extrapolation=extrapolation).fit(x)
+    knots = np.stack([s.t[degree : len(s.t) - degree] for s in model.bsplines_], axis=1)
+    beyond = [] if extrapolation == "error" else [x + 1.3, -2 * x]
+    given = np.concatenate([x, knots, *beyond])
+    if extrapolation == "error":
+        # As float32, the last knot lies beyond itself.
+        compare(interpreted(model), model, given, rtol=1e-8, atol=1e-8)
+    else:
+        check(model, given, 1e-8)
+
+
+def test_other_splines() -> None:
+    x = data("iris")[0]
+    check(SplineTransformer(knots="quantile", include_bias=False).fit(x), x)
+    check(SplineTransformer(degree=0, extrapolation="continue").fit(x), x)
+    gaps = with_gaps(x)
+    check(SplineTransformer(handle_missing="zeros", n_knots=2).fit(gaps), gaps)
+    model = SplineTransformer(extrapolation="error").fit(x)
+    with pytest.raises(ValueError, match="beyond the limits"):
+        model.transform(x + 9)
+    with pytest.raises(InvalidInputError, match="row 0: SplineTransformer found a value beyond"):
+        interpreted(model).transform(x + 9)
+
+
+def test_means_of_targets() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, (150, 3)).astype(np.float64)
+    other = np.concatenate([x, x + 0.5, np.full((1, 3), np.nan)])
+    for y in (
+        rng.random(150),
+        rng.integers(0, 2, 150),
+        np.array(["a", "b", "ü"])[x[:, 0].astype(int) % 3],
+    ):
+        check(TargetEncoder(random_state=0).fit(x, y), other)
+        gaps = with_gaps(x)
+        check(TargetEncoder(random_state=0).fit(gaps, y), np.concatenate([gaps, other]))
+
+
+def test_refused_by_name() -> None:
+    x = data("iris")[0]
+    for model, reason in (
+        (QuantileTransformer(n_quantiles=5, output_distribution="normal").fit(x), "'normal'"),
+        (SplineTransformer(degree=0).fit(x), "parameter degree=0 with extrapolation='constant'"),
+        (TargetEncoder().fit([["a"], ["b"]] * 9, np.arange(18.0)), "categories of dtype object"),
+    ):
+        with pytest.raises(UnsupportedError) as caught:
+            import_model(model, "float64")
+        assert reason in caught.value.missing[0]
+
+
+def test_compiled(compiled: Any) -> None:
+    x = data("iris")[0]
+    model = SplineTransformer(n_knots=4).fit(x)
+    compare(compiled(model, mode="serial", dtype="float64"), model, x + 0.1, rtol=1e-9, atol=1e-9)
