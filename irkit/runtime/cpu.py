@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
+from concurrent.futures import Future
 from copy import copy
 from typing import Any
 
@@ -16,16 +16,16 @@ from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import Others
 from irkit.runtime.input_policy import InputPolicy
-from irkit.runtime.intrinsics.cpu_team import CALL, RANGE
+from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.state_memory import host_state
 from irkit.runtime.stored_arrays import in_place
 from irkit.runtime.veu_team import RELEASED, Ranges, ranges_of, veu_team
-from irkit.runtime.veu_threads import Places, veu_threads
+from irkit.runtime.veu_threads import Places, join, veu_threads, walk_in_place
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
-from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, Table, build_tables
+from irkit.schedule.tables import HEADER, Program, Table, build_tables
 from irkit.weights import Array
 
 
@@ -39,27 +39,6 @@ def _with_addresses(records: Table, addresses: Table) -> Table:
     found = records.copy()
     found[:, 0] = addresses[records[:, 0]]
     return found
-
-
-def _walk(wanted: list[bool], places: Places, run: Callable[..., int], *arguments: Any) -> int:
-    """`run` on a CPU of its own, unless the call that it was for has been given up."""
-    if not wanted:
-        return 0
-    places.take()
-    return run(*arguments)
-
-
-def _join(futures: Sequence[Future[int]]) -> None:
-    """Wait for all. They write into the caller's arrays, so an interrupt has to wait too."""
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            wait(futures)
-            break
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
 
 
 class CpuExecutor:
@@ -111,6 +90,7 @@ class CpuExecutor:
             _with_addresses(t, addresses)
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
+        self._no_records = self._serial_records[:0]
         measured = (Mode.SERIAL, Mode.PER_WAVE, Mode.PERSISTENT)
         self.choice = ModeChoice(
             "cpu",
@@ -293,8 +273,8 @@ class CpuExecutor:
         if mode is Mode.SERIAL:
             self._serial(space, inputs, outputs, rows, padded)
             return
-        for number, array in enumerate((*inputs, *outputs)):
-            space.bases[FIRST_INPUT + number] = array.__array_interface__["data"][0]
+        # Compiled code finds an array's address in a tenth of the time: walked are no records.
+        self._straight_through(self._no_records, space, inputs, outputs, rows, padded)
         if mode is Mode.PERSISTENT:
             self._persistent(space, rows, padded)
         elif mode is Mode.PER_WAVE:
@@ -310,10 +290,22 @@ class CpuExecutor:
         rows: int,
         padded: int,
     ) -> None:
+        self._straight_through(self._serial_records, space, inputs, outputs, rows, padded)
+
+    def _straight_through(
+        self,
+        records: Any,
+        space: Workspace,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        rows: int,
+        padded: int,
+    ) -> None:
+        """Bind the arrays to the bases, and walk `records` on this thread."""
         if self._halves:
             inputs, outputs = _bits(inputs), _bits(outputs)
         self._call(
-            self._serial_records,
+            records,
             space.bases,
             space.counters,
             space.addresses[0],
@@ -331,7 +323,11 @@ class CpuExecutor:
         ranges, busy = walked.of_veus, walked.busy
         if len(busy) > 1 and self._of_a_team:
             jobs = space.jobs(records, HEADER + 2 * self.tables.max_waits)
-            jobs.words[:, RANGE], jobs.words[:, CALL] = walked.bounds, (epoch, rows, padded)
+            values = jobs.values
+            for veu in busy:
+                first, call = JOB_WORDS * veu + RANGE.start, JOB_WORDS * veu + CALL.start
+                values[first], values[first + 1] = ranges[veu]
+                values[call], values[call + 1], values[call + 2] = epoch, rows, padded
             self._check(veu_team().run(jobs, busy, space.counters), walked)
             return
         arguments = (space.counters, epoch, rows, padded)
@@ -352,7 +348,7 @@ class CpuExecutor:
             space.counters.fill(RELEASED)
             raise
         finally:
-            _join(futures)
+            join(futures)
         self._check(done + sum(f.result() for f in futures), walked)
 
     def _check(self, done: int, walked: Ranges) -> None:
@@ -374,7 +370,7 @@ class CpuExecutor:
         try:
             for veu, (begin, end) in ranges:
                 walk = (records, begin, end, space.bases, *arguments, space.addresses[veu])
-                futures.append(pool.submit(_walk, wanted, places, self._run, *walk))
+                futures.append(pool.submit(walk_in_place, wanted, places, self._run, *walk))
         except RuntimeError as error:
             raise DeviceError(f"no threads for {len(ranges)} more vEUs: {error}") from None
 

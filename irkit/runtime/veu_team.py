@@ -100,11 +100,9 @@ class _Member:
 
 
 class Ranges(NamedTuple):
-    """Which records each vEU walks: (begin, end), as an array too, those vEUs that have any, and how many
-    records all have."""
+    """Which records each vEU walks: (begin, end), those vEUs that have any, and how many records all have."""
 
     of_veus: list[tuple[int, int]]
-    bounds: Array
     busy: list[int]
     total: int
 
@@ -113,7 +111,7 @@ def ranges_of(of_veus: list[tuple[int, int]]) -> Ranges:
     """The ranges (begin, end) of vEUs."""
     busy = [v for v, (begin, end) in enumerate(of_veus) if begin < end]
     total = sum(end - begin for begin, end in of_veus)
-    return Ranges(of_veus, np.array(of_veus, dtype=np.int64).reshape(-1, 2), busy, total)
+    return Ranges(of_veus, busy, total)
 
 
 class VeuTeam:
@@ -144,7 +142,7 @@ class VeuTeam:
                     member.wake()
                 finish(0, self._address, len(self._members))
                 raise
-        return sum(int(jobs.words[veu, DONE]) for veu in veus)
+        return sum([jobs.values[JOB_WORDS * veu + DONE] for veu in veus])
 
     def _grow(self, count: int) -> None:
         try:

@@ -6,8 +6,9 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 
 class VeuThreads:
@@ -75,6 +76,29 @@ class Places:
             os.sched_setaffinity(0, {found})
             os.sched_setaffinity(0, allowed)
         return found
+
+
+def walk_in_place(
+    wanted: list[bool], places: Places, run: Callable[..., int], *arguments: Any
+) -> int:
+    """`run` on a CPU of its own, unless the call that it was for has been given up."""
+    if not wanted:
+        return 0
+    places.take()
+    return run(*arguments)
+
+
+def join(futures: Sequence[Future[int]]) -> None:
+    """Wait for all. They write into the caller's arrays, so an interrupt has to wait too."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            wait(futures)
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 _threads = [VeuThreads()]

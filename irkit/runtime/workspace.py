@@ -26,10 +26,12 @@ def aligned(nbytes: int) -> Array:
 
 
 class Jobs(NamedTuple):
-    """A job of each vEU (`intrinsics/cpu_team.py`), and their address."""
+    """A job of each vEU (`intrinsics/cpu_team.py`), one behind another: its words, their address, and a view
+    by which one word is read and written in a tenth of the time."""
 
     words: Array
     address: int
+    values: memoryview
 
 
 class Workspace:
@@ -79,5 +81,5 @@ class Workspace:
                     *(self.bases.ctypes.data, self.counters.ctypes.data, 0, 0, 0),
                     *(address.ctypes.data, address.size - 1, 0),
                 ]
-            found = self._jobs[id(records)] = Jobs(words, words.ctypes.data)
+            found = self._jobs[id(records)] = Jobs(words, words.ctypes.data, words.reshape(-1).data)
         return found

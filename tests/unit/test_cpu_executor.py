@@ -17,7 +17,7 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.driver.compiler.targets import DEVICES
 from irkit.errors import DeviceError, InvalidInputError
-from irkit.runtime import cpu, veu_team
+from irkit.runtime import cpu, veu_team, veu_threads
 from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.loading import load_source
 from irkit.runtime.veu_team import VeuTeam
@@ -112,7 +112,7 @@ def test_an_interrupt_waits_for_the_threads(artifact, monkeypatch):
     run = executor(artifact, mode="persistent")
     run._of_a_team = False
     waited = []
-    real = cpu.wait
+    real = veu_threads.wait
 
     def wait(futures):
         waited.append(len(futures))
@@ -120,7 +120,7 @@ def test_an_interrupt_waits_for_the_threads(artifact, monkeypatch):
             raise KeyboardInterrupt
         return real(futures)
 
-    monkeypatch.setattr(cpu, "wait", wait)
+    monkeypatch.setattr(veu_threads, "wait", wait)
     with pytest.raises(KeyboardInterrupt):
         run.run([X, Y])
     assert len(waited) == 2
