@@ -147,6 +147,7 @@ _EFFECTS = frozenset(
         "arith.index_cast",
         "bufferization.materialize_in_destination",
         "bufferization.to_tensor",
+        "func.call",
         "graph.*",
         "memref.alloc",
         "memref.reinterpret_cast",

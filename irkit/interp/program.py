@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from xdsl.dialects import affine, arith, memref, scf, tensor
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -23,7 +24,7 @@ from irkit.dialects.functions import function_named
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.program import CallOp
-from irkit.dialects.program.check import written_arguments
+from irkit.dialects.program.check import function_called, written_arguments
 from irkit.dialects.program.views import Affine, StridedView, array_type, trips_of, view_of
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
@@ -59,7 +60,8 @@ class Execution:
     def __init__(
         self, main: FuncOp, weights: WeightStore, functions: Mapping[str, HostFunction]
     ) -> None:
-        """`functions` are those that `program.call` names."""
+        """`functions` are those that `program.call` names, and what is to run in place of functions of the
+        program that it calls, each called with its arrays."""
         self._main = main
         self._weights = weights
         self._functions = functions
@@ -137,6 +139,17 @@ class Execution:
         self._functions[name](*operands)
         return iter(())
 
+    def call_function(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        """Another function of the program: the one that was given under its name, or its own ops."""
+        assert isinstance(op, FunctionCall)
+        name, callee = op.callee.string_value(), function_called(op)
+        if name in self._functions:
+            self._functions[name](*operands)
+            return iter(())
+        if callee is None:
+            raise InvalidModelError(f"the module has no function '@{name}'")
+        return iter(Execution(callee, self._weights, self._functions).run(operands))
+
     def repeat(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """A loop that counts."""
         assert isinstance(op, scf.ForOp)
@@ -191,6 +204,7 @@ _EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iter
     ToTensorOp: Execution.read,
     MaterializeInDestinationOp: Execution.write,
     CallOp: Execution.call,
+    FunctionCall: Execution.call_function,
     scf.ForOp: Execution.repeat,
     scf.WhileOp: Execution.repeat_while,
 }

@@ -19,6 +19,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
     "set-precision": _lazy("passes.set_precision", "SetPrecision"),
     # program level
+    "form-regions": _lazy("passes.program.form_regions", "FormRegions"),
     "functionalise": _lazy("passes.program.functionalise", "Functionalise"),
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from xdsl.dialects import affine, memref, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
+from irkit.dialects.functions import function_named
 from irkit.dialects.levels import Fault, is_number
 from irkit.dialects.program.call import CallOp
 from irkit.dialects.program.views import (
@@ -17,6 +19,7 @@ from irkit.dialects.program.views import (
     affine_of,
     array_type,
     has_layout,
+    is_buffer,
     row_major,
     trips_of,
     view_of,
@@ -134,6 +137,16 @@ def _check_call(op: Operation) -> str | None:
     return None
 
 
+def _check_called(op: Operation) -> str | None:
+    assert isinstance(op, FunctionCall)
+    arrays = [v for v in op.operands if isinstance(v.type, MemRefType)]
+    if arrays and function_called(op) is None:
+        return f"calls @{op.callee.string_value()}, which is no function of the module"
+    if not all(map(is_buffer, arrays)):
+        return "gives a view to a function: its arguments are buffers"
+    return None
+
+
 def _check_return(op: Operation) -> str | None:
     for value in op.operands:
         if not isinstance(value.type, MemRefType):
@@ -165,6 +178,7 @@ _CHECKS: Mapping[type[Operation], Callable[[Operation], str | None]] = {
     ToTensorOp: _check_read,
     MaterializeInDestinationOp: _check_write,
     CallOp: _check_call,
+    FunctionCall: _check_called,
     ReturnOp: _check_return,
     scf.ForOp: _check_loop,
 }
@@ -181,7 +195,7 @@ def _unwritten(op: Operation, written: set[SSAValue]) -> str | None:
 
 
 def arrays_read(op: Operation) -> list[SSAValue]:
-    """The arrays that an op itself may read."""
+    """The arrays that an op itself may read, but for a call of another function of the program."""
     match op:
         case ToTensorOp():
             return [op.memref]
@@ -198,8 +212,18 @@ def arrays_written(op: Operation) -> list[SSAValue]:
             return [op.dest]
         case CallOp():
             return op.written
+        case FunctionCall() if (callee := function_called(op)) is not None:
+            return [op.operands[n] for n in written_arguments(callee)]
         case _:
             return []
+
+
+def function_called(op: FunctionCall) -> FuncOp | None:
+    """The function of the same module that an op calls, if there is one."""
+    module = op.parent_op()
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    return None if module is None else function_named(module, op.callee.string_value())
 
 
 def written_arguments(function: FuncOp) -> list[int]:

@@ -1,27 +1,36 @@
-"""One random program of arrays: the interpreter, before and after `functionalise`, against NumPy."""
+"""One random program of arrays: the interpreter, before and after `functionalise` and `form-regions`, against
+NumPy."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from irkit.context import IrkitContext
+from irkit.dialects.program import CallOp
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.dialects.program.check import program_faults, written_arguments
 from irkit.errors import UnsupportedError
 from irkit.interp.program import Execution, run_program
+from irkit.passes.program.form_regions import FormRegions
 from irkit.passes.program.functionalise import functionalised
-from tools.fuzz.effects.programs import Program, random_program
+from irkit.passes.program.regions import region_modules
+from irkit.weights import WeightStore
+from tools.fuzz.effects.programs import Program, bump, random_program
 from tools.fuzz.effects.views import Array
 from tools.fuzz.finding import Finding
+
+HOST = {"bump": bump}
 
 
 def attempt(rng: random.Random) -> Finding | None:
     """Nothing, or what irkit takes otherwise than NumPy."""
-    program = random_program(rng)
+    program = random_program(rng, calls=rng.random() < 0.3)
     seed = rng.randrange(1 << 30)
     wrong = disagreement(program, seed)
     if wrong is None:
@@ -38,10 +47,11 @@ def disagreement(program: Program, seed: int) -> str | None:
     main = cast(FuncOp, built.module.body.block.first_op)
     inputs = program.inputs(seed)
     expected = _written_only(program.expected(inputs), program, main)
-    if (
-        wrong := _difference(run_program(built.module, built.weights, inputs), expected)
-    ) is not None:
+    found = run_program(built.module, built.weights, inputs, HOST)
+    if (wrong := _difference(found, expected)) is not None:
         return f"the interpreter: {wrong}"
+    if any(isinstance(op, CallOp) for op in main.walk()):
+        return of_regions(built, inputs, expected)
     found = of_values(built, inputs)
     if found is not None and (wrong := _difference(found, expected)) is not None:
         return f"functionalise: {wrong}"
@@ -59,6 +69,42 @@ def of_values(built: BuiltProgram, inputs: Sequence[Array]) -> list[Array] | Non
         return None
     function.verify()
     return Execution(function, built.weights, {}).run(inputs)
+
+
+def of_regions(
+    built: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array]
+) -> str | None:
+    """What the program with regions, as they are and as functions of values, means otherwise."""
+    cut, context = built.module.clone(), IrkitContext(weights=built.weights)
+    FormRegions().apply(context, cut)
+    cut.verify()
+    if (fault := next(program_faults(cut), None)) is not None:
+        return f"form-regions: '{fault.op.name}' {fault.text}"
+    found = run_program(cut, built.weights, inputs, HOST)
+    if (wrong := _difference(found, expected)) is not None:
+        return f"form-regions: {wrong}"
+    regions = {
+        name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
+    }
+    found = run_program(cut, built.weights, inputs, HOST | regions)
+    wrong = _difference(found, expected)
+    return None if wrong is None else f"functionalise of regions: {wrong}"
+
+
+def _in_place(module: ModuleOp, weights: WeightStore) -> Callable[..., None]:
+    """A region as a function of values, whose results go where the caller has its arrays."""
+    main = cast(FuncOp, module.body.block.first_op)
+    written = written_arguments(main)
+
+    def run(*arrays: Array) -> None:
+        left = of_values(BuiltProgram(module, weights), arrays)
+        if left is None:
+            Execution(main, weights, {}).run(arrays)
+            return
+        for number, value in zip(written, left, strict=True):
+            arrays[number][...] = value
+
+    return run
 
 
 def _written_only(results: list[Array], program: Program, main: FuncOp) -> list[Array]:

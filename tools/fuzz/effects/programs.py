@@ -44,6 +44,13 @@ class New:
 
 
 @dataclass(frozen=True)
+class Call:
+    """The host adds 1 to a view, in place."""
+
+    target: View
+
+
+@dataclass(frozen=True)
 class Loop:
     """`body` for each number of `trips`."""
 
@@ -51,7 +58,7 @@ class Loop:
     body: tuple[Step, ...]
 
 
-Step = Write | New | Loop
+Step = Write | New | Call | Loop
 
 
 @dataclass
@@ -94,6 +101,8 @@ def _execute(steps: Sequence[Step], buffers: list[Array], variables: list[int]) 
         if isinstance(step, Loop):
             for number in step.trips:
                 _execute(step.body, buffers, [*variables, number])
+        elif isinstance(step, Call):
+            bump(step.target.of(buffers, variables))
         elif isinstance(step, New):
             buffers[step.buffer][...] = 0
             step.part.of(buffers, variables)[...] = step.number
@@ -103,6 +112,11 @@ def _execute(steps: Sequence[Step], buffers: list[Array], variables: list[int]) 
             for name, other in zip(step.ops, rest, strict=True):
                 value = OPS[name][1](value, other)
             step.target.of(buffers, variables)[...] = value
+
+
+def bump(array: Array) -> None:
+    """What calls of the host do."""
+    array += 1
 
 
 @dataclass
@@ -122,6 +136,8 @@ class _Built:
                 self._loop(step)
             elif isinstance(step, New):
                 self._new(step)
+            elif isinstance(step, Call):
+                self.b.call("bump", [self.view(step.target)], [0], [0])
             else:
                 first, *rest = (self.b.read(self.view(v)) for v in step.sources)
                 for name, other in zip(step.ops, rest, strict=True):
@@ -143,13 +159,13 @@ class _Built:
         self.b.write(value, self.view(step.part))
 
 
-def random_program(rng: random.Random, *, loops: bool = True) -> Program:
-    """A program of a few buffers of a few elements."""
+def random_program(rng: random.Random, *, loops: bool = True, calls: bool = False) -> Program:
+    """A program of a few buffers of a few elements, with loops or not, and calls of the host or not."""
     dtype = np.dtype(rng.choice((np.int64, np.float64, np.float32)))
     count = rng.randint(1, 3)
     shapes = [tuple(rng.randint(1, 6) for _ in range(rng.randrange(4))) for _ in range(count)]
     program = Program(dtype, shapes, count)
-    made = _Maker(rng, program, list(range(count)), [])
+    made = _Maker(rng, program, list(range(count)), [], calls)
     program.steps = made.steps(rng.randint(2, 8), 2 if loops else 0)
     program.returned = [made.view() for _ in range(rng.randrange(3))]
     return program
@@ -161,6 +177,7 @@ class _Maker:
     program: Program
     known: list[int]
     loops: list[range]
+    calls: bool
 
     def view(self) -> View:
         number = self.rng.choice(self.known)
@@ -173,6 +190,8 @@ class _Maker:
         kind = self.rng.random()
         if depth and kind < 0.2:
             return self._loop(depth)
+        if self.calls and kind > 0.7:
+            return Call(self._target(self.view))
         return self._new() if kind < 0.3 else self._write()
 
     def _loop(self, depth: int) -> Loop:

@@ -1,0 +1,168 @@
+"""`form-regions`: cut a program where the host has to act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import affine, arith, memref, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import CallOp as FunctionCall
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irkit.dialects.bufferization import MaterializeInDestinationOp
+from irkit.dialects.program.call import CallOp
+from irkit.dialects.program.views import is_induction_variable
+from irkit.passes.program.spilling import Run, spill
+
+_HOST = (CallOp, FunctionCall, scf.WhileOp)
+# What stays where it is, and is copied into the regions that need it.
+_COPIED = (affine.ApplyOp, arith.ConstantOp, memref.ReinterpretCastOp)
+
+
+@dataclass(frozen=True)
+class FormRegions(ModulePass):
+    """Make what stands between calls of the host functions of their own, which are called there.
+
+    What is left of a program is the host's part: calls of functions that irkit does not compile, loops that
+    ask for a condition, loops around either, and calls of the regions. Each region is a function of the
+    buffers that it touches and returns nothing: `functionalise` makes values of it. What is computed in one
+    region and read in another is kept in an array. Ops in a loop of the host that hang on its variable stay
+    there. A program without calls and conditions stays as it is. Exact.
+
+    ```mlir
+    %t = bufferization.to_tensor %x
+    %y = graph.neg %t
+    bufferization.materialize_in_destination %y in writable %x
+    program.call @log(%x)
+    ```
+    becomes
+    ```mlir
+    func.func @main_region0(%x: memref<8xf64>) {
+      %t = bufferization.to_tensor %x
+      %y = graph.neg %t
+      bufferization.materialize_in_destination %y in writable %x
+      func.return
+    }
+    ...
+    func.call @main_region0(%x)
+    program.call @log(%x)
+    ```
+    """
+
+    name = "form-regions"
+    requires: ClassVar[tuple[str, ...]] = ("program",)
+    produces: ClassVar[str] = "program"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.ops):
+            if isinstance(function, FuncOp) and _needs_host(function):
+                _cut(function)
+
+
+def _needs_host(op: Operation) -> bool:
+    return any(isinstance(inner, _HOST) for inner in op.walk())
+
+
+def _cut(function: FuncOp) -> None:
+    found = list(_runs(function.body.block, False))
+    spill([run for run, _ in found])
+    regions = [run for run, stays in found if not stays and _has_effect(run)]
+    for number, run in enumerate(regions):
+        region = _outlined(f"{function.sym_name.data}_region{number}", run)
+        Rewriter.insert_op(region, InsertPoint.before(function))
+    for op in reversed(list(function.walk())):
+        if isinstance(op, (*_COPIED, memref.AllocOp)) and not any(r.uses for r in op.results):
+            Rewriter.erase_op(op)
+
+
+def _runs(block: Block, in_host_loop: bool) -> Iterator[tuple[Run, bool]]:
+    """Runs of ops of a block, and of the blocks of the host inside; and whether they hang on a variable of
+    the host, and stay with it."""
+    run: Run = []
+    for op in list(block.ops):
+        if isinstance(op, (*_COPIED, memref.AllocOp)):
+            continue
+        if not _needs_host(op) and op is not block.last_op:
+            run.append(op)
+            continue
+        if run:
+            yield run, in_host_loop and any(_hangs_on_host(inner, run) for inner in run)
+        run = []
+        for region in _bodies(op):
+            yield from _runs(region.block, in_host_loop or isinstance(op, scf.ForOp))
+
+
+def _bodies(op: Operation) -> list[Region]:
+    """What the host repeats; it asks for a condition itself."""
+    return [op.after_region] if isinstance(op, scf.WhileOp) else list(op.regions)
+
+
+def _hangs_on_host(op: Operation, run: Run) -> bool:
+    own = {inner for top in run for inner in top.walk()}
+    pending, seen = [v for inner in op.walk() for v in inner.operands], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if is_induction_variable(value) and value.owner.parent_op() not in own:
+            return True
+        if isinstance(value.owner, Operation) and isinstance(value.owner, _COPIED):
+            pending += value.owner.operands
+    return False
+
+
+def _has_effect(run: Run) -> bool:
+    return any(isinstance(op, MaterializeInDestinationOp) for top in run for op in top.walk())
+
+
+def _outlined(name: str, run: Run) -> FuncOp:
+    """The function of a run, whose call takes its place."""
+    outer = _OuterValues(run)
+    buffers = outer.buffers
+    block = Block(arg_types=[b.type for b in buffers])
+    env: dict[SSAValue, SSAValue] = dict(zip(buffers, block.args, strict=True))
+    for buffer, argument in zip(buffers, block.args, strict=True):
+        argument.name_hint = buffer.name_hint
+    for op in (*outer.copied, *run):
+        copy = op.clone(env)
+        block.add_op(copy)
+    block.add_op(ReturnOp())
+    call = FunctionCall(name, buffers, [])
+    call.location = run[0].location
+    Rewriter.insert_op(call, InsertPoint.before(run[-1]))
+    for op in reversed(run):
+        Rewriter.erase_op(op)
+    region = FuncOp(name, ([b.type for b in buffers], []), Region(block))
+    region.location = call.location
+    return region
+
+
+class _OuterValues:
+    """What a run reads of the ops around it: `copied`, in their order, and `buffers`."""
+
+    def __init__(self, run: Run) -> None:
+        self.copied: list[Operation] = []
+        self.buffers: list[SSAValue] = []
+        self._own = {inner for op in run for inner in op.walk()}
+        for op in run:
+            for inner in op.walk():
+                for value in inner.operands:
+                    self._need(value)
+
+    def _need(self, value: SSAValue) -> None:
+        op = value.owner
+        if op in self._own or op in self.copied or value in self.buffers:
+            return
+        if isinstance(op, Operation) and isinstance(op, _COPIED):
+            for operand in op.operands:
+                self._need(operand)
+            self.copied.append(op)
+        elif isinstance(value.type, MemRefType):
+            self.buffers.append(value)
