@@ -3,6 +3,9 @@
 import irkit
 program = irkit.compile(model)
 program(x)
+
+@irkit.jit
+def function_of_arrays(x): ...
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from irkit.driver.compiler.models import parse
     from irkit.driver.compiler.recompile import load_program as load
     from irkit.driver.compiler.targets import resolve_target
+    from irkit.driver.programs.jitted import jit
+    from irkit.driver.programs.loops import loop_range as range
+    from irkit.driver.programs.loops import while_loop
     from irkit.errors import (
         ArtifactError,
         ConstantInputError,
@@ -37,6 +43,9 @@ _LAZY = {
     "dag": ("irkit.dags.opening", "dag"),
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
     "resolve_target": ("irkit.driver.compiler.targets", "resolve_target"),
+    "jit": ("irkit.driver.programs.jitted", "jit"),
+    "range": ("irkit.driver.programs.loops", "loop_range"),
+    "while_loop": ("irkit.driver.programs.loops", "while_loop"),
     "load": ("irkit.driver.compiler.recompile", "load_program"),
     "parse": ("irkit.driver.compiler.models", "parse"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
@@ -66,9 +75,12 @@ __all__ = [
     "accuracy",
     "compile",
     "dag",
+    "jit",
     "load",
     "parse",
+    "range",
     "resolve_target",
+    "while_loop",
 ]
 
 

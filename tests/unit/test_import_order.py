@@ -126,6 +126,7 @@ ROOMS = [
     "tools",
     "reducing",
     "measuring",
+    "programs",
     "compiler",
     "pipelines",
     "instruments",

@@ -1,0 +1,1 @@
+"""`irkit.jit`: functions of NumPy arrays, traced, compiled and run."""

@@ -1,0 +1,203 @@
+"""`irkit.jit`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.programs.arguments import Flattened, check_array
+from irkit.driver.programs.lowering import Lowered, Runner
+from irkit.driver.programs.memory import Layout, layout_of, overlaps
+from irkit.driver.programs.specialised import Specialised
+from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.numpy.recorder import tracing
+from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, trace
+
+
+class JittedFunction:
+    """A function of arrays that is traced and compiled when it is first called with a pattern of arguments:
+    shapes, dtypes, orders, which arrays overlap, and all that is no array. Any number of threads may call
+    it."""
+
+    def __init__(
+        self, function: types.FunctionType, lower: Callable[[BuiltProgram], Runner]
+    ) -> None:
+        """`lower` makes what runs of a program of arrays."""
+        self._function, self._lower = function, lower
+        self._names = list(inspect.signature(function).parameters)
+        self._lock = threading.RLock()
+        # By key; of equal keys there are several if what the function reads beside its arguments changes.
+        self._known: dict[Hashable, list[Specialised]] = {}
+        self._captured: dict[str, Guard] = {}
+        self._structures: dict[Hashable, str] = {}
+        self._last: Specialised | None = None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if tracing():
+            # Called by a function that is being traced: part of it.
+            return self._function(*args, **kwargs)
+        flat, key = self._flattened(args, kwargs)
+        for known in self._known.get(key, ()):
+            if all(guard.holds() for guard in known.guards):
+                self._last = known
+                return known.run(flat.arrays)
+        with self._lock:
+            found, flat = self._specialise(args, kwargs)
+        self._last = found
+        return found.run(flat.arrays)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _flattened(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Flattened, Hashable]:
+        """The arguments, those that are captured last, and their key."""
+        flat = Flattened(args, kwargs, self._names)
+        for guard in self._captured.values():
+            array = guard.later()
+            if type(array) is not np.ndarray:
+                raise UnsupportedError(f"'{guard.name}' was an array, and is none any more")
+            flat.leaf(array, guard.name)
+        facts = tuple(
+            (a.shape, a.dtype, a.strides, a.flags.writeable, a.flags.aligned) for a in flat.arrays
+        )
+        same = tuple(map(id, flat.arrays)) if len(flat.arrays) > 1 else ()
+        equal = tuple(same.index(i) for i in same)
+        return flat, (flat.key, facts, overlaps(flat.arrays), equal, len(self._captured))
+
+    def _specialise(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Specialised, Flattened]:
+        """Trace and compile for these arguments, unless another thread has."""
+        while True:
+            flat, key = self._flattened(args, kwargs)
+            for known in self._known.get(key, ()):
+                if all(guard.holds() for guard in known.guards):
+                    return known, flat
+            layout = layout_of(flat.arrays, flat.names)
+            try:
+                made = self._traced(flat, layout)
+            except NewArrayError as met:
+                check_array(met.array, met.guard.name)
+                self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard
+                continue
+            self._known.setdefault(key, []).append(made)
+            return made, flat
+
+    def _traced(self, flat: Flattened, layout: Layout) -> Specialised:
+        captured = {
+            id(a): n
+            for n, a in enumerate(flat.arrays)
+            if n >= len(flat.arrays) - len(self._captured)
+        }
+        args, kwargs = flat.structure
+        pattern = Pattern(layout.buffers, layout.arrays, (args, kwargs), captured)
+        traced = trace(self._function, pattern)
+        kind = (flat.key, tuple((a.ndim, a.dtype) for a in flat.arrays))
+        structure = repr(traced.structure)
+        if self._structures.setdefault(kind, structure) != structure:
+            raise UnsupportedError(
+                f"'{self._function.__qualname__}' returned {self._structures[kind]} before, and now, for "
+                f"arrays of other shapes, {structure}"
+            )
+        return Specialised(traced, layout, flat.names, self._lower)
+
+    # Looking inside
+
+    def _of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Specialised:
+        if args or kwargs:
+            with self._lock:
+                return self._specialise(args, kwargs)[0]
+        if self._last is None:
+            raise InvalidModelError(
+                f"'{self._function.__qualname__}' was not called yet: call it, or compile it for arguments"
+            )
+        return self._last
+
+    def compile(self, *args: Any, **kwargs: Any) -> JittedFunction:
+        """Trace and compile for arguments like these, and call nothing."""
+        self._last = self._of(args, kwargs)
+        return self
+
+    def ir(self, level: str = "program") -> str:
+        """Textual IR of the pattern that was called last, at "program", "graph", "tensor", "task" or
+        "schedule"."""
+        return self._of((), {}).runner.ir(level)
+
+    @property
+    def source(self) -> str:
+        """The emitted Numba module of the pattern that was called last."""
+        return self._of((), {}).runner.source
+
+    def report(self) -> dict[str, Any]:
+        """What was compiled for the pattern that was called last, and how it runs."""
+        return self._of((), {}).runner.report()
+
+
+@overload
+def jit(function: Callable[..., Any], /) -> JittedFunction: ...
+@overload
+def jit(
+    function: None = None,
+    /,
+    *,
+    target: str = "auto",
+    device: Any = None,
+    mode: str = "auto",
+    fastmath: Collection[str] | None = ("afn",),
+    cache: bool = True,
+) -> Callable[[Callable[..., Any]], JittedFunction]: ...
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str = "auto",
+    device: Any = None,
+    mode: str = "auto",
+    fastmath: Collection[str] | None = ("afn",),
+    cache: bool = True,
+) -> Any:
+    """Compile a function of NumPy arrays: `@irkit.jit`, or `irkit.jit(function)`.
+
+    Its body runs unchanged: it is traced when it is first called, compiled to a program with a proved
+    static schedule, and run; arrays that it writes are written. Traced anew is what differs in shapes,
+    dtypes, orders or overlaps of arrays, in arguments that are no arrays, or in globals that it reads.
+    Results are NumPy's: bit for bit where operations are elementwise arithmetic, comparisons and roundings,
+    within rounding for sums and functions. `target`, `device`, `mode`, `cache`: as of `irkit.compile`.
+    `fastmath`: {"afn"} lets exp, sin and their like be computed in vector registers, within a few units in
+    the last place; () keeps the C library's.
+
+    Calls raise UnsupportedError, naming the operation and the line of the user's file, for what cannot be
+    traced: a Python `if` on the value of an array, a shape that hangs on values, a function of NumPy that
+    irkit has not; and what the function and NumPy themselves raise. Arguments are then as they were.
+    """
+    options = {
+        "target": target,
+        "device": device,
+        "mode": mode,
+        "fastmath": fastmath,
+        "cache": cache,
+    }
+    if function is None:
+        return functools.partial(_jitted, options=options)
+    return _jitted(function, options)
+
+
+def _jitted(function: Any, options: dict[str, Any]) -> JittedFunction:
+    if not isinstance(function, types.FunctionType):
+        raise UnsupportedError(
+            f"irkit.jit of {type(function).__name__}: expected a Python function"
+        )
+    odd = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+    if odd:
+        raise UnsupportedError(f"irkit.jit of '{function.__qualname__}': a generator or coroutine")
+    return JittedFunction(function, functools.partial(Lowered, options=options))

@@ -1,0 +1,122 @@
+"""One pattern of arguments: its trace, its program, and how a call goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.programs.lowering import Runner
+from irkit.driver.programs.memory import Layout
+from irkit.errors import InvalidInputError
+from irkit.frontends.numpy.emission import emitted
+from irkit.frontends.numpy.records import Buffer
+from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
+from irkit.weights import Array
+
+
+class Specialised:
+    """What runs a function for arguments of one pattern."""
+
+    def __init__(
+        self,
+        traced: Traced,
+        layout: Layout,
+        names: Sequence[str],
+        lower: Callable[[BuiltProgram], Runner],
+    ) -> None:
+        self.guards: list[Guard] = traced.guards
+        self.structure = traced.structure
+        self.results: list[Result] = traced.results
+        self.layout = layout
+        self._checks = list(traced.recorder.checks)
+        made = list(
+            dict.fromkeys(r.view.buffer for r in traced.results if r.view.buffer.argument is None)
+        )
+        checks = list(traced.recorder.checks.values())
+        self._made: dict[Buffer, int] = {b: n for n, b in enumerate(made)}
+        self._made_count = len(made)
+        named = [(f"result{n}", b) for n, b in enumerate(made)]
+        named += [(f"check{n}", b) for n, b in enumerate(checks)]
+        inputs = [_buffer_name(n, layout, names) for n in range(len(layout.buffers))]
+        built = emitted(traced.recorder, inputs, named)
+        self.runner = lower(built)
+
+    def run(self, arrays: Sequence[Array]) -> Any:
+        """Call the program with the arrays of a call, and write those that it writes.
+
+        Raises IndexError where an index was computed that is out of bounds; nothing is written then.
+        """
+        buffers = [p.buffer(arrays) for p in self.layout.places]
+        outputs, written = self.runner.run(buffers)
+        count = self._made_count
+        for (place, size), inside in zip(self._checks, outputs[count:], strict=True):
+            if not inside:
+                raise IndexError(
+                    f"{place}: an index is out of bounds for an axis of size {size}; no argument was changed"
+                )
+        for number, contents in written.items():
+            self._write_back(number, contents, buffers, arrays)
+        found = [self._result(r, outputs, buffers, arrays) for r in self.results]
+        return filled(self.structure, found)
+
+    def _write_back(
+        self, number: int, contents: Array, buffers: Sequence[Array], arrays: Sequence[Array]
+    ) -> None:
+        place = self.layout.places[number]
+        if place.kind == "copy":
+            np.copyto(arrays[place.first], contents)
+            buffers[number][...] = contents
+        elif place.kind == "dense":
+            np.copyto(buffers[number], contents)
+        else:
+            self._write_members(number, contents, arrays)
+
+    def _write_members(self, number: int, contents: Array, arrays: Sequence[Array]) -> None:
+        """Only what arrays see is theirs to write."""
+        for array, spec in zip(arrays, self.layout.arrays, strict=True):
+            if spec.buffer == number and spec.writeable:
+                strides = tuple(s * array.itemsize for s in spec.strides)
+                np.copyto(array, strided(contents, spec.offset, spec.sizes, strides))
+
+    def _result(
+        self,
+        result: Result,
+        outputs: Sequence[Array],
+        buffers: Sequence[Array],
+        arrays: Sequence[Array],
+    ) -> Any:
+        if result.argument is not None:
+            return arrays[result.argument]
+        view = result.view
+        own = view.buffer.argument
+        if own is None:
+            whole = outputs[self._made[view.buffer]]
+            if result.scalar:
+                return whole[()]
+        else:
+            whole = buffers[own]
+            if self.layout.places[own].kind == "copy":
+                raise InvalidInputError(
+                    "a view of an argument whose elements lie far apart is returned: return a copy of it"
+                )
+        strides = tuple(s * whole.itemsize for s in view.strides)
+        return strided(whole, view.offset.now, view.sizes, strides)
+
+
+def strided(whole: Array, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """A view of a C-contiguous array, from element `offset` on."""
+    if sizes == whole.shape and strides == whole.strides:
+        return whole
+    if 0 in sizes:
+        return np.empty(sizes, whole.dtype)
+    flat = whole.reshape(-1)
+    return np.lib.stride_tricks.as_strided(flat[offset:], sizes, strides)
+
+
+def _buffer_name(number: int, layout: Layout, names: Sequence[str]) -> str:
+    """After the arrays that lie in it."""
+    own = [n for n, s in zip(names, layout.arrays, strict=True) if s.buffer == number]
+    return "_".join(dict.fromkeys(own)) or f"buffer{number}"

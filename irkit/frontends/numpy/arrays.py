@@ -1,0 +1,250 @@
+"""The array that stands for one of NumPy's while a function is traced.
+
+It has NumPy's protocols, operators, indexing and methods, and no values: whoever wants one is refused, with
+the line of the user's file.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from irkit.frontends.numpy.library import LIBRARY, OPERATORS
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.spots import Spot
+
+ITERATED = 4096
+"""Rows that a Python loop over an array may take one by one."""
+
+FAST_POWERS: Mapping[float, np.ufunc] = {
+    2: np.square,
+    0.5: np.sqrt,
+    -1: np.reciprocal,
+    1: np.positive,
+}
+"""Powers for which NumPy's operator takes another function, with other bits."""
+
+
+def unknown(what: str) -> Exception:
+    """The error of who wants a value."""
+    return refused(
+        f"{what} needs the value of an array, which is not known while the function is traced: np.where "
+        "chooses element by element, irkit.while_loop repeats"
+    )
+
+
+class TracedArray(NDArrayOperatorsMixin):
+    """An array of a traced function, or one of NumPy's numbers: `spot` says where it lies."""
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, spot: Spot) -> None:
+        self.spot = spot
+
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """`isinstance` says what it says of the array that this stands for."""
+        return self.spot.layout.dtype.type if self.spot.scalar else np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.spot.layout.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        seen = self.spot.layout.reshape(shape)
+        if not self.spot.owns(seen):
+            raise AttributeError("Incompatible shape for in-place modification.")
+        self.spot = self.spot.viewed(seen)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of its elements."""
+        return self.spot.layout.dtype
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self.spot.layout.size
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return self.spot.layout.ndim
+
+    itemsize = property(lambda self: self.spot.layout.itemsize)
+    nbytes = property(lambda self: self.spot.layout.nbytes)
+    strides = property(lambda self: self.spot.layout.strides)
+    flags = property(lambda self: self.spot.layout.flags)
+    T = property(lambda self: TracedArray(self.spot.viewed(self.spot.layout.T)))
+    mT = property(lambda self: TracedArray(self.spot.viewed(self.spot.layout.mT)))
+    real = property(lambda self: self)
+
+    def __len__(self) -> int:
+        return len(self.spot.layout)
+
+    def __repr__(self) -> str:
+        kind = "number" if self.spot.scalar else "array"
+        return f"<traced {kind} {self.dtype}{list(self.shape)}>"
+
+    def __getattr__(self, name: str) -> Any:
+        from irkit.frontends.numpy.methods import METHODS
+
+        found = METHODS.get(name)
+        if found is not None:
+            return _Method(found, self)
+        if hasattr(np.ndarray, name) and not name.startswith("_"):
+            raise refused(f"ndarray.{name}")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+
+    # NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from irkit.frontends.numpy.ufunc_calls import ufunc_call
+
+        return ufunc_call(ufunc, method, inputs, kwargs)
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        from irkit.frontends.numpy.functions import function_call
+
+        return function_call(func, args, kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        from irkit.frontends.numpy.indexing import get_item
+
+        return get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from irkit.frontends.numpy.indexing import set_item
+
+        set_item(self, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        if len(self) > ITERATED:
+            raise refused(
+                f"a loop over an array of {len(self)} rows: say with np. what it does to all"
+            )
+        return (self[i] for i in range(len(self)))
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) in (int, float) and (self.dtype.kind == "f" or other in (1, 2)):
+            ufunc = FAST_POWERS.get(other)
+            if ufunc is not None:
+                return ufunc(self)
+        return np.power(self, other)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(self, digits)
+
+    # Values, which are seldom known
+
+    def _known(self, what: str) -> Any:
+        """Its elements, if they are the same in every call."""
+        found = self.spot.known
+        if found is None:
+            raise unknown(what)
+        return found
+
+    def __bool__(self) -> bool:
+        return bool(self._known("'if', 'while', 'and' or bool()"))
+
+    def __float__(self) -> float:
+        return float(self._known("float() or a function of math"))
+
+    def __int__(self) -> int:
+        return int(self._known("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._known("complex()"))
+
+    def __index__(self) -> int:
+        return operator.index(self._known("a count, a shape or an index of a list"))
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self._known("the operator 'in'")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self._known("a function that is not traced"), dtype)
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+
+
+class _Method:
+    """A method of an array, as of NumPy's own."""
+
+    def __init__(self, function: Callable[..., Any], array: TracedArray) -> None:
+        self._function, self._array = function, array
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self._array, *args, **kwargs)
+
+
+def _in_place(plain: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[..., Any]:
+    """An operator such as +=: of an array it writes it, of a number it makes another."""
+
+    def method(self: TracedArray, other: Any) -> Any:
+        if self.spot.scalar:
+            return plain(self, other)
+        if ufunc is np.power and type(other) in (int, float) and other in FAST_POWERS:
+            self[...] = self**other
+            return self
+        return ufunc(self, other, out=(self,))
+
+    return method
+
+
+_IN_PLACE: Mapping[str, tuple[Callable[[Any, Any], Any], np.ufunc]] = {
+    "add": (OPERATORS.add, np.add),
+    "sub": (OPERATORS.sub, np.subtract),
+    "mul": (OPERATORS.mul, np.multiply),
+    "matmul": (OPERATORS.matmul, LIBRARY.matmul),
+    "truediv": (OPERATORS.truediv, np.true_divide),
+    "floordiv": (OPERATORS.floordiv, np.floor_divide),
+    "mod": (OPERATORS.mod, np.remainder),
+    "pow": (OPERATORS.pow, np.power),
+    "lshift": (OPERATORS.lshift, np.left_shift),
+    "rshift": (OPERATORS.rshift, np.right_shift),
+    "and": (OPERATORS.and_, np.bitwise_and),
+    "or": (OPERATORS.or_, np.bitwise_or),
+    "xor": (OPERATORS.xor, np.bitwise_xor),
+}
+
+for _name, (_plain, _ufunc) in _IN_PLACE.items():
+    setattr(TracedArray, f"__i{_name}__", _in_place(_plain, _ufunc))
+
+
+def is_traced(value: Any) -> TypeGuard[TracedArray]:
+    """Whether it is an array of a trace: it passes for one of NumPy's."""
+    return type(value) is TracedArray
+
+
+def fresh(value: Value, scalar: bool = False, weak: type | None = None) -> TracedArray:
+    """A new array with this value. `scalar`: a number where there are no dimensions."""
+    made = empty(value.shape, value.dtype)
+    recorder().write(value, made.spot.view)
+    made.spot.scalar, made.spot.weak = scalar and value.shape == (), weak
+    return made
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any], fortran: bool = False) -> TracedArray:
+    """A new array of no contents; `fortran`: with columns that lie together."""
+    sizes = tuple(shape)
+    buffer = recorder().alloc(sizes[::-1] if fortran else sizes, dtype)
+    return TracedArray(Spot(buffer, buffer.base.T if fortran else buffer.base))
+
+
+def value_of(array: TracedArray) -> Value:
+    """Its elements now."""
+    return recorder().read(array.spot.view)

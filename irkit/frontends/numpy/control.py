@@ -1,0 +1,86 @@
+"""Loops that are asked for: `irkit.range` and `irkit.while_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.frontends.numpy.arrays import TracedArray, empty, value_of
+from irkit.frontends.numpy.indexing import assign
+from irkit.frontends.numpy.loops import TracedRange
+from irkit.frontends.numpy.operands import array_of
+from irkit.frontends.numpy.places import refused, user_place
+from irkit.frontends.numpy.recorder import recorder, tracing
+from irkit.frontends.numpy.records import While
+from irkit.frontends.numpy.shaping import copied
+
+
+def loop_range(*arguments: int) -> Any:
+    """Python's `range`; in a function that `irkit.jit` compiles, a loop over it is never unrolled.
+
+    Raises UnsupportedError there, with the line, if its rounds differ in more than the index and the arrays.
+    """
+    rounds = range(*arguments)
+    return TracedRange(rounds, explicit=True) if tracing() else rounds
+
+
+def while_loop(
+    condition: Callable[..., Any], body: Callable[..., Any], state: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """`while condition(*state): state = body(*state)`; returns the last state.
+
+    In a function that `irkit.jit` compiles the loop goes on as long as the data say so: `state` is a tuple of
+    arrays and numbers, which keep their shapes and dtypes, `condition` gives one boolean. Elsewhere it is the
+    Python loop. Raises UnsupportedError where the body gives another number of arrays, shapes or dtypes.
+    """
+    if not tracing():
+        while condition(*state):
+            state = tuple(body(*state))
+        return state
+    r = recorder()
+    place = user_place()
+    carried = [_own(x) for x in state]
+    flag = empty((), np.dtype(bool))
+    _ask(flag, condition, carried)
+    outer, r.records = r.records, []
+    try:
+        _step(body, carried)
+        _ask(flag, condition, carried)
+    finally:
+        inside, r.records = r.records, outer
+    r.records.append(While(place, flag.spot.buffer, inside))
+    return tuple(carried)
+
+
+def _own(x: Any) -> TracedArray:
+    """An array that the loop may write."""
+    array = array_of(x)
+    scalar = array.spot.scalar
+    made = copied(array)
+    made.spot.scalar = scalar
+    return made
+
+
+def _ask(flag: TracedArray, condition: Callable[..., Any], state: list[TracedArray]) -> None:
+    held = array_of(condition(*state))
+    if held.shape != ():
+        raise refused(
+            f"the condition of irkit.while_loop has shape {held.shape}: expected one boolean"
+        )
+    assign(flag, held)
+
+
+def _step(body: Callable[..., Any], state: list[TracedArray]) -> None:
+    """One round: all of the new state is computed before any of the old is written."""
+    given = body(*state)
+    new = [array_of(x) for x in cast("tuple[Any, ...]", given)] if isinstance(given, tuple) else []
+    have = [(a.shape, a.dtype) for a in state]
+    got = [(a.shape, a.dtype) for a in new]
+    if have != got:
+        raise refused(f"the body of irkit.while_loop gives {got}: expected a tuple of {have}")
+    r = recorder()
+    values = [value_of(a) for a in new]
+    for array, value in zip(state, values, strict=True):
+        r.write(value, array.spot.view)

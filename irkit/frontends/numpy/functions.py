@@ -1,0 +1,131 @@
+"""The table of NumPy's functions that are no universal ones; of others their own Python is traced."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.frontends.numpy import indexing, linear, reductions, shaping
+from irkit.frontends.numpy.places import refused
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "all": reductions.of_kind("all"),
+    "amax": reductions.of_kind("max"),
+    "amin": reductions.of_kind("min"),
+    "any": reductions.of_kind("any"),
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "around": shaping.rounded,
+    "broadcast_arrays": shaping.broadcast_arrays,
+    "broadcast_to": shaping.broadcast_to,
+    "clip": shaping.clip,
+    "concatenate": shaping.concatenate,
+    "copy": shaping.copied,
+    "copyto": shaping.copyto,
+    "argsort": reductions.argsort,
+    "count_nonzero": reductions.count_nonzero,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
+    "diag": shaping.diag,
+    "diagonal": shaping.diagonal,
+    "dot": linear.dot,
+    "einsum": linear.einsum,
+    "empty_like": shaping.like(None),
+    "expand_dims": shaping.viewing(np.expand_dims),
+    "full_like": shaping.full_like,
+    "inner": linear.inner,
+    "max": reductions.of_kind("max"),
+    "mean": reductions.mean,
+    "min": reductions.of_kind("min"),
+    "moveaxis": shaping.viewing(np.moveaxis),
+    "ndim": shaping.ndim,
+    "ones_like": shaping.like(1),
+    "outer": linear.outer,
+    "pad": shaping.pad,
+    "prod": reductions.of_kind("prod"),
+    "ravel": shaping.ravel,
+    "repeat": shaping.repeat,
+    "reshape": shaping.reshape,
+    "result_type": shaping.result_type,
+    "round": shaping.rounded,
+    "shape": shaping.shape_of,
+    "size": shaping.size,
+    "sort": reductions.sort,
+    "squeeze": shaping.viewing(np.squeeze),
+    "std": reductions.std,
+    "sum": reductions.of_kind("sum"),
+    "swapaxes": shaping.viewing(np.swapaxes),
+    "take": indexing.take,
+    "take_along_axis": indexing.take_along_axis,
+    "transpose": shaping.viewing(np.transpose),
+    "tril": shaping.triangle(False),
+    "triu": shaping.triangle(True),
+    "var": reductions.var,
+    "vdot": linear.vdot,
+    "where": shaping.where,
+    "zeros_like": shaping.like(0),
+}
+"""Name of a function of `numpy` → what it is of traced arrays."""
+
+# Functions of NumPy whose Python reads values, or calls what is not NumPy.
+OPAQUE = frozenset(
+    [
+        "allclose",
+        "array_equal",
+        "array_equiv",
+        "savetxt",
+        "save",
+        "savez",
+        "array2string",
+        "array_str",
+        "array_repr",
+        "histogram",
+        "histogram2d",
+        "histogramdd",
+        "histogram_bin_edges",
+        "interp",
+        "median",
+        "percentile",
+        "quantile",
+        "unique",
+        "partition",
+        "argpartition",
+        "searchsorted",
+        "nonzero",
+        "argwhere",
+        "flatnonzero",
+        "extract",
+        "place",
+        "choose",
+        "select",
+        "digitize",
+        "bincount",
+        "apply_along_axis",
+        "piecewise",
+        "lexsort",
+        "in1d",
+        "isin",
+        "union1d",
+        "intersect1d",
+        "setdiff1d",
+        "setxor1d",
+    ]
+)
+
+
+def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What `__array_function__` returns. Raises UnsupportedError for a function that cannot be traced."""
+    from irkit.frontends.numpy.globals import traced_function
+
+    name = func.__name__
+    plain = getattr(np, name, None)
+    if plain is func and name in FUNCTIONS:
+        return FUNCTIONS[name](*args, **kwargs)
+    own = getattr(func, "__wrapped__", None)
+    if plain is not func or name in OPAQUE or not isinstance(own, types.FunctionType):
+        where = getattr(func, "__module__", "numpy")
+        raise refused(f"{where}.{name}")
+    return traced_function(own)(*args, **kwargs)

@@ -1,0 +1,241 @@
+"""Indexing of traced arrays: views, elements, picked rows, masks."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dialects import graph
+from irkit.frontends.array_ops import moving
+from irkit.frontends.numpy.affine import LoopSymbol
+from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.library import LIBRARY
+from irkit.frontends.numpy.masked import MaskedArray, masked_operand
+from irkit.frontends.numpy.operands import array_of, operand, traced_list
+from irkit.frontends.numpy.picking import get_picked, set_picked
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.spots import Spot, Terms, distance
+from irkit.frontends.numpy.ufunc_calls import store
+from irkit.weights import Array
+
+
+def get_item(array: TracedArray, key: Any) -> Any:
+    """`array[key]`: a view, a number, or a new array. Raises IndexError as NumPy does."""
+    keys = _keys(key)
+    if (mask := _mask_of(keys)) is not None:
+        return _masked(array, mask)
+    if any(map(_picks, keys)):
+        return get_picked(array, keys)
+    found = _view(array, keys)
+    if found.layout.ndim == 0 and not any(k is Ellipsis for k in keys):
+        contents = found.known
+        number = fresh(value_of(TracedArray(found)), scalar=True)
+        number.spot.buffer.known = None if contents is None else contents.copy()
+        return number
+    return TracedArray(found)
+
+
+def set_item(array: TracedArray, key: Any, value: Any) -> None:
+    """`array[key] = value`. Raises ValueError, IndexError as NumPy does."""
+    if array.spot.scalar:
+        raise TypeError(f"'numpy.{array.dtype}' object does not support item assignment")
+    keys = _keys(key)
+    if not array.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    if (mask := _mask_of(keys)) is not None:
+        _set_masked(array, mask, value)
+    elif any(map(_picks, keys)):
+        set_picked(array, keys, value)
+    else:
+        assign(TracedArray(_view(array, keys)), value)
+
+
+def assign(target: TracedArray, value: Any) -> None:
+    """`target[...] = value`, converted as NumPy's assignment does."""
+    found = operand(value)
+    extra = len(found.shape) - target.ndim
+    shape = found.shape
+    # NumPy drops leading extents of 1.
+    if extra > 0 and shape[:extra] == (1,) * extra:
+        shape = shape[extra:]
+    if len(shape) > target.ndim or np.broadcast_shapes(shape, target.shape) != target.shape:
+        raise ValueError(
+            f"could not broadcast input array from shape {found.shape} into shape {target.shape}"
+        )
+    if target.size == 0:
+        return
+    store(recorder().reshape(found.value(target.dtype), shape), target)
+
+
+def _keys(key: Any) -> tuple[Any, ...]:
+    """The parts of a key; lists as arrays."""
+    keys = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
+    return tuple(map(_plain_key, keys))
+
+
+def _plain_key(key: Any) -> Any:
+    """A list as an array; an array that is known as itself."""
+    if isinstance(key, list):
+        return _as_array(cast("list[Any]", key))
+    contents = key.spot.known if is_traced(key) else None
+    if contents is None:
+        return key
+    return contents.copy() if contents.ndim else contents[()]
+
+
+def _as_array(key: list[Any]) -> Any:
+    found = traced_list(key)
+    if found is not None:
+        return found
+    known: Array = np.asarray(key)
+    return known.astype(np.intp) if known.size == 0 else known
+
+
+def _mask_of(keys: tuple[Any, ...]) -> TracedArray | None:
+    """The mask, where that is all of the key and it is not known."""
+    if len(keys) == 1 and is_traced(keys[0]) and keys[0].dtype == bool:
+        return keys[0]
+    if any(is_traced(k) and k.dtype == bool for k in keys):
+        raise refused("a mask beside other indices")
+    return None
+
+
+def _picks(key: Any) -> bool:
+    """Whether it picks elements, so that what is found is no view."""
+    return is_traced(key) or (isinstance(key, np.ndarray | bool | np.bool_))
+
+
+# Views
+
+
+def _view(array: TracedArray, keys: tuple[Any, ...]) -> Spot:
+    """What a key of numbers, slices, None and `...` sees."""
+    spot = array.spot
+    symbols = {s for k in keys for part in _parts(k) for s in part.affine.terms}
+    loops = [s for s, _ in symbols]
+    plain = tuple(_at(k, {}) for k in keys)
+    shadow = _seen(spot.layout, plain)
+    if not loops:
+        return spot.viewed(shadow)
+    terms = _terms(spot, keys, shadow, sorted(set(loops), key=id))
+    return spot.viewed(shadow, terms)
+
+
+def _seen(layout: Array, keys: tuple[Any, ...]) -> Array:
+    """The view, also where NumPy has a number."""
+    if any(k is Ellipsis for k in keys):
+        return layout[keys]
+    return layout[(*keys, Ellipsis)]
+
+
+def _parts(key: Any) -> list[Index]:
+    parts: tuple[Any, ...] = (key,)
+    if isinstance(key, slice):
+        parts = _limits(cast("slice[Any, Any, Any]", key))
+    return [p for p in parts if isinstance(p, Index)]
+
+
+def _limits(key: slice[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    return key.start, key.stop, key.step
+
+
+def _at(key: Any, rounds: dict[LoopSymbol, int]) -> Any:
+    """A key in the round at hand, or where symbols have other numbers."""
+    if isinstance(key, slice):
+        limits = _limits(cast("slice[Any, Any, Any]", key))
+        return slice(*(_at(limit, rounds) for limit in limits))
+    if not isinstance(key, Index):
+        return key
+    affine = key.affine
+    return affine.constant + sum(c * rounds.get(s, s.now) for s, c in affine.terms)
+
+
+def _terms(spot: Spot, keys: tuple[Any, ...], shadow: Array, loops: list[LoopSymbol]) -> Terms:
+    """By how much the view moves with each loop. Where it changes otherwise, as a slice does that grows, the
+    round stands for itself alone."""
+    base, layout = spot.buffer.base, spot.layout
+    moves: list[tuple[LoopSymbol, int, int]] = []
+    for symbol in loops:
+        last = symbol.last
+        if last == symbol.now:
+            moves.append((symbol, 0, symbol.now))
+            continue
+        try:
+            end = _seen(layout, tuple(_at(k, {symbol: last}) for k in keys))
+            after = _seen(layout, tuple(_at(k, {symbol: symbol.now + 1}) for k in keys))
+        except IndexError:
+            symbol.special = "an index that is out of bounds in some rounds"
+            return ()
+        each = distance(base, after) - distance(base, shadow)
+        straight = distance(base, end) - distance(base, shadow) == each * (last - symbol.now)
+        same = end.shape == shadow.shape == after.shape
+        if not (same and straight and end.strides == shadow.strides == after.strides):
+            symbol.special = "a slice that is of another size, or wraps, in some rounds"
+            return ()
+        moves.append((symbol, each, symbol.now))
+    return tuple(moves)
+
+
+# Masks
+
+
+def _masked(array: TracedArray, mask: TracedArray) -> Any:
+    """The elements where a mask holds: as many as it has, which is not known, so only for what keeps them in
+    place or sums them up."""
+    _check_mask(array, mask)
+    return MaskedArray(value_of(array), value_of(mask))
+
+
+def _check_mask(array: TracedArray, mask: TracedArray) -> None:
+    if mask.shape != array.shape[: mask.ndim]:
+        raise IndexError(
+            f"boolean index did not match indexed array: shapes {mask.shape} and {array.shape}"
+        )
+
+
+def _set_masked(array: TracedArray, mask: TracedArray, value: Any) -> None:
+    """Write where a mask holds: a number, rows that are alike, or what was picked with the same mask."""
+    _check_mask(array, mask)
+    r = recorder()
+    chosen = value_of(mask)
+    full = r.expand(r.reshape(chosen, chosen.shape + (1,) * (array.ndim - mask.ndim)), array.shape)
+    picked = masked_operand(value, chosen)
+    if picked is None:
+        found = operand(value)
+        if len(found.shape) > array.ndim - mask.ndim and found.shape != (1,):
+            raise refused(
+                "an assignment through a mask of as many values as it picks, which is not known: "
+                "np.where(mask, new, old)"
+            )
+        picked = r.reshape(found.value(array.dtype), () if found.shape == (1,) else found.shape)
+    new = r.expand(r.cast(picked, array.dtype), array.shape)
+    r.write(r.op(graph.WhereOp, full, new, value_of(array)), array.spot.view)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """`np.take_along_axis`"""
+    array = array_of(arr)
+    if axis is None:
+        array, axis = array_of(LIBRARY.ravel(array)), 0
+    axis %= array.ndim
+    r = recorder()
+    places = operand(indices).value(np.dtype(np.int64))
+    r.within(places, array.shape[axis])
+    return fresh(moving.take_along_axis(r.compose, value_of(array), places, axis))
+
+
+def take(
+    x: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+) -> Any:
+    """`np.take`: rows along an axis, None for elements in C order."""
+    array = array_of(x)
+    if out is not None or mode != "raise":
+        raise refused("np.take with out= or mode=")
+    if axis is None:
+        array, axis = array_of(LIBRARY.ravel(array)), 0
+    keys = (slice(None),) * (axis % array.ndim)
+    rows: Any = indices if is_traced(indices) else np.asarray(indices)
+    return array[(*keys, rows)]

@@ -1,0 +1,133 @@
+"""What a mask picks from an array. How many elements that are is not known, so they stay in their places:
+they can be computed with, written through the same mask, and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from irkit.frontends.numpy import reductions
+from irkit.frontends.numpy.arrays import fresh
+from irkit.frontends.numpy.operands import operand
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Value
+
+UNKNOWN = "how many elements a mask picks is not known while the function is traced"
+
+
+class MaskedArray(NDArrayOperatorsMixin):
+    """`array[mask]`: `value` as of the array, `mask` of its leading axes."""
+
+    def __init__(self, value: Value, mask: Value) -> None:
+        self.value, self.mask = value, mask
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the array."""
+        return self.value.dtype
+
+    def __repr__(self) -> str:
+        return f"<elements of a traced array {self.value.type} where a mask holds>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in REDUCTIONS and not name.startswith("_"):
+            return partial(REDUCTIONS[name], self)
+        if hasattr(np.ndarray, name):
+            raise refused(f"ndarray.{name} of elements picked by a mask: {UNKNOWN}")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute '{name}'")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or set(kwargs) - {"out"}:
+            raise refused(f"{ufunc.__name__}.{method} of elements picked by a mask: {UNKNOWN}")
+        plain = [self._beside(x) for x in inputs]
+        result: Any = ufunc(*plain)
+        r = recorder()
+        value = r.expand(r.read(result.spot.view), self.value.shape)
+        out = kwargs.get("out")
+        if out is None:
+            return MaskedArray(value, self.mask)
+        # Picked elements are a copy, which `a[m] += x` then writes back.
+        (target,) = out
+        if not isinstance(target, MaskedArray):
+            raise refused(f"out= of {ufunc.__name__} with elements picked by a mask: {UNKNOWN}")
+        return MaskedArray(r.cast(value, target.dtype), self.mask)
+
+    def _beside(self, x: Any) -> Any:
+        """An operand in its full place."""
+        if isinstance(x, MaskedArray):
+            if not same_mask(x.mask, self.mask):
+                raise refused(f"elements picked by two masks together: {UNKNOWN}")
+            return fresh(x.value)
+        if operand(x).shape != ():
+            raise refused(f"an array beside elements picked by a mask: {UNKNOWN}")
+        return x
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        found = REDUCTIONS.get(func.__name__)
+        if found is None:
+            raise refused(f"np.{func.__name__} of elements picked by a mask: {UNKNOWN}")
+        return found(*args, **kwargs)
+
+    def __bool__(self) -> bool:
+        raise refused(UNKNOWN)
+
+    def __len__(self) -> int:
+        raise refused(UNKNOWN)
+
+    def __getitem__(self, key: Any) -> Any:
+        raise refused(f"an index of elements picked by a mask: {UNKNOWN}")
+
+    def __iter__(self) -> Any:
+        raise refused(f"a loop over elements picked by a mask: {UNKNOWN}")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise refused(UNKNOWN)
+
+
+def _reduction(kind: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = {
+        "mean": reductions.mean,
+        "std": reductions.std,
+        "var": reductions.var,
+    }.get(kind, reductions.of_kind(kind))
+
+    def reduced(picked: MaskedArray, *args: Any, **kwargs: Any) -> Any:
+        if args or set(kwargs) - {"axis"} or kwargs.get("axis") is not None:
+            raise refused(f"np.{kind} with arguments, of elements picked by a mask: {UNKNOWN}")
+        if kind in ("max", "min"):
+            raise refused(f"np.{kind} of elements picked by a mask: {UNKNOWN}; np.where before")
+        r = recorder()
+        mask = r.reshape(
+            picked.mask,
+            picked.mask.shape + (1,) * (len(picked.value.shape) - len(picked.mask.shape)),
+        )
+        return function(fresh(picked.value), where=fresh(mask))
+
+    return reduced
+
+
+REDUCTIONS: Mapping[str, Callable[..., Any]] = {
+    name: _reduction(name)
+    for name in ("sum", "prod", "any", "all", "mean", "std", "var", "max", "min")
+}
+
+
+def same_mask(a: Value, b: Value) -> bool:
+    """Whether two masks were computed as one."""
+    return a is b or recorder().same(a, b)
+
+
+def masked_operand(value: Any, mask: Value) -> Value | None:
+    """The elements of what was picked by `mask`, in their places; None for anything else."""
+    if not isinstance(value, MaskedArray):
+        return None
+    if not same_mask(value.mask, mask):
+        raise refused(f"what one mask picked is written through another: {UNKNOWN}")
+    return value.value

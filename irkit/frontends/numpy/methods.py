@@ -1,0 +1,46 @@
+"""The table of methods of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from irkit.frontends.numpy import indexing, linear, reductions, shaping
+
+METHODS: Mapping[str, Callable[..., Any]] = {
+    "all": reductions.of_kind("all"),
+    "any": reductions.of_kind("any"),
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "argsort": reductions.argsort,
+    "astype": shaping.cast_to,
+    "clip": shaping.clip,
+    "conj": shaping.itself,
+    "conjugate": shaping.itself,
+    "copy": shaping.copied,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
+    "diagonal": shaping.diagonal,
+    "dot": linear.dot,
+    "fill": shaping.filled,
+    "flatten": shaping.flatten,
+    "max": reductions.of_kind("max"),
+    "mean": reductions.mean,
+    "min": reductions.of_kind("min"),
+    "prod": reductions.of_kind("prod"),
+    "ravel": shaping.ravel,
+    "repeat": shaping.repeat,
+    "reshape": shaping.reshape_method,
+    "round": shaping.rounded,
+    "squeeze": shaping.viewing(np.squeeze),
+    "std": reductions.std,
+    "sum": reductions.of_kind("sum"),
+    "swapaxes": shaping.viewing(np.swapaxes),
+    "take": indexing.take,
+    "trace": shaping.traced_diagonal,
+    "transpose": shaping.transposed,
+    "var": reductions.var,
+}
+"""Name of a method → what it is of a traced array."""

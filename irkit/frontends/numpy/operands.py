@@ -1,0 +1,96 @@
+"""Operands of NumPy's functions: traced arrays, arrays that are known, Python's numbers, indices of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Value
+from irkit.weights import Array
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand: what it is, what NumPy's promotion is told of it, its shape."""
+
+    given: Any
+    kind: Any
+    shape: tuple[int, ...]
+
+    @property
+    def known(self) -> Array | None:
+        """Its elements, where they are the same in every call."""
+        if is_traced(self.given):
+            return self.given.spot.known
+        return None if isinstance(self.given, Index) else np.asarray(self.given)
+
+    def value(self, dtype: np.dtype[Any]) -> Value:
+        """Its elements now, as `dtype`."""
+        r = recorder()
+        if is_traced(self.given):
+            return r.cast(value_of(self.given), dtype)
+        if isinstance(self.given, Index):
+            return r.cast(r.counter(self.given.affine), dtype)
+        if type(self.given) is np.ndarray:
+            return r.cast(r.constant(self.given), dtype)
+        return r.constant(np.array(self.given, dtype))
+
+
+WEAK = (int, float, complex)
+
+
+def operand(given: Any) -> Operand:
+    """Anything that NumPy's functions take as an array of numbers.
+
+    Raises UnsupportedError for what is none.
+    """
+    if is_traced(given):
+        return Operand(given, given.spot.weak or given.dtype, given.shape)
+    if isinstance(given, Index):
+        return Operand(given, int, ())
+    if type(given) in WEAK:
+        return Operand(given, type(given), ())
+    array = traced_list(cast("list[Any]", given)) if isinstance(given, list | tuple) else None
+    if array is not None:
+        return operand(array)
+    known: Array = np.asarray(cast(Any, given))
+    if known.dtype.kind not in "biufc":
+        raise refused(f"an array of dtype {known.dtype}")
+    return Operand(known, known.dtype, known.shape)
+
+
+def traced_list(given: Sequence[Any]) -> TracedArray | None:
+    """A list with traced arrays in it as one; None where nothing in it is traced."""
+    parts: list[Any] = [
+        traced_list(cast("list[Any]", p)) if isinstance(p, list | tuple) else p for p in given
+    ]
+    if not any(is_traced(p) or isinstance(p, Index) for p in parts):
+        return None
+    plain = [g if p is None else p for g, p in zip(given, parts, strict=True)]
+    stacked: Any = np.stack([array_of(p) for p in plain])
+    return stacked
+
+
+def array_of(given: Any) -> TracedArray:
+    """Any operand as a traced array; what is one is not copied."""
+    if is_traced(given):
+        return given
+    found = operand(given)
+    if is_traced(found.given):
+        return found.given
+    dtype = promoted([found])
+    return fresh(found.value(dtype), scalar=type(given) is not np.ndarray)
+
+
+def promoted(operands: Sequence[Operand]) -> np.dtype[Any]:
+    """NumPy's common dtype; Python's numbers have a say only about the kind."""
+    known = {int: 0, float: 0.0, complex: 0j}
+    # A dtype beside a number of Python's is one of an array.
+    return np.result_type(*[known.get(o.kind, o.kind) for o in operands])

@@ -1,0 +1,159 @@
+"""Picking elements by arrays of indices ("fancy" indexing), where it can be said which shape comes out."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dialects import graph
+from irkit.frontends.array_ops import moving
+from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.operands import operand
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import Recorder, recorder
+from irkit.frontends.numpy.records import Value
+from irkit.weights import Array
+
+
+def get_picked(array: TracedArray, keys: tuple[Any, ...]) -> Any:
+    """Elements at indices that are known, anywhere; at indices that are traced, along one axis."""
+    if not any(is_traced(k) for k in keys):
+        return _get_known(array, _plain(keys))
+    return _get_traced(array, keys)
+
+
+def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
+    """Write at indices that are known; of equal ones the last stands, as in NumPy."""
+    if any(is_traced(k) for k in keys):
+        _set_traced(array, keys, value)
+        return
+    keys = _plain(keys)
+    places = _places(array, keys)
+    found = operand(value)
+    if np.broadcast_shapes(found.shape, places.shape) != places.shape:
+        raise ValueError(
+            f"shape mismatch: value array of shape {found.shape} could not be broadcast to indexing "
+            f"result of shape {places.shape}"
+        )
+    if places.size == 0:
+        return
+    # Where in the values each element comes from; -1: it stays.
+    source = np.full(array.size, -1, np.int64)
+    source[places.reshape(-1)] = np.arange(places.size)
+    r = recorder()
+    values = r.expand(found.value(array.dtype), places.shape)
+    flat = r.reshape(values, (places.size,))
+    moved = r.op(graph.GatherOp, flat, r.constant(np.maximum(source, 0)), axis=0)
+    new = r.reshape(moved, array.shape)
+    stays = r.constant((source < 0).reshape(array.shape))
+    r.write(r.op(graph.WhereOp, stays, value_of(array), new), array.spot.view)
+
+
+def _set_traced(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
+    """Rows at computed indices: each row looks for the last index that is its own."""
+    keys = _whole(keys, array.ndim)
+    rows = keys[0]
+    if not is_traced(rows) or any(not _all(k) for k in keys[1:]):
+        raise refused("an assignment at computed indices of other than the first axis")
+    r, places = recorder(), operand(rows)
+    indices = r.reshape(places.value(np.dtype(np.int64)), (prod(places.shape),))
+    r.within(indices, array.shape[0])
+    rest = array.shape[1:]
+    values = r.expand(operand(value).value(array.dtype), (*places.shape, *rest))
+    values = r.reshape(values, (prod(places.shape), *rest))
+    r.write(moving.put(r.compose, value_of(array), indices, values), array.spot.view)
+
+
+def _all(key: Any) -> bool:
+    return isinstance(key, slice) and key == slice(None)
+
+
+def _plain(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Indices of loops as the numbers of this round."""
+    return tuple(
+        k.special("an index of a loop beside arrays of indices") if isinstance(k, Index) else k
+        for k in keys
+    )
+
+
+def _places(array: TracedArray, keys: tuple[Any, ...]) -> Array:
+    """Numbers of the picked elements, in C order of the array."""
+    numbers: Any = np.arange(array.size).reshape(array.shape)
+    return np.asarray(numbers[keys])
+
+
+def _get_known(array: TracedArray, keys: tuple[Any, ...]) -> Any:
+    r, value = recorder(), value_of(array)
+    rows = _rows(array, keys)
+    if rows is not None:
+        axis, picked = rows
+        return fresh(r.op(graph.GatherOp, value, r.constant(picked), axis=axis), scalar=True)
+    places = _places(array, keys)
+    flat = r.reshape(value, (array.size,))
+    return fresh(r.op(graph.GatherOp, flat, r.constant(places), axis=0), scalar=True)
+
+
+def _rows(array: TracedArray, keys: tuple[Any, ...]) -> tuple[int, Array] | None:
+    """The axis and the indices, where one axis alone is picked from by whole numbers."""
+    wanted = [d for d, k in enumerate(keys) if not _all(k)]
+    if len(wanted) != 1 or not isinstance(keys[wanted[0]], np.ndarray):
+        return None
+    axis, indices = wanted[0], cast(Array, keys[wanted[0]])
+    if indices.dtype == bool or array.shape[axis] == 0 or indices.size == 0:
+        return None
+    size = array.shape[axis]
+    if indices.min() < -size or indices.max() >= size:
+        raise IndexError(f"index is out of bounds for axis {axis} with size {size}")
+    return axis, np.where(indices < 0, indices + size, indices).astype(np.int64)
+
+
+def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
+    """At computed indices: arrays of them for neighbouring axes, all else whole. Elements in a row of these
+    axes are numbered as in C order."""
+    keys = _whole(keys, array.ndim)
+    wanted = [d for d, k in enumerate(keys) if not _all(k)]
+    first, last = wanted[0], wanted[-1]
+    if wanted != list(range(first, last + 1)) or any(_odd(keys[d]) for d in wanted):
+        raise refused("computed indices beside slices or None")
+    r = recorder()
+    extents = array.shape[first : last + 1]
+    numbers = [_checked(r, keys[first + d], size) for d, size in enumerate(extents)]
+    flat = numbers[0]
+    for number, size in zip(numbers[1:], extents[1:], strict=True):
+        flat = r.op(graph.AddOp, r.op(graph.MulOp, flat, _number(r, size)), number)
+    value = value_of(array)
+    shape = (*array.shape[:first], prod(extents), *array.shape[last + 1 :])
+    picked = r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first)
+    return fresh(picked, scalar=True)
+
+
+def _whole(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
+    """Keys for every axis: `...` and what is missing as whole axes."""
+    at = next((d for d, k in enumerate(keys) if k is Ellipsis), None)
+    missing = (slice(None),) * (ndim - len(keys) + (at is not None))
+    if at is None:
+        return (*keys, *missing)
+    return (*keys[:at], *missing, *keys[at + 1 :])
+
+
+def _odd(key: Any) -> bool:
+    return key is None or isinstance(key, slice | bool)
+
+
+def _number(r: Recorder, number: int) -> Value:
+    return r.constant(np.array(number, np.int64))
+
+
+def _checked(r: Recorder, key: Any, size: int) -> Value:
+    """Indices from 0; negative ones count from the end."""
+    found = operand(key)
+    if found.kind is not int and np.dtype(found.kind).kind not in "iu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    value = found.value(np.dtype(np.int64))
+    r.within(value, size)
+    wrapped = r.op(graph.AddOp, value, _number(r, size))
+    below = r.op(graph.CompareOp, value, _number(r, 0), predicate="lt")
+    return r.op(graph.WhereOp, below, wrapped, value)

@@ -1,0 +1,33 @@
+"""Where the traced function is: the place in the user's file that messages name."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+
+from irkit.errors import UnsupportedError
+
+OWN = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent))
+"""Files of irkit and of NumPy are not the user's."""
+
+
+def user_frame() -> types.FrameType | None:
+    """The innermost frame that is neither irkit's nor NumPy's."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame
+
+
+def user_place() -> str:
+    """`file:line` of the user's code that is being traced."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "<unknown>"
+
+
+def refused(what: str) -> UnsupportedError:
+    """An error of the line that is being traced."""
+    return UnsupportedError(f"{user_place()}: {what}")

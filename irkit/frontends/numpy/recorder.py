@@ -1,0 +1,200 @@
+"""The trace as it grows: what a function of arrays does, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from xdsl.utils.exceptions import VerifyException
+
+from irkit.dialects.graph import AndOp, CastOp, CompareOp, ExpandOp, ReduceOp, ReshapeOp
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import element_type, tensor, tensor_of
+from irkit.frontends.array_ops import Ops
+from irkit.frontends.module import attribute
+from irkit.frontends.numpy.affine import Affine
+from irkit.frontends.numpy.places import refused, user_place
+from irkit.frontends.numpy.records import (
+    Buffer,
+    Compute,
+    Constant,
+    Counter,
+    Read,
+    Record,
+    Value,
+    View,
+    Write,
+)
+from irkit.weights import Array
+
+
+class Recorder:
+    """What one trace has so far: `records` is what happened, `arguments` are buffers from outside."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.arguments: list[Buffer] = []
+        self.made: list[Buffer] = []
+        """Buffers that are no arguments, in the order in which they were made."""
+        self.checks: dict[tuple[str, int], Buffer] = {}
+        """Of each place where indices are computed, and the extent that they must be within: a boolean that
+        says whether they were."""
+
+    @property
+    def compose(self) -> Ops[Value]:
+        """What compositions of graph ops are appended by."""
+        return Ops(self.ops, self.constant)
+
+    def argument(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
+        """A buffer that comes from outside."""
+        buffer = Buffer(shape, dtype, len(self.arguments))
+        self.arguments.append(buffer)
+        return buffer
+
+    def alloc(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Buffer:
+        """A new buffer, of no contents. Raises UnsupportedError for a dtype that irkit has no type for."""
+        check_dtype(dtype)
+        buffer = Buffer(tuple(shape), dtype, None)
+        self.made.append(buffer)
+        return buffer
+
+    def read(self, view: View) -> Value:
+        """What is in a view now."""
+        value = Value(tensor(element_type(view.buffer.dtype), view.sizes))
+        self.records.append(Read(user_place(), view, value))
+        return value
+
+    def write(self, value: Value, view: View) -> None:
+        """Put a value of the same shape and dtype to a view. A view of no elements takes none."""
+        assert value.shape == view.sizes
+        assert value.dtype == view.buffer.dtype
+        view.buffer.known = None
+        if 0 not in view.sizes:
+            self.records.append(Write(user_place(), value, view))
+
+    def constant(self, array: Array) -> Value:
+        """An array that is known now."""
+        check_dtype(array.dtype)
+        value = Value(tensor_of(array))
+        self.records.append(Constant(user_place(), np.array(array, order="C"), value))
+        return value
+
+    def counter(self, index: Affine) -> Value:
+        """The number of an index, as a 64-bit integer of no dimensions."""
+        settled = index.settled
+        if not settled.terms:
+            return self.constant(np.array(settled.constant, np.int64))
+        value = Value(tensor(element_type(np.dtype(np.int64)), ()))
+        self.records.append(Counter(user_place(), settled, value))
+        return value
+
+    def ops(self, op: type[GraphOp], *operands: Value, **props: Any) -> tuple[Value, ...]:
+        """Append a graph op; its results. Raises UnsupportedError, with the user's line, on what it does
+        not take."""
+        made = {k: attribute(v) for k, v in props.items()}
+        try:
+            types = op.inferred([v.type for v in operands], made)
+        except VerifyException as error:
+            raise refused(str(error)) from None
+        values = tuple(map(Value, types))
+        self.records.append(Compute(user_place(), op, operands, made, values))
+        return values
+
+    def op(self, op: type[GraphOp], *operands: Value, **props: Any) -> Value:
+        """Append a graph op of one result."""
+        return self.ops(op, *operands, **props)[0]
+
+    def within(self, indices: Value, size: int) -> None:
+        """Whoever runs the program is told if an index is not from `-size` to below `size`."""
+        place = user_place()
+        buffer = self.checks.setdefault((place, size), Buffer((), np.dtype(bool), None))
+        limits = [self.constant(np.array(n, np.int64)) for n in (-size, size)]
+        low = self.op(CompareOp, indices, limits[0], predicate="ge")
+        high = self.op(CompareOp, indices, limits[1], predicate="lt")
+        inside = self.cast(self.op(AndOp, low, high), np.dtype(np.uint8))
+        axes = list(range(len(indices.shape)))
+        if axes:
+            inside = self.op(ReduceOp, inside, kind="min", axes=axes, keepdims=False)
+        view = View(buffer, Affine(0), (), ())
+        self.write(self.op(AndOp, self.read(view), self.cast(inside, buffer.dtype)), view)
+
+    def same(self, a: Value, b: Value) -> bool:
+        """Whether two values were read from one place between which nothing was written there."""
+        found = [n for n, x in enumerate(self.records) if isinstance(x, Read) and x.value in (a, b)]
+        if len(found) != 2:
+            return False
+        first, second = (self.records[n] for n in found)
+        assert isinstance(first, Read)
+        assert isinstance(second, Read)
+        between = self.records[found[0] : found[1]]
+        changes = any(
+            not isinstance(x, Read | Compute | Constant | Counter) and self._touches(x, first)
+            for x in between
+        )
+        return first.view == second.view and not changes
+
+    def _touches(self, record: Record, read: Read) -> bool:
+        return not isinstance(record, Write) or record.view.buffer is read.view.buffer
+
+    # What every operation needs
+
+    def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        """`value` in another dtype, as NumPy converts."""
+        check_dtype(dtype)
+        if value.dtype == dtype:
+            return value
+        return self.op(CastOp, value, to=element_type(dtype))
+
+    def expand(self, value: Value, shape: Sequence[int]) -> Value:
+        """`value` broadcast to a shape."""
+        return value if value.shape == tuple(shape) else self.op(ExpandOp, value, shape=list(shape))
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """The same elements, in C order, in another shape."""
+        return (
+            value if value.shape == tuple(shape) else self.op(ReshapeOp, value, shape=list(shape))
+        )
+
+    def splat(self, number: Any, dtype: np.dtype[Any], shape: Sequence[int]) -> Value:
+        """One number in every place."""
+        return self.expand(self.constant(np.array(number, dtype)), shape)
+
+
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Raises UnsupportedError for a dtype that irkit has no type for."""
+    try:
+        element_type(dtype)
+    except KeyError:
+        raise refused(f"arrays of dtype {dtype}: irkit has no such type") from None
+
+
+_CURRENT: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
+def recorder() -> Recorder:
+    """The trace that is being made. Raises UnsupportedError where there is none: an array of a trace has
+    outlived it."""
+    current = _CURRENT.get()
+    if current is None:
+        raise refused(
+            "an array of a traced function is used outside of it: return it, or keep nothing of it"
+        )
+    return current
+
+
+def tracing() -> bool:
+    """Whether a trace is being made."""
+    return _CURRENT.get() is not None
+
+
+@contextmanager
+def recording(into: Recorder) -> Generator[Recorder]:
+    """What happens inside is recorded."""
+    token = _CURRENT.set(into)
+    try:
+        yield into
+    finally:
+        _CURRENT.reset(token)

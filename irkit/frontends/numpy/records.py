@@ -1,0 +1,164 @@
+"""What a trace is made of: buffers, views of them, and what is done to them, in order.
+
+These are the ops of the program level as plain data, so that two traces of a loop's body can be compared and
+a round can be told apart from a loop. `emission.py` writes them as IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.types import Tensor, numpy_dtype
+from irkit.frontends.numpy.affine import Affine, LoopSymbol
+from irkit.weights import Array
+
+
+class Buffer:
+    """Memory of one dtype, contiguous in C order. `base` has its layout and no values: nobody reads it."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], argument: int | None) -> None:
+        self.argument = argument
+        """Which argument of the program it is; None if the program makes it."""
+        self.base: Array = np.empty(shape, dtype)
+        self.known: Array | None = None
+        """Its contents, where they are the same in every call and nothing was written to it since."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.base.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of its elements."""
+        return self.base.dtype
+
+
+@dataclass(frozen=True)
+class View:
+    """Elements of a buffer: `strides` in elements, from `offset`."""
+
+    buffer: Buffer
+    offset: Affine
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Value:
+    """A tensor, as it was when it was computed or read."""
+
+    def __init__(self, type: Tensor) -> None:
+        self.type = type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.type.get_shape()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of its elements."""
+        return numpy_dtype(self.type.element_type)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Something that happens; `place` is the line of the user's file that asked for it."""
+
+    place: str
+
+
+@dataclass(frozen=True, eq=False)
+class Read(Record):
+    """`value` is what is in `view` now."""
+
+    view: View
+    value: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Write(Record):
+    """`value` goes to `view`."""
+
+    value: Value
+    view: View
+
+
+@dataclass(frozen=True, eq=False)
+class Compute(Record):
+    """A graph op."""
+
+    op: type[GraphOp]
+    operands: tuple[Value, ...]
+    props: Mapping[str, Attribute]
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Record):
+    """An array that is known now."""
+
+    array: Array
+    value: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Counter(Record):
+    """`value`, of no dimensions, is the number of `index`."""
+
+    index: Affine
+    value: Value
+
+
+@dataclass(frozen=True, eq=False)
+class For(Record):
+    """`body` for each number of `symbol` from `lower` to below `upper`."""
+
+    symbol: LoopSymbol
+    lower: int
+    upper: int
+    body: list[Record]
+
+
+@dataclass(frozen=True, eq=False)
+class While(Record):
+    """`body` as long as `condition`, a boolean of no dimensions, holds."""
+
+    condition: Buffer
+    body: list[Record]
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Record):
+    """A function of the host, on views, of which it writes those that `writes` numbers."""
+
+    function: Callable[..., Any]
+    views: tuple[View, ...]
+    writes: tuple[int, ...]
+
+
+def own_buffers(record: Record) -> list[Buffer]:
+    """Buffers that a record touches, not counting its body."""
+    match record:
+        case Read() | Write():
+            return [record.view.buffer]
+        case While():
+            return [record.condition]
+        case Call():
+            return [v.buffer for v in record.views]
+        case _:
+            return []
+
+
+def buffers_of(record: Record) -> Iterator[Buffer]:
+    """Buffers that a record, or one in its body, touches."""
+    yield from own_buffers(record)
+    if isinstance(record, For | While):
+        for inside in record.body:
+            yield from buffers_of(inside)

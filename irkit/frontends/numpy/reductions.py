@@ -1,0 +1,300 @@
+"""Reductions, as NumPy has them: `axis`, `dtype`, `out`, `keepdims`, `initial`, `where`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from irkit.dialects import graph
+from irkit.frontends.array_ops import reductions as composed
+from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
+from irkit.frontends.numpy.library import LIBRARY
+from irkit.frontends.numpy.operands import array_of, operand
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import Recorder, recorder
+from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.ufunc_calls import output_of, store
+
+NO_VALUE: Any = vars(np)["_NoValue"]
+"""What NumPy has where an argument was not given."""
+
+KINDS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "any",
+    "logical_and": "all",
+}
+"""Universal function → what its `reduce` is."""
+
+
+def ufunc_reduce(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Any:
+    """`ufunc.reduce`. Raises UnsupportedError for one that irkit has none of."""
+    kind = KINDS.get(ufunc.__name__)
+    if kind is None:
+        raise refused(f"{ufunc.__name__}.reduce")
+    return reduce(kind, x, axis, dtype, out, keepdims, initial, where)
+
+
+def reduce(
+    kind: str,
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Any:
+    """A reduction of `kind` (sum, prod, max, min, any, all) over `axis`, None for all axes."""
+    array = array_of(x)
+    axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
+    accumulated = _dtype(kind, array.dtype, dtype)
+    r = recorder()
+    value = truth_or_cast(r, kind, array, accumulated)
+    if where is not True and where is not NO_VALUE:
+        mask = r.expand(operand(where).value(np.dtype(bool)), array.shape)
+        value = r.op(graph.WhereOp, mask, value, _identity(r, kind, value.dtype, initial))
+    elif kind in ("max", "min") and 0 in [array.shape[a] for a in axes] and initial is NO_VALUE:
+        raise ValueError(f"zero-size array to reduction operation {kind}imum which has no identity")
+    result = _reduced(r, kind, value, axes, bool(keepdims) and keepdims is not NO_VALUE)
+    if initial is not NO_VALUE and initial is not None:
+        combine = {"sum": graph.AddOp, "prod": graph.MulOp, "max": graph.MaxOp, "min": graph.MinOp}
+        result = r.op(combine[kind], result, operand(initial).value(result.dtype))
+    result = r.cast(result, accumulated)
+    target = output_of(out)
+    return fresh(result, scalar=True) if target is None else store(result, target)
+
+
+def truth_or_cast(r: Recorder, kind: str, array: TracedArray, dtype: np.dtype[Any]) -> Value:
+    """The elements in the dtype that is reduced: of truths, 0 and 1 in bytes."""
+    value = value_of(array)
+    if kind in ("any", "all"):
+        return r.cast(r.cast(value, np.dtype(bool)), np.dtype(np.uint8))
+    return r.cast(value, np.dtype(np.uint8) if dtype.kind == "b" else dtype)
+
+
+def _reduced(r: Recorder, kind: str, value: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    if not axes:
+        return value
+    name = {"any": "max", "all": "min"}.get(kind, kind)
+    if name in ("max", "min") and value.dtype == np.uint8 and kind in ("any", "all"):
+        full = 0 in [value.shape[a] for a in axes]
+        if full:
+            shape = [s for d, s in enumerate(value.shape) if d not in axes or keepdims]
+            return r.splat(kind == "all", value.dtype, shape)
+    return r.op(graph.ReduceOp, value, kind=name, axes=sorted(axes), keepdims=keepdims)
+
+
+def count_nonzero(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """`np.count_nonzero`"""
+    return reduce("sum", array_of(x).astype(bool), axis, np.int64, None, keepdims)
+
+
+def _dtype(kind: str, own: np.dtype[Any], asked: Any) -> np.dtype[Any]:
+    """In which dtype NumPy sums, multiplies or compares."""
+    if kind in ("any", "all"):
+        return np.dtype(bool)
+    if kind in ("max", "min"):
+        return np.dtype(asked) if asked is not None else own
+    probe: Any = np.ones(1, own)
+    return (np.add if kind == "sum" else np.multiply).reduce(probe, dtype=asked).dtype
+
+
+def _identity(r: Recorder, kind: str, dtype: np.dtype[Any], initial: Any) -> Value:
+    """What leaves the others as they are."""
+    fixed = {"sum": 0, "prod": 1, "any": 0, "all": 1}
+    if kind in fixed:
+        return r.constant(np.array(fixed[kind], dtype))
+    if initial is NO_VALUE or initial is None:
+        raise refused(f"{kind} with where= and no initial=")
+    return operand(initial).value(dtype)
+
+
+def ufunc_accumulate(
+    ufunc: np.ufunc, x: Any, axis: int = 0, dtype: Any = None, out: Any = None
+) -> Any:
+    """`ufunc.accumulate`."""
+    running = {"add": cumsum, "multiply": cumprod}.get(ufunc.__name__)
+    if running is None:
+        raise refused(f"{ufunc.__name__}.accumulate")
+    return running(x, axis, dtype, out)
+
+
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running sums along an axis, None for all elements in C order."""
+    return _running(composed.cumsum, "sum", x, axis, dtype, out)
+
+
+def _running(
+    step: Callable[..., Any], kind: str, x: Any, axis: int | None, dtype: Any, out: Any
+) -> Any:
+    array, place = _flat(x, axis)
+    r = recorder()
+    result = step(r.compose, r.cast(value_of(array), _dtype(kind, array.dtype, dtype)), place)
+    target = output_of(out)
+    return fresh(result) if target is None else store(result, target)
+
+
+def mean(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Arithmetic mean: the sum, in float64 of integers, over how many there are."""
+    array = array_of(x)
+    if dtype is None:
+        dtype = np.dtype(np.float64) if array.dtype.kind in "biu" else array.dtype
+    wide = np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
+    total = reduce("sum", array, axis, wide, None, keepdims, where=where)
+    result = (total / _count(array, axis, keepdims, where)).astype(dtype)
+    target = output_of(out)
+    return result if target is None else store(value_of(result), target)
+
+
+def _count(array: TracedArray, axis: Any, keepdims: Any, where: Any) -> Any:
+    """How many elements a mean is of."""
+    if where is not True and where is not NO_VALUE:
+        return reduce("sum", np.broadcast_to(where, array.shape), axis, np.int64, None, keepdims)
+    axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim)
+    count = 1
+    for a in axes:
+        count *= array.shape[a]
+    return count
+
+
+def var(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Any:
+    """Variance: the mean of squared distances to the mean, over `n - ddof`."""
+    array = array_of(x)
+    if correction is not NO_VALUE:
+        ddof = correction
+    if array.dtype.kind in "biu" and dtype is None:
+        array = array.astype(np.float64)
+    centre = _mean(array, axis, dtype, None, True, where=where) if mean is NO_VALUE else mean
+    off = array - centre
+    total = reduce("sum", off * off, axis, dtype, None, keepdims, where=where)
+    count = _count(array, axis, keepdims, where)
+    rest = np.maximum(count - ddof, 0)
+    result = (total / (rest if isinstance(count, TracedArray) else int(rest))).astype(
+        dtype if dtype is not None else array.dtype
+    )
+    target = output_of(out)
+    return result if target is None else store(value_of(result), target)
+
+
+_mean = mean
+
+
+def std(
+    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, **rest: Any
+) -> Any:
+    """Square root of the variance."""
+    result = np.sqrt(var(x, axis, dtype, None, ddof, **rest))
+    target = output_of(out)
+    return result if target is None else store(value_of(array_of(result)), target)
+
+
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Running products along an axis, None for all elements in C order."""
+    return _running(composed.cumprod, "prod", x, axis, dtype, out)
+
+
+def sort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, **rest: Any) -> Any:
+    """`np.sort`: ascending, NaN last."""
+    array, place = _flat(x, axis)
+    r = recorder()
+    return fresh(composed.sort(r.compose, value_of(array), place))
+
+
+def argsort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, **rest: Any) -> Any:
+    """`np.argsort`, stable."""
+    array, place = _flat(x, axis)
+    r = recorder()
+    return fresh(composed.argsort(r.compose, value_of(array), place))
+
+
+def _flat(x: Any, axis: int | None) -> tuple[TracedArray, int]:
+    """An array and one of its axes; for None its elements in C order."""
+    array = array_of(x)
+    if axis is None:
+        return array_of(LIBRARY.ravel(array)), 0
+    return array, normalize_axis_index(axis, array.ndim)
+
+
+def _arg(of: Callable[..., Any]) -> Callable[..., Any]:
+    def arg(x: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """Index of the first largest (smallest) element; NaN comes before all."""
+        array, place = _flat(x, axis)
+        keep = bool(keepdims) and keepdims is not NO_VALUE
+        r = recorder()
+        result = of(r.compose, value_of(array), place, keep and axis is not None)
+        if keep and axis is None:
+            result = r.reshape(result, (1,) * array_of(x).ndim)
+        target = output_of(out)
+        return fresh(result, scalar=True) if target is None else store(result, target)
+
+    return arg
+
+
+argmax, argmin = _arg(composed.argmax), _arg(composed.argmin)
+
+
+def of_kind(kind: str) -> Callable[..., Any]:
+    """`np.sum` and its like, with arguments in NumPy's order."""
+
+    def extreme(
+        x: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
+        return reduce(kind, x, axis, None, out, keepdims, initial, where)
+
+    def truth(
+        x: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+    ) -> Any:
+        return reduce(kind, x, axis, None, out, keepdims, NO_VALUE, where)
+
+    def total(
+        x: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
+        return reduce(kind, x, axis, dtype, out, keepdims, initial, where)
+
+    others = {"max": extreme, "min": extreme, "any": truth, "all": truth}
+    return others.get(kind, total)

@@ -1,0 +1,241 @@
+"""Trace a function: what it does to arrays, what it returns, and what it read of the world around it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.arrays import TracedArray, is_traced
+from irkit.frontends.numpy.globals import TracedGlobals, with_globals
+from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.recorder import Recorder, recording
+from irkit.frontends.numpy.records import View
+from irkit.frontends.numpy.spots import Spot
+from irkit.frontends.numpy.unify import Unequal, Unifier
+from irkit.weights import Array
+
+
+@dataclass(frozen=True)
+class BufferSpec:
+    """Memory that arrays of the caller lie in."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """An array of the caller: which elements of which buffer, and whether it may be written."""
+
+    buffer: int
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    writeable: bool = True
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A place in a structure of arguments or results that has array number `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """An array that is returned. `view`: what it sees; `argument`: which array of the caller it is, if it is
+    one as it came; `scalar`: a number of NumPy's."""
+
+    view: View
+    argument: int | None
+    scalar: bool
+
+
+@dataclass
+class Guard:
+    """Something that is no argument and was read: it must be what it was."""
+
+    name: str
+    value: Any
+    later: Callable[[], Any]
+
+    def holds(self) -> bool:
+        """Whether it is still the same."""
+        return same_value(self.later(), self.value)
+
+
+@dataclass
+class Traced:
+    """What a function does with arrays of one pattern. `structure` has a Leaf for each of `results`."""
+
+    recorder: Recorder
+    results: list[Result]
+    structure: Any
+    guards: list[Guard]
+
+
+CONSTANT = (int, float, complex, str, bytes, np.generic, np.dtype, np.ndarray)
+"""What can be returned and is the same in every call."""
+
+
+class NewArrayError(BaseException):
+    """An array was met that is no argument: the function is to be traced anew with it as one. Not an error of
+    the user's, whose `except` must not see it."""
+
+    def __init__(self, array: Array, guard: Guard) -> None:
+        super().__init__(guard.name)
+        self.array, self.guard = array, guard
+
+
+@dataclass
+class Pattern:
+    """Arguments of one pattern: `structure` has a Leaf where `arrays` has an array; `captured` are arrays
+    that are read and no arguments: identity → number."""
+
+    buffers: Sequence[BufferSpec]
+    arrays: Sequence[ArraySpec]
+    structure: Any
+    captured: Mapping[int, int] = field(default_factory=dict[int, int])
+
+
+def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
+    """What `function` does. It is traced twice: a function that does something else then is refused.
+
+    Raises UnsupportedError, with the place in the user's file, for what cannot be traced, and whatever the
+    function and NumPy raise; NewArrayError.
+    """
+    first, second = _trace(function, pattern), _trace(function, pattern)
+    unifier = Unifier()
+    try:
+        unifier.bodies(first.recorder.records, second.recorder.records)
+        if repr(first.structure) != repr(second.structure):
+            raise Unequal("it returned something else")
+    except Unequal as error:
+        name = getattr(function, "__qualname__", "function")
+        raise UnsupportedError(
+            f"'{name}' did something else when it was traced again: {error}"
+        ) from None
+    return first
+
+
+def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
+    r = Recorder()
+    buffers = [r.argument(b.shape, b.dtype) for b in pattern.buffers]
+    arrays: list[TracedArray] = []
+    for spec in pattern.arrays:
+        base = buffers[spec.buffer].base
+        flat = base.reshape(-1)
+        strides = tuple(s * base.itemsize for s in spec.strides)
+        memory: Any = flat.view(np.uint8).data if flat.size else None
+        offset = spec.offset * base.itemsize if flat.size else 0
+        shadow: Array = np.ndarray(spec.sizes, base.dtype, memory, offset, strides)
+        if not spec.writeable:
+            shadow.flags.writeable = False
+        arrays.append(TracedArray(Spot(buffers[spec.buffer], shadow)))
+    guards: list[Guard] = []
+
+    def capture(name: str, value: Any, later: Callable[[], Any]) -> Any:
+        if type(value) is np.ndarray:
+            number = pattern.captured.get(id(value))
+            if number is None:
+                raise NewArrayError(value, Guard(name, value, later))
+            return arrays[number]
+        guards.append(Guard(name, value, later))
+        return value
+
+    args, kwargs = filled(pattern.structure, arrays)
+    before = _shape_of(args), _shape_of(kwargs)
+    scope = TracedGlobals(function.__globals__, capture)
+    with recording(r):
+        returned = with_globals(function, scope)(*args, **kwargs)
+        if (_shape_of(args), _shape_of(kwargs)) != before:
+            raise UnsupportedError(
+                f"{_place(function)}: '{function.__qualname__}' changes a list or dict that it is given: a "
+                "compiled function cannot"
+            )
+        results: list[Result] = []
+        structure = _returned(returned, arrays, results, _place(function))
+    if scope.changed:
+        names = ", ".join(sorted(scope.changed))
+        raise UnsupportedError(
+            f"{_place(function)}: '{function.__qualname__}' assigns to globals ({names}): a compiled "
+            "function cannot"
+        )
+    return Traced(r, results, structure, guards)
+
+
+def _place(function: types.FunctionType) -> str:
+    """Where a function is defined."""
+    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+
+
+def filled(structure: Any, arrays: Sequence[Any]) -> Any:
+    """A structure with arrays in the places of its leaves."""
+    if isinstance(structure, Leaf):
+        return arrays[structure.number]
+    if isinstance(structure, dict):
+        items = cast("dict[Any, Any]", structure)
+        return {k: filled(v, arrays) for k, v in items.items()}
+    if isinstance(structure, list | tuple):
+        parts = [filled(v, arrays) for v in cast("list[Any]", structure)]
+        return rebuilt(structure, parts)
+    return structure
+
+
+def rebuilt(like: Any, parts: list[Any]) -> Any:
+    """A list or tuple, named ones too, of the kind of `like`."""
+    if hasattr(like, "_make"):
+        return like._make(parts)
+    return type(like)(parts)
+
+
+def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], place: str) -> Any:
+    """The structure of what is returned; its arrays go to `results`."""
+    if is_traced(value):
+        own = next((n for n, a in enumerate(arrays) if a is value), None)
+        results.append(Result(value.spot.view, own, value.spot.scalar))
+        return Leaf(len(results) - 1)
+    if isinstance(value, Index):
+        return value.now
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value)
+        return {k: _returned(v, arrays, results, place) for k, v in items.items()}
+    if isinstance(value, list | tuple):
+        parts = [_returned(v, arrays, results, place) for v in cast("list[Any]", value)]
+        return rebuilt(value, parts)
+    if value is None or isinstance(value, CONSTANT):
+        return cast(Any, value)
+    raise UnsupportedError(
+        f"{place}: a result of type {type(value).__name__}: arrays, numbers, text, None, and tuples, lists "
+        "and dicts of them can be returned"
+    )
+
+
+def _shape_of(value: object) -> Any:
+    """A structure's lists and dicts, and what is in them by identity."""
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value)
+        return {k: _shape_of(v) for k, v in items.items()}
+    if isinstance(value, list | tuple) and not is_traced(value):
+        return [_shape_of(v) for v in cast("list[Any]", value)]
+    return id(value)
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether a value that is no array is what it was: numbers and text by value, all else by identity."""
+    if a is b:
+        return True
+    plain = (int, float, complex, str, bytes, bool, np.generic)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, plain):
+        return repr(cast(object, a)) == repr(cast(object, b))
+    if isinstance(a, tuple | list):
+        x, y = cast("list[Any]", a), cast("list[Any]", b)
+        return len(x) == len(y) and all(map(same_value, x, y))
+    return False

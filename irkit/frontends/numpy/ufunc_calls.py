@@ -1,0 +1,176 @@
+"""Calls of universal functions on traced arrays: dtypes by NumPy, broadcasting, `out=`, `where=`, methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dialects.graph import WhereOp
+from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, value_of
+from irkit.frontends.numpy.operands import WEAK, Operand, operand
+from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.ufuncs import rule_of
+
+OPTIONS = ("out", "where", "casting", "order", "dtype", "subok", "signature", "sig")
+
+
+def ufunc_call(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What `__array_ufunc__` returns. Raises UnsupportedError, and what NumPy would of dtypes and shapes."""
+    from irkit.frontends.numpy import linear, reductions
+
+    if ufunc.signature is not None:
+        return linear.product_call(ufunc, method, inputs, kwargs)
+    match method:
+        case "__call__":
+            return _call(ufunc, inputs, kwargs)
+        case "reduce":
+            return reductions.ufunc_reduce(ufunc, *inputs, **kwargs)
+        case "accumulate":
+            return reductions.ufunc_accumulate(ufunc, *inputs, **kwargs)
+        case "outer":
+            left, right = (operand(x) for x in inputs)
+            wide = np.reshape(inputs[0], left.shape + (1,) * len(right.shape))
+            return ufunc(wide, inputs[1], **kwargs)
+        case _:
+            raise refused(f"{ufunc.__name__}.{method}")
+
+
+def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    unknown = set(kwargs) - set(OPTIONS)
+    if unknown:
+        raise refused(f"{ufunc.__name__} with {', '.join(sorted(unknown))}=")
+    if ufunc.nout > 1:
+        return _several(ufunc, inputs, kwargs)
+    rule = rule_of(ufunc)
+    operands = [operand(x) for x in inputs]
+    if ufunc is np.power:
+        _check_power(*operands)
+    out = output_of(kwargs.get("out"))
+    dtypes = resolved(ufunc, operands, out, kwargs)
+    shape = _broadcast(operands)
+    mask = kwargs.get("where", True)
+    if mask is not True:
+        shape = np.broadcast_shapes(shape, operand(mask).shape)
+    if out is not None and np.broadcast_shapes(shape, out.shape) != out.shape:
+        raise ValueError(
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast "
+            f"shape {shape}"
+        )
+    if 0 in shape:
+        return out if out is not None else empty(shape, dtypes[-1])
+    r = recorder()
+    values = [o.value(t) for o, t in zip(operands, dtypes, strict=False)]
+    result = r.expand(r.cast(rule(r.compose, *values), dtypes[-1]), shape)
+    if out is None and mask is not True:
+        raise refused(f"{ufunc.__name__} with where= and no out=: NumPy leaves elements undefined")
+    if out is None:
+        made = _made(result, operands, kwargs.get("order", "K"))
+        made.spot.scalar = made.spot.scalar and kwargs.get("out") is None
+        return made
+    return store(result, out, mask)
+
+
+def _broadcast(operands: Sequence[Operand]) -> tuple[int, ...]:
+    """The shape of operands together. Raises NumPy's ValueError."""
+    shapes = [o.shape for o in operands]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " ".join(str(s).replace(" ", "") for s in shapes)
+        raise ValueError(f"operands could not be broadcast together with shapes {listed}") from None
+
+
+def _several(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Functions of two results, as functions of one each."""
+    rule = rule_of(ufunc)
+    if kwargs:
+        raise refused(f"{ufunc.__name__} with {', '.join(sorted(kwargs))}=")
+    operands = [operand(x) for x in inputs]
+    kinds = _kinds(operands)
+    resolve: Any = ufunc.resolve_dtypes
+    dtypes = resolve((*kinds, *(None,) * ufunc.nout))
+    values = [o.value(t) for o, t in zip(operands, dtypes, strict=False)]
+    return tuple(fresh(v, scalar=True) for v in rule(recorder().compose, *values))
+
+
+def _check_power(base: Operand, exponent: Operand) -> None:
+    """Of integers to powers below 0 NumPy makes an error."""
+    dtypes = resolved(np.power, [base, exponent], None, {})
+    if dtypes[-1].kind != "i" or exponent.kind in (np.uint8, np.uint16, np.uint32):
+        return
+    known = exponent.known
+    if known is None:
+        raise refused("integers to powers that are computed: NumPy refuses those below 0")
+    if (known < 0).any():
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _made(result: Value, operands: Sequence[Operand], order: str) -> TracedArray:
+    """A new array of a result: where operands have columns that lie together, it has them too."""
+    full = [o.given for o in operands if len(o.shape) == len(result.shape) > 1]
+    columns = [a for a in full if a.flags.f_contiguous and not a.flags.c_contiguous]
+    rows = [a for a in full if a.flags.c_contiguous and not a.flags.f_contiguous]
+    fortran = order == "F" or (order in "KA" and bool(columns) and not rows)
+    if not fortran:
+        return fresh(result, scalar=True)
+    return store(result, empty(result.shape, result.dtype, fortran=True))
+
+
+def store(result: Value, out: TracedArray, mask: Any = True) -> TracedArray:
+    """Write a result to an array, where a mask holds; returns the array.
+
+    Raises ValueError for an array that cannot be written.
+    """
+    if not out.flags.writeable:
+        raise ValueError("output array is read-only")
+    # NumPy's `out=...` asks for an array where it would give a number, and does not say so to its protocol.
+    out.spot.scalar = False
+    r = recorder()
+    result = r.expand(r.cast(result, out.dtype), out.shape)
+    if mask is not True:
+        chosen = r.expand(operand(mask).value(np.dtype(bool)), out.shape)
+        result = r.op(WhereOp, chosen, result, value_of(out))
+    r.write(result, out.spot.view)
+    return out
+
+
+def output_of(out: Any) -> TracedArray | None:
+    """The array that `out=` names. Raises UnsupportedError for one that the trace does not know."""
+    if isinstance(out, tuple):
+        (out,) = cast(tuple[Any], out)
+    if out is ...:  # an array and no number
+        return None
+    if out is None or is_traced(out):
+        return out
+    raise refused("out= is an array that is no argument of the function and was not made in it")
+
+
+def _kinds(operands: Sequence[Operand]) -> list[Any]:
+    """What promotion is told; of Python's numbers alone, what NumPy makes of them."""
+    kinds = [o.kind for o in operands]
+    return [np.dtype(k) for k in kinds] if all(k in WEAK for k in kinds) else kinds
+
+
+def resolved(
+    ufunc: np.ufunc,
+    operands: Sequence[Operand],
+    out: TracedArray | None,
+    kwargs: Mapping[str, Any],
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes in which NumPy computes, operands first. Raises NumPy's own TypeError."""
+    kinds = _kinds(operands)
+    signature = kwargs.get("signature", kwargs.get("sig"))
+    dtype = kwargs.get("dtype")
+    if dtype is not None:
+        signature = (None,) * ufunc.nin + (np.dtype(dtype),)
+    options: dict[str, Any] = {"casting": kwargs.get("casting", "same_kind")}
+    if signature is not None:
+        options["signature"] = signature
+    found: Any = ufunc.resolve_dtypes((*kinds, out.dtype if out is not None else None), **options)
+    return found

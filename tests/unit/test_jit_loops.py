@@ -1,0 +1,265 @@
+"""Loops of traced functions: kept where rounds are alike, unrolled or refused where they are not, and NumPy's
+results either way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import irkit
+from irkit.errors import UnsupportedError
+from tests.unit.jitted import check, interpreted
+
+RNG = np.random.default_rng(0)
+
+
+def loops_of(traced):
+    """How many loops the last program has."""
+    return traced.ir().count("scf.for")
+
+
+def jacobi(a, b, steps):
+    for _ in range(1, steps):
+        b[1:-1] = 0.33333 * (a[:-2] + a[1:-1] + a[2:])
+        a[1:-1] = 0.33333 * (b[:-2] + b[1:-1] + b[2:])
+
+
+def in_turn(a, b, steps):
+    for _ in range(steps):
+        b[1:-1] = 0.5 * (a[:-2] + a[2:])
+        a, b = b, a
+    return a, b
+
+
+def three_in_turn(a, b, c, steps):
+    for t in range(steps):
+        c[1:] = a[1:] + 0.5 * b[:-1] + t
+        a, b, c = b, c, a
+    return c
+
+
+def handed_on(u, steps):
+    for t in range(steps):
+        un = u.copy()
+        u = un * 0.9 + t
+    return u, un, t
+
+
+def two_back(x):
+    a, b = np.zeros(3), np.ones(3)
+    for i in range(100):
+        c = a * 0.5 + b * x[i]
+        a = b
+        b = c
+    return a, b, c
+
+
+def stale(x):
+    old = x
+    for _ in range(40):
+        v = old
+        old = x * 0.5 + v
+    return v, old
+
+
+def rows(x):
+    s, out = np.zeros(4), np.empty(len(x))
+    for i in range(x.shape[0]):
+        s += x[i]
+        out[i] = s.sum() + i * 0.5 - (2 * i + 1) / 3
+    return s, out, i
+
+
+def neighbours(x):
+    for i in range(1, x.shape[0] - 1):
+        x[i] = x[i - 1] * 0.5 + x[i + 1]
+    for i in range(len(x) - 2, -1, -1):
+        x[i] += x[i + 1] * 0.25
+    for i in range(0, len(x) - 3, 3):
+        x[i : i + 3] *= 2
+
+
+def nested(x, y):
+    for i in range(30):
+        for j in range(20):
+            x[i, j] += x[j, i] * y[i] + j
+    return i, j
+
+
+def accumulated(x):
+    t = 0.0
+    for i in range(50):
+        t += x[i]
+    return t
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kept"),
+    [
+        (jacobi, (RNG.random(40), RNG.random(40), 300), 1),
+        (in_turn, (RNG.random(8), RNG.random(8), 200), 1),
+        (in_turn, (RNG.random(8), RNG.random(8), 201), 1),
+        (three_in_turn, (*RNG.random((3, 8)), 200), 1),
+        (three_in_turn, (*RNG.random((3, 8)), 202), 1),
+        (handed_on, (RNG.random(8), 200), 1),
+        (handed_on, (RNG.random(8), 4), 0),
+        (two_back, (RNG.random(100),), 1),
+        (stale, (RNG.random(5),), 1),
+        (rows, (RNG.random((300, 4)),), 1),
+        (neighbours, (RNG.random((50, 6)),), 3),
+        (nested, (RNG.random((30, 30)), RNG.random(30)), 3),
+        (accumulated, (RNG.random(50),), 1),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_loops_whose_rounds_are_alike_are_kept(function, args, kept):
+    assert loops_of(check(function, *args, tolerance=1e-12)) == kept
+
+
+def counting(x):
+    k = 0
+    for _ in range(20):
+        k += 1
+        x = x * 0.5
+    return x * k
+
+
+def collecting(x):
+    found = []
+    for i in range(20):
+        found.append(x * i)
+    return np.array(found), len(found)
+
+
+def growing(x):
+    for i in range(20):
+        x[i, :i] += x[i, i]
+    return x
+
+
+def first_is_special(x):
+    for i in range(40):
+        if i == 0:
+            x += 1
+        elif i < 30:
+            x *= 0.5
+        else:
+            x -= 1
+    return x
+
+
+def left_early(x):
+    for i in range(40):
+        x = x + i
+        if i == 7:
+            break
+    return x, i
+
+
+@pytest.mark.parametrize(
+    "function", [counting, collecting, first_is_special, left_early], ids=lambda f: f.__name__
+)
+def test_what_python_keeps_from_round_to_round_is_not_lost(function):
+    check(function, RNG.random(6), tolerance=1e-12)
+
+
+def test_slices_that_grow_are_unrolled():
+    assert loops_of(check(growing, RNG.random((20, 20)), tolerance=1e-12)) == 0
+
+
+def long_counting(x):
+    k = 0
+    for _ in range(1000):
+        k += 1
+        x = x + 1
+    return x * k
+
+
+def long_growing(x):
+    for i in range(1000):
+        x[:i] += 1
+
+
+def long_list(x):
+    found = []
+    for _ in range(1000):
+        found.append(x.sum())
+    return found
+
+
+def long_attribute(x):
+    class Box:
+        count = 0
+
+    box = Box()
+    for _ in range(1000):
+        box.count = box.count + 1
+        x += 1
+    return x * box.count
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (long_counting, "k changes from round to round"),
+        (long_growing, "a slice that is of another size"),
+        (long_list, r"found.* grows from round to round"),
+        (long_attribute, r"box.*count"),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_long_loops_that_cannot_be_kept_are_refused(function, reason):
+    with pytest.raises(
+        UnsupportedError, match=rf"test_jit_loops.py:\d+: a loop of 1000 rounds .*{reason}"
+    ):
+        interpreted(function)(RNG.random(1001))
+
+
+def newton(x):
+    def go_on(y, n):
+        return (abs(y * y - x) > 1e-12).any() & (n < 50)
+
+    def step(y, n):
+        return 0.5 * (y + x / y), n + 1
+
+    y, n = irkit.while_loop(go_on, step, (x.copy(), np.int64(0)))
+    for i in irkit.range(3):
+        y += i
+    return y, n
+
+
+def test_loops_that_are_asked_for():
+    traced = check(newton, np.array([2.0, 9.0, 100.0]), tolerance=1e-14)
+    assert "scf.while" in traced.ir()
+    assert loops_of(traced) == 1
+
+
+STEPS = [
+    "u = v * 0.5",
+    "v = u + 1",
+    "u, v = v, u",
+    "u[1:] += v[:-1]",
+    "w = u.copy()",
+    "v = w",
+    "w += i",
+    "u = w * x[i]",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=5), st.integers(1, 40))
+def test_random_bodies(steps, rounds):
+    """Whatever is bound anew, changes places or is written in place."""
+    body = "\n        ".join(steps)
+    text = f"""
+def function(u, v, x):
+    w = u * 2
+    for i in range({rounds}):
+        {body}
+    return u, v, w, i
+"""
+    scope = {}
+    exec(compile(text, "random_body.py", "exec"), scope)
+    check(scope["function"], *RNG.random((2, 4)), RNG.random(40), tolerance=1e-9)

@@ -1,0 +1,198 @@
+"""What cannot be traced is refused, by operation and line of the user's file, and changes nothing."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import irkit
+from irkit.errors import UnsupportedError
+from tests.unit.jitted import interpreted
+
+COUNT = 0
+
+
+def branches(x):
+    x += 1
+    if x.sum() > 0:
+        x *= 2
+    return x
+
+
+def compares_a_chain(x):
+    return x if 0 < x[0] < 1 else -x
+
+
+def converts(x):
+    return float(x[0])
+
+
+def formats_a_shape(x):
+    return np.zeros(x[0].astype(int))
+
+
+def picks_by_a_mask(x):
+    return x[x > 0] + x[:2]
+
+
+def returns_what_a_mask_picks(x):
+    return x[x > 0]
+
+
+def finds(x):
+    return np.where(x > 0)
+
+
+def unknown_function(x):
+    return np.median(x)
+
+
+def unknown_ufunc(x):
+    return np.spacing(x)
+
+
+def random_numbers(x):
+    return x + np.random.rand(3)
+
+
+def complex_numbers(x):
+    return x + 1j
+
+
+def two_masks(x):
+    x[x > 0] = x[x < 0]
+
+
+def keeps_a_global(x):
+    global COUNT
+    COUNT = COUNT + 1
+    return x * COUNT
+
+
+def grows_an_argument(x, found=None):
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (branches, "'if', 'while', 'and' or bool\\(\\) needs the value of an array"),
+        (compares_a_chain, "'if', 'while'"),
+        (converts, "float\\(\\) or a function of math needs the value"),
+        (formats_a_shape, "a count, a shape"),
+        (picks_by_a_mask, "picked by a mask"),
+        (returns_what_a_mask_picks, "a result of type MaskedArray"),
+        (finds, "np.where\\(condition\\) alone"),
+        (unknown_function, "numpy.median"),
+        (unknown_ufunc, "universal function 'spacing'"),
+        (random_numbers, "np.random"),
+        (complex_numbers, "complex128"),
+        (two_masks, "what one mask picked is written through another"),
+        (keeps_a_global, "assigns to globals \\(COUNT\\)"),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_refused_by_operation_and_line(function, message):
+    x = np.array([1.0, -2.0, 3.0])
+    before = x.copy()
+    with pytest.raises(UnsupportedError, match=rf"test_jit_refused\.py:\d+: .*{message}") as raised:
+        interpreted(function)(x)
+    first = function.__code__.co_firstlineno
+    line = int(str(raised.value).partition(".py:")[2].partition(":")[0])
+    assert first <= line <= first + 4
+    assert np.array_equal(x, before)
+
+
+def test_numpys_own_errors_are_raised_as_they_are():
+    x = np.arange(3.0)
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        interpreted(lambda x: x + np.zeros(4))(x)
+    with pytest.raises(TypeError, match="Cannot cast ufunc"):
+        interpreted(lambda x: np.add(x, 1, out=x.astype(int)))(x)
+    with pytest.raises(IndexError, match="out of bounds"):
+        interpreted(lambda x: x[7])(x)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        interpreted(branches_not)(fixed)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        interpreted(lambda x: x ** np.int64(-1))(np.arange(3))
+
+
+def branches_not(x):
+    x += 1
+
+
+def test_an_index_that_is_out_of_bounds_changes_nothing():
+    def pick(x, i):
+        x += 1
+        return x[i]
+
+    traced = interpreted(pick)
+    x = np.zeros(3)
+    assert np.array_equal(traced(x, np.array([-3, 2])), [1, 1])
+    with pytest.raises(
+        IndexError, match=r"test_jit_refused.py:\d+: an index is out of bounds .* size 3"
+    ):
+        traced(x, np.array([0, 3]))
+    assert np.array_equal(x, [1, 1, 1])
+
+
+def test_a_function_that_does_something_else_when_it_is_traced_again():
+    def moody(x):
+        return x + random.random()
+
+    with pytest.raises(UnsupportedError, match="did something else when it was traced again"):
+        interpreted(moody)(np.zeros(3))
+
+
+def test_a_structure_that_hangs_on_shapes():
+    def two(x):
+        return (x, x) if len(x) > 3 else x
+
+    traced = interpreted(two)
+    traced(np.zeros(3))
+    with pytest.raises(UnsupportedError, match=r"returned .* before, and now"):
+        traced(np.zeros(4))
+
+
+def test_arguments_that_have_no_form():
+    traced = interpreted(lambda x, y=None: x)
+    for bad, message in [
+        (np.array([1, "a"], object), "argument 'x': dtype object"),
+        (np.zeros(3, complex), "argument 'x': dtype complex128: complex numbers"),
+        (np.zeros(3, ">f8"), "argument 'x': dtype >f8: bytes in the order"),
+        (np.ma.zeros(3), "argument 'x': a numpy.ma"),
+        ({1, 2}, "argument 'x' of type builtins.set"),
+        (np.zeros(3, "datetime64[s]"), "irkit has no such type"),
+    ]:
+        with pytest.raises(UnsupportedError, match=message):
+            traced(bad)
+    whole = np.zeros(32, np.uint8)
+    with pytest.raises(UnsupportedError, match="arguments 'x', 'y' share memory"):
+        traced(whole[:16].view(np.float64), whole[8:24].view(np.float32))
+    with pytest.raises(UnsupportedError, match="expected a Python function"):
+        irkit.jit(np.sin)
+
+
+def test_an_argument_that_grows():
+    def grow(x, found):
+        found.append(x)
+        return x
+
+    with pytest.raises(UnsupportedError, match="changes a list or dict that it is given"):
+        interpreted(grow)(np.zeros(3), [])
+
+
+def test_an_array_of_a_trace_that_outlives_it():
+    kept = []
+
+    def keep(x):
+        kept.append(x)
+        return x
+
+    interpreted(keep)(np.zeros(3))
+    with pytest.raises(UnsupportedError, match="used outside of it"):
+        kept[0] + 1
