@@ -1,4 +1,4 @@
-"""Which outputs of a pool have windows without padding: all but those at its edges."""
+"""Which outputs of a pool have windows without padding: all, or all but those at its edges."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from irkit.dialects.linalg_generic import maps
@@ -27,15 +28,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class PoolWindows:
-    """The windows of a pool over a padded operand.
+    """The windows of a pool over `source`, before which `low` elements of padding lie along each dimension.
 
     Those of columns `first` to `last` (not with it) have no padding in rows for which all of `rows` hold.
-    `stride`: how far apart the elements of `pad`'s source are that neighbouring columns look at. `steps`: how
-    far apart those are that one window looks at, by reduction loop. `index`: where its first element is, in the
+    `stride`: how far apart the elements of the source are that neighbouring columns look at. `steps`: how far
+    apart those are that one window looks at, by reduction loop. `index`: where its first element is, in the
     padded operand.
     """
 
-    pad: tensor.PadOp
+    source: SSAValue
+    low: tuple[int, ...]
     index: tuple[AffineExpr, ...]
     first: int
     last: int
@@ -48,7 +50,7 @@ _found: WeakKeyDictionary[linalg.GenericOp, PoolWindows | None] = WeakKeyDiction
 
 
 def pool_windows(root: Root) -> PoolWindows | None:
-    """The windows of a root; None if it is no pool over an operand that is padded by known amounts, if
+    """The windows of a root; None if it is no pool over one operand, if that is padded by unknown amounts, if
     windows move otherwise, or if none lies inside."""
     if root.family != "pool" or len(root.chain) != 1:
         return None
@@ -59,32 +61,32 @@ def pool_windows(root: Root) -> PoolWindows | None:
 
 
 def _find(root: Root, op: linalg.GenericOp) -> PoolWindows | None:
-    # Beside it there may be an operand for the window's shape, of which no element is read.
-    padded = [n for n, value in enumerate(op.inputs) if isinstance(value.owner, tensor.PadOp)]
-    pad = op.inputs[padded[0]].owner if len(padded) == 1 else None
-    if not isinstance(pad, tensor.PadOp) or pad.low or pad.high:
+    padded = _padded(op)
+    if padded is None:
         return None
+    number, source, lows, highs = padded
+    shape = tensor_type(source).get_shape()
     sizes = (*root.parallel, *root.reduction)
     last = len(root.parallel) - 1
     first, end, rows = 0, root.parallel[-1], list[Rows]()
     apart = dict.fromkeys(range(len(sizes)), 0)
-    index = maps(op)[padded[0]].results
+    index = maps(op)[number].results
     for d, expr in enumerate(index):
         factors = linear_factors(expr, len(sizes))
         if factors is None or min(factors.values(), default=1) < 1:
             return None
         # Of a dimension's elements, the first one's size is not asked for: it may be the batch.
-        step = math.prod(tensor_type(pad.source).get_shape()[d + 1 :])
+        step = math.prod(shape[d + 1 :])
         for loop, factor in factors.items():
             apart[loop] += factor * step
-        before, after = ints(pad.static_low)[d], ints(pad.static_high)[d]
+        before, after = lows[d], highs[d]
         if not before and not after:
             continue
         moving = {loop: step for loop, step in factors.items() if loop <= last}
         reach = sum(step * (sizes[loop] - 1) for loop, step in factors.items() if loop > last)
         low = before - expr.eval([0] * len(sizes), [])
-        high = low + tensor_type(pad.source).get_shape()[d] - 1 - reach
-        if DYNAMIC in (tensor_type(pad.source).get_shape()[d], *(sizes[m] for m in moving)):
+        high = low + shape[d] - 1 - reach
+        if DYNAMIC in (shape[d], *(sizes[m] for m in moving)):
             return None
         if last not in moving:
             rows.append(Rows(moving, low, high))
@@ -96,4 +98,25 @@ def _find(root: Root, op: linalg.GenericOp) -> PoolWindows | None:
     if first >= end:
         return None
     steps = tuple(apart[loop] for loop in range(last + 1, len(sizes)))
-    return PoolWindows(pad, tuple(index), first, end, tuple(rows), apart[last], steps)
+    return PoolWindows(source, lows, tuple(index), first, end, tuple(rows), apart[last], steps)
+
+
+def _padded(
+    op: linalg.GenericOp,
+) -> tuple[int, SSAValue, tuple[int, ...], tuple[int, ...]] | None:
+    """Which input a pool looks at, what is padded there, and by how much before and behind each dimension (by
+    nothing what is no pad); None if it looks at several, or sizes are not known."""
+    # Beside it there may be an operand for the window's shape, of which no element is read.
+    read = [n for n, _ in enumerate(op.inputs) if op.body.block.args[n].uses]
+    if len(read) != 1:
+        return None
+    value = op.inputs[read[0]]
+    if DYNAMIC in tensor_type(value).get_shape()[1:]:
+        return None
+    pad = value.owner
+    if not isinstance(pad, tensor.PadOp):
+        none = (0,) * len(tensor_type(value).get_shape())
+        return read[0], value, none, none
+    if pad.low or pad.high:
+        return None
+    return read[0], pad.source, tuple(ints(pad.static_low)), tuple(ints(pad.static_high))

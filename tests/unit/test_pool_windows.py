@@ -92,6 +92,9 @@ CASES = [
     ((3, 2, 50), (4,), (2,), (1, 2), True),
     ((1, 2, 4, 5, 37), (2, 2, 3), (1, 2, 2), (1, 0, 1, 0, 1, 1), True),
     ((1, 1, 3, 24), (3, 2), (1, 1), (2, 0, 2, 0), True),
+    ((1, 3, 15, 41), (3, 3), (2, 2), (0, 0, 0, 0), True),
+    ((2, 2, 9, 13), (2, 2), (1, 1), (0, 0, 0, 0), True),
+    ((1, 2, 7, 13), (3, 3), (3, 3), (0, 0, 0, 0), False),
 ]
 
 
@@ -110,13 +113,14 @@ def test_any_window(
         np.testing.assert_array_equal(program(x), want)
 
 
-def test_any_batch() -> None:
-    module, sizes = pool((None, 2, 9, 40), (3, 3), (2, 2), (1, 1, 1, 1))
+@pytest.mark.parametrize("pads", [(1, 1, 1, 1), (0, 0, 0, 0)])
+def test_any_batch(pads: Any) -> None:
+    module, sizes = pool((None, 2, 9, 40), (3, 3), (2, 2), pads)
     program = irkit.compile(module, device="cpu2")
     assert chosen(program)
     for rows in (0, 1, 3, 8):
         x = values((rows, 2, 9, 40))
-        want = windows(x, (3, 3), (2, 2), (1, 1, 1, 1), sizes)
+        want = windows(x, (3, 3), (2, 2), pads, sizes)
         np.testing.assert_array_equal(program(x), want)
 
 

@@ -94,7 +94,7 @@ def _has_blocks(root: Root) -> bool:
     found = pool_windows(root)
     if found is None or combines_by(root) not in ("max", "min"):
         return False
-    source, result = found.pad.source, root.chain[-1].results[0]
+    source, result = found.source, root.chain[-1].results[0]
     floats = all(
         isinstance(tensor_type(v).element_type, Float32Type | Float64Type) for v in (source, result)
     )
@@ -115,7 +115,7 @@ def _inside(part: Part) -> Work:
     assert found is not None
     lanes = _lanes(part.root)
     edges = max(0.0, part.width - lanes * math.ceil((found.last - found.first) / lanes)) + 1
-    whole = work(op=1.2 * 16 / lanes * found.stride * part.lanes) * (part.elements * part.terms)
+    whole = work(op=0.8 * 16 / lanes * found.stride * part.lanes) * (part.elements * part.terms)
     stored = (part.store + work(op=1)) * part.elements + work(row=4 * part.rows)
     return whole + part.term * (edges * part.rows * part.terms) + stored
 

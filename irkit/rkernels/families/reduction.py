@@ -14,7 +14,7 @@ from irkit.dialects.linalg_generic import combiner, loop_of, maps
 from irkit.dialects.pool_windows import Rows, pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
-from irkit.dialects.types import ints, tensor_type
+from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
@@ -127,7 +127,7 @@ class Pool(Reduction):
         """The padded operand is looked at where it is in memory."""
         super().bind(binder)
         found = pool_windows(binder.root)
-        source = found.pad.source if found is not None else None
+        source = found.source if found is not None else None
         if found is None or not isinstance(source, BlockArgument) or not binder.split:
             return
         binder.literal("FIRST", found.first)
@@ -146,7 +146,7 @@ class Pool(Reduction):
         loops = (*binder.rj_index(places), *("0" for _ in binder.root.reduction))
         at = [
             f"({places.affine(expr, loops)} - {low})"
-            for expr, low in zip(found.index, ints(found.pad.static_low), strict=True)
+            for expr, low in zip(found.index, found.low, strict=True)
         ]
         places.line(f"return {linear(at, tensor_type(source).get_shape())}")
         binder.binding.function("FIRST_OF", "r, j", places.lines)

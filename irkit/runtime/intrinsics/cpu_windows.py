@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,17 +74,24 @@ def extremes(
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, _, _, _, _, source, at, target = arguments
         windows = Windows(builder, source, at, lanes.literal_value, stride.literal_value)
-        best: Any = None
-        for point in itertools.product(*map(range, sizes)):
-            term = windows.elements(sum(n * s for n, s in zip(point, apart, strict=True)))
-            best = term if best is None else _combined(builder, sign, best, term)
+        terms = [
+            windows.elements(sum(n * s for n, s in zip(point, apart, strict=True)))
+            for point in itertools.product(*map(range, sizes))
+        ]
+        best = _extreme(builder, sign, terms)
         builder.store(best, builder.bitcast(target, best.type.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(largest, lanes, stride, shape, steps, source, types.int64, target), codegen
 
 
-def _combined(builder: Any, sign: str, best: Any, term: Any) -> Any:
-    better = builder.fcmp_ordered(sign, best, term)
-    unknown = builder.fcmp_unordered("uno", best, best)
-    return builder.select(builder.or_(better, unknown), best, term)
+def _extreme(builder: Any, sign: str, terms: list[Any]) -> Any:
+    """The largest or the smallest of vectors, NaN in lanes where one of them has it."""
+    best, unknown = terms[0], None
+    for term in terms[1:]:
+        best = builder.select(builder.fcmp_ordered(sign, best, term), best, term)
+    # Two of them are asked at once.
+    for first, second in itertools.zip_longest(terms[::2], terms[1::2], fillvalue=terms[-1]):
+        either = builder.fcmp_unordered("uno", first, second)
+        unknown = either if unknown is None else builder.or_(unknown, either)
+    return builder.select(unknown, ir.Constant(best.type, [math.nan] * best.type.count), best)
