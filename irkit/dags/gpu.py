@@ -53,7 +53,7 @@ class GpuDevice:
         if end - first < PINNED_FROM:
             return
         self._device.activate()
-        (status,) = api().cuMemHostRegister(first, end - first, 0)
+        status, *_ = api().cuMemHostRegister(first, end - first, 0)
         if int(status) == 0:
             self._pinned.add(first)
         elif int(status) != _ALREADY:
@@ -114,7 +114,7 @@ class GpuDevice:
 
     def done(self, event: Event) -> bool:
         """Whether an event has come. Raises DeviceError where the device failed."""
-        (status,) = api().cuEventQuery(event.handle)
+        status, *_ = api().cuEventQuery(event.handle)
         if int(status) in (0, _NOT_READY):
             return int(status) == 0
         call("cuEventSynchronize", event.handle)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 from irkit.dags.capture import launching
@@ -17,6 +18,10 @@ from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, HostTask, Plac
 from irkit.schedule.host.overlap import conflict
 from irkit.schedule.host.planning import assign_streams
 from irkit.schedule.host.verifier import verify
+from irkit.viewing.chrome import chrome_trace
+from irkit.viewing.host_plans import planned
+from irkit.viewing.svg import schedule_svg
+from irkit.viewing.timeline import Timeline
 
 Span = tuple[int, int]
 
@@ -197,6 +202,28 @@ class Plan:
                     f"'{step.task.name}' ({step.task.origin}), {name}: the array was freed or resized "
                     "since it was recorded"
                 )
+
+    def ir(self) -> str:
+        """The plan as a module of the `host` dialect, for irkit-opt."""
+        from xdsl.printer import Printer
+
+        from irkit.passes.host.program_text import program_of
+
+        text = StringIO()
+        Printer(text).print_op(program_of(self.plan, verified=True))
+        return text.getvalue() + "\n"
+
+    def timeline(self) -> Timeline:
+        """What the plan expects: row 0 is the host, the others are streams."""
+        return planned(self.plan)
+
+    def picture(self, title: str = "DAG") -> str:
+        """The plan as an SVG picture."""
+        return schedule_svg([self.timeline()], title)
+
+    def trace(self) -> str:
+        """The plan as a trace for Perfetto or chrome://tracing, JSON text."""
+        return chrome_trace([self.timeline()], {})
 
     def report(self) -> list[dict[str, Any]]:
         """For each task what it is, where it came from, its arrays, its stream, and what it waits for

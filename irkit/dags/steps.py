@@ -4,7 +4,7 @@ launch itself."""
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -68,13 +68,13 @@ class Stepper:
                 made += self._copies(use, on_host, origin)
                 if not on_host:
                     located = self._there(located)
-                    moved[use.path] = self._device.view(located)
+            if not on_host and use.path:
+                moved[use.path] = self._device.view(located)
             buffer = HOST_BUFFER if located.space == "host" else DEVICE_BUFFER
             uses.append(Use(located.region(buffer), use.reads, use.writes, use.name))
         # Arrays of which a kernel only asks the shape are handed over on the device too.
-        arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, ()))
-        if not on_host:
-            arguments = tuple(self._device_argument(a) for a in arguments)
+        leaf = _same if on_host else self._device_argument
+        arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, (), leaf))
         task = HostTask(work.name, work.kind, tuple(uses), origin=origin)
         return [*made, Step(task, work, arguments, tuple(used))]
 
@@ -183,12 +183,14 @@ class Stepper:
 
     def _device_argument(self, value: Any) -> Any:
         """A host array of which nothing is read or written still has to be one on the device."""
-        if isinstance(value, tuple):
-            return tuple(self._device_argument(v) for v in cast("tuple[Any, ...]", value))
         located = locate(value)
         if located is None:
             return value
         return self._device.view(replace(located, space="device"))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _owner(array: Any) -> Any:
@@ -197,11 +199,11 @@ def _owner(array: Any) -> Any:
     return array
 
 
-def _with(values: Any, moved: dict[Path, Any], path: Path) -> Any:
-    """Arguments with arrays put in their places."""
+def _with(values: Any, moved: dict[Path, Any], path: Path, leaf: Callable[[Any], Any]) -> Any:
+    """Arguments with arrays put in their places, and `leaf` done to the others."""
     if path in moved:
         return moved[path]
     if isinstance(values, (tuple, list)):
         items = cast("Sequence[Any]", values)
-        return tuple(_with(item, moved, (*path, n)) for n, item in enumerate(items))
-    return values
+        return tuple(_with(item, moved, (*path, n), leaf) for n, item in enumerate(items))
+    return leaf(values)

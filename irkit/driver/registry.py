@@ -20,6 +20,7 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
     "graph": ("irkit.dialects.graph", "Graph"),
     "te": ("irkit.dialects.te", "Te"),
     "task": ("irkit.dialects.task", "Task"),
+    "host": ("irkit.dialects.host", "Host"),
 }
 """Name → (module, attribute)."""
 

@@ -61,6 +61,9 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "schedule-list": _lazy("passes.task.schedule_list", "ScheduleList"),
     "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
+    # DAGs of kernels
+    "assign-streams": _lazy("passes.host.assign_streams", "AssignStreams"),
+    "verify-streams": _lazy("passes.host.verify_streams", "VerifyStreams"),
     # between levels
     "convert-graph-to-tensor": _lazy("lower.graph_to_tensor.convert", "ConvertGraphToTensor"),
 }

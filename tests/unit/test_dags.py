@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,10 +11,15 @@ import pytest
 from numba import cuda
 
 import irkit
+from irkit.context import IrkitContext
 from irkit.dags.dag import Dag
 from irkit.dags.mock import MockDevice
 from irkit.dags.plans import Plan
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.registry import register_dialects
 from irkit.errors import DeviceError, InvalidInputError, ScheduleError, UnsupportedError
+from irkit.passes.host.program_text import programs_of, read_plan
+from irkit.passes.host.verify_streams import VerifyStreams
 from irkit.schedule.host.model import HOST, Place
 from irkit.schedule.host.verifier import verify
 
@@ -360,6 +366,31 @@ def test_raw_kernels_are_read_in_their_signature() -> None:
         d.launch(Raw(), (1,), (32,), (x, x, y))
     with irkit.dag(device) as d, pytest.raises(UnsupportedError, match="takes 3 arguments, got 2"):
         d.launch(Raw(), (1,), (32,), (x, y))
+
+
+def test_plans_are_seen() -> None:
+    x = np.ones(50, np.float32)
+    with irkit.dag("mock") as d:
+        vec(d, x, x.copy(), np.zeros(1, np.float32))
+    plan = d.plan()
+    text = plan.ir()
+    assert 'host.task "difference" kernel on 1 wait(%t3, %t4)' in text
+    context = IrkitContext()
+    register_dialects(context)
+    module = parse_module(context, text, "<plan>")
+    VerifyStreams().apply(context, module)
+    (program,) = programs_of(module)
+    again = read_plan(program)
+    assert (again.places, [t.uses for t in again.tasks]) == (
+        plan.plan.places,
+        [t.uses for t in plan.plan.tasks],
+    )
+    assert plan.picture("VEC").count("difference") >= 1
+    events = json.loads(plan.trace())["traceEvents"]
+    assert {e["name"] for e in events if e["ph"] == "X"} >= {"square", "to device: x"}
+    line = plan.timeline()
+    assert line.veus == plan.plan.queues
+    assert line.duration == 40_000
 
 
 # -- bad input: one error each, with the operation and its line

@@ -14,7 +14,9 @@ from irkit.driver.registry import irkit_dialects, register_dialects
 from irkit.driver.verification.verifier import check_module
 
 EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
-WHOLE = re.compile(r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice))\b")
+WHOLE = re.compile(
+    r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice)|host\.program)\b"
+)
 # `%a, %b = dialect.op <operands> {...} : (operand types) -> ...`
 STATEMENT = re.compile(
     r"\s*(?:%[\w, %]+=)?\s*[a-z_]+\.[a-z_0-9]+\s*\(?(?P<operands>(?:%\w+\s*(?:,|like\b)?\s*)*)\)?\s*"

@@ -35,7 +35,7 @@ ALLOWED = {
         for number, part in enumerate(RANKS)
     },
     # DAGs of kernels: beside the driver, above what runs programs.
-    "dags": {"dags", "runtime", "schedule", "dialects", "viewing"},
+    "dags": {"dags", "runtime", "passes", "schedule", "dialects", "viewing"},
     # Pictures are drawn from plain data, for whoever has it.
     "viewing": {"viewing", "schedule"},
     "frontends": {"frontends", "dialects"},

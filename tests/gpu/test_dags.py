@@ -1,0 +1,46 @@
+"""DAGs of kernels on a GPU: the six programs of the benchmarks in all modes, and launches as they come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irkit
+from benchmarks.dag_kernels import difference, square
+from benchmarks.dag_programs import WORKLOADS, Workload
+from benchmarks.dags import Bench, open_device
+from irkit.runtime.cuda.availability import why_not
+
+pytestmark = [
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.filterwarnings("ignore:Grid size:Warning"),
+]
+SIZES = {"VEC": 100_000, "B&S": 10_000, "ML": 500, "HITS": 10_000, "IMG": 200, "DL": 300}
+
+
+@pytest.mark.parametrize("e2e", [True, False])
+@pytest.mark.parametrize("work", WORKLOADS, ids=lambda w: w.name)
+def test_all_modes_are_right(work: Workload, e2e: bool) -> None:
+    """Three runs each: streams, the graph when it is made, the graph again."""
+    bench = Bench(work, SIZES[work.name], open_device("cuda"), (64, 128))
+    for run in bench.modes(e2e).values():
+        for _ in range(3):
+            bench.reset()
+            run()
+            bench.check(e2e)
+    bench.close()
+
+
+def test_launches_as_they_come() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random(100_000, np.float32), rng.random(100_000, np.float32)
+    with irkit.dag(eager=True) as d:
+        x1, y1 = d.empty(x.size, x.dtype), d.empty(y.size, y.dtype)
+        for _ in range(200):
+            z = np.zeros(1, np.float32)
+            square[64, 128](x, x1)
+            square[64, 128](y, y1)
+            difference[64, 128](x1, y1, z)
+            right = (x.astype(float) ** 2).sum() - (y.astype(float) ** 2).sum()
+            assert d.read(z)[0] == pytest.approx(right, rel=1e-2, abs=1.0)
+            assert d.kept() < 2000

@@ -1,0 +1,81 @@
+"""The six programs of the DAG benchmarks: schedules by hand are proved, and all modes give the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irkit
+from benchmarks.dag_programs import WORKLOADS, Workload
+from benchmarks.dags import TINY, main
+from irkit.dags.mock import MockDevice
+from irkit.schedule.host.model import HostPlan, Place
+from irkit.schedule.host.verifier import verify
+
+pytestmark = pytest.mark.filterwarnings("ignore:Grid size:Warning")
+# Kernels, streams: what the reference says of each program.
+EXPECTED = {
+    "VEC": (3, 2),
+    "B&S": (10, 8),
+    "ML": (10, 2),
+    "HITS": (40, 4),
+    "IMG": (11, 4),
+    "DL": (8, 2),
+}
+
+
+def resident(work: Workload) -> Any:
+    """The plan of a program whose arrays are all on the device."""
+    device = MockDevice()
+    arrays = {
+        name: device.array(a)
+        for name, a in work.make(TINY[work.name], np.random.default_rng(0)).items()
+    }
+    with irkit.dag(device) as d:
+        for launch in work.launches:
+            grid, block = ((2, 2), (8, 8)) if launch.plane else (2, 32)
+            names = (a.partition(":") for a in launch.arguments)
+            launch.kernel[grid, block](
+                *(arrays[n].reshape(-1) if flat else arrays[n] for n, _, flat in names)
+            )
+    return d.plan().plan
+
+
+@pytest.mark.parametrize("work", WORKLOADS, ids=lambda w: w.name)
+def test_schedules_by_hand_are_proved(work: Workload) -> None:
+    """What irkit infers of kernels agrees with who wrote the events, and irkit needs no more of them
+    on the same streams."""
+    plan = resident(work)
+    assert (len(plan.tasks), plan.queues - 1) == EXPECTED[work.name]
+    by_hand = [Place(1 + launch.stream, launch.waits) for launch in work.launches]
+    verify(HostPlan(plan.buffers, plan.tasks, by_hand))
+    if work.name != "HITS":  # which irkit spreads over four streams, so it has more events
+        assert sum(len(p.waits) for p in plan.places) <= sum(len(p.waits) for p in by_hand)
+
+
+def test_an_event_less_is_refused() -> None:
+    for work in WORKLOADS:
+        plan = resident(work)
+        by_hand = [Place(1 + launch.stream, launch.waits) for launch in work.launches]
+        for number, place in enumerate(by_hand):
+            if place.waits:
+                fewer = [*by_hand]
+                fewer[number] = Place(place.queue, place.waits[1:])
+                with pytest.raises(irkit.ScheduleError, match="'race'"):
+                    verify(HostPlan(plan.buffers, plan.tasks, fewer))
+
+
+def test_all_modes_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+    """VEC, in each mode on both clocks, by emulation."""
+    assert main(["--device", "mock", "--tiny", "--only", "VEC"]) == 0
+    assert capsys.readouterr().out.count("all modes right") == 2
+
+
+def test_wrong_answers_are_seen() -> None:
+    from benchmarks import dags
+
+    bench = dags.Bench(WORKLOADS[0], 50, MockDevice(), (1, 32))
+    with pytest.raises(AssertionError, match="VEC: an error of"):
+        bench.check(True)

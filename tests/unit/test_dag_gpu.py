@@ -1,0 +1,138 @@
+"""The GPU as the device of a DAG, on a CUDA driver that keeps a log: no GPU is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_cuda import FakeDriver
+
+from irkit.dags import gpu
+from irkit.dags.dag import Dag
+from irkit.dags.located import Located
+from irkit.dags.works import NumbaLaunch, Work
+from irkit.errors import DeviceError
+from irkit.runtime.cuda import driver
+
+CALLS = ("cuLaunch", "cuMemcpyAsync", "cuStreamWaitEvent", "cuEventSynchronize", "cuGraphLaunch")
+
+
+class View:
+    """A device array, as far as a DAG looks."""
+
+    def __init__(self, located: Located) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": located.shape,
+            "typestr": located.dtype.str,
+            "data": (located.address, False),
+            "strides": located.strides,
+            "version": 3,
+        }
+
+
+class LoggedGpu(gpu.GpuDevice):
+    """Kernels are noted in the driver's log, in the place of Numba's launches."""
+
+    def view(self, located: Located) -> View:
+        return View(located)
+
+    def start(self, work: Work, arguments: Any, stream: Any) -> None:
+        assert isinstance(work, NumbaLaunch)
+        driver.api().cuLaunch(work.name, stream.handle)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = FakeDriver()
+    driver.device.cache_clear()
+    monkeypatch.setattr(driver, "api", lambda: made)
+    monkeypatch.setattr(gpu, "api", lambda: made)
+    # What a kernel does to memory is not this test's affair.
+    monkeypatch.setattr(LoggedGpu, "checks", False)
+    yield made
+    driver.device.cache_clear()
+
+
+def recorded(d: Dag, n: int) -> tuple[Any, ...]:
+    from test_dags import difference, square
+
+    x, y, z = np.ones(n, np.float32), np.ones(n, np.float32), np.zeros(1, np.float32)
+    x1, y1 = d.empty(n, np.float32), d.empty(n, np.float32)
+    square[2, 32](x, x1)
+    square[2, 32](y, y1)
+    difference[2, 32](x1, y1, z)
+    return x, y, z
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Grid size:Warning")
+
+
+def test_streams_first_and_a_graph_from_then_on(fake: FakeDriver) -> None:
+    with Dag(LoggedGpu()) as d:
+        kept = recorded(d, 64)
+    plan = d.plan()
+    assert [len(p.waits) for p in plan.plan.places] == [0, 0, 0, 0, 0, 2, 0]
+    fake.log.clear()
+    plan.run()
+    assert fake.names("cuLaunch", "cuMemcpyAsync") == [
+        "cuMemcpyAsync", "cuLaunch", "cuMemcpyAsync", "cuLaunch", "cuMemcpyAsync", "cuLaunch",
+        "cuMemcpyAsync",
+    ]  # fmt: skip
+    assert "cuGraphLaunch" not in fake.names(*CALLS)
+    copies = [entry for entry in fake.log if entry[0] == "cuMemcpyAsync"]
+    assert copies[0][2:4] == (kept[0].ctypes.data, 256)
+    assert copies[-1][1] == kept[2].ctypes.data
+    streams = [entry[-1] for entry in fake.log if entry[0] == "cuLaunch"]
+    assert streams[0] == streams[2] != streams[1]
+    fake.log.clear()
+    plan.run()
+    plan.run()
+    names = [name for name, *_ in fake.log]
+    assert names.count("cuStreamBeginCapture") == 1
+    assert names.count("cuLaunch") == 3
+    assert names.count("cuGraphLaunch") == 2
+    # What is captured leaves the first stream and comes back to it.
+    inside = names[names.index("cuStreamBeginCapture") : names.index("cuStreamEndCapture")]
+    assert inside.count("cuStreamWaitEvent") == 2 + 2 + 3
+    assert "cuEventSynchronize" not in inside
+
+
+def test_large_host_arrays_are_pinned_and_let_go(fake: FakeDriver) -> None:
+    device = LoggedGpu()
+    with Dag(device, eager=True) as d:
+        kept = recorded(d, 1 << 15)
+        assert fake.names("cuMemHostRegister") == ["cuMemHostRegister"] * 2
+        registered = [entry[1:] for entry in fake.log if entry[0] == "cuMemHostRegister"]
+        assert (kept[0].ctypes.data, 1 << 17, 0) in registered
+    assert fake.names("cuMemHostUnregister") == ["cuMemHostUnregister"] * 2
+    assert len(fake.names("cuMemFree")) == len(fake.names("cuMemAlloc"))
+
+
+def test_too_little_memory_to_pin(fake: FakeDriver) -> None:
+    fake.failing.add("cuMemHostRegister")
+    message = (
+        r"^test_dag_gpu.py:\d+: 131072 bytes of host memory cannot be pinned \(CUDA_ERROR_FAKE\)"
+    )
+    with pytest.raises(DeviceError, match=message), Dag(LoggedGpu()) as d:
+        recorded(d, 1 << 15)
+
+
+def test_a_lost_device_names_what_it_did(fake: FakeDriver) -> None:
+    with Dag(LoggedGpu()) as d:
+        recorded(d, 64)
+    fake.failing.add("cuMemcpyAsync")
+    message = r"'to device: x' \(test_dag_gpu.py:\d+\): cuMemcpyAsync failed.*may be written in part: y of"
+    with pytest.raises(DeviceError, match=message):
+        d.run()
+
+
+def test_events_tell_whether_they_came(fake: FakeDriver) -> None:
+    device = LoggedGpu()
+    event = device.record(device.new_stream())
+    assert device.done(event)
+    fake.failing.add("cuEventQuery")
+    assert device.done(event)
+    fake.failing.add("cuEventSynchronize")
+    with pytest.raises(DeviceError, match="cuEventSynchronize failed"):
+        device.done(event)
