@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from xdsl.dialects import affine, memref, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
 from irkit.dialects.functions import function_named
@@ -224,6 +225,27 @@ def function_called(op: FunctionCall) -> FuncOp | None:
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
     return None if module is None else function_named(module, op.callee.string_value())
+
+
+def result_names(function: FuncOp) -> list[str]:
+    """Names of what a program returns, and then of the arguments that it may write: their own, or, where that is
+    taken, a longer one. Made up where the function has none."""
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    names = _names(function, "irkit.outputs", len(outputs), "output")
+    arguments = _names(function, "irkit.inputs", len(inputs), "input")
+    for n in written_arguments(function):
+        name = arguments[n]
+        while name in names:
+            name += "_left"
+        names.append(name)
+    return names
+
+
+def _names(function: FuncOp, attribute: str, count: int, prefix: str) -> list[str]:
+    given = function.attributes.get(attribute)
+    if isa(given, ArrayAttr[StringAttr]) and len(given) == count:
+        return [name.data for name in given]
+    return [f"{prefix}{n}" for n in range(count)]
 
 
 def written_arguments(function: FuncOp) -> list[int]:

@@ -10,12 +10,15 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from irkit.context import IrkitContext
 from irkit.dialects.functions import function_named
+from irkit.dialects.state import STATE
 from irkit.driver.diagnostics.diagnostic import BrokenPassError, UserError
-from irkit.driver.diagnostics.library_errors import invalid_models
+from irkit.driver.diagnostics.library_errors import invalid_models, library_errors
 from irkit.driver.files.context import make_context
 from irkit.driver.files.model_files import used_weights
 from irkit.driver.files.parsing import parse_module
-from irkit.driver.registry import register_dialects
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.registry import all_passes, register_dialects
 from irkit.driver.verification.level_checks import check_level
 from irkit.driver.verification.verifier import check_module
 from irkit.errors import InvalidModelError, UnsupportedError
@@ -60,6 +63,8 @@ def read_model(model: Any, dtype: str, **fixed: Any) -> ImportedModel:
     # Passes rewrite in place, and the module is its owner's.
     model = model.clone()
     _check_own_module(model, weights)
+    if level_of(model) == "program":
+        _make_values(model, weights)
     facts = model.attributes.get(MODEL_ATTRIBUTE)
     info = ModelInfo.from_json(facts.data) if isinstance(facts, StringAttr) else _plain_info(model)
     return ImportedModel(model, weights, info)
@@ -94,15 +99,27 @@ def _check_own_module(module: ModuleOp, weights: WeightStore) -> None:
     with invalid_models():
         check_module(module)
     level = level_of(module)
-    if level not in ("graph", "tensor"):
+    if level not in ("program", "graph", "tensor"):
         raise InvalidModelError(
-            f"expected a module at the graph or tensor level, got the {level} level"
+            f"expected a module at the program, graph or tensor level, got the {level} level"
         )
     missing = sorted(used_weights(module) - set(weights))
     if missing:
         raise InvalidModelError(
             f"the module names weights that are not there: {', '.join(missing)}"
         )
+
+
+def _make_values(module: ModuleOp, weights: WeightStore) -> None:
+    """Make a program of arrays one of values. The caller has its arrays: none is the program's state."""
+    ctx = IrkitContext(weights=weights)
+    register_dialects(ctx)
+    with ONE_BUILDER, library_errors():
+        passes = build_pipeline("functionalise", all_passes())
+        PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
+    main = function_named(module, "main")
+    if main is not None:
+        main.attributes.pop(STATE, None)
 
 
 def _plain_info(module: ModuleOp) -> ModelInfo:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from irkit.batch_place import BatchPlace
 from irkit.dialects.batch_border import INPUT_BATCH, places_of
 from irkit.dialects.bufferization import Array, tensor_of_array
-from irkit.dialects.program.check import written_arguments
+from irkit.dialects.program.check import result_names
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.types import Tensor, tensor
 from irkit.driver.diagnostics.diagnostic import UserError
@@ -49,13 +49,11 @@ def entry_point_of(module: ModuleOp) -> EntryPoint:
 
 def _of_arrays(main: FuncOp) -> EntryPoint:
     """Of a program of arrays: what it returns, and then the argument buffers that it may write."""
-    inputs, outputs = main.function_type.inputs.data, main.function_type.outputs.data
-    names = _names(main, "irkit.inputs", len(inputs), "input")
-    written = tuple(names[n] for n in written_arguments(main))
+    inputs = main.function_type.inputs.data
     return EntryPoint(
         tuple(tensor_of_array(cast(Array, t)) for t in inputs),
-        names,
-        (*_names(main, "irkit.outputs", len(outputs), "output"), *written),
+        _names(main, "irkit.inputs", len(inputs), "input"),
+        tuple(result_names(main)),
     )
 
 

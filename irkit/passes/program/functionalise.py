@@ -21,7 +21,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.hints import isa
 
 from irkit.context import weights_of
 from irkit.dialects.bufferization import (
@@ -30,7 +29,12 @@ from irkit.dialects.bufferization import (
     tensor_of_array,
 )
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.program.check import arrays_read, arrays_written, written_arguments
+from irkit.dialects.program.check import (
+    arrays_read,
+    arrays_written,
+    result_names,
+    written_arguments,
+)
 from irkit.dialects.program.views import StridedView, array_type, trips_of, view_of
 from irkit.dialects.state import StatePair, set_state
 from irkit.dialects.types import numpy_dtype
@@ -121,26 +125,11 @@ def functionalised(function: FuncOp, weights: WeightStore) -> FuncOp:
     )
     made.location = function.location
     made.attributes.update(function.attributes)
-    _name_results(made, written)
+    made.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n in result_names(function)])
     if written:
         set_state(made, [StatePair(n, len(returned) + i) for i, n in enumerate(written)])
     drop_dead_values(made)
     return made
-
-
-def _name_results(function: FuncOp, written: Sequence[int]) -> None:
-    """What was an argument is called as it is where it is a result too."""
-    inputs, outputs = (function.attributes.get(f"irkit.{which}") for which in ("inputs", "outputs"))
-    if not isa(inputs, ArrayAttr[StringAttr]) or not isa(outputs, ArrayAttr[StringAttr]):
-        return
-    names = [name.data for name in outputs]
-    for n in written:
-        names.append(_free(inputs.data[n].data, names))
-    function.attributes["irkit.outputs"] = ArrayAttr([StringAttr(name) for name in names])
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    return name if name not in taken else _free(f"{name}_left", taken)
 
 
 class _Walk:
