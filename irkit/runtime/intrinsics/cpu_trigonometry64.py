@@ -1,9 +1,9 @@
-"""Sine, cosine and their inverses of float64 without a branch or a call.
+"""Sine, cosine and their inverses of float64 without a branch, a call or a table in memory.
 
-x = m * 2^e with a whole m of 53 bits. Of 2^e * 2/pi only what is left modulo 4 matters, of which a table has
-three parts of 53 bits for each e; their products with m are taken exactly (M. Payne and R. Hanek, Radian
-reduction for trigonometric functions, 1983). What is left over is 2^-104 at most: of the few thousand numbers
-that lie within 2^-51 of a multiple of pi/2 the sine has fewer right digits than its unit says.
+x = m * 2^e with a whole m of 53 bits. Only the bits of 2^e * 2/pi modulo 4 matter; they are shifted out of a
+constant in three parts of 52 bits, whose products with m are taken exactly (M. Payne and R. Hanek, Radian
+reduction for trigonometric functions, 1983). What is left over is 2^-101 at most: of the few numbers that lie
+within 2^-48 of a multiple of pi/2 the sine, or the cosine, has fewer right digits than its unit says.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -13,7 +13,6 @@ that lie within 2^-51 of a multiple of pi/2 the sine has fewer right digits than
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -31,13 +30,16 @@ _I64, _F64 = ir.IntType(64), ir.DoubleType()
 # Of a number with this biased exponent or a smaller one the sine is itself, and the cosine 1.
 _SMALLEST, _LARGEST = 1023 - 28, 2046
 _FRACTION, _BIAS = 52, 1023
-# 2/pi, of which the table needs 1200 bits behind the point.
-_TWO_OVER_PI_BITS = 1280
+_PART = 52
+# Zeros before the first bit of 2/pi, as a small number has them before it.
+_ZEROS, _WORDS = 128, 21
 
 
-def two_over_pi_to_many_bits() -> Fraction:
-    """2/pi to `_TWO_OVER_PI_BITS` bits, by Machin's formula in whole numbers."""
-    one = 1 << (_TWO_OVER_PI_BITS + 64)
+@cache
+def two_over_pi_words() -> tuple[int, ...]:
+    """`_ZEROS` zeros and the bits of 2/pi behind the point, in words of 64: pi by Machin's formula."""
+    bits = 64 * _WORDS - _ZEROS
+    one = 1 << (bits + 64)
 
     def arc_cotangent(n: int) -> int:
         power = total = one // n
@@ -49,54 +51,64 @@ def two_over_pi_to_many_bits() -> Fraction:
         return total
 
     pi = 4 * (4 * arc_cotangent(5) - arc_cotangent(239))
-    return Fraction(2 * one, pi)
-
-
-def _parts(value: Fraction) -> list[float]:
-    """Three floats that add up to `value`, but for 2^-158 of it."""
-    parts: list[float] = []
-    for _ in range(3):
-        parts.append(float(value))
-        value -= Fraction(parts[-1])
-    return parts
-
-
-@cache
-def _table() -> list[float]:
-    """For each biased exponent from `_SMALLEST` on, 2^(e - 52) * 2/pi modulo 4 in three parts, and a zero."""
-    constant, found = two_over_pi_to_many_bits(), list[float]()
-    for biased in range(_SMALLEST, _LARGEST + 1):
-        power = Fraction(2) ** (biased - _BIAS - _FRACTION)
-        found += [*_parts(constant * power % 4), 0.0]
-    return found
+    found = (2 * one << bits) // pi
+    return tuple(found >> 64 * n & (1 << 64) - 1 for n in range(_WORDS - 1, -1, -1))
 
 
 @intrinsic
 def two_over_pi(typingctx: Any, x: Any) -> Any:
-    """2^e * 2/pi modulo 4 in three parts, for a float64 x = m * 2^e with a whole m of 53 bits."""
+    """2^e * 2/pi modulo 4 in three parts of 52 bits, for a float64 x = m * 2^e with a whole m of 53 bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        entries = _table()
-        kind = ir.ArrayType(_F64, len(entries))
-        name = "irkit.two_over_pi_float64"
-        table = builder.module.globals.get(name)
-        if table is None:
-            table = cgutils.global_constant(builder.module, name, ir.Constant(kind, entries))
-        bits = builder.bitcast(arguments[0], _I64)
-        field = builder.and_(builder.lshr(bits, _I64(_FRACTION)), _I64(2047))
-        # Infinities and NaN have results of their own.
-        for limit, sign in ((_SMALLEST, "<"), (_LARGEST, ">")):
-            outside = builder.icmp_unsigned(sign, field, _I64(limit))
-            field = builder.select(outside, _I64(limit), field)
-        first = builder.shl(builder.sub(field, _I64(_SMALLEST)), _I64(2))
         made = context.get_constant_undef(signature.return_type)
-        for number in range(3):
-            at = builder.add(first, _I64(number))
-            place = builder.gep(table, [_I64(0), at], inbounds=True)
-            made = builder.insert_value(made, builder.load(place), number)
+        for number, part in enumerate(_parts(builder, arguments[0])):
+            made = builder.insert_value(made, part, number)
         return made
 
     return types.UniTuple(types.float64, 3)(types.float64), codegen
+
+
+def _parts(builder: Any, x: Any) -> list[Any]:
+    """The three parts, out of words that are chosen by the exponent's bits."""
+    field = builder.and_(builder.lshr(builder.bitcast(x, _I64), _I64(_FRACTION)), _I64(2047))
+    # Infinities and NaN have results of their own.
+    for limit, sign in ((_SMALLEST, "<"), (_LARGEST, ">")):
+        outside = builder.icmp_unsigned(sign, field, _I64(limit))
+        field = builder.select(outside, _I64(limit), field)
+    # The bit whose weight is 2: that of 2^(1 - e) behind the point.
+    start = builder.sub(field, _I64(_BIAS + _FRACTION + 2 - _ZEROS))
+    words = [_I64(word) for word in two_over_pi_words()]
+    for step in (16, 8, 4, 2, 1):
+        moved = builder.icmp_unsigned("!=", builder.and_(start, _I64(64 * step)), _I64(0))
+        # A word that is too far on is looked at by no number.
+        words = [
+            builder.select(moved, words[n + step], words[n]) if n + step < len(words) else words[n]
+            for n in range(4 + step - 1)
+        ]
+    kind = ir.FunctionType(_I64, [_I64] * 3)
+    funnel = cgutils.get_or_insert_function(builder.module, kind, "llvm.fshl.i64")
+    by = builder.and_(start, _I64(63))
+    first, second, third = (builder.call(funnel, [words[n], words[n + 1], by]) for n in range(3))
+    whole = (
+        builder.lshr(first, _I64(12)),
+        _joined(builder, (first, 12, 40), (second, 24)),
+        _joined(builder, (second, 24, 28), (third, 36)),
+    )
+    return [_as_float(builder, bits, 2 - _PART * (n + 1)) for n, bits in enumerate(whole)]
+
+
+def _joined(builder: Any, high: tuple[Any, int, int], low: tuple[Any, int]) -> Any:
+    """The last bits of one word, moved up, before the first of the next."""
+    word, count, up = high
+    kept = builder.shl(builder.and_(word, _I64((1 << count) - 1)), _I64(up))
+    return builder.or_(kept, builder.lshr(low[0], _I64(low[1])))
+
+
+def _as_float(builder: Any, bits: Any, power: int) -> Any:
+    """A whole number of 52 bits times a power of two, without a conversion of 64 bits, which few have."""
+    lifted = builder.or_(bits, _I64((_BIAS + _FRACTION) << _FRACTION))
+    value = builder.fsub(builder.bitcast(lifted, _F64), _F64(2.0**_FRACTION))
+    return builder.fmul(value, _F64(2.0**power))
 
 
 @intrinsic
