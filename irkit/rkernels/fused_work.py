@@ -163,9 +163,9 @@ def _body_counts(op: linalg.GenericOp, along: int) -> Counts:
             counts[_kind(inner)] += _weight(inner)
     for amap in maps(op)[: len(op.inputs)]:
         counts["index"] += _quotients(amap)
-        step = _step(amap, along)
-        counts["scalar"] += 1 < step < _NEAR
-        counts["stride"] += step >= _NEAR
+        apart = step(amap, along)
+        counts["scalar"] += 1 < apart < _NEAR
+        counts["stride"] += apart >= _NEAR
     return counts
 
 
@@ -201,7 +201,7 @@ _NEAR, _FAR = 16, 1 << 20
 """Fewer elements apart than `_NEAR`, two loads may share a cache line."""
 
 
-def _step(amap: AffineMap, loop: int) -> int:
+def step(amap: AffineMap, loop: int) -> int:
     """How many elements apart what two neighbours of a loop read is, as far as indices tell: 0 for the same,
     `_FAR` where another dimension than the last moves."""
     *outer, last = [_move(result, loop) for result in amap.results] or [0]
@@ -219,5 +219,5 @@ def _runs_on(op: Operation) -> bool:
     """Whether a loop over the last dimension can take several elements of an op at once."""
     if isinstance(op, linalg.GenericOp):
         last = len(op.iterator_types) - 1
-        return all(_step(m, last) <= 1 for m in maps(op)[: len(op.inputs)])
+        return all(step(m, last) <= 1 for m in maps(op)[: len(op.inputs)])
     return not isinstance(op, (*_INDEXED, *_BRANCHES))
