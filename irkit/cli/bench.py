@@ -16,6 +16,8 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench nvforest [--out FOLDER]
        irkit-bench quantised [light_resnet50] [light_squeezenet] [--target cpu|cuda] [--out FOLDER]
        irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
+       irkit-bench programs [PROGRAM ...] [--npbench PATH] [--preset M] [--sizes 20 22 24 26]
+                            [--runs 30] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
@@ -41,6 +43,7 @@ COMMANDS = {
     "opt": "opt",
     "nvforest": "gpu_nvforest",
     "products": "products",
+    "programs": "programs",
     "quantised": "quantised",
     "render": "render",
     "workloads": "workloads",

@@ -10,7 +10,7 @@ from irkit.dialects import graph
 from irkit.dialects.types import tensor_of
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.errors import UnsupportedError
-from irkit.frontends.array_ops import UFUNCS, Ops, moving, products, reductions
+from irkit.frontends.array_ops import SPECIAL, UFUNCS, Ops, moving, products, reductions
 from irkit.frontends.module import GraphBuilder
 from irkit.interp import run_module
 from irkit.model_info import ModelInfo
@@ -153,6 +153,15 @@ def test_compiled_ufuncs():
         names, Variant(artifact, "serial").run([x, y]), want, strict=True
     ):
         check(name, got, expected)
+
+
+def test_special_functions():
+    special = pytest.importorskip("scipy.special")
+    x = np.linspace(-9, 9, 1001)
+    got = computed([x], lambda o, v: [f(o, v) for f in SPECIAL.values()])
+    for name, y in zip(SPECIAL, got, strict=True):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(y, getattr(special, name)(x), rtol=1e-14, err_msg=name)
 
 
 def test_every_ufunc_has_a_meaning_or_a_reason():

@@ -240,3 +240,10 @@ UFUNCS: dict[str, Ufunc] = {
 }  # fmt: skip
 """By the ufunc's `__name__`. Of integers `power` to a negative one truncates, where NumPy raises ValueError:
 whoever knows the exponent says so."""
+
+SPECIAL: dict[str, Ufunc] = {
+    **{name: UFUNCS[name] for name in ("cbrt", "exp2", "expm1", "log1p")},
+    "erf": _op(graph.ErfOp),
+    "expit": _op(graph.SigmoidOp),
+}
+"""Ufuncs of `scipy.special`, of floats, by their `__name__`."""

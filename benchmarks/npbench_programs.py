@@ -1,0 +1,121 @@
+"""npbench's programs from its own source: inputs by its JSON files and `initialize`, calls as it makes them.
+
+Nothing of npbench is in this repository. What is asked for is a checkout of https://github.com/spcl/npbench:
+its folders `bench_info` and `npbench/benchmarks`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+NAMES = (
+    "jacobi_1d", "jacobi_2d", "heat_3d", "fdtd_2d", "hdiff", "vadv", "softmax", "mlp", "arc_distance",
+    "azimint_naive", "azimint_hist", "cavity_flow", "channel_flow", "go_fast", "compute", "mandelbrot1",
+    "mandelbrot2", "conv2d_bias", "gemm", "k2mm", "k3mm", "atax", "bicg", "mvt", "gemver", "gesummv",
+    "correlation", "covariance",
+)  # fmt: skip
+MISSING = (
+    "npbench is not here: clone https://github.com/spcl/npbench and give its folder as --npbench PATH "
+    "(it must have bench_info/ and npbench/benchmarks/)"
+)
+
+
+class NpbenchError(Exception):
+    """npbench, or a part of it, is not where it should be. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of a checkout, with what its JSON file says of it."""
+
+    root: Path
+    name: str
+    facts: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where its sources are."""
+        return self.root / "npbench" / "benchmarks" / self.facts["relative_path"]
+
+    def presets(self) -> list[str]:
+        """Names of its sizes."""
+        return list(self.facts["parameters"])
+
+    def function(self, kind: str, loops: Any = None) -> Callable[..., Any]:
+        """Its function as `kind` has it: "numpy", "numba_np" (parallel), ... With `loops` in place of
+        `range`, where that is given. Raises NpbenchError where there is no such version."""
+        path = self.folder / f"{self.facts['module_name']}_{kind}.py"
+        if not path.exists():
+            raise NpbenchError(f"npbench has no {path.name}")
+        module = _loaded(path)
+        if loops is not None:
+            module.__dict__["range"] = loops
+        return getattr(module, self.facts["func_name"])
+
+    def inputs(self, preset: str) -> dict[str, Any]:
+        """Every parameter and array by name. Raises NpbenchError for a preset that it has not."""
+        if preset not in self.facts["parameters"]:
+            raise NpbenchError(f"{self.name} has no preset {preset}: {', '.join(self.presets())}")
+        values = dict(self.facts["parameters"][preset])
+        made = self.facts.get("init")
+        if made:
+            path = self.folder / f"{self.facts['module_name']}.py"
+            if not path.exists():
+                raise NpbenchError(f"npbench has no {path.name}")
+            found = getattr(_loaded(path), made["func_name"])(
+                *(values[a] for a in made["input_args"])
+            )
+            results = found if isinstance(found, tuple) else (found,)
+            values.update(zip(made["output_args"], results, strict=True))
+        return values
+
+    def arguments(self, values: dict[str, Any]) -> list[Any]:
+        """Those of a call, arrays copied: programs write to them."""
+        given = (values[a] for a in self.facts["input_args"])
+        return [v.copy() if isinstance(v, np.ndarray) else v for v in given]
+
+    def results(self, returned: Any, arguments: list[Any]) -> list[Any]:
+        """What a call has returned, and the arrays that it wrote to."""
+        made = returned if isinstance(returned, tuple | list) else [returned]
+        written = self.facts.get("output_args", [])
+        places = [
+            self.facts["input_args"].index(a) for a in written if a in self.facts["input_args"]
+        ]
+        return [*(r for r in made if r is not None), *(arguments[n] for n in places)]
+
+
+def find(path: Path | None) -> Path:
+    """The checkout at `path`, or the one that an installed `npbench` is of. Raises NpbenchError."""
+    if path is None:
+        spec = importlib.util.find_spec("npbench")
+        origin = spec.origin if spec is not None else None
+        path = Path(origin).parents[1] if origin else None
+    if path is None or not (path / "bench_info").is_dir():
+        raise NpbenchError(MISSING)
+    return path
+
+
+def program(root: Path, name: str) -> Program:
+    """A program by its name. Raises NpbenchError where the checkout has none."""
+    path = root / "bench_info" / f"{name}.json"
+    if not path.exists():
+        raise NpbenchError(f"npbench has no {path.name} in bench_info/")
+    return Program(root, name, json.loads(path.read_text())["benchmark"])
+
+
+def _loaded(path: Path) -> ModuleType:
+    """A fresh module of a file."""
+    spec = importlib.util.spec_from_file_location(f"npbench_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise NpbenchError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,216 @@
+"""Programs of NumPy on two threads of a CPU: Black-Scholes, haversine and npbench's, beside their peers.
+
+    python -m benchmarks.programs [Black-Scholes] [haversine] [jacobi_2d] [...] [--npbench PATH]
+        [--preset M] [--sizes 20 22 24 26] [--runs 30] [--out FOLDER]
+
+Random inputs, whole arrays compared with NumPy's; who is wrong has no time. All candidates take turns in one
+process. npbench is not part of this repository: without --npbench PATH (a checkout), or an installed one, its
+programs are left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import irkit
+from benchmarks import harness, npbench_programs, offloaded
+from benchmarks.npbench_programs import NpbenchError
+from irkit.errors import IrkitError
+
+ERRORS = {"float64": 1e-9, "float32": 1e-4}
+"""Largest difference from NumPy, over the largest of its results, by the type of the least exact of them."""
+DEVICE = "cpu2"
+Call = Callable[[], Any]
+
+
+def error(got: Any, want: Any) -> float:
+    """The largest difference of any result, over that result's largest element."""
+    results, wanted = (r if isinstance(r, tuple | list) else [r] for r in (got, want))
+    if len(results) != len(wanted):
+        return math.inf
+    scales = [max(float(np.abs(w).max(initial=0)), 1e-300) for w in wanted]
+    pairs = zip(results, wanted, scales, strict=True)
+    return max((harness.largest_error(g, w) / scale for g, w, scale in pairs), default=0.0)
+
+
+def limit(want: Any) -> float:
+    """How far from `want` an answer may be."""
+    results = want if isinstance(want, tuple | list) else [want]
+    return max(ERRORS.get(str(np.asarray(w).dtype), ERRORS["float64"]) for w in results)
+
+
+def turns(calls: dict[str, Callable[[], Call]], runs: int) -> dict[str, dict[str, float]]:
+    """Times of candidates in turn; `calls` makes each run anew, which is not timed."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(runs + 2):
+        for name, prepare in calls.items():
+            run = prepare()
+            start = time.perf_counter()
+            run()
+            if number >= 2:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: harness.spread(s) for name, s in seconds.items()}
+
+
+def against_numpy(found: dict[str, Any]) -> dict[str, Any]:
+    """How many times as fast as NumPy each is, and irkit beside the best of the others."""
+    times = {name: t["median_us"] for name, t in found.items() if "median_us" in t}
+    ratios = {
+        f"{name}, times NumPy": times["NumPy"] / t for name, t in times.items() if name != "NumPy"
+    }
+    others = [t for name, t in times.items() if name not in ("irkit", "NumPy")]
+    if "irkit" in times and others:
+        ratios["irkit, times the best peer"] = min(others) / times["irkit"]
+    return {**found, **ratios}
+
+
+def offloaded_program(name: str, sizes: list[int], runs: int) -> dict[str, Any]:
+    """One program of `offloaded` at several sizes."""
+    known = offloaded.PROGRAMS[name]
+    return {f"2^{size}": _at_size(known, 1 << size, runs) for size in sizes}
+
+
+def _at_size(known: offloaded.Offloaded, size: int, runs: int) -> dict[str, Any]:
+    arrays = known.inputs(size)
+    want = known.by_numpy(*arrays)
+    calls: dict[str, Call] = {"NumPy": lambda: known.by_numpy(*arrays)}
+    program = offloaded.compiled(known, arrays, DEVICE)
+    for _ in range(12):  # `auto` tries its modes on the first calls
+        program(*arrays)
+    calls["irkit"] = lambda: program(*arrays)
+    found: dict[str, Any] = {}
+    for peer, make in offloaded.PEERS.items():
+        try:
+            calls[peer] = make(known, arrays)
+        except ImportError as reason:
+            found[peer] = f"left out: {reason}"
+    for who in [c for c in calls if c != "NumPy"]:
+        off = error(calls[who](), want)
+        if off > limit(want):
+            found[who] = {"wrong": off}
+            del calls[who]
+    found.update(turns({who: lambda run=run: run for who, run in calls.items()}, runs))
+    return against_numpy(found)
+
+
+def npbench_program(root: Path, name: str, preset: str, runs: int) -> dict[str, Any]:
+    """One program of npbench: NumPy, Numba's parallel version where it has one, and `irkit.jit`."""
+    known = npbench_programs.program(root, name)
+    values = known.inputs(preset)
+    functions: dict[str, Callable[..., Any]] = {"NumPy": known.function("numpy")}
+    found: dict[str, Any] = {}
+    for who, make in (("Numba parallel", _by_numba), ("irkit", _by_irkit)):
+        try:
+            functions[who] = make(known)
+        except NpbenchError as reason:
+            found[who] = f"left out: {reason}"
+    arguments = known.arguments(values)
+    want = known.results(functions["NumPy"](*arguments), arguments)
+    for who in [f for f in functions if f != "NumPy"]:
+        reason = _why_not(known, values, functions[who], want)
+        if reason is not None:
+            found[who] = reason
+            del functions[who]
+
+    def prepared(function: Callable[..., Any]) -> Call:
+        given = known.arguments(values)
+        return lambda: function(*given)
+
+    calls = {who: lambda f=f: prepared(f) for who, f in functions.items()}
+    return against_numpy({**found, **turns(calls, runs)})
+
+
+def _by_numba(known: npbench_programs.Program) -> Callable[..., Any]:
+    return known.function("numba_np")
+
+
+def _by_irkit(known: npbench_programs.Program) -> Callable[..., Any]:
+    """npbench's NumPy source under `irkit.jit`, its loops `irkit.range`."""
+    jit, loops = (getattr(irkit, name, None) for name in ("jit", "range"))
+    if jit is None:
+        raise NpbenchError("this irkit has no irkit.jit")
+    return jit(known.function("numpy", loops))
+
+
+def _why_not(
+    known: npbench_programs.Program, values: dict[str, Any], function: Callable[..., Any], want: Any
+) -> Any:
+    """Why a candidate has no time: it refuses the program, or is wrong; None if it is right."""
+    given = known.arguments(values)
+    try:
+        got = known.results(function(*given), given)
+    except (IrkitError, TypeError, ValueError) as refusal:
+        return f"refused: {str(refusal).splitlines()[0][:200]}"
+    off = error(got, want)
+    return {"wrong": off} if off > limit(want) else None
+
+
+def means(suites: dict[str, Any]) -> dict[str, float]:
+    """Geometric means over npbench's programs that irkit runs, and how many those are."""
+    found = [suites[n] for n in npbench_programs.NAMES if n in suites]
+    ratios = [f["irkit, times NumPy"] for f in found if "irkit, times NumPy" in f]
+    pairs = [f["irkit, times the best peer"] for f in found if "irkit, times the best peer" in f]
+    shown = {"programs right": float(len(ratios)), "programs tried": float(len(found))}
+    for name, values in (("times NumPy", ratios), ("times Numba parallel", pairs)):
+        if values:
+            shown[name] = math.exp(sum(map(math.log, values)) / len(values))
+    return shown
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(
+        "irkit-bench programs", description=(__doc__ or "").split("\n")[0]
+    )
+    known = (*offloaded.PROGRAMS, *npbench_programs.NAMES)
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(known)}; all by default")
+    parser.add_argument("--npbench", type=Path, default=None, help="a checkout of npbench")
+    parser.add_argument("--preset", default="M", help="npbench's size: S, M, L or paper")
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, default=[20, 22, 24, 26], help="as powers of two"
+    )
+    parser.add_argument("--runs", type=int, default=30, help="of each candidate; 30 by default")
+    parser.add_argument("--out", type=Path, default=None, help="folder for programs.json")
+    options = parser.parse_args(arguments)
+    unknown = [s for s in options.suites if s not in known]
+    if unknown:
+        message = f"unknown program '{unknown[0]}': expected {', '.join(known)}"
+        parser.exit(1, f"irkit-bench: error: {message}\n")
+    wanted, suites = options.suites or known, dict[str, Any]()
+    for name in wanted:
+        if name in offloaded.PROGRAMS:
+            suites[name] = offloaded_program(name, options.sizes, options.runs)
+            harness.show(name, suites[name])
+    suites.update(_npbench([n for n in wanted if n in npbench_programs.NAMES], options))
+    print(harness.write("programs", {"suites": suites}, options.out))
+    return 0
+
+
+def _npbench(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The programs of npbench, or why there are none."""
+    if not names:
+        return {}
+    try:
+        root = npbench_programs.find(options.npbench)
+    except NpbenchError as reason:
+        print(reason)
+        return {"npbench": {"left out": str(reason)}}
+    suites: dict[str, Any] = {}
+    for name in names:
+        try:
+            suites[name] = npbench_program(root, name, options.preset, options.runs)
+        except NpbenchError as reason:
+            suites[name] = {"left out": str(reason)}
+        harness.show(name, suites[name])
+    return {**suites, "npbench, geometric means": means(suites)}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

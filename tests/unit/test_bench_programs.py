@@ -1,0 +1,115 @@
+"""The suite of programs: what is computed is the reference's, npbench is read as it lies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import npbench_programs, offloaded, programs
+from benchmarks.npbench_programs import NpbenchError
+
+
+@pytest.mark.parametrize("name", offloaded.PROGRAMS)
+def test_programs_are_the_references(name: str) -> None:
+    known = offloaded.PROGRAMS[name]
+    value, count, expected = known.constant
+    arrays = [np.full(8, value)] * count
+    got = known.by_numpy(*arrays)
+    for g, e in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", offloaded.PROGRAMS)
+def test_irkit_and_numba_compute_them(name: str) -> None:
+    known = offloaded.PROGRAMS[name]
+    arrays = known.inputs(1000)
+    want = known.by_numpy(*arrays)
+    assert programs.error(offloaded.compiled(known, arrays, "cpu1")(*arrays), want) < 1e-13
+    assert programs.error(offloaded.PEERS["Numba parallel"](known, arrays)(), want) < 1e-9
+
+
+def test_what_is_wrong_is_seen() -> None:
+    y = np.ones(4)
+    assert programs.error((y, y), (y, y + np.eye(4)[2])) == 0.5
+    assert programs.error(y, (y, y)) == np.inf
+    assert programs.limit([y]) < programs.limit([y.astype(np.float32)])
+
+
+KERNEL = """
+import numpy as np
+def kernel(STEPS, A, B):
+    for t in range(STEPS):
+        B[1:-1] = 0.5 * (A[:-2] + A[2:])
+        A[1:-1] = 0.5 * (B[:-2] + B[2:])
+    return A.sum()
+"""
+INIT = "import numpy as np\ndef initialize(N):\n    return np.arange(float(N)) ** 2, np.zeros(N)\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One program in the form of npbench's."""
+    facts = {
+        "relative_path": "own/smooth", "module_name": "smooth", "func_name": "kernel",
+        "parameters": {"S": {"STEPS": 3, "N": 20}},
+        "init": {"func_name": "initialize", "input_args": ["N"], "output_args": ["A", "B"]},
+        "input_args": ["STEPS", "A", "B"], "array_args": ["A", "B"], "output_args": ["A", "B"],
+    }  # fmt: skip
+    (tmp_path / "bench_info").mkdir()
+    (tmp_path / "bench_info" / "jacobi_1d.json").write_text(json.dumps({"benchmark": facts}))
+    folder = tmp_path / "npbench" / "benchmarks" / "own" / "smooth"
+    folder.mkdir(parents=True)
+    (folder / "smooth.py").write_text(INIT)
+    (folder / "smooth_numpy.py").write_text(KERNEL)
+    return tmp_path
+
+
+def test_a_program_of_a_checkout(checkout: Path) -> None:
+    known = npbench_programs.program(npbench_programs.find(checkout), "jacobi_1d")
+    values = known.inputs("S")
+    given = known.arguments(values)
+    total, a, b = known.results(known.function("numpy")(*given), given)
+    assert total == a.sum()
+    assert a is given[1]
+    assert b is given[2]
+    # The next call starts from the same arrays.
+    np.testing.assert_array_equal(values["A"], np.arange(20.0) ** 2)
+    assert not values["B"].any()
+    seen: list[Any] = []
+    known.function("numpy", lambda n: seen.append(n) or iter(()))(*known.arguments(values))
+    assert seen == [3]
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda p: npbench_programs.find(p / "nowhere"), "give its folder as --npbench PATH"),
+        (lambda p: npbench_programs.program(p, "gemm"), "npbench has no gemm.json"),
+        (lambda p: npbench_programs.program(p, "jacobi_1d").inputs("XL"), "has no preset XL: S"),
+        (lambda p: npbench_programs.program(p, "jacobi_1d").function("cupy"), "smooth_cupy.py"),
+    ],
+)
+def test_what_is_missing_is_named(checkout: Path, ask: Any, words: str) -> None:
+    with pytest.raises(NpbenchError, match=words):
+        ask(checkout)
+
+
+def test_the_suite(checkout: Path, tmp_path: Path) -> None:
+    arguments = ["haversine", "jacobi_1d", "gemm", "--sizes", "8", "--runs", "1", "--preset", "S"]
+    assert programs.main([*arguments, "--npbench", str(checkout), "--out", str(tmp_path)]) == 0
+    suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
+    assert suites["haversine"]["2^8"]["irkit"]["runs"] == 1
+    assert suites["jacobi_1d"]["NumPy"]["runs"] == 1
+    assert suites["gemm"] == {"left out": "npbench has no gemm.json in bench_info/"}
+    assert suites["npbench, geometric means"]["programs tried"] == 2
+
+
+def test_without_npbench_the_page_says_so(tmp_path: Path) -> None:
+    arguments = ["jacobi_2d", "--npbench", str(tmp_path / "none"), "--out", str(tmp_path)]
+    assert programs.main(arguments) == 0
+    suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
+    assert "clone https://github.com/spcl/npbench" in suites["npbench"]["left out"]
