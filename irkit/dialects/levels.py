@@ -34,9 +34,20 @@ _TENSOR_OPS = frozenset(
         "tensor.empty",
         "tensor.expand_shape",
         "tensor.extract_slice",
+        "tensor.insert_slice",
         "tensor.pad",
     }
 )
+SLICES = frozenset({"tensor.extract_slice", "tensor.insert_slice"})
+"""Parts of arrays, as programs of arrays have them; in a loop, at places that hang on its variable."""
+# What stands in a function of calls, in loops or not, at every level.
+_INDICES = frozenset(
+    {f"arith.{name}" for name in ("addi", "constant", "index_cast", "muli", "subi")}
+)
+_CALLS = frozenset({"func.call", "scf.for", *SLICES}) | _INDICES
+NUMBERS = frozenset({"tensor.from_elements", "tensor.splat"})
+"""A loop's variable as a tensor, until it is carried as one."""
+_LOOP = frozenset({"scf.yield"}) | _CALLS
 TENSOR_DIALECTS = {"linalg", "tensor", "te"}
 """Dialects of the tensor level alone; `irkit.extending.add_tensor_op` adds others."""
 # The bits of an unsigned integer, which is a signless one inside of bodies.
@@ -119,26 +130,27 @@ class Level:
 _CHOSEN = ("rkernel", "grid")
 _TASK_NEEDS = tuple(Needs("task.roperator", name) for name in _CHOSEN)
 _OFFERED = tuple(Needs("task.roperator", name, instead="alternatives") for name in _CHOSEN)
+_VALUES = frozenset({"tensor", "scalar"})
 _MODULE = frozenset({"func.func"})
 _TASK_MODULE = frozenset({"func.func", "task.roperator", "task.vdevice"})
-_LAUNCHES = _FUNCTION | _VIEWS | {"task.launch"}
+_LAUNCHES = _FUNCTION | _VIEWS | {"task.launch"} | _CALLS
+_STEPS = frozenset({"task.run", "task.repeat"})
+_COMPOSITE = {"task.composite": _STEPS | {"task.buffer"}, "task.repeat": _STEPS}
 _SCHEDULED = {
-    "builtin.module": _TASK_MODULE | {"task.program"},
+    "builtin.module": _TASK_MODULE | {"task.program", "task.composite"},
     # What a schedule is proved against.
     "func.func": _LAUNCHES,
+    "scf.for": _LOOP,
     "task.program": frozenset({"task.append", "task.buffer", "task.view"}),
+    **_COMPOSITE,
     **_ROPERATOR,
 }
 _TASK = {
     "builtin.module": _TASK_MODULE,
     "func.func": _LAUNCHES,
+    "scf.for": _LOOP,
     **_ROPERATOR,
 }
-_VALUES = frozenset({"tensor", "scalar"})
-# Of arrays that programs write in part, and in loops.
-_PARTS = frozenset(
-    {"arith.*", "tensor.extract_slice", "tensor.from_elements", "tensor.insert_slice"}
-)
 # Effects on arrays, and values between them.
 _EFFECTS = frozenset(
     {
@@ -178,14 +190,19 @@ LEVELS: dict[str, Level] = {
             "graph",
             {
                 "builtin.module": _MODULE,
-                "func.func": _FUNCTION | {"graph.*", "scf.for"} | _PARTS,
-                "scf.for": frozenset({"graph.*", "scf.for", "scf.yield"}) | _PARTS,
+                "func.func": _FUNCTION | {"graph.*"} | _CALLS | NUMBERS,
+                "scf.for": _LOOP | NUMBERS | {"graph.*"},
             },
             _VALUES,
         ),
         Level(
             "tensor",
-            {"builtin.module": _MODULE, "func.func": _FUNCTION | _TENSOR_OPS, **_BODIES},
+            {
+                "builtin.module": _MODULE,
+                "func.func": _FUNCTION | _TENSOR_OPS | _CALLS,
+                "scf.for": _LOOP,
+                **_BODIES,
+            },
             _VALUES,
         ),
         Level("task", _TASK, _VALUES),

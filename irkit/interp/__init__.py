@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irkit.dialects.levels import TENSOR_DIALECTS, kind_of
+from irkit.dialects.levels import NUMBERS, SLICES, TENSOR_DIALECTS, kind_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -23,7 +23,7 @@ def level_of(module: ModuleOp) -> str:
 
     A module with a `task.program` is at the schedule level, one with arrays at the program level, whatever
     stands beside it."""
-    level = "graph"
+    level, slices, graph = "graph", False, False
     for op in module.walk():
         if _has_arrays(op):
             return "program"
@@ -32,9 +32,13 @@ def level_of(module: ModuleOp) -> str:
             return "schedule"
         if dialect == "task" and name != "vdevice":
             level = "task"
+        elif op.name in SLICES or op.name in NUMBERS:
+            slices = True
         elif dialect in TENSOR_DIALECTS and level == "graph":
             level = "tensor"
-    return level
+        graph = graph or dialect == "graph"
+    # Slices of arrays stand at the graph level too.
+    return "tensor" if level == "graph" and slices and not graph else level
 
 
 def _has_arrays(op: Operation) -> bool:

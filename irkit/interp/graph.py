@@ -9,11 +9,12 @@ from typing import cast
 import numpy as np
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.constants import constant_array
-from irkit.dialects.functions import function_named
+from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
@@ -33,10 +34,27 @@ def run_graph(
     main = function_named(module, function)
     if main is None:
         raise InvalidModelError(f"the module has no function '@{function}'")
+    if is_composed(main):
+        return _run_composed(module, main, weights, inputs)
     for op, operands, _ in steps(main, weights, inputs):
         if isinstance(op, ReturnOp):
             return operands
     raise InvalidModelError(f"function '@{function}' has no return")
+
+
+def _run_composed(
+    module: ModuleOp, main: FuncOp, weights: WeightStore, inputs: Sequence[Array]
+) -> list[Array]:
+    """A function with loops or calls of others."""
+    from irkit.interp.composed import run_blocks
+
+    def leaf(op: Operation, operands: list[Array]) -> list[Array]:
+        if isinstance(op, CallOp):
+            return run_graph(module, weights, operands, op.callee.string_value())
+        return _results(op, operands, weights)
+
+    _check_inputs(main, inputs)
+    return run_blocks(main, weights, inputs, leaf)
 
 
 def steps(
@@ -61,6 +79,10 @@ def steps(
 def _results(op: Operation, operands: list[Array], weights: WeightStore) -> list[Array]:
     if isinstance(op, GraphOp):
         return evaluate(op, operands)
+    if isinstance(op, ExtractSliceOp | InsertSliceOp):
+        from irkit.interp.tensor import evaluate_op
+
+        return evaluate_op(op, operands, weights)
     if not isinstance(op, ConstantOp):
         raise UnsupportedError(f"the graph interpreter does not know '{op.name}'")
     array = constant_array(op.result, weights)

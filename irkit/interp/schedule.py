@@ -8,20 +8,24 @@ interleaving; nothing of its algorithms is.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.access_boxes import operand_boxes
-from irkit.dialects.functions import function_named
+from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
-from irkit.errors import InvalidInputError, InvalidModelError
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.interp.composed import run_blocks
+from irkit.interp.composite import composite_of, run_composite
 from irkit.interp.interleave import interleave
 from irkit.interp.task import evaluate_body, roperators
 from irkit.row_ranges import is_in
@@ -43,17 +47,44 @@ def run_schedule(
 
     Raises ScheduleError if the program deadlocks, InvalidModelError if there is none.
     """
-    program = _program(module, inputs)
+    # Each run in an order of its own.
+    seeds = itertools.count(seed)
+
+    def run(program: ProgramOp, given: Sequence[Array]) -> list[Array]:
+        return _run_program(module, program, weights, given, next(seeds), mode)
+
+    def leaf(op: Operation, given: list[Array]) -> list[Array]:
+        if not isinstance(op, CallOp):
+            raise UnsupportedError(f"the schedule interpreter does not know '{op.name}'")
+        return run(_program(module, given, op.callee.string_value()), given)
+
+    composite, main = composite_of(module), function_named(module, "main")
+    if composite is not None:
+        return run_composite(module, composite, inputs, run)
+    if main is not None and is_composed(main):
+        # Scheduled in parts, which nothing links yet.
+        return run_blocks(main, weights, inputs, leaf)
+    return _run_program(module, _program(module, inputs), weights, inputs, seed, mode)
+
+
+def _run_program(
+    module: ModuleOp,
+    program: ProgramOp,
+    weights: WeightStore,
+    inputs: Sequence[Array],
+    seed: int,
+    mode: Mode,
+) -> list[Array]:
     memory = _Memory(program, weights, inputs, _state(module, program))
     machine = _Machine(module, program, memory, weights)
     interleave(machine.schedule(), machine.run, np.random.default_rng(seed), mode)
     return memory.outputs()
 
 
-def _program(module: ModuleOp, inputs: Sequence[Array]) -> ProgramOp:
-    """The schedule of `@main`, or of the first function that has one, that is for the inputs' rows."""
+def _program(module: ModuleOp, inputs: Sequence[Array], name: str = "main") -> ProgramOp:
+    """The schedule of a function, or of the first function that has one, that is for the inputs' rows."""
     programs = [op for op in module.ops if isinstance(op, ProgramOp)]
-    named = [op for op in programs if op.function.string_value() == "main"]
+    named = [op for op in programs if op.function.string_value() == name]
     if not programs:
         raise InvalidModelError("the module has no task.program")
     function = (named or programs)[0].function

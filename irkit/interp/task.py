@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from irkit.dialects.functions import function_named
+from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.task import LaunchOp, ROperatorOp
 from irkit.errors import InvalidModelError
+from irkit.interp.composed import run_blocks
 from irkit.interp.tensor import evaluate_block, evaluate_op
 from irkit.weights import Array, WeightStore
 
@@ -29,13 +30,17 @@ def evaluate_body(op: ROperatorOp, operands: Sequence[Array], weights: WeightSto
         return evaluate_block(block, env, weights)
 
 
-def run_task(module: ModuleOp, weights: WeightStore, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of `@main`, or of the one function there is, of launches. Raises InvalidModelError if there
-    is none."""
+def run_task(
+    module: ModuleOp, weights: WeightStore, inputs: Sequence[Array], function: str = "main"
+) -> list[Array]:
+    """The outputs of `function`, or of the one function there is, of launches. Raises InvalidModelError if
+    there is none."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
-    main = function_named(module, "main") or (functions[0] if len(functions) == 1 else None)
+    main = function_named(module, function) or (functions[0] if len(functions) == 1 else None)
     if main is None:
         raise InvalidModelError("the module has no func.func of launches")
+    if is_composed(main):
+        return _run_composed(module, main, weights, inputs)
     known = roperators(module)
     env: dict[SSAValue, Array] = dict(zip(main.body.block.args, inputs, strict=True))
     for op in main.body.block.ops:
@@ -48,3 +53,16 @@ def run_task(module: ModuleOp, weights: WeightStore, inputs: Sequence[Array]) ->
             values = evaluate_op(op, operands, weights)
         env.update(zip(op.results, values, strict=True))
     raise InvalidModelError("@main does not return")
+
+
+def _run_composed(
+    module: ModuleOp, main: func.FuncOp, weights: WeightStore, inputs: Sequence[Array]
+) -> list[Array]:
+    """A function with loops and calls of others."""
+
+    def leaf(op: Operation, operands: list[Array]) -> list[Array]:
+        if isinstance(op, func.CallOp):
+            return run_task(module, weights, operands, op.callee.string_value())
+        return evaluate_op(op, operands, weights)
+
+    return run_blocks(main, weights, inputs, leaf)

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from irkit.dialects.functions import function_named
+from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import SEMANTICS, evaluate
 from irkit.dialects.tensor_ops.registry import model_of
@@ -33,6 +33,15 @@ def run_tensor(
     found = function_named(module, function)
     if found is None:
         raise InvalidModelError(f"the module has no function '@{function}'")
+    if is_composed(found):
+        from irkit.interp.composed import run_blocks
+
+        def leaf(op: Operation, operands: list[Array]) -> list[Array]:
+            if isinstance(op, func.CallOp):
+                return run_tensor(module, weights, operands, op.callee.string_value())
+            return evaluate_op(op, operands, weights)
+
+        return run_blocks(found, weights, inputs, leaf)
     return run_function(found, weights, inputs)
 
 

@@ -27,6 +27,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
+    "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
@@ -49,6 +50,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
+    "link-parts": _lazy("passes.task.link_parts", "LinkParts"),
     "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),
     "measure-rtasks": _lazy("driver.measuring.measure_rtasks", "MeasureRTasks"),
     "pack-products": _lazy("passes.task.pack_products", "PackProducts"),

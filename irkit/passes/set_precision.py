@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.precision import (
     NAMES,
     PRECISION,
@@ -85,5 +86,5 @@ class SetPrecision(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 grant(function, self.precision)

@@ -91,6 +91,8 @@ class TracedExecutor(CpuExecutor):
             raise UnsupportedError(
                 f"a trace in mode '{mode}': expected serial, per-wave or persistent"
             )
+        if plain.program.steps:
+            raise UnsupportedError("a trace of a program with loops")
         self.__dict__.update(plain.__dict__)
         self._plain, self._wanted = plain, mode
         self._last: TracedExecutor | None = None

@@ -104,7 +104,10 @@ def _load(key: str, source: str) -> LoadedModule:
     return LoadedModule(program, tuple(c.address for c in code), run, call, code)
 
 
-_TABLES = "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program"
+_TABLES = (
+    "from irkit.schedule.tables import "
+    "Appended, Moving, Operand, Pinned, Port, Program, Ran, Repeated"
+)
 _PROGRAM = re.compile(r"^(?=PROGRAM = Program\()", re.MULTILINE)
 
 

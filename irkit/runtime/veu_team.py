@@ -144,6 +144,11 @@ class VeuTeam:
                 raise
         return sum([jobs.values[JOB_WORDS * veu + DONE] for veu in veus])
 
+    def run_alone(self, jobs: Jobs, veu: int) -> int:
+        """Walk the job of one vEU on this thread, whatever the team does; how many records were run."""
+        _native().finish(jobs.address + 8 * JOB_WORDS * veu, 0, 0)
+        return int(jobs.words[veu, DONE])
+
     def _grow(self, count: int) -> None:
         try:
             while len(self._members) < count:

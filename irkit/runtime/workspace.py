@@ -41,9 +41,10 @@ class Workspace:
         self, program: Program, tables: ProgramTables, constants: int, state: Sequence[int] = ()
     ) -> None:
         self.program = program
-        self.bases = np.zeros(FIRST_INPUT + len(program.ports), dtype=np.int64)
+        ports = FIRST_INPUT + len(program.ports)
+        self.bases = np.zeros(ports + len(program.moving), dtype=np.int64)
         # Behind inputs and outputs, which are bound anew for each call.
-        self.bases[len(self.bases) - len(state) :] = state
+        self.bases[ports - len(state) : ports] = state
         self.arena = aligned(program.arena_bytes)
         self.rows_capacity = 0
         self.row_arena = aligned(0)
@@ -58,6 +59,8 @@ class Workspace:
         self.epoch = 0
         # What a team of threads is told to run, by its table of records.
         self._jobs: dict[int, Jobs] = {}
+        # What `cpu_steps` makes of it, by mode.
+        self.step_jobs: dict[str, object] = {}
         self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
 
     def reserve(self, rows_padded: int) -> None:
@@ -79,7 +82,7 @@ class Workspace:
                 job[: len(JOB)] = [
                     *(records.ctypes.data, records.shape[1], operands_at, 0, 0),
                     *(self.bases.ctypes.data, self.counters.ctypes.data, 0, 0, 0),
-                    *(address.ctypes.data, address.size - 1, 0),
+                    *(address.ctypes.data, address.size - 1, 0, 0),
                 ]
             found = self._jobs[id(records)] = Jobs(words, words.ctypes.data, words.reshape(-1).data)
         return found

@@ -49,6 +49,31 @@ class Appended(NamedTuple):
     pinned: tuple[Pinned, ...] = ()
 
 
+class Moving(NamedTuple):
+    """A base of its own: bases[base] + offset, and `steps` further on in each iteration of the loops around,
+    the outermost first."""
+
+    base: int
+    offset: int
+    steps: tuple[int, ...]
+
+
+class Ran(NamedTuple):
+    """Appends `first` to `last`, which is none of them; moving bases `moving[0]` to `moving[1]` are put where
+    they lie in this iteration. When all have ended, the next step begins."""
+
+    first: int
+    last: int
+    moving: tuple[int, int]
+
+
+class Repeated(NamedTuple):
+    """Steps that are run `trips` times."""
+
+    trips: int
+    steps: tuple[Ran | Repeated, ...]
+
+
 class Port(NamedTuple):
     """An input or output: NumPy dtype name, shape with -1 for the batch."""
 
@@ -89,6 +114,8 @@ class Program:
     states: tuple[Port, ...] = ()
     rows: Rows = ALL_ROWS
     others: tuple[Program, ...] = ()
+    steps: tuple[Ran | Repeated, ...] = ()
+    moving: tuple[Moving, ...] = ()
 
     @property
     def plans(self) -> tuple[Program, ...]:
@@ -139,12 +166,15 @@ class Program:
         result = append.operands[-1]
         if result.base < FIRST_INPUT:
             return result.base == ROWS
-        return self.ports[result.base - FIRST_INPUT].shape[:1] == (-1,)
+        # Behind the ports are moving bases: where there are any, no size is open.
+        return not self.moving and self.ports[result.base - FIRST_INPUT].shape[:1] == (-1,)
 
 
 _SAID_IF: dict[str, Callable[[Program], bool]] = {
     "states": lambda program: bool(program.states),
     "rows": lambda program: program.rows != ALL_ROWS,
+    "steps": lambda program: bool(program.steps),
+    "moving": lambda program: bool(program.steps),
 }
 
 

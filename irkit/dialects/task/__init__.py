@@ -8,13 +8,26 @@ from xdsl.ir import Dialect
 
 from irkit.dialects.task.alternative import AlternativeAttr
 from irkit.dialects.task.buffers import SPACES, BufferOp, ViewOp
+from irkit.dialects.task.composite import CompositeOp, RepeatOp, RunOp
 from irkit.dialects.task.program import AppendOp, ProgramOp, TokenType
 from irkit.dialects.task.roperator import LaunchOp, ROperatorOp, YieldOp, lookup, verify_call
 from irkit.dialects.task.vdevice import VDeviceOp
 
 Task = Dialect(
     "task",
-    [AppendOp, BufferOp, LaunchOp, ProgramOp, ROperatorOp, VDeviceOp, ViewOp, YieldOp],
+    [
+        AppendOp,
+        BufferOp,
+        CompositeOp,
+        LaunchOp,
+        ProgramOp,
+        ROperatorOp,
+        RepeatOp,
+        RunOp,
+        VDeviceOp,
+        ViewOp,
+        YieldOp,
+    ],
     [AlternativeAttr, TokenType],
 )
 
@@ -23,9 +36,12 @@ __all__ = [
     "AlternativeAttr",
     "AppendOp",
     "BufferOp",
+    "CompositeOp",
     "LaunchOp",
     "ProgramOp",
     "ROperatorOp",
+    "RepeatOp",
+    "RunOp",
     "Task",
     "TokenType",
     "VDeviceOp",

@@ -145,7 +145,7 @@ class AppendOp(IRDLOperation):
         wave = parser.parse_integer()
         groups = {
             keyword: parser.parse_comma_separated_list(
-                parser.Delimiter.PAREN, lambda: _parse_defined_operand(parser)
+                parser.Delimiter.PAREN, lambda: parse_defined_operand(parser)
             )
             if parser.parse_optional_keyword(keyword)
             else []
@@ -185,7 +185,7 @@ class AppendOp(IRDLOperation):
             printer.print_string(f" resident [{', '.join(f'{i} at {o}' for i, o in pairs)}]")
 
 
-def _parse_defined_operand(parser: Parser) -> SSAValue:
+def parse_defined_operand(parser: Parser) -> SSAValue:
     """A value that is defined already, which tells its type."""
     operand = parser.parse_unresolved_operand()
     values = parser.ssa_values.get(operand.operand_name)

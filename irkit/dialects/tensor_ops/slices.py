@@ -18,7 +18,7 @@ from irkit.dialects.tensor_ops.interface import (
     Kind,
     TensorOpModel,
 )
-from irkit.dialects.tensor_ops.intervals import strided
+from irkit.dialects.tensor_ops.intervals import clipped, strided
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
@@ -98,7 +98,7 @@ class ExtractSlice(TensorOpModel[tensor.ExtractSliceOp]):
 
 
 class InsertSlice(TensorOpModel[tensor.InsertSliceOp]):
-    """It stands at no level of irkit's; modules of others are interpreted."""
+    """Where state is updated in place, what lies outside is not touched."""
 
     def kind(self, op: tensor.InsertSliceOp) -> Kind:
         return Kind.LIGHT
@@ -111,3 +111,62 @@ class InsertSlice(TensorOpModel[tensor.InsertSliceOp]):
         result = dest.copy()
         result[points] = source.reshape(sizes)
         return [result]
+
+    def operand_boxes(
+        self, op: tensor.InsertSliceOp, needed: Sequence[Box | None], extents: Extents
+    ) -> Sequence[Box | None]:
+        (box,) = needed
+        assert box is not None
+        read = extents.whole(op.source)
+        if not _moves(op) and len(read) == len(box):
+            places = zip(box, ints(op.static_offsets), ints(op.static_strides), read, strict=True)
+            read = tuple(
+                clipped((-((o - a) // s), -((o - b) // s)), n) for (a, b), o, s, (_, n) in places
+            )
+        return [read, box, *(None for _ in op.operands[2:])]
+
+    def element(
+        self, op: tensor.InsertSliceOp, printer: ElementText, result: SSAValue, index: Index
+    ) -> str:
+        inner, guards = insertion(op, index)
+        if not guards:
+            return printer.element(op.source, tuple(printer.name(i) for i in inner))
+        t = tensor_type(result)
+        variable = printer.variable(printer.number(0, t.element_type), t.element_type)
+        printer.line(f"if {' and '.join(guards)}:")
+        branch = printer.branch()
+        named = tuple(branch.name(i) for i in inner)
+        branch.line(f"{variable} = {branch.element(op.source, named)}")
+        printer.line("else:")
+        branch = printer.branch()
+        branch.line(f"{variable} = {branch.element(op.dest, index)}")
+        return variable
+
+
+def _moves(op: SliceOp) -> bool:
+    """Whether a slice lies at places that are computed."""
+    return bool(op.offsets or op.sizes or op.strides)
+
+
+def insertion(op: tensor.InsertSliceOp, index: Index) -> tuple[Index, list[str]]:
+    """The expressions of the index in the source of what stands at `index` of the result, and what must hold
+    for it to be one. Raises UnsupportedError for an insertion at computed places, or of lower rank."""
+    if _moves(op):
+        raise UnsupportedError("emission of a tensor.insert_slice at computed places")
+    shape = tensor_type(op.result).get_shape()
+    sizes, steps = ints(op.static_sizes), ints(op.static_strides)
+    if len(shape) != tensor_type(op.source).get_num_dims() or DYNAMIC in shape:
+        raise UnsupportedError("emission of a tensor.insert_slice of lower rank, or into the batch")
+    inner, guards = list(index), list[str]()
+    for d, (offset, step) in enumerate(zip(ints(op.static_offsets), steps, strict=True)):
+        last = offset + (sizes[d] - 1) * step
+        if offset > 0:
+            guards.append(f"{index[d]} >= {offset}")
+        if last + 1 < shape[d]:
+            guards.append(f"{index[d]} < {last + 1}")
+        moved = f"{index[d]} - {offset}" if offset else index[d]
+        if step > 1:
+            guards.append(f"({moved}) % {step} == 0")
+            moved = f"({moved}) // {step}"
+        inner[d] = moved
+    return tuple(inner), guards

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from irkit.dialects.task import ProgramOp, ROperatorOp
-from irkit.passes.task.program_text import appends_of, plans_of
+from irkit.dialects.task import CompositeOp, ProgramOp, ROperatorOp
+from irkit.passes.task.composite_text import composite_of, read_composite
+from irkit.passes.task.program_text import appends_of, plans_of, programs_of
 from irkit.passes.task.vdevices import device_of
 from irkit.row_ranges import called
 from irkit.runtime.artifact import LEVELS
+from irkit.schedule.composite import Run, Step, runs_of
+from irkit.schedule.model import VDevice
 
 
 def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, Any]]:
@@ -40,20 +43,57 @@ def _library_facts(op: ROperatorOp) -> dict[str, Any]:
 
 def figures(module: ModuleOp) -> dict[str, Any]:
     roperators = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
-    plans = plans_of(module)
     device = device_of(module)
+    composite = composite_of(module)
+    if composite is not None:
+        return {
+            **_common(device, roperators),
+            **_composite_figures(module, composite),
+            "proved": composite.verified.data if composite.verified is not None else "",
+        }
+    plans = plans_of(module)
     # The one for most rows stands for all where there are several.
     figured = [_plan_figures(program) for program in plans]
     by_rows = [{"rows": called(p.row_range), **f} for p, f in zip(plans, figured, strict=True)]
+    return {
+        **_common(device, roperators),
+        **figured[-1],
+        **({"plans": by_rows} if len(plans) > 1 else {}),
+        "proved": plans[0].verified.data if plans[0].verified is not None else "",
+    }
+
+
+def _common(device: VDevice, roperators: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "levels": list(LEVELS),
         "wait_ns": device.wait_ns,
         "rates": f"estimated from {device.rates_from}" if device.rates_from else "measured",
         "roperators": roperators,
-        **figured[-1],
-        **({"plans": by_rows} if len(plans) > 1 else {}),
-        "proved": plans[0].verified.data if plans[0].verified is not None else "",
     }
+
+
+def _composite_figures(module: ModuleOp, composite: CompositeOp) -> dict[str, Any]:
+    """Of what a function of calls runs, each program once; `steps` says which, in which loops."""
+    found = read_composite(composite)
+    names = {run.program for run in runs_of(found.steps)}
+    figured = [_plan_figures(p) for p in programs_of(module) if p.sym_name.data in names]
+    largest = ("veus", "row_bytes", "arena_ratio")
+    return {
+        **{name: sum(f[name] for f in figured) for name in ("appends", "waves", "waits")},
+        **{name: max((f[name] for f in figured), default=0) for name in largest},
+        "arena_bytes": found.link_bytes + max((f["arena_bytes"] for f in figured), default=0),
+        "modes": [mode.data for mode in composite.modes or ()],
+        "steps": _steps(found.steps),
+    }
+
+
+def _steps(steps: Sequence[Step]) -> list[Any]:
+    return [
+        step.program
+        if isinstance(step, Run)
+        else {"trips": step.trips, "steps": _steps(step.steps)}
+        for step in steps
+    ]
 
 
 def _plan_figures(program: ProgramOp) -> dict[str, Any]:

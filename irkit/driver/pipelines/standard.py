@@ -11,6 +11,8 @@ WAVEFRONT = "wavefront"
 
 STANDARD: dict[str, list[str]] = {
     "graph": [
+        # What follows is of functions without loops.
+        "outline-loops",
         "canonicalize",
         "widen-half",
         "canonicalize",
@@ -57,6 +59,7 @@ STANDARD: dict[str, list[str]] = {
         "pin-residents",
         "plan-memory",
         "select-accesses",
+        "link-parts",
         "verify-schedule",
     ],
 }

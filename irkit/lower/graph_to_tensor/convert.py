@@ -8,13 +8,13 @@ from typing import ClassVar
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irkit.context import weights_of
 from irkit.dialects import graph
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph.base import GraphOp
 from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor import (
@@ -124,7 +124,7 @@ class ConvertGraphToTensor(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 check_batch(function)
                 widen(function)
                 lower_block(function.body.block, weights)

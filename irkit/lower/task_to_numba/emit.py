@@ -22,7 +22,7 @@ from irkit.rkernels.library_calls import library_call
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.templates import specialise, template_source
 from irkit.row_ranges import called
-from irkit.schedule.tables import Appended, Program
+from irkit.schedule.tables import Appended, Program, Ran, Repeated
 from irkit.weights import WeightStore
 
 
@@ -93,7 +93,8 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 
 def print_program(program: Program) -> str:
     """The schedule table as text that builds a `Program`, and the tables of its other plans."""
-    lines = ["PROGRAM = Program("]
+    names = "from irkit.schedule.tables import Moving, Ran, Repeated\n\n" if program.steps else ""
+    lines = [f"{names}PROGRAM = Program("]
     for name in _FACTS:
         lines.append(f"    {name}={getattr(program, name)!r},")
     if program.others:
@@ -108,12 +109,29 @@ def print_program(program: Program) -> str:
     lines += ["    constants=(", *(f"        {c!r}," for c in program.constants), "    ),"]
     lines.append(f"    kernels={program.kernels!r},")
     lines += ["    appends=(", *_append_lines(program.appends, program.kernels), "    ),"]
+    if program.steps:
+        lines += [
+            "    # Appends first to last, moving bases; loops: trips, steps.",
+            f"    steps={_steps_text(program.steps)},",
+            f"    moving=({''.join(f'Moving{tuple(m)!r}, ' for m in program.moving)}),",
+        ]
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
     if program.others:
         others = [line for plan in program.others for line in _plan_lines(plan)]
         lines += ["PLANS = (", "    PROGRAM,", *others, ")"]
     return "\n".join(lines)
+
+
+def _steps_text(steps: Sequence[Ran | Repeated]) -> str:
+    """Steps as text that makes them."""
+    found = [
+        f"Ran{tuple(step)!r}"
+        if isinstance(step, Ran)
+        else f"Repeated({step.trips}, {_steps_text(step.steps)})"
+        for step in steps
+    ]
+    return f"({', '.join(found)},)"
 
 
 def _plan_lines(plan: Program) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
@@ -11,6 +12,7 @@ from xdsl.utils.hints import isa
 from irkit.dialects.state import state_of
 from irkit.dialects.task import ProgramOp, ROperatorOp
 from irkit.errors import InvalidModelError
+from irkit.passes.task.composite_text import composite_of
 from irkit.passes.task.program_text import function_of, plans_of, read_program
 from irkit.passes.task.proof import require_proof
 from irkit.schedule.model import Access, Buffer, Schedule
@@ -34,23 +36,35 @@ def describe(module: ModuleOp, weights: WeightStore) -> Program:
     Raises ScheduleError if it was not proved, or is not what was proved; InvalidModelError if a weight
     is not of the size that its buffer has.
     """
+    composite = composite_of(module)
+    if composite is not None:
+        from irkit.lower.task_to_numba.composite import describe_composite
+
+        return describe_composite(module, composite, weights)
     ops = plans_of(module)
     require_proof(module, ops[0])
     schedules = [read_program(module, op) for op in ops]
-    used = {launch.symbol for schedule in schedules for launch in schedule.launches}
-    kernels = [
-        o.sym_name.data
-        for o in module.ops
-        if isinstance(o, ROperatorOp) and o.sym_name.data in used
-    ]
+    kernels = kernels_of(module, schedules)
     plans = [
-        _Describer(module, op, schedule, weights).program(kernels)
+        Describer(module, op, schedule, weights).program(kernels)
         for op, schedule in zip(ops, schedules, strict=True)
     ]
     return plans[0].planned(plans)
 
 
-class _Describer:
+def kernels_of(module: ModuleOp, schedules: Sequence[Schedule]) -> list[str]:
+    """The rOperators that schedules launch, in the order of the module."""
+    used = {launch.symbol for schedule in schedules for launch in schedule.launches}
+    return [
+        o.sym_name.data
+        for o in module.ops
+        if isinstance(o, ROperatorOp) and o.sym_name.data in used
+    ]
+
+
+class Describer:
+    """Says what a `task.program` is, in the words of an emitted module."""
+
     def __init__(
         self, module: ModuleOp, op: ProgramOp, schedule: Schedule, weights: WeightStore
     ) -> None:
@@ -138,14 +152,15 @@ class _Describer:
             self.schedule.constant_bytes,
             tuple(self.constants),
             tuple(kernels),
-            tuple(self._append(n, kernels) for n in range(len(self.schedule.appends))),
+            tuple(self.append(n, kernels) for n in range(len(self.schedule.appends))),
             tuple(m.data for m in self.op.modes or ()),
             self.op.verified.data if self.op.verified is not None else "",
             states=tuple(self.states.values()),
             rows=self.op.row_range,
         ).sealed()
 
-    def _append(self, number: int, kernels: list[str]) -> Appended:
+    def append(self, number: int, kernels: Sequence[str]) -> Appended:
+        """One line of the schedule."""
         append = self.schedule.appends[number]
         launch = self.schedule.launches[append.launch]
         pinned = tuple(

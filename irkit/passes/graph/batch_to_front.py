@@ -17,6 +17,7 @@ from irkit.batch_place import BatchPlace
 from irkit.context import weights_of
 from irkit.dialects.batch_border import INPUT_BATCH, OUTPUT_BATCH, places_attribute
 from irkit.dialects.constants import constant
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph import ReshapeOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch import BatchAnalysis, BatchDim, analyse
@@ -196,5 +197,5 @@ class BatchToFront(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 to_front(function, weights)

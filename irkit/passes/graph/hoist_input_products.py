@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph import ConcatOp, GemmOp, MatmulOp, ReshapeOp, SliceOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.precision import PRECISION, inherit
@@ -217,6 +217,6 @@ class HoistInputProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 for block in function.body.blocks:
                     hoist(block)

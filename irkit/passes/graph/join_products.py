@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -18,6 +17,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph import (
     AddOp,
     AttentionOp,
@@ -205,5 +205,5 @@ class JoinProducts(ModulePass):
             raise PassFailedException(str(error)) from None
         weights = weights_of(ctx)
         for function in op.ops:
-            if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
+            if is_straight(function) and len(function.body.blocks) == 1:
                 join_block(function.body.block, weights)

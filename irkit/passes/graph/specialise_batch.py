@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph import ExpandOp, ReshapeOp, SliceOp
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.symbols import DIMS, argument_symbols, dims_attribute, symbols
@@ -149,7 +150,7 @@ class SpecialiseBatch(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.size < 1:
             raise UnsupportedError(f"size = {self.size}: a batch has 1 row or more here")
-        functions = [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]
+        functions = [f for f in op.ops if is_straight(f)]
         known = list(dict.fromkeys(n for f in functions for n in symbols(f)))
         if self.symbol is None and len(known) > 1:
             raise UnsupportedError(f"symbol: it must be one of {', '.join(known)}")

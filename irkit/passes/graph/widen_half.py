@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.graph import CastOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import MOVES
@@ -114,5 +115,5 @@ class WidenHalf(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 widen(function)

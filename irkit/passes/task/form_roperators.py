@@ -13,6 +13,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import continues
 from irkit.dialects.task import LaunchOp
 from irkit.dialects.tensor_ops.interface import Kind
@@ -164,7 +165,7 @@ class FormROperators(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outliner = Outliner(op)
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
+        for function in [f for f in op.ops if is_straight(f)]:
             _outline(ctx, function, outliner)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from irkit.dialects.task import ProgramOp
+from irkit.dialects.task import CompositeOp, ProgramOp
 from irkit.errors import ScheduleError
 from irkit.schedule.modes import Mode
 
@@ -52,7 +52,7 @@ class OpDigest:
 
     def _facts(self, op: Operation, kind: str, given: Mapping[str, Attribute]) -> None:
         for name in sorted(given):
-            if not (isinstance(op, ProgramOp) and name == "verified"):
+            if not (isinstance(op, CompositeOp | ProgramOp) and name == "verified"):
                 self._put(kind, name, self._text(given[name]))
 
     def _number(self, value: SSAValue) -> int:
@@ -85,7 +85,9 @@ def digest(module: ModuleOp) -> str:
     return _PREFIX + found.hex()
 
 
-def record_proof(module: ModuleOp, programs: Mapping[ProgramOp, Sequence[Mode]]) -> None:
+def record_proof(
+    module: ModuleOp, programs: Mapping[ProgramOp | CompositeOp, Sequence[Mode]]
+) -> None:
     """Write into each program the modes that its proof covers, and the digest of the module into all."""
     for program, modes in programs.items():
         program.modes = ArrayAttr([StringAttr(mode.value) for mode in modes])
@@ -94,7 +96,7 @@ def record_proof(module: ModuleOp, programs: Mapping[ProgramOp, Sequence[Mode]])
         program.verified = verified
 
 
-def require_proof(module: ModuleOp, program: ProgramOp) -> None:
+def require_proof(module: ModuleOp, program: ProgramOp | CompositeOp) -> None:
     """Raises ScheduleError unless `program` was proved and nothing changed since."""
     name = program.sym_name.data
     if program.verified is None:

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.task import ProgramOp
 from irkit.errors import ScheduleError
 from irkit.passes.task.choices import Chosen, write_choices
@@ -49,7 +50,7 @@ class SchedulePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         done = {o.function.string_value() for o in op.ops if isinstance(o, ProgramOp)}
-        functions = [o for o in op.ops if isinstance(o, FuncOp) and o.body.blocks]
+        functions = [o for o in op.ops if is_straight(o)]
         found = [
             (main, *self._schedule(ctx, op, main))
             for main in functions

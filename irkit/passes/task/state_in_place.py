@@ -142,6 +142,9 @@ def reads_elementwise(value: SSAValue, target: SSAValue) -> bool:
 def _reads_own(op: Operation, operand: int, target: SSAValue) -> bool:
     if isinstance(op, YieldOp):
         return True
+    if isinstance(op, tensor.InsertSliceOp):
+        same = tensor_type(op.result).get_shape() == tensor_type(target).get_shape()
+        return operand == 1 and same and reads_elementwise(op.result, target)
     if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
         return False
     if operand >= len(op.inputs):

@@ -11,16 +11,21 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.task import ProgramOp, ROperatorOp
+from irkit.dialects.functions import function_named
+from irkit.dialects.task import CompositeOp, ProgramOp, ROperatorOp
 from irkit.errors import ScheduleError
+from irkit.passes.task.composed_meaning import composed_meaning
+from irkit.passes.task.composite_text import parts_of, read_composite
 from irkit.passes.task.function_meaning import function_meaning
 from irkit.passes.task.program_text import function_of, programs_of, read_program
 from irkit.passes.task.proof import record_proof
 from irkit.passes.task.same_bodies import meanings
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
+from irkit.rkernels.accesses import VECTOR_BYTES
 from irkit.rkernels.legality import why_illegal
 from irkit.row_ranges import Rows
+from irkit.schedule.composite import prove_composite, runs_of
 from irkit.schedule.meaning import Function
 from irkit.schedule.model import Schedule
 from irkit.schedule.modes import Mode
@@ -71,7 +76,7 @@ class VerifySchedule(ModulePass):
                 missed(program, "VerifySchedule", "mode {}: {}", mode.value, reason)
             proved[program] = proof.modes
         _check_together(plans)
-        record_proof(op, proved)
+        record_proof(op, {**proved, **_prove_composites(op, proved)})
 
 
 def _prove(schedule: Schedule, function: Function) -> Proof:
@@ -79,6 +84,31 @@ def _prove(schedule: Schedule, function: Function) -> Proof:
         return prove(schedule, function)
     except ScheduleError as error:
         raise PassFailedException(str(error)) from None
+
+
+def _prove_composites(
+    module: ModuleOp, proved: Mapping[ProgramOp, Sequence[Mode]]
+) -> dict[CompositeOp, list[Mode]]:
+    """The modes of functions of calls: those of all that they run."""
+    modes = {program.sym_name.data: found for program, found in proved.items()}
+    aligned = VECTOR_BYTES if device_of(module).kind == "cuda" else 1
+    found: dict[CompositeOp, list[Mode]] = {}
+    for op in module.ops:
+        if not isinstance(op, CompositeOp):
+            continue
+        op.retract()
+        function = function_named(module, op.function.string_value())
+        if function is None:
+            raise PassFailedException(f"task.composite @{op.sym_name.data} is of no function here")
+        composite = read_composite(op)
+        try:
+            prove_composite(composite, composed_meaning(function), parts_of(module), aligned)
+        except ScheduleError as error:
+            raise PassFailedException(str(error)) from None
+        used = [modes[run.program] for run in runs_of(composite.steps)]
+        found[op] = [mode for mode in Mode if all(mode in of_run for of_run in used)]
+        applied(op, "VerifySchedule", "safe in modes {}", ", ".join(found[op]))
+    return found
 
 
 def _check_together(plans: Mapping[str, Sequence[tuple[Rows, Schedule]]]) -> None:

@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     i8,
 )
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
@@ -326,5 +326,5 @@ class FuseElementwise(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 fuse_block(function.body.block)

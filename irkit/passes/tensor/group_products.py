@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, FloatAttr, ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -20,6 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_contraction, is_elementwise, iterators, maps
 from irkit.dialects.precision import inherit
 from irkit.dialects.tensor_ops.interface import Kind
@@ -378,7 +378,7 @@ class GroupProducts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 group_block(function.body.block, weights)
         for inner in reversed(list(op.walk())):
             if kind_of(inner) is not None and not any(r.uses for r in inner.results):

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -31,6 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant
+from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_elementwise
 from irkit.dialects.precision import inherit
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
@@ -354,5 +354,5 @@ class HoistInputTerms(ModulePass):
             raise PassFailedException(str(error)) from None
         weights = weights_of(ctx)
         for function in op.ops:
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 hoist(function.body.block, weights, machine)

@@ -17,6 +17,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import te
+from irkit.dialects.functions import is_straight
 
 FASTMATH = "irkit.fastmath"
 """The attribute of a `func.func` that says it, as LLVM's functions do."""
@@ -115,5 +116,5 @@ class PropagateFastmath(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
-            if isinstance(function, FuncOp) and function.body.blocks:
+            if is_straight(function):
                 grant(function)

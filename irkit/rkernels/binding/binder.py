@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import i1
+from xdsl.dialects.tensor import InsertSliceOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
@@ -18,6 +19,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import through_reshapes
+from irkit.dialects.tensor_ops.slices import insertion
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
@@ -157,6 +159,8 @@ class Binder:
                     f"result {number} of type {value.type} of a root over {extents}"
                 )
             self.at = where
+            if self._store_inserted(printer, value, where):
+                continue
             text = printer.element(value, where)
             if tensor_type(value).element_type == i1:
                 text = f"uint8(1) if {text} else uint8(0)"
@@ -168,6 +172,27 @@ class Binder:
         for line in stores:
             printer.line(line)
         self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
+
+    def _store_inserted(self, printer: ElementPrinter, value: SSAValue, where: Index) -> bool:
+        """Write the elements of slices that are inserted in place, and no others; whether the one result
+        is such."""
+        inserted: list[InsertSliceOp] = []
+        dest = value
+        while isinstance(dest.owner, InsertSliceOp):
+            inserted.append(dest.owner)
+            dest = dest.owner.dest
+        argument = dest.index if isinstance(dest, BlockArgument) else -1
+        if not inserted or list(self.op.in_place_pairs) != [(argument, 0)]:
+            return False
+        shape = tensor_type(value).get_shape()
+        place, word = f"p{len(self.block.args)}[{linear(where, shape)}]", "if"
+        for op in inserted:
+            inner, guards = insertion(op, where)
+            printer.line(f"{word} {' and '.join(guards) or 'True'}:")
+            branch, word = printer.branch(), "elif"
+            named = tuple(branch.name(i) for i in inner)
+            branch.line(f"{place} = {branch.element(op.source, named)}")
+        return True
 
     def _store_group(
         self,

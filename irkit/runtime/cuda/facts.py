@@ -9,7 +9,16 @@ from typing import Any
 
 from irkit.errors import ArtifactError
 from irkit.schedule.library_call import LibraryCall
-from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program
+from irkit.schedule.tables import (
+    Appended,
+    Moving,
+    Operand,
+    Pinned,
+    Port,
+    Program,
+    Ran,
+    Repeated,
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,9 @@ def read_facts(source: str) -> tuple[Program, LaunchFacts]:
         "Operand": Operand,
         "Appended": Appended,
         "Pinned": Pinned,
+        "Moving": Moving,
+        "Ran": Ran,
+        "Repeated": Repeated,
         "__builtins__": {},
     }
     found: dict[str, Any] = {}

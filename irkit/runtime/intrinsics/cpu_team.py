@@ -32,10 +32,11 @@ _I64 = ir.IntType(64)
 
 JOB: Final = (
     "records", "words", "operands_at", "begin", "end", "bases", "counters", "epoch", "rows", "rows_padded",
-    "address", "operands", "done",
+    "address", "operands", "done", "steps",
 )  # fmt: skip
 """Words of a job: addresses of its tables, int64 words of a record, where its operands begin, the range to
-walk, what `run` of an emitted module takes, how many operands `address` has room for; how many were run."""
+walk, what `run` of an emitted module takes, how many operands `address` has room for; how many were run; the
+address of the steps that it is one of, or 0."""
 (
     _RECORDS,
     _WORDS,
@@ -49,7 +50,14 @@ walk, what `run` of an emitted module takes, how many operands `address` has roo
     _PADDED,
     _ADDRESS,
 ) = range(11)
-_OPERANDS, DONE = 11, 12
+_OPERANDS, DONE, _STEPS = 11, 12, 13
+
+STEPS: Final = (
+    "code", "lines", "ranges", "moves", "depth", "team", "meeting", "local", "meetings",
+)  # fmt: skip
+"""Words of a vEU's steps (`schedule/step_tables.py`): addresses of the tables, of `ranges` its own; how many
+vEUs meet, and the counter where they do; memory for the iterations and how often each range was run; how
+often they meet in a call."""
 
 RANGE: Final = slice(3, 5)
 CALL: Final = slice(7, 10)
@@ -93,7 +101,68 @@ def pause(typingctx: Any) -> Any:
 
 @njit(nogil=True)
 def walk(at: int) -> None:
-    """Run a job, as `run` of an emitted module does."""
+    """Run a job, as `run` of an emitted module does, or all its steps."""
+    if int64p(at)[_STEPS] != 0:
+        walk_steps(at)
+    else:
+        walk_range(at)
+
+
+@njit(nogil=True)
+def walk_steps(at: int) -> None:
+    """Run the steps of a job: behind each run all vEUs meet."""
+    job = int64p(at)
+    steps = int64p(job[_STEPS])
+    code, ranges, depth = int64p(steps[0]), int64p(steps[2]), steps[4]
+    iterations, ran = int64p(steps[7]), int64p(steps[7] + 8 * depth)
+    epoch, total, line = job[_EPOCH], 0, 0
+    met = (epoch - 1) * steps[8]
+    while line < steps[1]:
+        word = 5 * line
+        kind, which, times = code[word], code[word + 1], code[word + 2]
+        line += 1
+        if kind == 1:
+            iterations[which] = 0
+        elif kind == 2:
+            iterations[which] += 1
+            if iterations[which] < times:
+                line = code[word + 3]
+        else:
+            place_bases(job[_BASES], steps[3], code[word + 3], code[word + 4], depth, steps[7])
+            job[_BEGIN], job[_END] = ranges[2 * which], ranges[2 * which + 1]
+            job[_EPOCH] = (epoch - 1) * times + ran[which] + 1
+            ran[which] += 1
+            walk_range(at)
+            total += job[DONE]
+            met += 1
+            lost = job[DONE] != job[_END] - job[_BEGIN]
+            if not lost and steps[5] > 1:
+                add_release(steps[6], 1)
+                lost = not wait_for(steps[6], met * steps[5], _LIMIT)
+            if lost:
+                break
+    for n in range(depth):
+        iterations[n] = 0
+    for n in range(steps[1]):
+        ran[n] = 0
+    job[_EPOCH], job[DONE] = epoch, total
+
+
+@njit(nogil=True)
+def place_bases(bases: int, moves: int, first: int, last: int, depth: int, iterations: int) -> None:
+    """Move the bases first to last to where they lie in this iteration."""
+    table, counts = int64p(bases), int64p(iterations)
+    for n in range(first, last):
+        move = int64p(moves + 8 * (3 + depth) * n)
+        address = table[move[1]] + move[2]
+        for d in range(depth):
+            address += move[3 + d] * counts[d]
+        table[move[0]] = address
+
+
+@njit(nogil=True)
+def walk_range(at: int) -> None:
+    """Run the records of a job."""
     job = int64p(at)
     bases, address = int64p(job[_BASES]), int64p(job[_ADDRESS])
     counters, epoch, padded = job[_COUNTERS], job[_EPOCH], job[_PADDED]

@@ -255,3 +255,23 @@ task.roperator @f(%a : tensor<4xf32>, %b : tensor<2xf32>) -> tensor<2xf32> attri
 task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> attributes {in_place = array<i64: 0>} {
   task.yield %a : tensor<4xf32>
 }
+
+// -----
+
+task.composite @main_all of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
+  task.repeat 9 {
+    // expected-error@+1 {{'task.run' expects 1 steps of each of 1 operands, got 2 in all}}
+    task.run @main_schedule reads(%x at 0 step [8, 8])
+  }
+}
+
+// -----
+
+task.composite @main_all of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
+  // expected-error@+1 {{'task.repeat' expects 1 iteration or more}}
+  task.repeat 0 {
+    task.run @main_schedule reads(%x)
+  }
+}

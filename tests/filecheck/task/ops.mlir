@@ -59,3 +59,23 @@ task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 
   %t1 = task.append @same to [0:1] wave 1 wait(%t0) reads(%h) writes(%y) resident [0 at 128]
   %t2 = task.append @same to [3:3] wave 2 wait(%t0, %t1) reads(%w) writes(%y)
 }
+
+// CHECK:      task.composite @main_all of @main attributes {device = @test4, link_bytes = 256 : i64} {
+// CHECK:        task.run @main_schedule reads(%x) writes(%y)
+// CHECK-NEXT:   task.repeat 9 {
+// CHECK-NEXT:     task.repeat 4 {
+// CHECK-NEXT:       task.run @main_schedule reads(%x at 32, %h at 0 step [8, -4]) state(%y)
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// GENERIC:    "task.run"(%x, %h, %y) <{program = @main_schedule, offsets = array<i64: 32, 0, 0>, steps = array<i64: 0, 0, 8, -4, 0, 0>, operandSegmentSizes = array<i32: 2, 0, 1>}>
+task.composite @main_all of @main attributes {device = @test4, link_bytes = 256 : i64} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
+  %h = task.buffer {space = "arena", offset = 0 : i64} : tensor<64xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<8xf32>
+  task.run @main_schedule reads(%x) writes(%y)
+  task.repeat 9 {
+    task.repeat 4 {
+      task.run @main_schedule reads(%x at 32, %h at 0 step [8, -4]) state(%y)
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""Functions with loops, as calls of functions without."""

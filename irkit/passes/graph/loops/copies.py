@@ -1,0 +1,66 @@
+"""Copies of what slices at moving places are read from, or inserted into, where these cannot be in place."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irkit.dialects.graph import ReshapeOp
+from irkit.dialects.loop_places import moves
+from irkit.dialects.types import int_array, tensor_type
+from irkit.passes.graph.loops.segments import is_constant
+
+
+def blocks_of(function: FuncOp) -> list[Block]:
+    """The blocks of a function and of its loops."""
+    inner = [op.body.block for op in function.body.walk() if isinstance(op, scf.ForOp)]
+    return [function.body.block, *inner]
+
+
+def copy_where_read(block: Block) -> None:
+    """Have each insertion at a moving place go into a value of its own, which nothing reads behind it, and
+    each slice be of no constant."""
+    for op in list(block.ops):
+        if isinstance(op, tensor.ExtractSliceOp) and moves(op) and is_constant(op.source):
+            op.operands[0] = _copied(op.source, _outermost(op))
+        elif isinstance(op, tensor.InsertSliceOp) and moves(op) and not _in_place(op, block):
+            op.operands[1] = _copied(op.dest, op)
+
+
+def _copied(value: SSAValue, before: Operation) -> SSAValue:
+    """The same value again, made before an op."""
+    copy = ReshapeOp.make([value], {"shape": int_array(tensor_type(value).get_shape())})
+    Rewriter.insert_op(copy, InsertPoint.before(before))
+    return copy.results[0]
+
+
+def _outermost(op: Operation) -> Operation:
+    """The outermost loop that an op is in, or the op itself."""
+    found, parent = op, op.parent_op()
+    while isinstance(parent, scf.ForOp):
+        found, parent = parent, parent.parent_op()
+    return found
+
+
+def _in_place(op: tensor.InsertSliceOp, block: Block) -> bool:
+    """Whether nothing reads what a slice is inserted into behind that, and it is the block's own."""
+    dest = op.dest
+    if is_constant(dest):
+        return False
+    if isinstance(dest, BlockArgument):
+        own = dest.owner is block and isinstance(block.parent_op(), scf.ForOp)
+    else:
+        own = isinstance(dest.owner, Operation) and dest.owner.parent is block
+    order = {inner: number for number, inner in enumerate(block.ops)}
+    users = [_in_block(use.operation, block) for use in dest.uses if use.operation is not op]
+    return own and all(u is not None and order[u] < order[op] for u in users)
+
+
+def _in_block(op: Operation, block: Block) -> Operation | None:
+    """The op of the block that an op is, or is in."""
+    found: Operation | None = op
+    while found is not None and found.parent is not block:
+        found = found.parent_op()
+    return found

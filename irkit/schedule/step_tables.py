@@ -1,0 +1,165 @@
+"""Tables of the steps of a program with calls and loops: which records each vEU walks, and when.
+
+`code` has a line a step (`CODE_WORDS` int64 words):
+
+| word | a run | where a loop begins | where it ends |
+|---|---|---|---|
+| 0 | RUN | BEGIN | END |
+| 1 | number of the range | depth of the loop | depth of the loop |
+| 2 | how often it is run in a call | - | iterations |
+| 3, 4 | the moving bases from, to | - | the line behind its beginning, - |
+
+Behind every run all vEUs meet. A run may be cut into several: into waves where nothing waits, into appends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irkit.schedule.modes import Mode
+from irkit.schedule.tables import (
+    FIRST_INPUT,
+    Appended,
+    Program,
+    Ran,
+    Repeated,
+    Table,
+)
+
+CODE_WORDS = 5
+RUN, BEGIN, END = 0, 1, 2
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """`code` as above; `ranges` is ranges×vEUs×2: the records of each vEU; `moves` a line a moving base: the
+    base that it is, the one that it starts from, offset, and a step of each of the `depth` loops around;
+    `meetings`: how often the vEUs meet in a call."""
+
+    code: Table
+    ranges: Table
+    moves: Table
+    depth: int
+    meetings: int
+
+    @property
+    def busy(self) -> list[int]:
+        """The vEUs that have any records."""
+        counts = (self.ranges[:, :, 1] - self.ranges[:, :, 0]).sum(axis=0)
+        return [int(v) for v in np.flatnonzero(counts)] or [0]
+
+    @property
+    def total(self) -> int:
+        """How many records all vEUs walk in a call."""
+        runs = self.code[self.code[:, 0] == RUN]
+        lengths = (self.ranges[:, :, 1] - self.ranges[:, :, 0]).sum(axis=1)
+        return int((lengths[runs[:, 1]] * runs[:, 2]).sum())
+
+
+def step_tables(program: Program, mode: Mode) -> StepTables:
+    """The tables of a program with steps in a mode. The records that they name are those of `build_tables`:
+    the serial ones in modes `serial` and `per-op`."""
+    cut = {
+        Mode.SERIAL: _serial,
+        Mode.PER_OP: _per_op,
+        Mode.PER_WAVE: _per_wave,
+        Mode.PERSISTENT: _persistent,
+    }[mode]
+    builder = _Builder(program, cut)
+    builder.add(program.steps, 0, 1)
+    first = FIRST_INPUT + len(program.ports)
+    moves = [
+        [first + n, m.base, m.offset, *m.steps, *[0] * (builder.depth - len(m.steps))]
+        for n, m in enumerate(program.moving)
+    ]
+    ranges = np.array(builder.ranges, dtype=np.int64).reshape(-1, program.veus, 2)
+    return StepTables(
+        np.array(builder.code, dtype=np.int64).reshape(-1, CODE_WORDS),
+        np.ascontiguousarray(ranges),
+        np.array(moves, dtype=np.int64).reshape(len(moves), 3 + builder.depth),
+        builder.depth,
+        builder.meetings,
+    )
+
+
+class _Builder:
+    def __init__(
+        self, program: Program, cut: Callable[[Program, Ran], Iterator[Sequence[Range]]]
+    ) -> None:
+        self.program, self.cut = program, cut
+        self.code: list[Sequence[int]] = []
+        self.ranges: list[Sequence[Range]] = []
+        self.depth = self.meetings = 0
+
+    def add(self, steps: Sequence[Ran | Repeated], depth: int, times: int) -> None:
+        """Steps in `depth` loops that are run `times` times in a call."""
+        self.depth = max(self.depth, depth)
+        for step in steps:
+            if isinstance(step, Repeated):
+                self.code.append((BEGIN, depth, 0, 0, 0))
+                back = len(self.code)
+                self.add(step.steps, depth + 1, times * step.trips)
+                self.code.append((END, depth, step.trips, back, 0))
+                continue
+            for ranges in self.cut(self.program, step):
+                self.code.append((RUN, len(self.ranges), times, *step.moving))
+                self.ranges.append(ranges)
+                self.meetings += times
+
+
+def _records(veu: int, appends: Sequence[Appended]) -> int:
+    """How many rTasks of some appends a vEU runs."""
+    found = 0
+    for append in appends:
+        lane = veu - append.first_veu
+        if 0 <= lane < append.veus:
+            found += (append.tasks - lane + append.veus - 1) // append.veus
+    return found
+
+
+def _begins(program: Program) -> list[int]:
+    """Where each vEU's records begin."""
+    counts = [_records(veu, program.appends) for veu in range(program.veus)]
+    return [sum(counts[:veu]) for veu in range(program.veus)]
+
+
+def _persistent(program: Program, step: Ran) -> Iterator[Sequence[Range]]:
+    """Each vEU its list."""
+    begins, appends = _begins(program), program.appends
+    starts = [b + _records(v, appends[: step.first]) for v, b in enumerate(begins)]
+    sizes = [_records(v, appends[step.first : step.last]) for v in range(program.veus)]
+    yield [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+
+
+def _per_wave(program: Program, step: Ran) -> Iterator[Sequence[Range]]:
+    """A run a wave: the appends of a vEU are listed wave by wave."""
+    (ranges,) = _persistent(program, step)
+    appends = program.appends[step.first : step.last]
+    ends = [first for first, _ in ranges]
+    for wave in sorted({a.wave for a in appends}):
+        of_wave = [a for a in appends if a.wave == wave]
+        starts = ends
+        ends = [e + _records(v, of_wave) for v, e in enumerate(starts)]
+        yield list(zip(starts, ends, strict=True))
+
+
+def _serial(program: Program, step: Ran) -> Iterator[Sequence[Range]]:
+    """All on the first vEU."""
+    first = sum(a.tasks for a in program.appends[: step.first])
+    last = first + sum(a.tasks for a in program.appends[step.first : step.last])
+    yield [(first, last), *[(0, 0)] * (program.veus - 1)]
+
+
+def _per_op(program: Program, step: Ran) -> Iterator[Sequence[Range]]:
+    """A run an append, its rTasks in order, cut into as many pieces as it has vEUs."""
+    first = sum(a.tasks for a in program.appends[: step.first])
+    for append in program.appends[step.first : step.last]:
+        cut = [first + append.tasks * v // append.veus for v in range(append.veus + 1)]
+        pieces = list(itertools.pairwise(cut))
+        yield [*pieces, *[(0, 0)] * (program.veus - len(pieces))]
+        first += append.tasks
