@@ -12,7 +12,8 @@ class LoopProgram:
     """A function of two arrays and a row, with loops in which values old and new are read, written in parts,
     at fixed places and at places that move, and yielded in any order."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, columns: bool = False) -> None:
+        self.columns = columns
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
@@ -63,6 +64,8 @@ class LoopProgram:
         """A few ops."""
         values = dict(values)
         steps = (self.rows, self.arrays, self.row_of, self.row_into, self.part_into, self.number)
+        if self.columns:
+            steps = (*steps, self.column, self.column)
         for _ in range(self.random.randrange(1, 6)):
             name, t = self.random.choice(steps)(values, depth)
             values[name] = t
@@ -105,6 +108,22 @@ class LoopProgram:
             f"{name} = tensor.insert_slice {total} into {y}[1, 0] {size} : {part} into {ARRAY}",
             depth,
         )
+        return name, ARRAY
+
+    def column(self, values: dict[str, str], depth: int) -> tuple[str, str]:
+        """Two columns of some rows to others, at places of which one at least moves."""
+        x, y, name, cut = (
+            self.pick(values, ARRAY),
+            self.pick(values, ARRAY),
+            self.name(),
+            self.name(),
+        )
+        size, part = "[3, 2] [1, 1]", "tensor<3x2xf64>"
+        there, here = (
+            f"[{self.place(depth, 3)}, {self.random.randrange(2)}] {size}" for _ in range(2)
+        )
+        self.line(f"{cut} = tensor.extract_slice {x}{there} : {ARRAY} to {part}", depth)
+        self.line(f"{name} = tensor.insert_slice {cut} into {y}{here} : {part} into {ARRAY}", depth)
         return name, ARRAY
 
     def number(self, values: dict[str, str], depth: int) -> tuple[str, str]:
