@@ -15,7 +15,7 @@ from irkit.bfloat16 import is_half
 from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import Others
-from irkit.runtime.cpu_steps import StepJobs, StepRunner
+from irkit.runtime.cpu_steps import StepRunner
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
@@ -103,11 +103,8 @@ class CpuExecutor:
         self._idle: list[Workspace] = []
         self._unwaited = self._records.copy()
         self._unwaited[:, 3], self._unwaited[:, 4] = -1, 0
-        self._steps = None
-        if plan.steps:
-            self._steps = StepRunner(
-                self.tables, self._records, self._unwaited, self._serial_records
-            )
+        tables = (self._records, self._unwaited, self._serial_records)
+        self._steps = StepRunner(self.tables, *tables) if plan.steps else None
         self._whole = ranges_of(list(itertools.pairwise(self.tables.begin.tolist())))
         waves = itertools.pairwise(self.tables.wave_begin.tolist())
         self._waves = [ranges_of(list(zip(*wave, strict=True))) for wave in waves]
@@ -282,28 +279,13 @@ class CpuExecutor:
         # Compiled code finds an array's address in a tenth of the time: walked are no records.
         self._straight_through(self._no_records, space, inputs, outputs, rows, padded)
         if self._steps is not None:
-            self._all_steps(self._steps.jobs(space, mode), rows, padded)
+            self._steps.run(space, mode, rows, padded)
         elif mode is Mode.PERSISTENT:
             self._persistent(space, rows, padded)
         elif mode is Mode.PER_WAVE:
             self._per_wave(space, rows, padded)
         else:
             self._per_op(space, rows, padded)
-
-    def _all_steps(self, jobs: StepJobs, rows: int, padded: int) -> None:
-        """One job of each vEU, for all runs and loops."""
-        team, busy = veu_team(), jobs.steps.busy
-        words = jobs.begin(rows, padded)
-        if len(busy) == 1:
-            done = team.run_alone(words, busy[0])
-        else:
-            try:
-                done = team.run(words, busy, jobs.counters)
-            except BaseException:
-                jobs.release(RELEASED)
-                raise
-        if done != jobs.steps.total:
-            raise DeviceError("a vEU gave up waiting: the program did not finish")
 
     def _serial(
         self,

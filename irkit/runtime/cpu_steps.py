@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from irkit.errors import DeviceError
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB, JOB_WORDS, STEPS
+from irkit.runtime.veu_team import RELEASED, veu_team
 from irkit.runtime.workspace import Jobs, Workspace
 from irkit.schedule.modes import Mode
 from irkit.schedule.step_tables import StepTables, step_tables
@@ -82,7 +84,23 @@ class StepRunner:
         }
         self._steps: dict[Mode, StepTables] = {}
 
-    def jobs(self, space: Workspace, mode: Mode) -> StepJobs:
+    def run(self, space: Workspace, mode: Mode, rows: int, padded: int) -> None:
+        """All runs and loops of a call, on the arrays that are bound to its workspace. Raises DeviceError where
+        they did not come to their end."""
+        jobs, team = self._jobs(space, mode), veu_team()
+        words, busy = jobs.begin(rows, padded), jobs.steps.busy
+        if len(busy) == 1:
+            done = team.run_alone(words, busy[0])
+        else:
+            try:
+                done = team.run(words, busy, jobs.counters)
+            except BaseException:
+                jobs.release(RELEASED)
+                raise
+        if done != jobs.steps.total:
+            raise DeviceError("a vEU gave up waiting: the program did not finish")
+
+    def _jobs(self, space: Workspace, mode: Mode) -> StepJobs:
         """The jobs of a workspace in a mode."""
         found = space.step_jobs.get(mode)
         if found is None:
