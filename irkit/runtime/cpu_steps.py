@@ -85,8 +85,8 @@ class StepRunner:
         self._steps: dict[Mode, StepTables] = {}
 
     def run(self, space: Workspace, mode: Mode, rows: int, padded: int) -> None:
-        """All runs and loops of a call, on the arrays that are bound to its workspace. Raises DeviceError where
-        they did not come to their end."""
+        """All runs and loops of a call, on the arrays that are bound to its workspace. Raises DeviceError
+        where they did not come to their end."""
         jobs, team = self._jobs(space, mode), veu_team()
         words, busy = jobs.begin(rows, padded), jobs.steps.busy
         if len(busy) == 1:

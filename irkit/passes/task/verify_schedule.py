@@ -25,7 +25,8 @@ from irkit.remarks import applied, missed
 from irkit.rkernels.accesses import VECTOR_BYTES
 from irkit.rkernels.legality import why_illegal
 from irkit.row_ranges import Rows
-from irkit.schedule.composite import prove_composite, runs_of
+from irkit.schedule.composite import runs_of
+from irkit.schedule.composite_proof import prove_composite
 from irkit.schedule.meaning import Function
 from irkit.schedule.model import Schedule
 from irkit.schedule.modes import Mode
