@@ -166,3 +166,35 @@ def test_programs_with_loops_are_saved_and_loaded(tmp_path):
     program = irkit.compile(parsed(jacobi(40, 7)), device="cpu2")
     program.save(tmp_path / "jacobi.irkit")
     assert same(irkit.load(tmp_path / "jacobi.irkit")(a, b), jacobi_numpy(a, b, 7))
+
+
+def test_what_is_inserted_elsewhere_too_is_written_whole():
+    """One rOperator runs in the loop, in place, and before it on arguments, which stay as they are."""
+    part = "tensor<4xf64>"
+    body = [
+        f"%s{{n}} = graph.slice %{{a}} {{{{offsets = array<i64: 0>, sizes = array<i64: 4>, "
+        f"strides = array<i64: 1>}}}} : (tensor<6xf64>) -> {part}",
+        f"%t{{n}} = graph.mul %c, %s{{n}} : (tensor<f64>, {part}) -> {part}",
+        f"%b{{n}} = tensor.insert_slice %t{{n}} into %{{b}}[1] [4] [1] : {part} into tensor<6xf64>",
+        f"%a{{n}} = tensor.insert_slice %t{{n}} into %{{a}}[1] [4] [1] : {part} into tensor<6xf64>",
+    ]
+    before = "\n".join(line.format(n=0, a="A", b="B") for line in body)
+    inside = "\n".join(line.format(n=1, a="a", b="b") for line in body)
+    two = "(tensor<6xf64>, tensor<6xf64>)"
+    text = f"""func.func @main(%A: tensor<6xf64>, %B: tensor<6xf64>) -> {two} {{
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %n = arith.constant 3 : index
+  %c = arith.constant dense<3.000000e-01> : tensor<f64>
+  {before}
+  %4, %5 = scf.for %i = %0 to %n step %1 iter_args(%b = %b0, %a = %a0) -> {two} {{
+    {inside}
+    scf.yield %b1, %a1 : tensor<6xf64>, tensor<6xf64>
+  }}
+  func.return %5, %4 : tensor<6xf64>, tensor<6xf64>
+}}
+"""
+    given = [np.arange(6.0) + 1, np.ones(6)]
+    wanted = run_module(parsed(text), WeightStore(), given, level="graph")
+    for mode in ("serial", "persistent"):
+        assert same(irkit.compile(parsed(text), device="cpu2", mode=mode)(*given), wanted)

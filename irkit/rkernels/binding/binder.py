@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.dialects.tensor import InsertSliceOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.task import ROperatorOp
+from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.tensor_ops.slices import insertion
@@ -184,6 +184,8 @@ class Binder:
         argument = dest.index if isinstance(dest, BlockArgument) else -1
         if not inserted or list(self.op.in_place_pairs) != [(argument, 0)]:
             return False
+        if not _always_in_place(self.op, argument):
+            return False
         shape = tensor_type(value).get_shape()
         place, word = f"p{len(self.block.args)}[{linear(where, shape)}]", "if"
         for op in inserted:
@@ -239,3 +241,19 @@ class Binder:
         if not isinstance(value, BlockArgument):
             raise UnsupportedError("an operand that is read by pointer is computed")
         return f"p{value.index}"
+
+
+def _always_in_place(op: ROperatorOp, operand: int) -> bool:
+    """Whether every append has an operand and the one result in the same bytes. `in_place` says that they may
+    be; what is not written must be there already."""
+    module = op.parent_op()
+    if not isinstance(module, ModuleOp):
+        return False
+    appends = [
+        inner
+        for program in module.ops
+        if isinstance(program, ProgramOp)
+        for inner in program.body.block.ops
+        if isinstance(inner, AppendOp) and inner.callee.string_value() == op.sym_name.data
+    ]
+    return bool(appends) and all(a.reads[operand] is a.writes[0] for a in appends)
