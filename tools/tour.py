@@ -1,7 +1,7 @@
-"""Run docs/tour.md: every command in it, and write what each prints beneath it.
+"""Run docs/tour.md and docs/programs.md: every command in them, and write what each prints beneath it.
 
-    python tools/tour.py            run all and write the page
-    python tools/tour.py --check    exit code 1 if something prints other than the page says
+    python tools/tour.py            run all and write the pages
+    python tools/tour.py --check    exit code 1 if something prints other than a page says
 
 Blocks marked `console` have commands behind `$ `, and below each what it printed; blocks marked
 `python FILE` are written to that file. All run in one folder, in order.
@@ -18,7 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "tour.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = ("tour.md", "programs.md")
 BLOCK = re.compile(r"^```(console|python) ?([\w.]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -50,21 +51,28 @@ def _printed(line: str, folder: Path) -> str:
 
 def main() -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description="Run docs/tour.md.")
+    parser = argparse.ArgumentParser(description="Run the pages of docs/ that have commands.")
     parser.add_argument("--check", action="store_true", help="change nothing; compare")
     options = parser.parse_args()
-    page = PAGE.read_text()
+    return max(_run(DOCS / name, options.check) for name in PAGES)
+
+
+def _run(path: Path, check: bool) -> int:
+    """Run one page; 1 if it is checked and differs."""
+    page = path.read_text()
     with tempfile.TemporaryDirectory() as folder:
         new = executed(page, Path(folder))
     if "Traceback (most recent call last)" in new:
-        raise SystemExit("a command of the tour failed:\n" + new.partition("Traceback")[2][:2000])
-    if options.check:
+        raise SystemExit(
+            f"a command of {path.name} failed:\n" + new.partition("Traceback")[2][:2000]
+        )
+    if check:
         lines = difflib.unified_diff(
             page.splitlines(), new.splitlines(), "page", "run", lineterm=""
         )
         print("\n".join(lines))
         return int(new != page)
-    PAGE.write_text(new)
+    path.write_text(new)
     return 0
 
 

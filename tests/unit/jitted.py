@@ -41,6 +41,9 @@ class Interpreted:
     def report(self) -> dict[str, Any]:
         return {}
 
+    def timelines(self) -> list[Any]:
+        return []
+
 
 def interpreted(function: Any) -> JittedFunction:
     """`function`, traced and run by the interpreter."""

@@ -177,5 +177,7 @@ def test_what_can_be_looked_at():
     assert "task.program" in traced.ir("schedule")
     assert "def " in traced.source
     assert traced.report()["proved"]
+    assert traced.explain().startswith("1 arrays (x) in 1 buffers")
+    assert traced.timelines()
     with pytest.raises(UnsupportedError, match="level 'x'"):
         traced.ir("x")

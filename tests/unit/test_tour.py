@@ -1,4 +1,4 @@
-"""docs/tour.md is what its commands print; the pages of docs/ link to pages that are there."""
+"""docs/tour.md and docs/programs.md are what their commands print; links in docs/ lead somewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def tour():
     return module
 
 
-def test_the_tour_is_what_is_printed(tmp_path):
+@pytest.mark.parametrize("name", tour().PAGES)
+def test_pages_are_what_is_printed(name, tmp_path):
     pytest.importorskip("onnx")
-    page = (ROOT / "docs" / "tour.md").read_text()
+    page = (ROOT / "docs" / name).read_text()
     made = tour().executed(page, tmp_path)
     assert made == page, "run .venv/bin/python tools/tour.py and look at the difference"
 

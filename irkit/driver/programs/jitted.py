@@ -19,6 +19,7 @@ from irkit.driver.programs.specialised import Specialised
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.recorder import tracing
 from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, trace
+from irkit.viewing.timeline import Timeline
 
 
 class JittedFunction:
@@ -130,6 +131,14 @@ class JittedFunction:
         """Textual IR of the pattern that was called last, at "program", "graph", "tensor", "task" or
         "schedule"."""
         return self._of((), {}).runner.ir(level)
+
+    def explain(self) -> str:
+        """What was traced for the pattern that was called last, and how it runs, in a few lines."""
+        return "\n".join(self._of((), {}).explained())
+
+    def timelines(self) -> list[Timeline]:
+        """The planned schedule of the pattern that was called last."""
+        return self._of((), {}).runner.timelines()
 
     @property
     def source(self) -> str:

@@ -29,6 +29,7 @@ from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 from irkit.model_info import ModelInfo
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.variant import Variant
+from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
 
 VALUES = "functionalise"
@@ -54,6 +55,10 @@ class Runner(Protocol):
 
     def report(self) -> dict[str, Any]:
         """What was compiled, and how it runs."""
+        ...
+
+    def timelines(self) -> list[Timeline]:
+        """Its planned schedule."""
         ...
 
 
@@ -99,6 +104,10 @@ class Lowered:
     def report(self) -> dict[str, Any]:
         """What was compiled, and how it runs."""
         return self._variant.report()
+
+    def timelines(self) -> list[Timeline]:
+        """Its planned schedule."""
+        return self._variant.timelines(None, "persistent")
 
 
 def _values(built: BuiltProgram) -> ImportedModel:

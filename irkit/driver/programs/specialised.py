@@ -12,7 +12,7 @@ from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout
 from irkit.errors import InvalidInputError
 from irkit.frontends.numpy.emission import emitted
-from irkit.frontends.numpy.records import Buffer
+from irkit.frontends.numpy.records import Buffer, For
 from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
 from irkit.weights import Array
 
@@ -32,6 +32,8 @@ class Specialised:
         self.results: list[Result] = traced.results
         self.layout = layout
         self._checks = list(traced.recorder.checks)
+        self._names = list(names)
+        self._loops = [x.place for x in traced.recorder.records if isinstance(x, For)]
         made = list(
             dict.fromkeys(r.view.buffer for r in traced.results if r.view.buffer.argument is None)
         )
@@ -61,6 +63,21 @@ class Specialised:
             self._write_back(number, contents, buffers, arrays)
         found = [self._result(r, outputs, buffers, arrays) for r in self.results]
         return filled(self.structure, found)
+
+    def explained(self) -> list[str]:
+        """What was traced, and how it runs, a line each."""
+        count = len(self._names)
+        lines = [f"{count} arrays ({', '.join(self._names)}) in {len(self.layout.buffers)} buffers"]
+        copies = [self._names[p.first] for p in self.layout.places if p.kind == "copy"]
+        if copies:
+            lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
+        lines += [f"loop kept: {place}" for place in self._loops]
+        report = self.runner.report()
+        found = report.get("roperators", {})
+        lines.append(
+            f"{len(found)} rOperators, {'proved' if report.get('proved') else 'not proved'}"
+        )
+        return lines
 
     def _write_back(
         self, number: int, contents: Array, buffers: Sequence[Array], arrays: Sequence[Array]
