@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irkit.driver.compiler.compile import compile_model as compile
     from irkit.driver.compiler.models import parse
     from irkit.driver.compiler.recompile import load_program as load
+    from irkit.driver.compiler.supported import supported_operators
     from irkit.driver.compiler.targets import resolve_target
     from irkit.driver.programs.jitted import jit
     from irkit.driver.programs.loops import loop_range as range
@@ -48,6 +49,7 @@ _LAZY = {
     "while_loop": ("irkit.driver.programs.loops", "while_loop"),
     "load": ("irkit.driver.compiler.recompile", "load_program"),
     "parse": ("irkit.driver.compiler.models", "parse"),
+    "supported_operators": ("irkit.driver.compiler.supported", "supported_operators"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),
     "ConstantInputError": ("irkit.errors", "ConstantInputError"),
@@ -80,6 +82,7 @@ __all__ = [
     "parse",
     "range",
     "resolve_target",
+    "supported_operators",
     "while_loop",
 ]
 

@@ -90,6 +90,22 @@ def test_refused_by_name() -> None:
         interpreted(SVC().fit(x, y)).predict_proba(x)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dataset", ["wine", "breast_cancer"])
+def test_probabilities(dataset: str) -> None:
+    x, y = scaled(dataset)
+    model = SVC(probability=True, random_state=0).fit(x, y)
+    check(model, np.concatenate([x, 0.3 * x]))
+    assert "predict_log_proba" in interpreted(model)._methods
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_probabilities_of_many_classes_are_left_out() -> None:
+    x, y = data("digits")
+    model = SVC(probability=True, random_state=0).fit(x[:100], y[:100])
+    assert "predict_proba" not in interpreted(model)._methods
+
+
 def test_compiled(compiled: Any) -> None:
     x, y = scaled("wine")
     model = SVC().fit(x, LABELS[y])

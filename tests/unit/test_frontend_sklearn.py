@@ -92,7 +92,7 @@ def test_every_reason_at_once() -> None:
             ("boost", GradientBoostingRegressor(init=DummyRegressor())),
         ]
     ).fit(X, Y)
-    known = "supported: "
+    known = "irkit.supported_operators()"
     first, second, boost = reasons(model)
     assert first.startswith(f"step 'map': estimator Isomap ({known}")
     assert second.startswith(f"step 'embed': estimator LocallyLinearEmbedding ({known}")

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import f32
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.sklearn import labels
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
     PREDICTORS,
@@ -29,6 +30,7 @@ from irkit.frontends.sklearn.composition import (
     why_not_fitted,
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
+from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
@@ -45,6 +47,8 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         raise UnsupportedError(
             f"scikit-learn input of dtype {dtype}; accepted: {', '.join(DTYPES)}"
         )
+    if kind_of(model) in LABEL_ENCODERS:
+        return _import_labels(model, dtype)
     steps = _checked(model)
     final = steps[-1][1]
     entry = PREDICTORS.get(kind_of(final))
@@ -85,6 +89,30 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         columns=names,
         by_name=by_name,
         unused=unused,
+    )
+    return builder.finish(values, info)
+
+
+def _import_labels(step: Any, dtype: str) -> ImportedModel:
+    """The module of an encoder of targets, for rows of labels."""
+    _check_fitted(step)
+    missing = [f"step '{kind_of(step)}': {reason}" for reason in labels.why_not(step)]
+    if missing:
+        raise UnsupportedError(f"cannot import {type(step).__name__} exactly:", missing)
+    builder = GraphBuilder([("y", tensor(element_type(np.dtype(dtype)), (DYNAMIC,)))])
+    importer = Importer(builder, predict)
+    values = [("transformed", labels.encoded(importer, step, builder.inputs[0]))]
+    checks = importer.check_outputs()
+    values += [(name, value) for name, value, _ in checks]
+    info = ModelInfo(
+        "transformer",
+        ("y",),
+        tuple(name for name, _ in values),
+        {"transform": "transformed"},
+        allow_nan=False,
+        allow_infinity=False,
+        source=f"scikit-learn {type(step).__name__}",
+        checks={name: message for name, _, message in checks},
     )
     return builder.finish(values, info)
 

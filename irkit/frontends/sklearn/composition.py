@@ -138,8 +138,7 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
         return [f"step '{name}': {kind} without {DELEGATES[kind]} (is it fitted, with refit?)"]
     entry = _entry(kind, last)
     if entry is None:
-        known = ", ".join(sorted({*COMPOSITIONS, *TRANSFORMERS, *PREDICTORS}))
-        return [f"step '{name}': estimator {kind} (supported: {known})"]
+        return [f"step '{name}': estimator {kind} (irkit.supported_operators() has those that are)"]
     return [f"step '{name}': {reason}" for reason in entry.why_not(step)]
 
 

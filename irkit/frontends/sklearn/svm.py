@@ -1,7 +1,6 @@
 """Support vector machines: libsvm's decision functions in float64, its votes, and scikit-learn's ties.
 
-A program has no `predict_proba`: libsvm's probabilities of pairs are joined by an iteration whose
-length depends on the row.
+Probabilities, of models that have them, are of at most six classes (`coupling.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AbsOp, AddOp, CastOp, DivOp, NegOp, WhereOp
-from irkit.frontends.sklearn import kernels
+from irkit.frontends.sklearn import coupling, kernels
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, element
 from irkit.frontends.sklearn.outputs import classifier, largest, regressor, sign_label
 from irkit.weights import Array
@@ -93,6 +92,15 @@ def one_versus_rest(
 
 def _classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     decision = _decisions(importer, step, x, _weights(step))
+    outputs = _decided(importer, step, decision)
+    if hasattr(step, "predict_proba") and len(step.classes_) <= coupling.MOST_CLASSES:
+        outputs.values.append(("probabilities", coupling.of_pairs(importer, step, decision)))
+        outputs.methods |= dict.fromkeys(("predict_proba", "predict_log_proba"), "probabilities")
+    return outputs
+
+
+def _decided(importer: Importer, step: Any, decision: SSAValue) -> Outputs:
+    """Labels and margins of the decisions between pairs."""
     classes = len(step.classes_)
     if classes == 2:
         # Of two classes, libsvm's decision is for the first.

@@ -1,0 +1,32 @@
+"""What can be imported: `irkit.supported_operators()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def supported_operators() -> Mapping[str, Mapping[str, str]]:
+    """Library → operator or estimator → what is refused of it, empty if nothing is.
+
+    Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost". What an estimator refuses is refused by name,
+    with an UnsupportedError, before anything is compiled.
+    """
+    from irkit.frontends.onnx.handlers import HANDLERS
+    from irkit.frontends.sklearn.restrictions import supported
+
+    return {
+        "scikit-learn": supported(),
+        "ONNX": dict.fromkeys(sorted(HANDLERS), "docs/onnx.md"),
+        "LightGBM": dict.fromkeys(("Booster", "LGBMClassifier", "LGBMRanker", "LGBMRegressor"), ""),
+        "XGBoost": dict.fromkeys(
+            (
+                "Booster",
+                "XGBClassifier",
+                "XGBRFClassifier",
+                "XGBRFRegressor",
+                "XGBRanker",
+                "XGBRegressor",
+            ),
+            "",
+        ),
+    }

@@ -1,0 +1,76 @@
+"""What is refused of estimators that are imported, as data for a page and for users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irkit.frontends.sklearn.composition import (
+    COMPOSITIONS,
+    DELEGATES,
+    PREDICTORS,
+    TRANSFORMERS,
+)
+from irkit.frontends.sklearn.labels import LABEL_ENCODERS
+
+_MACHINE = (
+    "kernels that are functions; sparse support vectors; predict_proba of more than six classes"
+)
+_KERNEL = "kernels that are functions, kernel_params"
+_NUMBERS = "categories that are no numbers; a dtype that is no float"
+_NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
+_COEFFICIENTS = "sparse coef_"
+
+RESTRICTIONS: Mapping[str, str] = {
+    "AdaBoostClassifier": "one class",
+    "AffinityPropagation": "affinity='precomputed'",
+    "CalibratedClassifierCV": "method='temperature' over margins of several classes",
+    "ClassifierChain": "labels that are no numbers, or more than two of them",
+    "DummyClassifier": "strategies that draw at random; several outputs",
+    "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
+    "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
+    "GradientBoostingClassifier": "init other than None and 'zero'",
+    "GradientBoostingRegressor": "init other than None and 'zero'",
+    "HistGradientBoostingClassifier": "categories that are no numbers",
+    "HistGradientBoostingRegressor": "categories that are no numbers",
+    "IsolationForest": "trained on a single row",
+    "IsotonicRegression": "out_of_bounds='nan'",
+    "KBinsDiscretizer": "columns of one bin only",
+    "KNeighborsClassifier": f"{_NEAR}; several outputs",
+    "KNeighborsRegressor": _NEAR,
+    "KernelPCA": _KERNEL,
+    "KernelRidge": _KERNEL,
+    "LabelBinarizer": "labels that are no numbers; sparse_output; several labels per row",
+    "LabelEncoder": "labels that are no numbers",
+    "LinearDiscriminantAnalysis": "as a transformer, solver='lsqr'",
+    "LocalOutlierFactor": f"novelty=False; {_NEAR}",
+    "LogisticRegression": "multi_class='ovr'; sparse coef_",
+    "LogisticRegressionCV": "multi_class='ovr'; sparse coef_",
+    "MissingIndicator": "sparse=True",
+    "MultiOutputClassifier": "members of several outputs; labels of several types",
+    "NuSVC": _MACHINE,
+    "NuSVR": _MACHINE,
+    "Nystroem": _KERNEL,
+    "OneClassSVM": _MACHINE,
+    "OneHotEncoder": _NUMBERS,
+    "OneVsOneClassifier": "members over pairs of rows",
+    "OrdinalEncoder": _NUMBERS,
+    "QuantileTransformer": "output_distribution='normal'; one quantile",
+    "RadiusNeighborsClassifier": f"{_NEAR}; several outputs; outlier_label with brute force and no weights",
+    "RadiusNeighborsRegressor": _NEAR,
+    "RidgeClassifier": "several labels per row",
+    "RidgeClassifierCV": "several labels per row",
+    "SGDClassifier": _COEFFICIENTS,
+    "SVC": _MACHINE,
+    "SVR": _MACHINE,
+    "SimpleImputer": "strings and objects",
+    "SplineTransformer": "degree=0, and 1 with extrapolation='linear'",
+    "StackingClassifier": "several outputs",
+    "TargetEncoder": "categories that are no numbers",
+    "VotingClassifier": "flatten_transform=False; negative weights",
+}
+
+
+def supported() -> dict[str, str]:
+    """Estimator → what is refused of it."""
+    every = {*COMPOSITIONS, *DELEGATES, *LABEL_ENCODERS, *PREDICTORS, *TRANSFORMERS}
+    return {name: RESTRICTIONS.get(name, "") for name in sorted(every) if name[0] != "_"}
