@@ -99,12 +99,14 @@ _ADMITTED: dict[tuple[str, str], frozenset[str]] = {}
 
 @dataclass(frozen=True)
 class Level:
-    """`inside`: op → the ops that may stand directly in it. `types`: kinds of values. `needs`: properties."""
+    """`inside`: op → the ops that may stand directly in it. `types`: kinds of values. `needs`: properties.
+    `arguments`: kinds of a function's arguments, where these are fewer."""
 
     name: str
     inside: Mapping[str, frozenset[str]]
     types: frozenset[str]
     needs: tuple[Needs, ...] = ()
+    arguments: frozenset[str] | None = None
     _legal: dict[tuple[str, str], bool] = field(
         default_factory=dict[tuple[str, str], bool], compare=False, repr=False
     )
@@ -194,6 +196,7 @@ LEVELS: dict[str, Level] = {
                 "scf.for": _LOOP | NUMBERS | {"graph.*"},
             },
             _VALUES,
+            arguments=frozenset({"tensor"}),
         ),
         Level(
             "tensor",
@@ -246,8 +249,11 @@ def _faults(module: ModuleOp, level: Level) -> Iterator[Fault]:
             if needs.lacks(op):
                 instead = f", nor '{needs.instead}' instead" if needs.instead else ""
                 yield Fault(op, f"has no '{needs.name}'{instead}")
+        kinds = level.types
+        if isinstance(op, FuncOp) and level.arguments is not None:
+            kinds = level.arguments
         for t in _types(op):
-            if kind_of(t) not in level.types:
+            if kind_of(t) not in kinds:
                 yield Fault(op, f"has a value of type {t}")
 
 

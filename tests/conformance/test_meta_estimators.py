@@ -23,7 +23,7 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import NearestCentroid
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -244,8 +244,8 @@ def test_what_is_infinite_as_float32_is_an_error() -> None:
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "member": (
-        lambda x, y: ensemble.BaggingClassifier(NearestCentroid(), n_estimators=2).fit(x, y),
-        "step 'BaggingClassifier: estimators_': estimator NearestCentroid",
+        lambda x, y: ensemble.BaggingClassifier(GaussianProcessClassifier(), n_estimators=2).fit(x, y),
+        "step 'BaggingClassifier: estimators_': estimator GaussianProcessClassifier",
     ),
     "flatten": (
         lambda x, y: ensemble.VotingClassifier(THREE, voting="soft", flatten_transform=False).fit(

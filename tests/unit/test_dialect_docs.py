@@ -15,7 +15,7 @@ from irkit.driver.verification.verifier import check_module
 
 EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 WHOLE = re.compile(
-    r"\s*(func\.func|builtin\.module|task\.(roperator|program|vdevice)|host\.program)\b"
+    r"\s*(func\.func|builtin\.module|task\.(roperator|program|composite|vdevice)|host\.program)\b"
 )
 # `%a, %b = dialect.op <operands> {...} : (operand types) -> ...`
 STATEMENT = re.compile(

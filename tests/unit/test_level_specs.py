@@ -81,6 +81,7 @@ def test_the_pipeline_goes_from_level_to_level():
 
 def test_every_level_has_one_maker_and_schedules_have_policies():
     assert [makers_of(level) for level in list(LEVELS)[1:]] == [
+        ["functionalise"],
         ["convert-graph-to-tensor"],
         ["form-roperators"],
         ["partition-rtasks"],

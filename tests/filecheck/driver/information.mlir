@@ -12,6 +12,8 @@
 
 // DIALECTS:      irkit:
 // DIALECTS-NEXT:   graph  {{[0-9]+}} ops
+// DIALECTS-NEXT:   host  {{[0-9]+}} ops
+// DIALECTS-NEXT:   program  {{[0-9]+}} ops
 // DIALECTS-NEXT:   task  {{[0-9]+}} ops
 // DIALECTS-NEXT:   te  {{[0-9]+}} ops
 // DIALECTS-NEXT: xdsl:
