@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
 from sklearn.linear_model import Perceptron as Margins
@@ -23,7 +24,6 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -244,7 +244,9 @@ def test_what_is_infinite_as_float32_is_an_error() -> None:
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "member": (
-        lambda x, y: ensemble.BaggingClassifier(GaussianProcessClassifier(), n_estimators=2).fit(x, y),
+        lambda x, y: ensemble.BaggingClassifier(GaussianProcessClassifier(), n_estimators=2).fit(
+            x, y
+        ),
         "step 'BaggingClassifier: estimators_': estimator GaussianProcessClassifier",
     ),
     "flatten": (
