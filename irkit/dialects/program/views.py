@@ -147,7 +147,10 @@ def view_of(value: SSAValue) -> StridedView:
         raise InvalidModelError("is no view of a buffer")
     if not is_buffer(op.source):
         raise InvalidModelError("is a view of a view: views are of buffers")
-    (offset,), strides = ints(op.static_offsets), ints(op.static_strides)
+    offsets, strides = ints(op.static_offsets), ints(op.static_strides)
+    if len(offsets) != 1:
+        raise InvalidModelError(f"expected 1 offset, got {len(offsets)}")
+    (offset,) = offsets
     if op.sizes or op.strides:
         raise InvalidModelError("has sizes or strides that are not numbers")
     at = Affine(offset) if offset != DYNAMIC else affine_of(op.offsets[0])

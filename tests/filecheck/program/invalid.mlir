@@ -143,3 +143,11 @@ func.func @main(%x: memref<8xf64>) {
   program.call @f(%x) {writes = array<i64: 1>} : memref<8xf64>
   func.return
 }
+
+// -----
+
+func.func @main(%x: memref<8xf64>) {
+  // expected-error@+1 {{'memref.reinterpret_cast' expected 1 offset, got 0}}
+  %v = memref.reinterpret_cast %x to offset: [], sizes: [4], strides: [2] : memref<8xf64> to memref<4xf64, strided<[2]>>
+  func.return
+}
