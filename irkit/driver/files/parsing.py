@@ -218,6 +218,9 @@ def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:
         # Raised by an op's or attribute's own constructor, which does not know where it stands.
         message = _lower_first(str(error).split("\n", 1)[0])
         raise UserError(message, parser.op_place()) from None
+    except MemoryError:
+        # xDSL computes the range of an integer type of any width.
+        raise UserError("a number or a type here is too large", parser.op_place()) from None
     except UNCHECKED:
         raise UserError("malformed op", parser.op_place()) from None
     if isinstance(module.location, UnknownLoc):

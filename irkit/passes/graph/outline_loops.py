@@ -58,7 +58,8 @@ class OutlineLoops(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in list(op.ops):
-            if not isinstance(function, FuncOp) or not function.body.blocks:
+            # A function of several blocks is of no level: the next pass says so.
+            if not isinstance(function, FuncOp) or len(function.body.blocks) != 1:
                 continue
             normalise_slices(function)
             if any(isinstance(inner, scf.ForOp) for inner in function.body.block.ops):
