@@ -25,7 +25,9 @@ def check_required(module: ModuleOp, module_pass: ModulePass, place: str | None 
     level = next((name for name in levels if name == level_of(module)), levels[0])
     if None in faults.values() or (found := faults[level]) is None:
         return
-    maker = next(iter(makers_of(level)), None)
+    # Nothing but a program is made one of the first level.
+    made = level != "graph" or level_of(module) == "program"
+    maker = next(iter(makers_of(level)), None) if made else None
     hint = [] if maker is None else [note(f"'{maker}' makes a module of that level")]
     what = f"'{found.op.name}' {found.text}"
     message = f"pass '{module_pass.name}' requires the {level} level, but {what}"
