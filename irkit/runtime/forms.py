@@ -19,6 +19,7 @@ from typing import NamedTuple
 OPEN_FROM: Mapping[str, int] = {
     "add32": 0,
     "divide": 0,
+    "copy_every": 2,
     "divide32": 0,
     "int32": 0,
     "mad32": 0,

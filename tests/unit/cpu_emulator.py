@@ -104,7 +104,10 @@ def _multiply_planes(
         c.run(at_c + row * across, across)[:] = sums
 
 
-def _copy_every(stride: int, count: int, a: Memory, at: int, b: Memory, to: int) -> None:
+def _copy_every(
+    stride: int, widest: int, count: int, a: Memory, at: int, b: Memory, to: int
+) -> None:
+    assert widest <= count
     b.run(to, count)[:] = a.run(at, stride * (count - 1) + 1)[::stride].copy()
 
 

@@ -97,7 +97,9 @@ class _Filler:
         if last > first and self._in_vectors(axis, step):
             place = f"row + {phase * self.plane.phase_step(len(self.plane.axes) - 1) + first}"
             where = f"base + {first * axis.stride + start}"
-            copied = f"{axis.stride}, {last - first}, {pointer}, {where}, plane, {place}"
+            count = last - first
+            widest = min(1 << count.bit_length() - 1, 16)
+            copied = f"{axis.stride}, {widest}, {count}, {pointer}, {where}, plane, {place}"
             self.line(f"copy_every({copied})")
         else:
             self.line(f"for t in range({first}, {last}):")

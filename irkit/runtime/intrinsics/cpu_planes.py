@@ -60,19 +60,20 @@ def multiply_planes(
 
 
 @intrinsic(prefer_literal=True)
-def copy_every(typingctx: Any, stride: Any, count: Any, a: Any, at: Any, b: Any, to: Any) -> Any:
+def copy_every(
+    typingctx: Any, stride: Any, widest: Any, count: Any, a: Any, at: Any, b: Any, to: Any
+) -> Any:
     """b[to + i] = a[at + i * stride] for i < `count`; nothing else is read or written.
 
-    `stride`, 1 or 2, and `count`, at least 1, are literals. What is left of whole vectors is copied by one
-    that begins sooner, or by shorter ones.
+    `stride`, 1 or 2, and `widest`, the largest power of two that is not more than `count`, 16 at most, are
+    literals. What is left of whole vectors is copied by one that begins sooner.
     """
-    if not isinstance(stride, types.IntegerLiteral) or not isinstance(count, types.IntegerLiteral):
+    if not isinstance(stride, types.IntegerLiteral) or not isinstance(widest, types.IntegerLiteral):
         return None
-    apart, wanted = stride.literal_value, count.literal_value
-    lanes = next(n for n in (LANES, 8, 4, 2, 1) if n <= wanted)
+    apart, lanes = stride.literal_value, min(widest.literal_value, LANES)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, _, a, at, b, to = arguments
+        _, _, wanted, a, at, b, to = arguments
 
         def copy(first: Any) -> None:
             begin = builder.add(at, builder.mul(first, _I64(apart)))
@@ -81,14 +82,15 @@ def copy_every(typingctx: Any, stride: Any, count: Any, a: Any, at: Any, b: Any,
             target = builder.gep(b, [builder.add(to, first)])
             builder.store(value, builder.bitcast(target, value.type.as_pointer()), align=4)
 
-        with cgutils.for_range(builder, _I64(wanted // lanes)) as loop:
+        with cgutils.for_range(builder, builder.udiv(wanted, _I64(lanes))) as loop:
             copy(builder.mul(loop.index, _I64(lanes)))
-        if wanted % lanes:
-            copy(_I64(wanted - lanes))
+        left = builder.urem(wanted, _I64(lanes))
+        with builder.if_then(builder.icmp_unsigned("!=", left, _I64(0))):
+            copy(builder.sub(wanted, _I64(lanes)))
         return context.get_dummy_value()
 
     integer = types.int64
-    return types.void(stride, count, a, integer, b, integer), codegen
+    return types.void(stride, widest, integer, a, integer, b, integer), codegen
 
 
 @dataclass(frozen=True)
