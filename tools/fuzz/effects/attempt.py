@@ -101,7 +101,8 @@ def _in_place(module: ModuleOp, weights: WeightStore) -> Callable[..., None]:
         if left is None:
             Execution(main, weights, {}).run(arrays)
             return
-        for number, value in zip(written, left, strict=True):
+        # A value may be an argument as it was, which is about to be written.
+        for number, value in zip(written, [np.copy(v) for v in left], strict=True):
             arrays[number][...] = value
 
     return run
