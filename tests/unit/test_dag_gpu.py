@@ -136,3 +136,19 @@ def test_events_tell_whether_they_came(fake: FakeDriver) -> None:
     fake.failing.add("cuEventSynchronize")
     with pytest.raises(DeviceError, match="cuEventSynchronize failed"):
         device.done(event)
+
+
+def test_what_outlives_a_driver_is_given_back_to_it() -> None:
+    made = FakeDriver()
+    with pytest.MonkeyPatch.context() as patch:
+        driver.device.cache_clear()
+        patch.setattr(driver, "api", lambda: made)
+        on = driver.device()
+        kept: list[Any] = [driver.Stream(on), driver.Event()]
+        kept.append(driver.Graph(lambda _: None, kept[0].handle))
+        driver.device.cache_clear()
+    del on
+    kept.clear()
+    assert set(made.names("cuStreamDestroy", "cuEventDestroy", "cuGraphExecDestroy")) == {
+        "cuStreamDestroy", "cuEventDestroy", "cuGraphExecDestroy",
+    }  # fmt: skip

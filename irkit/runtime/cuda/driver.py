@@ -68,6 +68,8 @@ class Device:
             kind.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         )
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
+        # What a finalizer calls is what made the thing, whatever answers to `api` by then.
+        self._driver = api()
         self.activate()
 
     @property
@@ -102,7 +104,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait for all work on the device; for `__del__`, as `release`."""
-        driver = api()
+        driver = self._driver
         driver.cuCtxPushCurrent(self.context)
         driver.cuCtxSynchronize()
         driver.cuCtxPopCurrent()
@@ -110,7 +112,7 @@ class Device:
     def release(self, name: str, handle: Any) -> None:
         """Give something of this device back with driver function `name`; for `__del__`, where nobody can
         be told of a failure, and where another context may be current."""
-        driver = api()
+        driver = self._driver
         driver.cuCtxPushCurrent(self.context)
         getattr(driver, name)(handle)
         driver.cuCtxPopCurrent()
@@ -216,7 +218,7 @@ class Graph:
     """Launches recorded once and replayed with one call."""
 
     def __init__(self, record: Any, stream: Any) -> None:
-        driver = api()
+        self._driver = driver = api()
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         call("cuStreamBeginCapture", stream, mode)
         try:
@@ -233,13 +235,14 @@ class Graph:
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         # At exit the driver goes first, and takes this with it; this module's names may be gone.
         if hasattr(self, "_executable") and not exiting():
-            api().cuGraphExecDestroy(self._executable)
+            self._driver.cuGraphExecDestroy(self._executable)
 
 
 class Event:
     """A point in a stream, with a time."""
 
     def __init__(self) -> None:
+        self._driver = api()
         self.handle = call("cuEventCreate", 0)
 
     def record(self, stream: Any) -> None:
@@ -253,7 +256,7 @@ class Event:
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if hasattr(self, "handle") and not exiting():
-            api().cuEventDestroy(self.handle)
+            self._driver.cuEventDestroy(self.handle)
 
 
 def order(earlier: Any, later: Any) -> None:
