@@ -164,6 +164,7 @@ _EFFECTS = frozenset(
         "func.call",
         "graph.*",
         "memref.alloc",
+        "memref.copy",
         "memref.reinterpret_cast",
         "program.call",
         "scf.for",

@@ -3,12 +3,16 @@
 It also runs what `functionalise` makes: functions of values, with loops that carry them.
 
 What was allocated and never written is 0: no program means anything by it.
+
+Arrays of the device are kept apart from those of the host: a function of either is given none of the
+other, and only copies touch both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +29,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
 from irkit.dialects.program import CallOp
 from irkit.dialects.program.check import function_called, written_arguments
+from irkit.dialects.program.spaces import is_of_device, on_device
 from irkit.dialects.program.views import Affine, StridedView, array_type, trips_of, view_of
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
@@ -32,6 +37,13 @@ from irkit.interp.tensor import evaluate_op
 from irkit.weights import Array, WeightStore
 
 HostFunction = Callable[..., object]
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceArray:
+    """An array in a device's memory, of which the host can have a copy alone."""
+
+    elements: Array
 
 
 def run_program(
@@ -82,7 +94,7 @@ class Execution:
         self._values = dict(zip(arguments, buffers, strict=True))
         ended = self._block(self._main.body.block)
         assert isinstance(ended, ReturnOp)
-        return [self._values[v] for v in ended.operands]
+        return _on_host(ended, [self._values[v] for v in ended.operands])
 
     def _block(self, block: Block) -> Operation:
         """Execute the ops of a block; returns the one that ends it."""
@@ -110,24 +122,36 @@ class Execution:
             raise InvalidModelError(f"the weights hold no bytes for {op.value}")
         yield array
 
-    def alloc(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+    def alloc(self, op: Operation, operands: list[Any]) -> Iterator[Array | DeviceArray]:
         """A new array."""
         t = array_type(op.results[0])
-        yield np.zeros(t.get_shape(), numpy_dtype(t.element_type))
+        made = np.zeros(t.get_shape(), numpy_dtype(t.element_type))
+        apart = on_device(op.results[0]) and not is_of_device(self._main)
+        yield DeviceArray(made) if apart else made
 
-    def view(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+    def view(self, op: Operation, operands: list[Any]) -> Iterator[Array | DeviceArray]:
         """A strided view of a buffer."""
         view = view_of(op.results[0])
-        yield strided(self._values[view.buffer], view, self._number(view.offset))
+        whole, at = self._values[view.buffer], self._number(view.offset)
+        if isinstance(whole, DeviceArray):
+            yield DeviceArray(strided(whole.elements, view, at))
+        else:
+            yield strided(whole, view, at)
 
     def read(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """What an array holds now."""
-        yield operands[0].copy()
+        yield _on_host(op, operands)[0].copy()
 
     def write(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """The only effect, but for calls."""
-        value, target = operands
+        value, target = _on_host(op, operands)
         target[...] = value
+        return iter(())
+
+    def copy(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        """What an array holds, to another one, on either side."""
+        source, target = map(_elements, operands)
+        target[...] = source.copy()
         return iter(())
 
     def call(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
@@ -136,13 +160,17 @@ class Execution:
         name = op.callee.root_reference.data
         if name not in self._functions:
             raise UnsupportedError(f"'{op.name}' of @{name}: no such function was given")
-        self._functions[name](*operands)
+        self._functions[name](*_on_host(op, operands))
         return iter(())
 
     def call_function(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
         """Another function of the program: the one that was given under its name, or its own ops."""
         assert isinstance(op, FunctionCall)
         name, callee = op.callee.string_value(), function_called(op)
+        if callee is not None and is_of_device(callee):
+            operands = _of_device(name, operands)
+        else:
+            operands = _on_host(op, operands)
         if name in self._functions:
             self._functions[name](*operands)
             return iter(())
@@ -200,6 +228,7 @@ _EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iter
     tensor.FromElementsOp: Execution.number,
     tensor.ExtractOp: Execution.number,
     memref.AllocOp: Execution.alloc,
+    memref.CopyOp: Execution.copy,
     memref.ReinterpretCastOp: Execution.view,
     ToTensorOp: Execution.read,
     MaterializeInDestinationOp: Execution.write,
@@ -208,6 +237,25 @@ _EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iter
     scf.ForOp: Execution.repeat,
     scf.WhileOp: Execution.repeat_while,
 }
+
+
+def _elements(array: Any) -> Array:
+    return array.elements if isinstance(array, DeviceArray) else array
+
+
+def _on_host(op: Operation, values: list[Any]) -> list[Any]:
+    """Values that the host may touch. Raises InvalidModelError if an array of the device is among them."""
+    if any(isinstance(v, DeviceArray) for v in values):
+        raise InvalidModelError(f"'{op.name}' of the host touches an array of the device")
+    return values
+
+
+def _of_device(name: str, values: list[Any]) -> list[Any]:
+    """What a function of the device may touch. Raises InvalidModelError if an array of the host is among
+    its arguments."""
+    if not all(isinstance(v, DeviceArray) for v in values):
+        raise InvalidModelError(f"'@{name}' runs on the device, and is given an array of the host")
+    return list(map(_elements, values))
 
 
 def strided(buffer: Array, view: StridedView, offset: int) -> Array:

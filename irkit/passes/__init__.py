@@ -20,6 +20,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "set-precision": _lazy("passes.set_precision", "SetPrecision"),
     # program level
     "form-regions": _lazy("passes.program.form_regions", "FormRegions"),
+    "insert-transfers": _lazy("passes.program.insert_transfers", "InsertTransfers"),
     "functionalise": _lazy("passes.program.functionalise", "Functionalise"),
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),

@@ -15,6 +15,7 @@ from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
 from irkit.dialects.functions import function_named
 from irkit.dialects.levels import Fault, is_number
 from irkit.dialects.program.call import CallOp
+from irkit.dialects.program.spaces import is_of_device, on_device, space_fault
 from irkit.dialects.program.views import (
     StridedView,
     affine_of,
@@ -43,12 +44,14 @@ def _function_faults(function: FuncOp) -> Iterator[Fault]:
         if isinstance(argument.type, MemRefType):
             wrong = _buffer_fault(argument)
             yield from _fault(function, wrong and f"has argument {argument.index}, which {wrong}")
+    yield from _fault(function, _mixed(function))
     written: set[SSAValue] = set()
     for op in function.walk():
         check = _CHECKS.get(type(op))
         if check is None or not _is_reached(op):
             continue
         yield from _fault(op, _said(lambda op=op, check=check: check(op)))
+        yield from _fault(op, _elsewhere(op, function))
         yield from _fault(op, _said(lambda op=op: _unwritten(op, written)))
 
 
@@ -62,6 +65,29 @@ def _said(check: Callable[[], str | None]) -> str | None:
         return check()
     except InvalidModelError as error:
         return str(error)
+
+
+def _mixed(function: FuncOp) -> str | None:
+    if not is_of_device(function):
+        return None
+    arrays = (v for op in function.walk() for v in (*op.operands, *op.results))
+    arguments = (a for b in function.body.blocks for a in b.args)
+    mixed = any(isinstance(v.type, MemRefType) and not on_device(v) for v in (*arrays, *arguments))
+    return "has arrays of the device and of the host: it can run on neither" if mixed else None
+
+
+def _elsewhere(op: Operation, function: FuncOp) -> str | None:
+    """What an op of the host does to arrays of the device."""
+    if is_of_device(function):
+        return "calls the host from the device" if isinstance(op, CallOp) else None
+    if isinstance(op, (FunctionCall, memref.CopyOp)):
+        return None
+    touched = [*arrays_read(op), *arrays_written(op)]
+    if isinstance(op, ReturnOp):
+        touched = list(op.operands)
+    if any(map(on_device, touched)):
+        return "touches an array of the device, and is the host's: what the host needs is copied"
+    return None
 
 
 def _is_reached(op: Operation) -> bool:
@@ -87,7 +113,9 @@ def _buffer_fault(value: SSAValue) -> str | None:
         return f"holds elements of type {array.element_type}, of which NumPy has none"
     if DYNAMIC in array.get_shape():
         return f"is {array}: shapes are numbers"
-    return f"is {array}: a buffer has no layout of its own" if has_layout(array) else None
+    if has_layout(array):
+        return f"is {array}: a buffer has no layout of its own"
+    return space_fault(array.memory_space)
 
 
 def _check_alloc(op: Operation) -> str | None:
@@ -101,7 +129,8 @@ def _check_view(op: Operation) -> str | None:
     view, source = view_of(op.result), array_type(op.source)
     expected = view_type(source.element_type, view)
     # An offset may have been found to be a number since.
-    general = MemRefType(source.element_type, view.sizes, StridedLayoutAttr(view.strides, None))
+    layout = StridedLayoutAttr(view.strides, None)
+    general = MemRefType(source.element_type, view.sizes, layout, source.memory_space)
     if array_type(op.result) not in (expected, general if op.offsets else expected):
         return f"expected a result of type {expected}, got {op.result.type}"
     return _out_of_bounds(view)
@@ -151,6 +180,14 @@ def _check_called(op: Operation) -> str | None:
     return None
 
 
+def _check_copy(op: Operation) -> str | None:
+    assert isinstance(op, memref.CopyOp)
+    view_of(op.source)
+    if view_of(op.destination).repeats():
+        return "copies to a view that has an element of its buffer twice"
+    return None
+
+
 def _check_return(op: Operation) -> str | None:
     for value in op.operands:
         if not isinstance(value.type, MemRefType):
@@ -178,6 +215,7 @@ def _check_apply(op: Operation) -> str | None:
 _CHECKS: Mapping[type[Operation], Callable[[Operation], str | None]] = {
     affine.ApplyOp: _check_apply,
     memref.AllocOp: _check_alloc,
+    memref.CopyOp: _check_copy,
     memref.ReinterpretCastOp: _check_view,
     ToTensorOp: _check_read,
     MaterializeInDestinationOp: _check_write,
@@ -203,6 +241,8 @@ def arrays_read(op: Operation) -> list[SSAValue]:
     match op:
         case ToTensorOp():
             return [op.memref]
+        case memref.CopyOp():
+            return [op.source]
         case CallOp():
             return op.read
         case _:
@@ -214,6 +254,8 @@ def arrays_written(op: Operation) -> list[SSAValue]:
     match op:
         case MaterializeInDestinationOp() if isinstance(op.dest.type, MemRefType):
             return [op.dest]
+        case memref.CopyOp():
+            return [op.destination]
         case CallOp():
             return op.written
         case FunctionCall() if (callee := function_called(op)) is not None:

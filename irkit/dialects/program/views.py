@@ -124,7 +124,8 @@ def buffer_type(element: Attribute, shape: Sequence[int]) -> Array:
 def view_type(element: Attribute, view: StridedView) -> Array:
     """The type of a view."""
     offset = view.offset.constant if view.offset.is_constant else None
-    return MemRefType(element, view.sizes, StridedLayoutAttr(view.strides, offset))
+    space = array_type(view.buffer).memory_space
+    return MemRefType(element, view.sizes, StridedLayoutAttr(view.strides, offset), space)
 
 
 def is_buffer(value: SSAValue) -> bool:

@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp
 
 from irkit.context import IrkitContext
 from irkit.dialects.program import CallOp
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.dialects.program.check import program_faults, written_arguments
+from irkit.dialects.program.spaces import CPU, CUDA, DEVICE
 from irkit.errors import UnsupportedError
 from irkit.interp.program import Execution, run_program
 from irkit.passes.program.form_regions import FormRegions
 from irkit.passes.program.functionalise import functionalised
+from irkit.passes.program.insert_transfers import InsertTransfers
 from irkit.passes.program.regions import region_modules
 from irkit.weights import WeightStore
 from tools.fuzz.effects.programs import Program, bump, random_program
@@ -87,8 +90,24 @@ def of_regions(
         name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
     }
     found = run_program(cut, built.weights, inputs, HOST | regions)
+    if (wrong := _difference(found, expected)) is not None:
+        return f"functionalise of regions: {wrong}"
+    return of_devices(BuiltProgram(cut, built.weights), inputs, expected)
+
+
+def of_devices(cut: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array]) -> str | None:
+    """What the program with regions, each on a device that is drawn, means otherwise."""
+    rng = random.Random(str(cut.module))
+    calls = [op for op in cut.module.walk() if isinstance(op, FunctionCall)]
+    for call in calls:
+        call.attributes[DEVICE] = StringAttr(rng.choice((CPU, CUDA)))
+    InsertTransfers().apply(IrkitContext(weights=cut.weights), cut.module)
+    cut.module.verify()
+    if (fault := next(program_faults(cut.module), None)) is not None:
+        return f"insert-transfers: '{fault.op.name}' {fault.text}"
+    found = run_program(cut.module, cut.weights, inputs, HOST)
     wrong = _difference(found, expected)
-    return None if wrong is None else f"functionalise of regions: {wrong}"
+    return None if wrong is None else f"insert-transfers: {wrong}"
 
 
 def _in_place(module: ModuleOp, weights: WeightStore) -> Callable[..., None]:

@@ -1,0 +1,50 @@
+"""Where the arrays of a program are: memory of the host, or of a device."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, StringAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from irkit.dialects.bufferization import Array
+
+DEVICE: Final = "irkit.device"
+"""Attribute of a call of a region: where it runs, "cpu" or "cuda"."""
+CPU: Final = "cpu"
+CUDA: Final = "cuda"
+
+DEVICE_SPACE: Final = IntegerAttr(1, i64)
+"""The memory space of arrays of the device; those of the host have none."""
+
+
+def on_device(value: SSAValue) -> bool:
+    """Whether a value is an array of the device."""
+    t = value.type
+    return isinstance(t, MemRefType) and cast(Array, t).memory_space == DEVICE_SPACE
+
+
+def in_device_space(array: Array) -> Array:
+    """The type of the same array in the device's memory."""
+    return MemRefType(array.element_type, array.get_shape(), array.layout, DEVICE_SPACE)
+
+
+def is_of_device(function: FuncOp) -> bool:
+    """Whether a function is one of arrays of the device, and runs there."""
+    return bool(function.body.blocks) and any(map(on_device, function.body.block.args))
+
+
+def space_fault(space: Attribute) -> str | None:
+    """What is wrong with a memory space, if anything is."""
+    if isinstance(space, NoneAttr) or space == DEVICE_SPACE:
+        return None
+    return (
+        f"is in memory space {space}: there are the host's, without a number, and the device's, 1"
+    )
+
+
+def device_of_call(op: Operation) -> str:
+    """Where a call runs: on the CPU where nothing is said."""
+    said = op.attributes.get(DEVICE)
+    return said.data if isinstance(said, StringAttr) else CPU
