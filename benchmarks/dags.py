@@ -21,8 +21,8 @@ import numpy as np
 import irkit
 from benchmarks.dag_programs import WORKLOADS, Arrays, Launch, Workload
 from benchmarks.harness import RESULTS, timed
+from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located, steps_of
-from irkit.dags.works import NumbaLaunch
 
 MODES = ("serial", "streams", "graph", "irkit")
 TINY = {"VEC": 200, "B&S": 30, "ML": 12, "HITS": 20, "IMG": 12, "DL": 40}
@@ -184,7 +184,7 @@ class Bench:
             for name, _, flat in (a.partition(":") for a in launch.arguments)
         )
         sizes = (grid, block) if launch.plane else ((grid,), (block,))
-        self._device.start(NumbaLaunch(arguments, launch.kernel, *sizes), arguments, stream)
+        self._device.start(NumbaLaunch(arguments, launch.kernel, *sizes), stream)
 
     def _copy(self, name: str, stream: Any, inward: bool) -> None:
         ends = self._at[name], self.host[name].ctypes.data

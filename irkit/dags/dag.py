@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
@@ -11,12 +11,15 @@ import numpy as np
 from irkit.dags.capture import capturing, launching
 from irkit.dags.device import DagDevice
 from irkit.dags.eager import Eager
+from irkit.dags.host_calls import HostCall, HostProgram
+from irkit.dags.kernels import NumbaLaunch, RawLaunch
 from irkit.dags.located import Located, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
+from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
 from irkit.dags.steps import HOST_BUFFER, Step, Stepper
-from irkit.dags.works import HostCall, NumbaLaunch, ProgramCall, RawLaunch, Work
-from irkit.errors import IrkitError, UnsupportedError
+from irkit.dags.works import Launch
+from irkit.errors import DeviceError, IrkitError, UnsupportedError
 from irkit.schedule.host.model import HostTask, Use
 from irkit.schedule.host.planning import STREAMS
 
@@ -29,6 +32,16 @@ def _located(array: Any) -> Located:
     found = locate(array)
     assert found is not None
     return found
+
+
+@contextmanager
+def _at(origin: str) -> Generator[None]:
+    """Errors say the user's line."""
+    try:
+        yield
+    except IrkitError as error:
+        error.args = (f"{origin}: {error.args[0]}", *error.args[1:])
+        raise
 
 
 class Dag:
@@ -57,6 +70,7 @@ class Dag:
     def __exit__(self, kind: object, *rest: object) -> None:
         self._open.close()
         if kind is not None:
+            self._abandon()
             return
         for step in self._stepper.home("the end of the DAG"):
             self._accept(step)
@@ -64,6 +78,15 @@ class Dag:
             with launching():
                 self._eager.finish()
             self._stepper.close()
+
+    def _abandon(self) -> None:
+        """After an error: what was started ends before its memory goes."""
+        if self._eager is None:
+            return
+        # The error that led here is the one to tell of.
+        with suppress(DeviceError), launching():
+            self._eager.finish()
+        self._stepper.close()
 
     # -- launches
 
@@ -83,19 +106,35 @@ class Dag:
         self._take(RawLaunch(tuple(given), kernel, tuple(grid), tuple(block), shared_bytes))
 
     def call(self, function: Any, *arguments: Any, out: Any = None, **keywords: Any) -> None:
-        """Call a Python function on the host, or a program of irkit's, whose outputs go to `out`: an
-        array, or a tuple of them."""
-        if hasattr(function, "run") and hasattr(function, "ir"):
-            targets: tuple[Any, ...] = (
-                (*cast("Sequence[Any]", out),) if isinstance(out, (tuple, list)) else (out,)
-            )
-            self._take(ProgramCall((*arguments, *targets), function, len(arguments)))
+        """Call a Python function on the host; or a program of irkit's, whose outputs go to `out`: an
+        array, or a tuple of them.
+
+        A program that was compiled for a GPU is a task of a stream. One that cannot be (it was compiled for
+        a CPU, it keeps state, it looks at its arrays' values) is run by the host.
+        """
+        targets: tuple[Any, ...] = (
+            (*cast("Sequence[Any]", out),) if isinstance(out, (tuple, list)) else (out,)
+        )
+        source = source_of(function, arguments)
+        runs = hasattr(function, "run") and hasattr(function, "ir")
+        if source is not None and (not runs or why_not_in_a_stream(source) is None):
+            self._program(source, (*arguments, *targets))
+        elif runs:
+            self._take(HostProgram((*arguments, *targets), function, len(arguments)))
         elif callable(function) and out is None:
             self._take(HostCall(arguments, function, keywords))
         else:
             raise UnsupportedError(
                 f"{caller()}: a function or a program is called, out= of a program alone"
             )
+
+    def _program(self, source: ProgramSource, arguments: Sequence[Any]) -> None:
+        with _at(caller()):
+            reason = why_not_in_a_stream(source)
+            if reason is not None:
+                raise UnsupportedError(f"the program cannot be a task of a stream: {reason}")
+            launch = self._stepper.program(source, arguments)
+        self._take(launch)
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
         """A new array on the device, for what only kernels need: nothing is copied for it. It lasts as
@@ -124,21 +163,18 @@ class Dag:
         if self._eager is not None:
             seen = Use(_located(array).region(HOST_BUFFER), True, False)
             task = HostTask("read", "function", (seen,), origin=origin)
-            self._accept(Step(task, HostCall((), _nothing), ()))
+            self._accept(Step(task, HostCall((), _nothing)))
         return array
 
     def _captured(self, configured: Any, arguments: tuple[Any, ...]) -> None:
         grid, block = tuple(configured.griddim), tuple(configured.blockdim)
         self._take(NumbaLaunch(arguments, configured.dispatcher, grid, block, configured.sharedmem))
 
-    def _take(self, work: Work) -> None:
+    def _take(self, launch: Launch) -> None:
         origin = caller()
-        try:
-            for step in self._stepper.steps(work, origin):
+        with _at(origin):
+            for step in self._stepper.steps(launch, origin):
                 self._accept(step)
-        except IrkitError as error:
-            error.args = (f"{origin}: {error.args[0]}", *error.args[1:])
-            raise
 
     def _accept(self, step: Step) -> None:
         if self._eager is None:
@@ -150,13 +186,18 @@ class Dag:
 
     # -- plans
 
+    def close(self) -> None:
+        """Give back all that it has of the device; its plans cannot be run from then on."""
+        self._steps = []
+        self._stepper.close()
+
     def plan(self) -> Plan:
         """All that was recorded, with streams and events, proved. Raises UnsupportedError of a DAG
         that runs launches as they come."""
         if self._eager is not None:
             raise UnsupportedError("a DAG that starts launches as they come keeps none to plan")
         if self._plan is None:
-            self._plan = Plan(self._device, self._steps, self._limit)
+            self._plan = Plan(self._device, self._steps, self._limit, self._stepper.memory)
         return self._plan
 
     def run(self) -> None:

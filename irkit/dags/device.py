@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from irkit.dags.located import Located
-from irkit.dags.works import Copy, Work
+from irkit.dags.programs import DeviceProgram, ProgramSource
+from irkit.dags.works import Copy, Launch, Work
 
 Stream = Any
 Event = Any
@@ -21,9 +22,9 @@ class DagDevice(Protocol):
         """Whether what is inferred of kernels is held against their machine code."""
         ...
 
-    def begin(self) -> Event:
+    def begin(self, again: Event | None = None) -> Event:
         """An event behind all that others have put on the device: the first thing that new streams
-        wait for."""
+        wait for. `again`: one that was made here before, and serves again."""
         ...
 
     def allocate(self, nbytes: int) -> int:
@@ -46,11 +47,15 @@ class DagDevice(Protocol):
         """An array of device memory, as kernels take it."""
         ...
 
+    def program(self, source: ProgramSource) -> DeviceProgram:
+        """A program of irkit's, loaded. Raises DeviceError where it cannot be."""
+        ...
+
     def new_stream(self) -> Stream:
         """A stream."""
         ...
 
-    def start(self, work: Work, arguments: Sequence[Any], stream: Stream) -> None:
+    def start(self, launch: Launch, stream: Stream) -> None:
         """Put a launch into a stream."""
         ...
 
@@ -58,8 +63,8 @@ class DagDevice(Protocol):
         """Put a copy between host and device into a stream."""
         ...
 
-    def record(self, stream: Stream) -> Event:
-        """An event behind all that is in a stream."""
+    def record(self, stream: Stream, again: Event | None = None) -> Event:
+        """An event behind all that is in a stream; `again`, one that was made here before, serves again."""
         ...
 
     def wait(self, stream: Stream, event: Event) -> None:
@@ -83,10 +88,15 @@ class DagDevice(Protocol):
         ...
 
 
-def put(device: DagDevice, work: Work, arguments: Sequence[Any], stream: Stream) -> None:
+def do_here(work: Work) -> None:
+    """Let the host do a launch, now."""
+    if isinstance(work, Launch):
+        work.start(None)
+
+
+def put(device: DagDevice, work: Work, stream: Stream) -> None:
     """Put a launch or a copy into a stream."""
     if isinstance(work, Copy):
-        target, source, nbytes = arguments
-        device.copy(target, source, nbytes, stream)
+        device.copy(work.target, work.source, work.nbytes, stream)
     else:
-        device.start(work, arguments, stream)
+        device.start(work, stream)

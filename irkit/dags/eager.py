@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from irkit.dags.device import DagDevice, put
+from irkit.dags.device import DagDevice, do_here, put
 from irkit.dags.steps import Step
 from irkit.schedule.host.frontier import Frontier
 from irkit.schedule.host.model import HOST, Use
@@ -107,7 +107,7 @@ class Eager:
         if queue == HOST:
             for event in events:
                 self._device.synchronize(event)
-            step.work.start(step.arguments, None)
+            do_here(step.work)
             return None
         while len(self._streams) <= queue:
             self._streams.append(self._device.new_stream())
@@ -115,7 +115,7 @@ class Eager:
         stream = self._streams[queue]
         for event in events:
             self._device.wait(stream, event)
-        put(self._device, step.work, step.arguments, stream)
+        put(self._device, step.work, stream)
         return self._device.record(stream)
 
     def _note(self, running: Running) -> None:

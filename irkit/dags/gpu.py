@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from irkit.dags.gpu_programs import GpuProgram, gpu_program
+from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located
-from irkit.dags.works import NumbaLaunch, Work
+from irkit.dags.programs import ProgramSource
+from irkit.dags.works import Launch
 from irkit.errors import DeviceError
 from irkit.runtime.cuda.driver import Event, Graph, Stream, api, call, device
 
@@ -26,13 +29,13 @@ class GpuDevice:
         self._pinned: set[int] = set()
         self._numba: dict[int, Any] = {}
 
-    def begin(self) -> Event:
+    def begin(self, again: Event | None = None) -> Event:
         """An event behind all that is on the default stream, which others' streams are in order with."""
         self._device.activate()
-        return self._event(0)
+        return self._event(0, again)
 
-    def _event(self, stream: Any) -> Event:
-        event = Event()
+    def _event(self, stream: Any, again: Event | None) -> Event:
+        event = Event() if again is None else again
         event.record(stream)
         return event
 
@@ -86,12 +89,16 @@ class GpuDevice:
         """A stream."""
         return Stream(self._device)
 
-    def start(self, work: Work, arguments: Sequence[Any], stream: Stream) -> None:
+    def program(self, source: ProgramSource) -> GpuProgram:
+        """A program of irkit's, loaded. Raises DeviceError where it cannot be."""
+        return gpu_program(source)
+
+    def start(self, launch: Launch, stream: Stream) -> None:
         """Put a launch into a stream."""
-        if isinstance(work, NumbaLaunch):
-            work.start(arguments, self._numba_stream(stream))
+        if isinstance(launch, NumbaLaunch):
+            launch.start(self._numba_stream(stream))
         else:
-            work.start(arguments, int(stream.handle))
+            launch.start(int(stream.handle))
 
     def _numba_stream(self, stream: Stream) -> Any:
         handle = int(stream.handle)
@@ -104,9 +111,9 @@ class GpuDevice:
         """Put a copy between host and device into a stream."""
         call("cuMemcpyAsync", target, source, nbytes, stream.handle)
 
-    def record(self, stream: Stream) -> Event:
+    def record(self, stream: Stream, again: Event | None = None) -> Event:
         """An event behind all that is in a stream."""
-        return self._event(stream.handle)
+        return self._event(stream.handle, again)
 
     def wait(self, stream: Stream, event: Event) -> None:
         """What is put into a stream from now on waits for an event."""

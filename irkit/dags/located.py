@@ -65,15 +65,20 @@ def _on_device(facts: dict[str, Any]) -> Located:
 def _on_host(value: np.ndarray[Any, Any]) -> Located:
     if value.dtype.hasobject:
         raise InvalidInputError(f"an array of Python objects ({value.dtype}) cannot be scheduled")
-    owner = value
-    while isinstance(owner.base, np.ndarray):
-        owner = cast("np.ndarray[Any, Any]", owner.base)
+    owner = owner_of(value)
     readonly = not value.flags.writeable
     found = Located(
         "host", value.ctypes.data, value.shape, value.strides, value.dtype, readonly, (0, 0)
     )
     whole = Region.of(0, owner.ctypes.data, owner.shape, owner.strides, owner.itemsize)
     return _with_root(found, whole.hull)
+
+
+def owner_of(array: Any) -> Any:
+    """The array that has the memory of a host array; another array itself."""
+    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", array).base
+    return cast(Any, array)
 
 
 def _with_root(found: Located, root: tuple[int, int]) -> Located:

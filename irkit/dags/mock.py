@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from irkit.dags.emulation import emulate
+from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located
-from irkit.dags.works import NumbaLaunch, Work
+from irkit.dags.mock_programs import MockProgram, mock_program
+from irkit.dags.programs import ProgramLaunch, ProgramSource
+from irkit.dags.works import Launch
 from irkit.errors import DeviceError, UnsupportedError
 
 
@@ -91,7 +94,7 @@ class MockDevice:
         self._order: list[int] = []
         self.launches = 0
 
-    def begin(self) -> MockEvent:
+    def begin(self, again: MockEvent | None = None) -> MockEvent:
         """Nobody else is here."""
         return MockEvent(True)
 
@@ -149,18 +152,24 @@ class MockDevice:
         self._streams.append(MockStream(deque()))
         return self._streams[-1]
 
-    def start(self, work: Work, arguments: Sequence[Any], stream: MockStream) -> None:
+    def program(self, source: ProgramSource) -> MockProgram:
+        """A program of irkit's, which the interpreter runs."""
+        return mock_program(source)
+
+    def start(self, launch: Launch, stream: MockStream) -> None:
         """Put a launch into a stream."""
-        stream.work.append(lambda: self._run(work, arguments))
+        if isinstance(launch, ProgramLaunch):
+            launch.start(stream.work.append)
+        else:
+            stream.work.append(lambda: self._run(launch))
 
     def copy(self, target: int, source: int, nbytes: int, stream: MockStream) -> None:
         """Put a copy into a stream."""
         stream.work.append(lambda: self._moved(target, source, nbytes))
 
-    def record(self, stream: MockStream) -> MockEvent:
+    def record(self, stream: MockStream, again: MockEvent | None = None) -> MockEvent:
         """An event behind all that is in a stream."""
         event = MockEvent()
-
         stream.work.append(Mark(event))
         return event
 
@@ -223,17 +232,17 @@ class MockDevice:
     def _moved(self, target: int, source: int, nbytes: int) -> None:
         ctypes.memmove(target, source, nbytes)
 
-    def _run(self, work: Work, arguments: Sequence[Any]) -> None:
+    def _run(self, launch: Launch) -> None:
         self.launches += 1
-        kernel = getattr(work, "kernel", None)
-        model = self._models.get(work.name, self._models.get(kernel))
-        plain = [_plain(a) for a in arguments]
+        kernel = getattr(launch, "kernel", None)
+        model = self._models.get(launch.name, self._models.get(kernel))
+        plain = [_plain(a) for a in launch.arguments]
         if model is not None:
             model(*plain)
-        elif isinstance(work, NumbaLaunch):
-            emulate(work.kernel, work.grid, work.block, work.shared_bytes, plain)
+        elif isinstance(launch, NumbaLaunch):
+            emulate(launch.kernel, launch.grid, launch.block, launch.shared_bytes, plain)
         else:
-            raise UnsupportedError(f"the mock device has no model of kernel '{work.name}'")
+            raise UnsupportedError(f"the mock device has no model of kernel '{launch.name}'")
 
 
 def _plain(value: Any) -> Any:

@@ -12,10 +12,12 @@ import numpy as np
 
 from irkit.dags.coherence import Sides, Span, Spans
 from irkit.dags.device import DagDevice
-from irkit.dags.located import Located, Path, locate, steps_of
-from irkit.dags.works import ArrayUse, Copy, Work
+from irkit.dags.located import Located, Path, locate, owner_of, steps_of
+from irkit.dags.memory import Memory
+from irkit.dags.programs import ProgramLaunch, ProgramSource, rows_of
+from irkit.dags.works import ArrayUse, Copy, Launch, Work
 from irkit.errors import InvalidInputError
-from irkit.schedule.host.model import HostTask, Kind, Region, Use
+from irkit.schedule.host.model import ON_HOST, HostTask, Kind, Region, Use
 
 HOST_BUFFER, DEVICE_BUFFER = 0, 1
 """Buffers of regions before allocations are told apart: all of the host's memory, all of the device's."""
@@ -28,7 +30,6 @@ class Step:
 
     task: HostTask
     work: Work
-    arguments: tuple[Any, ...]
     used: tuple[ArrayUse, ...] = ()
 
 
@@ -52,13 +53,20 @@ class Stepper:
 
     def __init__(self, device: DagDevice) -> None:
         self._device = device
+        self.memory = Memory(device)
         self._twins: dict[Span, Twin] = {}
-        self._own: list[int] = []
 
-    def steps(self, work: Work, origin: str) -> list[Step]:
+    def program(self, source: ProgramSource, arguments: Sequence[Any]) -> ProgramLaunch:
+        """A program in a stream. Raises InvalidInputError for arrays that it cannot take."""
+        loaded = self.memory.program(source)
+        rows = rows_of(loaded.program, arguments)
+        workspace = loaded.workspace(rows)
+        return ProgramLaunch(tuple(arguments), loaded.program, workspace, rows)
+
+    def steps(self, work: Launch, origin: str) -> list[Step]:
         """Copies that a launch needs, and the launch. Raises UnsupportedError, InvalidInputError."""
         used = work.uses(self._device.checks)
-        on_host = work.kind in ("function", "program")
+        on_host = work.kind in ON_HOST
         made: list[Step] = []
         moved: dict[Path, Any] = {}
         uses: list[Use] = []
@@ -76,14 +84,13 @@ class Stepper:
         leaf = _same if on_host else self._device_argument
         arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, (), leaf))
         task = HostTask(work.name, work.kind, tuple(uses), origin=origin)
-        return [*made, Step(task, work, arguments, tuple(used))]
+        return [*made, Step(task, work.at(arguments), tuple(used))]
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array of the device's memory, which is given back when all is closed."""
         plain = np.empty(0, dtype).dtype
         size = int(np.prod(shape, dtype=np.int64)) * plain.itemsize
-        address = self._device.allocate(size)
-        self._own.append(address)
+        address = self.memory.allocate(size)
         root = (address, address + size)
         return self._device.view(
             Located("device", address, shape, steps_of(shape, plain.itemsize), plain, False, root)
@@ -104,9 +111,8 @@ class Stepper:
         source = Region.of(DEVICE_BUFFER, low, (high - low,), (1,), 1)
         target = Region.of(HOST_BUFFER, raw.ctypes.data, (high - low,), (1,), 1)
         uses = Use(target, False, True), Use(source, True, False)
-        arguments = (raw.ctypes.data, low, high - low)
-        work = Copy(arguments, "to_host", "what is read", (made, array))
-        return made, [Step(HostTask(work.name, "to_host", uses, origin=origin), work, arguments)]
+        work = Copy(raw.ctypes.data, low, high - low, "to_host", "what is read", (made, array))
+        return made, [Step(HostTask(work.name, work.kind, uses, origin=origin), work)]
 
     def home(self, origin: str) -> list[Step]:
         """Copies that make all host arrays true on the host."""
@@ -124,15 +130,13 @@ class Stepper:
 
     def close(self) -> None:
         """Give all memory back."""
-        for root in list(self._twins):
-            self._release(root)
-        while self._own:
-            self._device.free(self._own.pop())
+        self._twins.clear()
+        self.memory.close()
 
     def _release(self, root: Span) -> None:
         twin = self._twins.pop(root)
-        self._device.unpin(root[0])
-        self._device.free(twin.address)
+        self.memory.unpin(root[0])
+        self.memory.free(twin.address)
 
     def _copies(self, use: ArrayUse, on_host: bool, origin: str) -> list[Step]:
         span = use.located.region().hull
@@ -154,12 +158,11 @@ class Stepper:
         inward = to == "to_device"
         uses = Use(host, inward, not inward, name), Use(device, not inward, inward, name)
         ends = (there, span[0]) if inward else (span[0], there)
-        arguments = (*ends, size)
-        work = Copy(arguments, to, name)
-        return Step(HostTask(work.name, to, uses, origin=origin), work, arguments)
+        work = Copy(*ends, size, to, name)
+        return Step(HostTask(work.name, to, uses, origin=origin), work)
 
     def _twin(self, use: ArrayUse) -> Twin:
-        root, owner = use.located.root, _owner(use.array)
+        root, owner = use.located.root, owner_of(use.array)
         known = self._twins.get(root)
         if known is not None and known.owner() is owner:
             return known
@@ -170,8 +173,8 @@ class Stepper:
                     "two arrays of the host share memory and are not of one allocation: the device cannot "
                     "have both"
                 )
-        self._device.pin(*root)
-        address = self._device.allocate(root[1] - root[0])
+        self.memory.pin(*root)
+        address = self.memory.allocate(root[1] - root[0])
         twin = Twin(weakref.ref(owner), root, address, Sides(Spans(root)), use.name)
         self._twins[root] = twin
         return twin
@@ -191,12 +194,6 @@ class Stepper:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _owner(array: Any) -> Any:
-    while isinstance(array.base, np.ndarray):
-        array = cast(Any, array.base)
-    return array
 
 
 def _with(values: Any, moved: dict[Path, Any], path: Path, leaf: Callable[[Any], Any]) -> Any:

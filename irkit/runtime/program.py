@@ -50,7 +50,7 @@ class CompiledProgram:
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs for a list of inputs. Raises InvalidInputError on what the model cannot take."""
         inputs = self._plain(inputs)
-        return self._variant(inputs).run(inputs)
+        return self.variant(inputs).run(inputs)
 
     def _plain(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """`inputs` with data frames as arrays of the columns that the model was fitted on."""
@@ -64,7 +64,8 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
+    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
+        """The program of its input dtypes that takes these inputs."""
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
         # A torch dtype prints as torch.float32; a data frame has one only as an array.
@@ -89,7 +90,7 @@ class CompiledProgram:
             known = ", ".join(self._methods) or "none"
             raise UnsupportedError(f"method '{name}' of this model; it has {known}")
         inputs = self._plain([X])
-        variant = self._variant(inputs)
+        variant = self.variant(inputs)
         results = variant.run(inputs)
         names = [p.name for p in variant.outputs]
         wanted = [output] if isinstance(output, str) else output

@@ -44,3 +44,31 @@ def test_launches_as_they_come() -> None:
             right = (x.astype(float) ** 2).sum() - (y.astype(float) ** 2).sum()
             assert d.read(z)[0] == pytest.approx(right, rel=1e-2, abs=1.0)
             assert d.kept() < 2000
+
+
+@pytest.mark.parametrize("mode", ["persistent", "per-wave"])
+def test_programs_in_streams(mode: str) -> None:
+    """Runs side by side and one behind the other, put into streams and replayed as a graph."""
+    text = """
+    func.func @main(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32> {
+      %0 = graph.matmul %x, %w : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
+      %1 = graph.softmax %0 {axis = 1 : i64} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+      func.return %1 : tensor<?x64xf32>
+    }
+    """
+    program = irkit.compile(irkit.parse(text), target="cuda", mode=mode, cache=False)
+    rng = np.random.default_rng(0)
+    x, w = rng.random((512, 64), np.float32), rng.random((64, 64), np.float32)
+    out = [np.zeros_like(x) for _ in range(4)]
+    with irkit.dag() as d:
+        for one in out:
+            inner = d.empty(x.shape, x.dtype)
+            d.call(program, x, w, out=inner)
+            d.call(program, inner, w, out=one)
+    with d.plan() as plan:
+        for run in range(4):
+            plan.run()
+            right = program(program(x, w), w)
+            for one in out:
+                np.testing.assert_allclose(one, right, rtol=1e-6)
+            x += run

@@ -10,8 +10,9 @@ from fake_cuda import FakeDriver
 
 from irkit.dags import gpu
 from irkit.dags.dag import Dag
+from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located
-from irkit.dags.works import NumbaLaunch, Work
+from irkit.dags.works import Launch
 from irkit.errors import DeviceError
 from irkit.runtime.cuda import driver
 
@@ -37,9 +38,9 @@ class LoggedGpu(gpu.GpuDevice):
     def view(self, located: Located) -> View:
         return View(located)
 
-    def start(self, work: Work, arguments: Any, stream: Any) -> None:
-        assert isinstance(work, NumbaLaunch)
-        driver.api().cuLaunch(work.name, stream.handle)
+    def start(self, launch: Launch, stream: Any) -> None:
+        assert isinstance(launch, NumbaLaunch)
+        driver.api().cuLaunch(launch.name, stream.handle)
 
 
 @pytest.fixture

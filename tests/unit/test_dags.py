@@ -338,7 +338,7 @@ def test_programs_are_tasks() -> None:
         square[1, 32](out, out[:])
     d.run()
     np.testing.assert_array_equal(out, (2 * np.arange(8.0) ** 2) ** 2)
-    assert [r["stream"] for r in d.report() if r["kind"] == "program"] == ["host"]
+    assert [r["stream"] for r in d.report() if r["name"] == "program"] == ["host"]
     with pytest.raises(UnsupportedError, match=r"mode 'graph': 'program' \(test_dags.py:\d+\)"):
         d.plan().run("graph")
 

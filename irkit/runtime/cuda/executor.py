@@ -70,11 +70,11 @@ class CudaExecutor:
         self._last_stream = self.stream
         self._constants = load_constants(self.pool, program, weights, self.stream)
         self._others = Others[CudaExecutor]()
+        self._lock = threading.Lock()
         self._plan_for(program, program.plans, mode)
         # This is the executor of the plan for the fewest rows; each other plan has one of its own.
         others = [self._of_plan(plan, mode) for plan in program.others]
         self._others = Others([plan.rows for plan in program.plans], others)
-        self._lock = threading.Lock()
         self.state = (
             DeviceState(self.pool, program.states, self._lock, self.stream)
             if program.states
@@ -275,6 +275,22 @@ class CudaExecutor:
             graph = Graph(partial(record, rows), self.stream)
             self._graphs[key] = graph
         graph.launch(stream)
+
+    def within(self, residence: Residence, mode: Mode) -> CudaExecutor:
+        """The same plan with its tables, arena and arguments elsewhere, ready to `put` runs in a mode."""
+        _ = self._persistent if mode is Mode.PERSISTENT else self._wave
+        made = copy(self)
+        made.residence = residence
+        return made
+
+    def put(self, mode: Mode, rows: int, stream: Any) -> None:
+        """Queue one run, per wave or persistent, whatever ran before: it may be recorded into a graph."""
+        with self._lock:
+            if mode is Mode.PERSISTENT:
+                self.residence.restart(stream)
+                self._launch_persistent(rows, stream)
+            else:
+                self._record_waves(rows, stream)
 
     def _places(self, mode: Mode) -> tuple[int, ...]:
         """Addresses that a recording in `mode` holds: kernels find theirs in tables, library calls do not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Residence:
         self.resident_begin = self._upload(np.searchsorted(tables.residents[:, 0], veus))
         counters = pool.take(COUNTER_BYTES * max(len(program.appends), 1))
         counters.clear(stream)
-        self._kept.append(counters)
+        self._counters = counters
         self.counters = counters.address
         self.arena = pool.take(program.arena_bytes)
         self.row_arena = pool.take(0)
@@ -83,6 +84,41 @@ class Residence:
         buffer = pool.take(self._bases.nbytes)
         self._kept.append(buffer)
         self._base_buffer, self.bases = buffer, buffer.address
+
+    def beside(self, rows_padded: int, stream: Any) -> Residence:
+        """The same tables and constants with an arena and counters of its own, for a run that may be under
+        way at the same time as this one's."""
+        made = copy(self)
+        made.rows_capacity, made.epoch = rows_padded, 0
+        made.arena = self._pool.take(self.program.arena_bytes)
+        made.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
+        counters = self._pool.take(COUNTER_BYTES * max(len(self.program.appends), 1))
+        counters.clear(stream)
+        made.counters = counters.address
+        made._counters = counters
+        made._bases = self._bases.copy()
+        made._bases[:2] = made.arena.address, made.row_arena.address
+        return made
+
+    def bound(self, addresses: list[int], stream: Any) -> Residence:
+        """The same, seeing these inputs and outputs from now on: what it works in is this one's."""
+        made = copy(self)
+        made._bases, made._on_device = self._bases.copy(), np.full_like(self._bases, -1)
+        made._base_buffer = self._pool.take(self._bases.nbytes)
+        made.bases = made._base_buffer.address
+        made.bind(addresses, self.rows_capacity, stream)
+        return made
+
+    @property
+    def own(self) -> list[tuple[int, int]]:
+        """Address and bytes of what a run changes beside its arguments."""
+        buffers = self._counters, self.arena, self.row_arena
+        return [(buffer.address, buffer.size) for buffer in buffers]
+
+    def restart(self, stream: Any) -> None:
+        """Let the next run be the first, in stream order: as it was recorded, it may be run again."""
+        self._counters.clear(stream)
+        self.epoch = 0
 
     def _upload(self, table: Any) -> int:
         host = np.ascontiguousarray(table, dtype=np.int64)

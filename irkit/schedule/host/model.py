@@ -1,6 +1,6 @@
 """A DAG of kernels as plain data: buffers, the regions that tasks touch, queues and waits.
 
-A *task* is a kernel launch, a program, a host function or a copy. A *queue* is what a vEU is to a
+A *task* is a kernel launch, a program of irkit's, a host function or a copy. A *queue* is what a vEU is to a
 schedule: queue 0 is the host, which runs its tasks itself, the others are streams of a GPU. A wait is
 an event.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule, VDevi
 Space = Literal["host", "device"]
 Kind = Literal["kernel", "program", "function", "to_device", "to_host"]
 
+ON_HOST: Final = ("function",)
+"""Kinds of tasks that the host does itself; streams do the others."""
 HOST = 0
 """The queue of what runs on the host."""
 
@@ -115,7 +117,7 @@ class HostTask:
     @property
     def on_host(self) -> bool:
         """Whether the host runs it; else a stream does."""
-        return self.kind in ("function", "program")
+        return self.kind in ON_HOST
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""What the host does itself: Python functions, and programs of irkit's that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from irkit.dags.located import arrays_in
+from irkit.dags.works import ArrayUse, Launch, called
+from irkit.errors import UnsupportedError
+from irkit.schedule.host.model import Kind
+
+
+@dataclass(frozen=True)
+class HostCall(Launch):
+    """A Python function that the host calls. It may read and write all its arrays, but for read-only
+    ones and those that are named in `reads`, by position."""
+
+    function: Callable[..., Any]
+    keywords: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    @property
+    def kind(self) -> Kind:
+        return "function"
+
+    def uses(self, check: bool) -> list[ArrayUse]:
+        if list(arrays_in(list(self.keywords.values()))):
+            raise UnsupportedError(
+                f"function '{self.name}': arrays are given by position, not by name"
+            )
+        found = [
+            ArrayUse(called(p), p, a, at, True, not at.readonly)
+            for p, a, at in arrays_in(self.arguments)
+        ]
+        for use in found:
+            if use.located.space == "device":
+                raise UnsupportedError(
+                    f"function '{self.name}', argument {use.path[0]}: the host is given an array on the "
+                    "device; read it first"
+                )
+        return found
+
+    def start(self, stream: Any) -> None:
+        self.function(*self.arguments, **self.keywords)
+
+
+@dataclass(frozen=True)
+class HostProgram(Launch):
+    """A program of irkit's that the host runs; `arguments` are its inputs, then the arrays that its
+    outputs are written to."""
+
+    program: Any
+    inputs: int
+
+    @property
+    def name(self) -> str:
+        return "program"
+
+    @property
+    def kind(self) -> Kind:
+        return "function"
+
+    def uses(self, check: bool) -> list[ArrayUse]:
+        found = [
+            ArrayUse(called(path), path, array, at, path[0] < self.inputs, path[0] >= self.inputs)
+            for path, array, at in arrays_in(self.arguments)
+        ]
+        for use in found:
+            if use.writes and (use.located.space == "device" or use.located.readonly):
+                raise UnsupportedError(
+                    "the program's outputs go to host arrays that may be written"
+                )
+        return found
+
+    def start(self, stream: Any) -> None:
+        found = self.program.run(list(self.arguments[: self.inputs]))
+        targets = self.arguments[self.inputs :]
+        if len(found) != len(targets):
+            raise UnsupportedError(
+                f"the program has {len(found)} outputs, and {len(targets)} arrays were given for them"
+            )
+        for target, output in zip(targets, found, strict=True):
+            target[...] = output
