@@ -57,4 +57,6 @@ def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int
         return {"THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0"}
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}
-    return {**stack, "STACK_INT": "stack_int32", "POINTER": f"{element}p"}
+    return {
+        **stack, "STACK_INT": "stack_int32", "STACK_BYTES": "stack_uint8", "POINTER": f"{element}p",
+    }  # fmt: skip

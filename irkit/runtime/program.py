@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
+from irkit.weights import Array
 
 if TYPE_CHECKING:
     from irkit.viewing.timeline import Timeline
@@ -71,7 +73,7 @@ class CompiledProgram:
         # A torch dtype prints as torch.float32; a data frame has one only as an array.
         x = inputs[0]
         x = x if hasattr(x, "dtype") else as_array("0", x)
-        name = str(x.dtype).rpartition(".")[2]
+        name = _name_of(x.dtype)
         if name in self._variants or name in self._pending:
             return self._variants.get(name) or self._compiled(name)
         return self._variants.get("float64") or self._first
@@ -105,12 +107,19 @@ class CompiledProgram:
 
     def _labels(self, result: Any, number: int | None = None) -> Any:
         """Class labels by their numbers; of output `number` of a classifier of several."""
+        if self._classes is None:
+            return result
+        return self._classes[number or 0][result]
+
+    @cached_property
+    def _classes(self) -> list[Array] | None:
+        """The class labels of each output, by their numbers."""
         info = self._first.info
         if info.classes is None:
-            return result
-        classes = info.classes if number is None else info.classes[number]
+            return None
         dtype = np.dtype(info.label_dtype) if info.label_dtype else None
-        return np.asarray(classes, dtype)[result]
+        several = isinstance(self._methods.get("predict"), list | tuple)
+        return [np.asarray(c, dtype) for c in (info.classes if several else [info.classes])]
 
     def predict(self, X: Any) -> Any:
         """Labels or values, as the source model's `predict`."""
@@ -191,6 +200,12 @@ class CompiledProgram:
             if first:
                 artifact = replace(artifact, state=self.state.arrays(), initial=self.state.initial)
             artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
+
+
+@lru_cache(maxsize=64)
+def _name_of(dtype: Hashable) -> str:
+    """ "float32" of NumPy's type of that name, and of torch's."""
+    return str(dtype).rpartition(".")[2]
 
 
 def load_artifacts(path: Path) -> dict[str, Artifact]:

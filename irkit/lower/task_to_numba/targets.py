@@ -54,8 +54,8 @@ from numba import float32, float64, int8, int16, int32, int64, types, uint8, uin
 
 from irkit.runtime.intrinsics.cpu import (
     add_release, call_rkernel, cbrt, exp2, float32p, float64p, floor, fmod, int8p, int16p, int32p,
-    int64p, ipow, log2, rint, stack_float32, stack_float64, stack_int32, stack_int64, uint8p,
-    uint16p, uint32p, uint64p, wait_for,
+    int64p, ipow, log2, rint, stack_float32, stack_float64, stack_int32, stack_int64, stack_uint8,
+    uint8p, uint16p, uint32p, uint64p, wait_for,
 )
 from irkit.runtime.intrinsics.cpu_approximations import (
     acos_float64, asin_float64, atan2_float64, atan_float32, atan_float64, cos_float32,

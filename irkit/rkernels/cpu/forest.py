@@ -1,4 +1,4 @@
-"""forest and perfect_forest: blocks of rows through one tree after another.
+"""forest: blocks of rows through one tree after another.
 
 Sums are taken in tree order for each row, so they are those of a row-at-a-time walk to the last bit.
 A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
@@ -7,39 +7,6 @@ A block of rows shares each tree's nodes while they are in cache, and several ro
 from irkit.rkernels.families.forest import visits
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
-
-
-def perfect_walk(task, tasks, rows, scratch, OPERANDS):
-    r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    acc = STACK(BLOCK * COLUMNS)
-    node = STACK_INT(BLOCK)
-    for start in range(r0, r1, BLOCK):
-        count = min(BLOCK, r1 - start)
-        for i in range(count):
-            for c in range(COLUMNS):
-                acc[i * COLUMNS + c] = BASE[c]
-        for tree in range(TREES):
-            first = tree * NODES
-            for i in range(count):
-                node[i] = int32(0)
-            for level in range(DEPTH):
-                for i in range(count):
-                    n = node[i]
-                    x = X[(start + i) * FEATURES + FEATURE[first + n]]
-                    left = GO_LEFT(x, THRESHOLD[first + n], NAN_LEFT[first + n])
-                    node[i] = int32(2 * n + (1 if left else 2))
-            leaf = tree * (NODES + 1) - NODES
-            if WIDTH == 1:
-                column = OUTPUT[tree]
-                for i in range(count):
-                    acc[i * COLUMNS + column] += VALUE[leaf + node[i]]
-            else:
-                for i in range(count):
-                    for c in range(COLUMNS):
-                        acc[i * COLUMNS + c] += VALUE[(leaf + node[i]) * COLUMNS + c]
-        for i in range(count):
-            for c in range(COLUMNS):
-                STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
 
 
 def node_walk(task, tasks, rows, scratch, OPERANDS):
@@ -88,16 +55,6 @@ def _work(part: Part) -> Work:
 
 
 RKERNELS = [
-    RKernel(
-        "perfect_forest",
-        "blocks",
-        "cpu",
-        __name__,
-        "perfect_walk",
-        work=_work,
-        parameters={"BLOCK": 64},
-        choices={"BLOCK": range(1, 129)},
-    ),
     RKernel(
         "forest",
         "blocks",

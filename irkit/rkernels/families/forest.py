@@ -82,6 +82,7 @@ class Forest(Family):
             "DEPTH": str(op.depth.value.data),
             "NODES": str(shapes["FEATURE"][-1]),
             "INPUT": numba_type(tensor_type(op.x).element_type),
+            "INPUTS": f"{numba_type(tensor_type(op.x).element_type)}p",
             "LT": str(int(comparison == "lt")),
         }
         symbol = _COMPARISONS[comparison]

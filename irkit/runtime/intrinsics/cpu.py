@@ -69,6 +69,7 @@ stack_float32 = _stack_of(types.float32)
 stack_float64 = _stack_of(types.float64)
 stack_int64 = _stack_of(types.int64)
 stack_int32 = _stack_of(types.int32)
+stack_uint8 = _stack_of(types.uint8)
 
 
 @intrinsic
