@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irkit.annotations.annotation import annotate
     from irkit.dags.opening import dag
     from irkit.driver.compiler.accuracy import accuracy
     from irkit.driver.compiler.compile import compile_model as compile
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 
 # Resolved on first use, so that `import irkit` and the tools start fast.
 _LAZY = {
+    "annotate": ("irkit.annotations.annotation", "annotate"),
     "accuracy": ("irkit.driver.compiler.accuracy", "accuracy"),
     "dag": ("irkit.dags.opening", "dag"),
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
@@ -75,6 +77,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "accuracy",
+    "annotate",
     "compile",
     "dag",
     "jit",

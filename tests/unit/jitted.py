@@ -30,7 +30,9 @@ class Interpreted:
 
     def run(self, buffers: Sequence[Any]) -> tuple[list[Any], Mapping[int, Any]]:
         with np.errstate(all="ignore"):
-            found = run_program(self.built.module, self.built.weights, buffers)
+            found = run_program(
+                self.built.module, self.built.weights, buffers, self.built.functions
+            )
         written = dict(zip(self._written, found[self._results :], strict=True))
         return found[: self._results], written
 

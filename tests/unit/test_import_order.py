@@ -38,16 +38,18 @@ ALLOWED = {
     "dags": {"dags", "runtime", "passes", "schedule", "dialects", "viewing"},
     # Pictures are drawn from plain data, for whoever has it.
     "viewing": {"viewing", "schedule"},
-    "frontends": {"frontends", "dialects"},
+    # What is known of functions of the host: plain data, and the calls.
+    "annotations": {"annotations"},
+    "frontends": {"frontends", "dialects", "annotations"},
     "interp": {"interp", "dialects"},
     # Doors of the package, which open what they name on first use.
-    "__init__": {"driver", "runtime", "dags"},
+    "__init__": {"driver", "runtime", "dags", "annotations"},
     "universe": set(RANKS),
     "extending": set(RANKS),
 }
 # The driver is where everything meets.
 ALLOWED["cli"] |= {"frontends", "interp"}
-ALLOWED["driver"] |= {"frontends", "interp", "viewing", "__init__"}
+ALLOWED["driver"] |= {"frontends", "interp", "viewing", "annotations", "__init__"}
 ALLOWED["runtime"] |= {"viewing"}
 # Plain data of the scheduler, and none of its algorithms (docs/architecture.md).
 EXCEPTIONS = {

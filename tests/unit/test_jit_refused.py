@@ -46,11 +46,11 @@ def finds(x):
 
 
 def unknown_function(x):
-    return np.median(x)
+    return np.unique(x)
 
 
 def unknown_ufunc(x):
-    return np.spacing(x)
+    return np.spacing(x, where=x > 0)
 
 
 def random_numbers(x):
@@ -85,8 +85,8 @@ def grows_an_argument(x, found=None):
         (picks_by_a_mask, "picked by a mask"),
         (returns_what_a_mask_picks, "a result of type MaskedArray"),
         (finds, "np.where\\(condition\\) alone"),
-        (unknown_function, "numpy.median"),
-        (unknown_ufunc, "universal function 'spacing'"),
+        (unknown_function, "numpy.unique"),
+        (unknown_ufunc, "universal function 'spacing' with where="),
         (random_numbers, "np.random"),
         (complex_numbers, "complex128"),
         (two_masks, "what one mask picked is written through another"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,14 @@ from irkit.weights import Array, WeightStore
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A module at the program level with `func.func @main`, and the weights it names."""
+    """A module at the program level with `func.func @main`, the weights it names, and the functions of the
+    host that it calls."""
 
     module: ModuleOp
     weights: WeightStore
+    functions: Mapping[str, Callable[..., object]] = field(
+        default_factory=dict[str, Callable[..., object]]
+    )
 
 
 class ProgramBuilder:

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.annotations.structures import rebuilt
 from irkit.dialects.types import element_type
 from irkit.errors import UnsupportedError
-from irkit.frontends.numpy.trace import Leaf, rebuilt
+from irkit.frontends.numpy.trace import Leaf
 from irkit.weights import Array
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, np.dtype)

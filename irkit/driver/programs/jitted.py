@@ -11,15 +11,23 @@ from typing import Any, overload
 
 import numpy as np
 
+from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.arguments import Flattened, check_array
-from irkit.driver.programs.lowering import Lowered, Runner
+from irkit.driver.programs.hosted import lowered
+from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout, layout_of, overlaps
-from irkit.driver.programs.specialised import Specialised
+from irkit.driver.programs.specialised import Specialised, strided
 from irkit.errors import InvalidModelError, UnsupportedError
+from irkit.frontends.numpy.host_calls import NeedExamplesError
+from irkit.frontends.numpy.probing import learn
 from irkit.frontends.numpy.recorder import tracing
-from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, trace
+from irkit.frontends.numpy.trace import ArraySpec, Guard, NewArrayError, Pattern, trace
 from irkit.viewing.timeline import Timeline
+from irkit.weights import Array
+
+NEEDED = Learned()
+"""In place of what is still to be learnt."""
 
 
 class JittedFunction:
@@ -77,6 +85,7 @@ class JittedFunction:
         self, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[Specialised, Flattened]:
         """Trace and compile for these arguments, unless another thread has."""
+        learned: Learned | None = None
         while True:
             flat, key = self._flattened(args, kwargs)
             for known in self._known.get(key, ()):
@@ -84,23 +93,35 @@ class JittedFunction:
                     return known, flat
             layout = layout_of(flat.arrays, flat.names)
             try:
-                made = self._traced(flat, layout)
+                if learned is NEEDED:
+                    learned = self._learned(flat, layout)
+                made = self._traced(flat, layout, learned)
             except NewArrayError as met:
                 check_array(met.array, met.guard.name)
                 self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard
                 continue
+            except NeedExamplesError:
+                learned = NEEDED
+                continue
             self._known.setdefault(key, []).append(made)
             return made, flat
 
-    def _traced(self, flat: Flattened, layout: Layout) -> Specialised:
+    def _pattern(self, flat: Flattened, layout: Layout, learned: Learned | None) -> Pattern:
         captured = {
             id(a): n
             for n, a in enumerate(flat.arrays)
             if n >= len(flat.arrays) - len(self._captured)
         }
-        args, kwargs = flat.structure
-        pattern = Pattern(layout.buffers, layout.arrays, (args, kwargs), captured)
-        traced = trace(self._function, pattern)
+        return Pattern(layout.buffers, layout.arrays, flat.structure, captured, learned)
+
+    def _learned(self, flat: Flattened, layout: Layout) -> Learned:
+        """What functions of the host return in a run on copies of the arrays."""
+        buffers = [np.array(p.buffer(flat.arrays), order="C") for p in layout.places]
+        copies = [_as_described(buffers[s.buffer], s) for s in layout.arrays]
+        return learn(self._function, self._pattern(flat, layout, None), copies)
+
+    def _traced(self, flat: Flattened, layout: Layout, learned: Learned | None) -> Specialised:
+        traced = trace(self._function, self._pattern(flat, layout, learned))
         kind = (flat.key, tuple((a.ndim, a.dtype) for a in flat.arrays))
         structure = repr(traced.structure)
         if self._structures.setdefault(kind, structure) != structure:
@@ -148,6 +169,14 @@ class JittedFunction:
     def report(self) -> dict[str, Any]:
         """What was compiled for the pattern that was called last, and how it runs."""
         return self._of((), {}).runner.report()
+
+
+def _as_described(buffer: Array, spec: ArraySpec) -> Array:
+    """An array of the caller's, in a copy of its memory."""
+    strides = tuple(s * buffer.itemsize for s in spec.strides)
+    made = strided(buffer, spec.offset, spec.sizes, strides)[...]
+    made.flags.writeable = spec.writeable
+    return made
 
 
 @overload
@@ -209,4 +238,4 @@ def _jitted(function: Any, options: dict[str, Any]) -> JittedFunction:
     odd = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
     if odd:
         raise UnsupportedError(f"irkit.jit of '{function.__qualname__}': a generator or coroutine")
-    return JittedFunction(function, functools.partial(Lowered, options=options))
+    return JittedFunction(function, functools.partial(lowered, options=options))

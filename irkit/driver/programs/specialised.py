@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout
 from irkit.errors import InvalidInputError
@@ -72,6 +73,8 @@ class Specialised:
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
         lines += [f"loop kept: {place}" for place in self._loops]
+        if isinstance(self.runner, Hosted):
+            lines += self.runner.explained()
         report = self.runner.report()
         found = report.get("roperators", {})
         lines.append(
@@ -112,7 +115,7 @@ class Specialised:
         if own is None:
             whole = outputs[self._made[view.buffer]]
             if result.scalar:
-                return whole[()]
+                return whole.item() if result.weak else whole[()]
         else:
             whole = buffers[own]
             if self.layout.places[own].kind == "copy":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
 from xdsl.ir import SSAValue
 
+from irkit.annotations.host_task import HostTask
 from irkit.dialects.program.builder import BuiltProgram, ProgramBuilder
 from irkit.dialects.program.views import buffer_type
 from irkit.dialects.types import element_type
@@ -51,7 +52,7 @@ class _Emitter:
         self._values: dict[Value, SSAValue] = {}
         self._counters: dict[LoopSymbol, SSAValue] = {}
         self._scopes: dict[Buffer, Path] = {}
-        self.functions: dict[str, Any] = {}
+        self.functions: dict[str, HostTask] = {}
 
     def program(self, results: Sequence[tuple[str, Buffer]]) -> BuiltProgram:
         self._find_scopes(self._recorder.records, ())
@@ -60,7 +61,8 @@ class _Emitter:
         for check in self._recorder.checks.values():
             self.b.write(self.b.constant(np.array(True)), self._buffer(check))
         self._records(self._recorder.records, ())
-        return self.b.finish([(name, self._buffer(buffer)) for name, buffer in results])
+        built = self.b.finish([(name, self._buffer(buffer)) for name, buffer in results])
+        return replace(built, functions=self.functions)
 
     def _find_scopes(self, records: Sequence[Record], path: Path) -> None:
         """In which loops each buffer is used: it is made in the innermost that has all its uses."""
@@ -119,10 +121,10 @@ class _Emitter:
         # Rounds inside may have used constants and allocations only: nothing else outlives them.
 
     def _call(self, record: Call) -> None:
-        name = f"{getattr(record.function, '__name__', 'function')}_{len(self.functions)}"
-        self.functions[name] = record.function
-        writes = list(record.writes)
-        self.b.call(name, [self._view(v) for v in record.views], None, writes)
+        name = f"{record.task.__name__}_{len(self.functions)}"
+        self.functions[name] = record.task
+        views = [self._view(v) for v in record.views]
+        self.b.call(name, views, list(record.reads), list(record.writes))
 
     def _terms(self, at: Affine) -> tuple[int, dict[SSAValue, int]]:
         """An index as the builder takes it; symbols of loops that stand alone are numbers."""

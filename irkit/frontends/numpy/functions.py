@@ -70,18 +70,12 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 """Name of a function of `numpy` → what it is of traced arrays."""
 
-# Functions of NumPy whose Python reads values, or calls what is not NumPy.
+# Functions of NumPy whose Python reads values, or calls what is not NumPy: tasks of the host.
 OPAQUE = frozenset(
     [
         "allclose",
         "array_equal",
         "array_equiv",
-        "savetxt",
-        "save",
-        "savez",
-        "array2string",
-        "array_str",
-        "array_repr",
         "histogram",
         "histogram2d",
         "histogramdd",
@@ -90,42 +84,64 @@ OPAQUE = frozenset(
         "median",
         "percentile",
         "quantile",
-        "unique",
         "partition",
         "argpartition",
         "searchsorted",
-        "nonzero",
-        "argwhere",
-        "flatnonzero",
-        "extract",
         "place",
         "choose",
         "select",
         "digitize",
         "bincount",
-        "apply_along_axis",
-        "piecewise",
         "lexsort",
         "in1d",
         "isin",
+    ]
+)
+# Those whose results have shapes that hang on values, that read files, or make text.
+REFUSED = frozenset(
+    [
+        "savetxt",
+        "save",
+        "savez",
+        "savez_compressed",
+        "array2string",
+        "array_str",
+        "array_repr",
+        "unique",
+        "unique_all",
+        "unique_counts",
+        "unique_inverse",
+        "unique_values",
+        "nonzero",
+        "argwhere",
+        "flatnonzero",
+        "extract",
+        "apply_along_axis",
+        "apply_over_axes",
+        "piecewise",
         "union1d",
         "intersect1d",
         "setdiff1d",
         "setxor1d",
+        "trim_zeros",
     ]
 )
 
 
 def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What `__array_function__` returns. Raises UnsupportedError for a function that cannot be traced."""
+    """What `__array_function__` returns: by the table, by tracing the function's own Python, or by calling
+    it, a task of the host. Raises UnsupportedError for a function that cannot be any."""
+    from irkit.frontends.numpy.foreign import opaque, traced_or_opaque
     from irkit.frontends.numpy.globals import traced_function
 
     name = func.__name__
     plain = getattr(np, name, None)
+    where = f"{getattr(func, '__module__', 'numpy')}.{name}"
     if plain is func and name in FUNCTIONS:
         return FUNCTIONS[name](*args, **kwargs)
+    if name in REFUSED:
+        raise refused(where)
     own = getattr(func, "__wrapped__", None)
     if plain is not func or name in OPAQUE or not isinstance(own, types.FunctionType):
-        where = getattr(func, "__module__", "numpy")
-        raise refused(f"{where}.{name}")
-    return traced_function(own)(*args, **kwargs)
+        return opaque(func, f"irkit has no form of {where}", args, kwargs)
+    return traced_or_opaque(func, traced_function(own), tuple(args), dict(kwargs))

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from irkit.annotations.annotation import annotation_of
+from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.creation import TracedNamespace, traced_attribute
 from irkit.frontends.numpy.loops import traced_range
+from irkit.frontends.numpy.recorder import tracing
 
 Capture = Callable[[str, Any, Callable[[], Any]], Any]
 """Told of each global and each variable of an enclosing function that is read (its name, what it is, what
@@ -21,10 +24,21 @@ says what it is later): what stands for it."""
 class TracedGlobals(dict[str, Any]):
     """Globals as a traced function sees them; its own assignments stay in the copy."""
 
-    def __init__(self, own: dict[str, Any], capture: Capture, lifts: bool = True) -> None:
+    def __init__(
+        self,
+        own: dict[str, Any],
+        capture: Capture,
+        lifts: bool = True,
+        stand_in: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """`stand_in`: what stands for a module, or a function of another one; without it they are as they
+        are, but for NumPy's."""
         super().__init__(own)
         self.capture, self.own, self.lifts = capture, own, lifts
-        own_builtins = {**vars(builtins), "range": traced_range, "__import__": _import}
+        self.stand_in = stand_in or partial(numpy_stand_in, lifts=lifts)
+        own_builtins = {**vars(builtins), "__import__": self._import}
+        if stand_in is None or tracing():
+            own_builtins["range"] = traced_range
         super().__setitem__("__builtins__", own_builtins)
         self.known: dict[str, Any] = {}
 
@@ -37,6 +51,10 @@ class TracedGlobals(dict[str, Any]):
             self.known[name] = replaced(value, name, self, later)
         return self.known[name]
 
+    def _import(self, name: str, *rest: Any) -> Any:
+        """What `import` does in a traced function."""
+        return self.stand_in(builtins.__import__(name, *rest))
+
     @property
     def changed(self) -> list[str]:
         """Names that the function has assigned to."""
@@ -48,28 +66,41 @@ class TracedGlobals(dict[str, Any]):
 _MISSING = object()
 
 
-def _import(name: str, *rest: Any) -> Any:
-    """What `import` does in a traced function: NumPy as it is traced."""
-    found = builtins.__import__(name, *rest)
-    return TracedNamespace(found) if _is_numpy(found) else found
-
-
 def _is_numpy(module: types.ModuleType) -> bool:
     return module.__name__ == "numpy" or module.__name__.startswith("numpy.")
 
 
 def replaced(value: Any, name: str, scope: TracedGlobals, later: Callable[[], Any]) -> Any:
     """What stands for a global or a variable of an enclosing function."""
-    if isinstance(value, types.ModuleType):
-        return TracedNamespace(value, scope.lifts) if _is_numpy(value) else value
+    if isinstance(value, types.ModuleType) or _of_numpy(value):
+        return scope.stand_in(value)
     if value is range:
-        return traced_range
-    if _of_numpy(value):
-        return traced_attribute(value, value.__name__, scope.lifts)
+        return scope["__builtins__"]["range"]
     found = scope.capture(name, value, later)
-    if isinstance(found, types.FunctionType) and found.__globals__ is scope.own:
+    if _is_own(found, scope):
         return with_globals(found, scope)
-    return found
+    return found if found is not value else scope.stand_in(value)
+
+
+def given(value: Any, scope: TracedGlobals) -> Any:
+    """What stands for something that is no global: a function as one that is, all else as it is."""
+    if _is_own(value, scope):
+        return with_globals(value, scope)
+    function = callable(value) and not isinstance(value, type | TracedArray)
+    return scope.stand_in(value) if function or isinstance(value, types.ModuleType) else value
+
+
+def _is_own(value: Any, scope: TracedGlobals) -> bool:
+    """Whether it is another function of the traced one's module, of which nothing was said."""
+    plain = isinstance(value, types.FunctionType) and value.__globals__ is scope.own
+    return plain and annotation_of(value) is None
+
+
+def numpy_stand_in(value: Any, lifts: bool = True) -> Any:
+    """What stands for a module, or a function, of NumPy; others are as they are."""
+    if isinstance(value, types.ModuleType):
+        return TracedNamespace(value, lifts) if _is_numpy(value) else value
+    return traced_attribute(value, value.__name__, lifts) if _of_numpy(value) else value
 
 
 def _of_numpy(value: Any) -> bool:
@@ -83,10 +114,16 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
         _cell(c, n, scope)
         for c, n in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
     )
+    defaults = function.__defaults__
     made = types.FunctionType(
-        function.__code__, scope, function.__name__, function.__defaults__, cells or None
+        function.__code__,
+        scope,
+        function.__name__,
+        defaults and tuple(given(v, scope) for v in defaults),
+        cells or None,
     )
-    made.__kwdefaults__ = function.__kwdefaults__
+    named = function.__kwdefaults__
+    made.__kwdefaults__ = named and {k: given(v, scope) for k, v in named.items()}
     made.__qualname__ = function.__qualname__
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,11 @@ def user_place() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "<unknown>"
 
 
+REFUSALS: ContextVar[int] = ContextVar("refusals", default=0)
+"""How many errors there were: a function may catch them."""
+
+
 def refused(what: str) -> UnsupportedError:
     """An error of the line that is being traced."""
+    REFUSALS.set(REFUSALS.get() + 1)
     return UnsupportedError(f"{user_place()}: {what}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.annotations.learned import Learned
 from irkit.dialects.graph import AndOp, CastOp, CompareOp, ExpandOp, ReduceOp, ReshapeOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import element_type, tensor, tensor_of
@@ -34,7 +35,9 @@ from irkit.weights import Array
 class Recorder:
     """What one trace has so far: `records` is what happened, `arguments` are buffers from outside."""
 
-    def __init__(self) -> None:
+    def __init__(self, learned: Learned | None = None) -> None:
+        """`learned`: what functions of the host were seen to return."""
+        self.learned = learned
         self.records: list[Record] = []
         self.arguments: list[Buffer] = []
         self.made: list[Buffer] = []

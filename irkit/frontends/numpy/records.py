@@ -6,13 +6,14 @@ a round can be told apart from a loop. `emission.py` writes them as IR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
 
+from irkit.annotations.host_task import HostTask
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, numpy_dtype
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
@@ -136,10 +137,11 @@ class While(Record):
 
 @dataclass(frozen=True, eq=False)
 class Call(Record):
-    """A function of the host, on views, of which it writes those that `writes` numbers."""
+    """A function of the host, on views, of which it reads those that `reads` numbers, and writes `writes`."""
 
-    function: Callable[..., Any]
+    task: HostTask
     views: tuple[View, ...]
+    reads: tuple[int, ...]
     writes: tuple[int, ...]
 
 

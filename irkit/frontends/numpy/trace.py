@@ -9,9 +9,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.annotations.annotation import intercepting
+from irkit.annotations.learned import Learned
+from irkit.annotations.structures import mapped, rebuilt
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, is_traced
-from irkit.frontends.numpy.globals import TracedGlobals, with_globals
+from irkit.frontends.numpy.foreign import foreign
+from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
+from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import View
@@ -49,11 +54,12 @@ class Leaf:
 @dataclass(frozen=True)
 class Result:
     """An array that is returned. `view`: what it sees; `argument`: which array of the caller it is, if it is
-    one as it came; `scalar`: a number of NumPy's."""
+    one as it came; `scalar`: a number of NumPy's; `weak`: one of Python's."""
 
     view: View
     argument: int | None
     scalar: bool
+    weak: bool = False
 
 
 @dataclass
@@ -95,12 +101,13 @@ class NewArrayError(BaseException):
 @dataclass
 class Pattern:
     """Arguments of one pattern: `structure` has a Leaf where `arrays` has an array; `captured` are arrays
-    that are read and no arguments: identity → number."""
+    that are read and no arguments: identity → number; `learned`: what functions of the host return."""
 
     buffers: Sequence[BufferSpec]
     arrays: Sequence[ArraySpec]
     structure: Any
     captured: Mapping[int, int] = field(default_factory=dict[int, int])
+    learned: Learned | None = None
 
 
 def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
@@ -124,7 +131,7 @@ def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
 
 
 def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
-    r = Recorder()
+    r = Recorder(pattern.learned)
     buffers = [r.argument(b.shape, b.dtype) for b in pattern.buffers]
     arrays: list[TracedArray] = []
     for spec in pattern.arrays:
@@ -148,10 +155,10 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
         guards.append(Guard(name, value, later))
         return value
 
-    args, kwargs = filled(pattern.structure, arrays)
-    before = _shape_of(args), _shape_of(kwargs)
-    scope = TracedGlobals(function.__globals__, capture)
-    with recording(r):
+    with recording(r), intercepting(host_call):
+        scope = TracedGlobals(function.__globals__, capture, stand_in=foreign)
+        args, kwargs = filled(pattern.structure, arrays, lambda v: given(v, scope))
+        before = _shape_of(args), _shape_of(kwargs)
         returned = with_globals(function, scope)(*args, **kwargs)
         if (_shape_of(args), _shape_of(kwargs)) != before:
             raise UnsupportedError(
@@ -174,31 +181,17 @@ def _place(function: types.FunctionType) -> str:
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 
-def filled(structure: Any, arrays: Sequence[Any]) -> Any:
-    """A structure with arrays in the places of its leaves."""
-    if isinstance(structure, Leaf):
-        return arrays[structure.number]
-    if isinstance(structure, dict):
-        items = cast("dict[Any, Any]", structure)
-        return {k: filled(v, arrays) for k, v in items.items()}
-    if isinstance(structure, list | tuple):
-        parts = [filled(v, arrays) for v in cast("list[Any]", structure)]
-        return rebuilt(structure, parts)
-    return structure
-
-
-def rebuilt(like: Any, parts: list[Any]) -> Any:
-    """A list or tuple, named ones too, of the kind of `like`."""
-    if hasattr(like, "_make"):
-        return like._make(parts)
-    return type(like)(parts)
+def filled(structure: Any, arrays: Sequence[Any], other: Callable[[Any], Any] = lambda v: v) -> Any:
+    """A structure with arrays in the places of its leaves, and `other` of all else."""
+    return mapped(structure, lambda v: arrays[v.number] if isinstance(v, Leaf) else other(v))
 
 
 def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], place: str) -> Any:
     """The structure of what is returned; its arrays go to `results`."""
     if is_traced(value):
         own = next((n for n, a in enumerate(arrays) if a is value), None)
-        results.append(Result(value.spot.view, own, value.spot.scalar))
+        spot = value.spot
+        results.append(Result(spot.view, own, spot.scalar, spot.weak is not None))
         return Leaf(len(results) - 1)
     if isinstance(value, Index):
         return value.now

@@ -13,7 +13,7 @@ from irkit.frontends.numpy.operands import WEAK, Operand, operand
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Value
-from irkit.frontends.numpy.ufuncs import rule_of
+from irkit.frontends.numpy.ufuncs import Rule, rule_of
 
 OPTIONS = ("out", "where", "casting", "order", "dtype", "subok", "signature", "sig")
 
@@ -45,9 +45,11 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     unknown = set(kwargs) - set(OPTIONS)
     if unknown:
         raise refused(f"{ufunc.__name__} with {', '.join(sorted(unknown))}=")
-    if ufunc.nout > 1:
-        return _several(ufunc, inputs, kwargs)
     rule = rule_of(ufunc)
+    if rule is None:
+        return _of_host(ufunc, inputs, kwargs)
+    if ufunc.nout > 1:
+        return _several(ufunc, rule, inputs, kwargs)
     operands = [operand(x) for x in inputs]
     if ufunc is np.power:
         _check_power(*operands)
@@ -86,9 +88,31 @@ def _broadcast(operands: Sequence[Operand]) -> tuple[int, ...]:
         raise ValueError(f"operands could not be broadcast together with shapes {listed}") from None
 
 
-def _several(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _of_host(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A function that irkit has no rule for, as a task of the host: NumPy knows what it returns."""
+    from irkit.annotations.ufuncs import ufunc_annotation
+    from irkit.frontends.numpy.host_calls import host_call
+
+    odd = set(kwargs) - {"out"}
+    if odd:
+        raise refused(f"universal function '{ufunc.__name__}' with {', '.join(sorted(odd))}=")
+    outs: tuple[Any, ...] = kwargs.get("out", (None,) * ufunc.nout)
+    targets = [output_of(out) for out in outs]
+    plain = tuple(traced_or_plain(x) for x in inputs)
+    if all(t is None for t in targets):
+        return host_call(ufunc_annotation(ufunc), plain, {})
+    if None in targets or ufunc.nout > 1:
+        raise refused(f"universal function '{ufunc.__name__}' with some of its out=")
+    return host_call(ufunc_annotation(ufunc), (*plain, *targets), {})
+
+
+def traced_or_plain(given: Any) -> Any:
+    """Lists as arrays."""
+    return operand(given).given if isinstance(given, list | tuple) else given
+
+
+def _several(ufunc: np.ufunc, rule: Rule, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Functions of two results, as functions of one each."""
-    rule = rule_of(ufunc)
     if kwargs:
         raise refused(f"{ufunc.__name__} with {', '.join(sorted(kwargs))}=")
     operands = [operand(x) for x in inputs]

@@ -9,7 +9,6 @@ import numpy as np
 
 from irkit.dialects import graph
 from irkit.frontends.array_ops import UFUNCS, Ops
-from irkit.frontends.numpy.places import refused
 
 Rule = Callable[..., Any]
 """Ops and the operands, in the dtypes that NumPy chose, to the result."""
@@ -27,10 +26,7 @@ SPECIAL: Mapping[str, Rule] = {"erf": _erf, "expit": _expit}
 """Universal functions of `scipy.special`."""
 
 
-def rule_of(ufunc: np.ufunc) -> Rule:
-    """The rule of a universal function. Raises UnsupportedError for one that irkit has none for."""
+def rule_of(ufunc: np.ufunc) -> Rule | None:
+    """The rule of a universal function; None for one that irkit has none for."""
     own = getattr(np, ufunc.__name__, None) is ufunc
-    found = UFUNCS.get(ufunc.__name__) if own else SPECIAL.get(ufunc.__name__)
-    if found is None:
-        raise refused(f"universal function '{ufunc.__name__}'")
-    return found
+    return UFUNCS.get(ufunc.__name__) if own else SPECIAL.get(ufunc.__name__)

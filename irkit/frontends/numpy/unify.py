@@ -95,7 +95,7 @@ class Unifier:
         self.bodies(x.body, y.body)
 
     def _call(self, x: Call, y: Call) -> None:
-        if x.function is not y.function or x.writes != y.writes:
+        if not x.task.same_as(y.task) or x.writes != y.writes:
             raise Unequal(f"{x.place}: another function is called in the next round")
         for p, q in zip(x.views, y.views, strict=True):
             self._view(p, q, x)

@@ -1,0 +1,162 @@
+"""A program that the host takes part in: compiled regions, and between them functions that irkit does not
+compile, called in order by the thread that calls the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from irkit.annotations.host_task import HostTask
+from irkit.context import IrkitContext
+from irkit.dialects.functions import function_named
+from irkit.dialects.program import CallOp
+from irkit.dialects.program.builder import BuiltProgram
+from irkit.dialects.program.check import written_arguments
+from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.programs.lowering import Lowered, Runner
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.errors import UnsupportedError
+from irkit.interp.program import Execution
+from irkit.passes.program.regions import region_modules
+from irkit.viewing.timeline import Timeline
+from irkit.weights import Array
+
+REGIONS = "form-regions"
+"""The pass that cuts a program where the host acts."""
+
+
+def lowered(built: BuiltProgram, options: Mapping[str, Any]) -> Runner:
+    """What runs a program of arrays: one compiled program, or several with the host between them."""
+    needed = any(isinstance(op, CallOp | scf.WhileOp) for op in built.module.walk())
+    return Hosted(built, options) if needed else Lowered(built, options)
+
+
+class Hosted:
+    """A program whose regions are compiled, and whose host's part is run as its text says."""
+
+    def __init__(self, built: BuiltProgram, options: Mapping[str, Any]) -> None:
+        """Raises as `Lowered`, of each region."""
+        self._program = str(built.module)
+        module = built.module.clone()
+        ctx = IrkitContext(weights=built.weights)
+        register_dialects(ctx)
+        with library_errors():
+            PipelineRunner(ctx, verify=Verify.LEVELS).run(
+                module, build_pipeline(REGIONS, all_passes())
+            )
+        self._main = _main_of(module)
+        self._weights = ctx.weights
+        self._written = list(written_arguments(self._main))
+        self._text = str(module)
+        self.tasks: dict[str, HostTask] = {
+            n: t for n, t in built.functions.items() if isinstance(t, HostTask)
+        }
+        # Of regions that are alike, as rounds of a loop that was unrolled, there is one.
+        made: dict[str, Lowered] = {}
+        self.regions: dict[str, Lowered] = {}
+        for name, region in region_modules(module).items():
+            text = str(region)
+            if text not in made:
+                made[text] = Lowered(BuiltProgram(region, ctx.weights), options)
+            self.regions[name] = made[text]
+        self._functions: dict[str, Callable[..., object]] = {
+            **built.functions,
+            **{name: _Region(region) for name, region in self.regions.items()},
+        }
+
+    def run(self, buffers: Sequence[Array]) -> tuple[list[Array], Mapping[int, Array]]:
+        """As `Runner` has it: the program writes to copies, of which those that have changed are given."""
+        # A function of the host that was not seen to keep to its annotation may write what it is not to.
+        trusted = all(task.checked for task in self.tasks.values())
+        own = [
+            np.array(b, order="C") if n in self._written or not trusted else b
+            for n, b in enumerate(buffers)
+        ]
+        found = Execution(self._main, self._weights, self._functions).run(own)
+        written = {n: own[n] for n in self._written if not same_bytes(own[n], buffers[n])}
+        return found, written
+
+    def ir(self, level: str) -> str:
+        """Its text at a level; below that of programs, of each region."""
+        if level == "program":
+            return self._program
+        if level == "host":
+            return self._text
+        return "\n".join(f"// @{n}\n{r.ir(level)}" for n, r in self.regions.items())
+
+    @property
+    def source(self) -> str:
+        """The emitted modules."""
+        return "\n".join(f"# {name}\n{r.source}" for name, r in self.regions.items())
+
+    def report(self) -> dict[str, Any]:
+        """What was compiled, what the host does, and how each runs."""
+        regions = {name: region.report() for name, region in self.regions.items()}
+        parts = [f"{name}.{op}" for name, r in regions.items() for op in r.get("roperators", {})]
+        return {
+            "target": next((r.get("target") for r in regions.values()), "host"),
+            "proved": all(bool(r.get("proved")) for r in regions.values()),
+            "roperators": parts,
+            "regions": regions,
+            "host_tasks": [_told(name, task) for name, task in self.tasks.items()],
+        }
+
+    def explained(self) -> list[str]:
+        """Every function that the host calls, a line each."""
+        lines: list[str] = []
+        for task in self.tasks.values():
+            line = (
+                f"host task: {task.annotation.name} at {task.place}: {task.bytes_in} bytes in, "
+                f"{task.bytes_out} bytes out; {task.annotation.why}"
+            )
+            lines.append(line)
+        return [f"{len(self.regions)} regions compiled, {len(lines)} calls by the host", *lines]
+
+    def timelines(self) -> list[Timeline]:
+        """The planned schedules of the regions."""
+        return [t for region in self.regions.values() for t in region.timelines()]
+
+
+class _Region:
+    """A compiled region, called with its buffers, which it writes."""
+
+    def __init__(self, region: Lowered) -> None:
+        self._region = region
+
+    def __call__(self, *buffers: Array) -> None:
+        _, written = self._region.run(buffers)
+        for number, contents in written.items():
+            np.copyto(buffers[number], contents)
+
+
+def same_bytes(a: Array, b: Array) -> bool:
+    """Whether two arrays hold the same, to the bit."""
+    if a.nbytes == 0:
+        return True
+    x, y = (np.ascontiguousarray(v).reshape(-1).view(np.uint8) for v in (a, b))
+    return bool(np.array_equal(x, y))
+
+
+def _main_of(module: ModuleOp) -> FuncOp:
+    main = function_named(module, "main")
+    if main is None:
+        raise UnsupportedError("a program without '@main'")
+    return main
+
+
+def _told(name: str, task: HostTask) -> dict[str, Any]:
+    return {
+        "name": name,
+        "function": task.annotation.name,
+        "place": task.place,
+        "bytes_in": task.bytes_in,
+        "bytes_out": task.bytes_out,
+        "why": task.annotation.why,
+    }

@@ -1,0 +1,157 @@
+"""What stands, in a traced function, for modules and functions that are neither NumPy's nor its own.
+
+A function of another module is traced as it stands. Where that fails, all of it is one task of the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irkit.annotations.annotation import Annotated, Annotation, annotation_of, unannotated
+from irkit.annotations.sets import load_sets
+from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.host_calls import has_traced, host_call
+from irkit.frontends.numpy.places import REFUSALS
+from irkit.frontends.numpy.recorder import Recorder, recorder, tracing
+
+OWN = ("irkit",)
+PLAIN = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    functools.partial,
+)
+
+
+class ForeignModule:
+    """A module of anyone's, whose functions are `stand_in`s."""
+
+    def __init__(self, module: types.ModuleType, stand_in: Callable[[Any], Any]) -> None:
+        self._module, self._stand_in = module, stand_in
+
+    def __getattr__(self, name: str) -> Any:
+        return self._stand_in(getattr(self._module, name))
+
+    def __repr__(self) -> str:
+        return f"<traced {self._module.__name__}>"
+
+
+class ForeignFunction:
+    """A function of another module in a traced one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.__wrapped__
+        if not tracing() or not has_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        known = annotation_of(function)
+        if known is not None:
+            return host_call(known, args, kwargs)
+        return traced_or_opaque(function, function, args, kwargs)
+
+
+def traced_or_opaque(
+    function: Callable[..., Any],
+    body: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What `function` returns: by tracing `body`, which does the same, or else by a task of the host."""
+    attempt = Attempt(recorder())
+    found: Any = None
+    with attempt:
+        found = body(*args, **kwargs)
+    if attempt.why is None:
+        return found
+    return host_call(unannotated(function, attempt.why), args, kwargs)
+
+
+class Attempt:
+    """Tracing that may fail: then the trace is as it was, and `why` says what was in the way."""
+
+    def __init__(self, r: Recorder) -> None:
+        self._recorder = r
+        self.why: str | None = None
+
+    def __enter__(self) -> None:
+        r = self._recorder
+        self._records, self._length = r.records, len(r.records)
+        self._made, self._checks = len(r.made), dict(r.checks)
+        self._known = [(b, b.known) for b in (*r.arguments, *r.made)]
+        self._refusals = REFUSALS.get()
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> bool:
+        if kind is not None and not issubclass(kind, Exception):
+            return False
+        if error is None and REFUSALS.get() == self._refusals:
+            return False
+        self.why = _reason(error)
+        r = self._recorder
+        r.records = self._records
+        del r.records[self._length :]
+        del r.made[self._made :]
+        r.checks.clear()
+        r.checks.update(self._checks)
+        for buffer, known in self._known:
+            buffer.known = known
+        return True
+
+
+def _reason(error: Exception | None) -> str:
+    """Why something could not be traced, in short."""
+    if error is None:
+        # Refused and then caught by the function: what it went on to do is not what it does with values.
+        return "it cannot be traced, and goes on otherwise"
+    if not isinstance(error, UnsupportedError):
+        return f"it cannot be traced: {type(error).__name__}"
+    said = str(error).partition("\n")[0]
+    place, _, text = said.partition(": ")
+    text = (text or place).partition(", which is not known")[0]
+    return f"it cannot be traced: {text}"
+
+
+def foreign(value: Any) -> Any:
+    """What stands for a global, or an attribute of a module, in a traced function."""
+    from irkit.frontends.numpy.globals import numpy_stand_in
+
+    if isinstance(value, types.ModuleType):
+        root = value.__name__.partition(".")[0]
+        if root == "numpy":
+            return numpy_stand_in(value)
+        load_sets(root)
+        return value if root in OWN else ForeignModule(value, foreign)
+    if is_of_numpy(value):
+        return numpy_stand_in(value)
+    return ForeignFunction(value) if is_foreign(value) else value
+
+
+def is_foreign(value: Any) -> bool:
+    """Whether calls of it are looked at: a function that is no class, and neither NumPy's nor irkit's."""
+    if isinstance(value, type | Annotated | np.ufunc | ForeignFunction):
+        return False
+    root = str(getattr(value, "__module__", None) or "").partition(".")[0]
+    load_sets(root)
+    if annotation_of(value) is not None:
+        return True
+    compiled = type(value).__name__ in ("cython_function_or_method", "builtin_function_or_method")
+    return root not in OWN and (isinstance(value, PLAIN) or compiled)
+
+
+def is_of_numpy(value: Any) -> bool:
+    """Whether it is a function of `numpy` itself."""
+    name = getattr(value, "__name__", None)
+    return callable(value) and isinstance(name, str) and getattr(np, name, None) is value
+
+
+def opaque(function: Callable[..., Any], why: str, args: Any, kwargs: Any) -> Any:
+    """A function of NumPy as a task of the host."""
+    known: Annotation = annotation_of(function) or unannotated(function, why)
+    return host_call(known, tuple(args), dict(kwargs))

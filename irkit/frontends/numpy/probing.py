@@ -1,0 +1,60 @@
+"""Run a function once as it is, on copies, to see what functions of the host return in it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.annotations.annotation import Annotated, Annotation, annotation_of, intercepting
+from irkit.annotations.learned import Learned
+from irkit.frontends.numpy.foreign import ForeignModule, is_foreign, is_of_numpy
+from irkit.frontends.numpy.functions import FUNCTIONS
+from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
+from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, filled
+from irkit.weights import Array
+
+
+def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array]) -> Learned:
+    """What calls in `function` return; `arrays` of the pattern are the function's to write.
+
+    Raises what the function raises, and NewArrayError.
+    """
+    learned = Learned()
+
+    def capture(name: str, value: Any, later: Callable[[], Any]) -> Any:
+        if type(value) is not np.ndarray:
+            return value
+        number = pattern.captured.get(id(value))
+        if number is None:
+            raise NewArrayError(value, Guard(name, value, later))
+        return arrays[number]
+
+    def stand_in(value: Any) -> Any:
+        if isinstance(value, types.ModuleType):
+            own = value.__name__.partition(".")[0] == "irkit"
+            return value if own else ForeignModule(value, stand_in)
+        if isinstance(value, Annotated):
+            return value
+        if is_of_numpy(value):
+            watched = not isinstance(value, type | np.ufunc) and value.__name__ not in FUNCTIONS
+            return _watched(learned, value) if watched else value
+        return _watched(learned, value) if is_foreign(value) else value
+
+    scope = TracedGlobals(function.__globals__, capture, stand_in=stand_in)
+    args, kwargs = filled(pattern.structure, list(arrays), lambda v: given(v, scope))
+    with intercepting(learned.call):
+        with_globals(function, scope)(*args, **kwargs)
+    return learned
+
+
+def _watched(learned: Learned, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose calls are noted."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return learned.call(annotation_of(function) or Annotation(function), args, kwargs)
+
+    call.__name__ = getattr(function, "__name__", "function")
+    return call
