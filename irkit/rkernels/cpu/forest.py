@@ -12,38 +12,69 @@ from irkit.rkernels.work import Part, Work, work
 def node_walk(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(BLOCK * COLUMNS)
-    node = STACK_INT(BLOCK)
+    node = STACK_INT(BLOCK + TOGETHER)
     for start in range(r0, r1, BLOCK):
         count = min(BLOCK, r1 - start)
         for i in range(count):
             for c in range(COLUMNS):
                 acc[i * COLUMNS + c] = BASE[c]
-        for tree in range(TREES):
+        if count < FEW:
             for i in range(count):
-                node[i] = ROOT[tree]
-            moved = count > 1
-            while not moved and LEFT[node[0]] != node[0]:
-                # A single row has nobody to overlap with.
-                n = node[0]
-                left = GO_LEFT(X[start * FEATURES + FEATURE[n]], THRESHOLD[n], NAN_LEFT[n])
-                node[0] = LEFT[n] if left else RIGHT[n]
-            while moved:
-                # All rows take a step together, so that their loads overlap; a leaf goes to itself.
-                moved = False
+                at = (start + i) * FEATURES
+                for tree in range(0, TREES, BLOCK):
+                    trees = min(BLOCK, TREES - tree)
+                    # Those beyond the last walk its tree once more, and are not asked.
+                    for t in range(trees + TOGETHER):
+                        node[t] = ROOT[min(tree + t, TREES - 1)]
+                    for first in range(0, trees, TOGETHER):
+                        moved = True
+                        while moved:
+                            moved = False
+                            for t in range(first, first + TOGETHER):
+                                n = node[t]
+                                left = GO_LEFT(X[at + FEATURE[n]], THRESHOLD[n], NAN_LEFT[n])
+                                # Both are read: a branch that nobody can foresee costs more.
+                                near, far = LEFT[n], RIGHT[n]
+                                after = near if left else far
+                                moved |= after != n
+                                node[t] = after
+                    for t in range(trees):
+                        n = node[t]
+                        if WIDTH == 1:
+                            acc[i * COLUMNS + OUTPUT[tree + t]] += VALUE[n]
+                        else:
+                            for c in range(COLUMNS):
+                                acc[i * COLUMNS + c] += VALUE[n * COLUMNS + c]
+        else:
+            missing = False
+            for k in range(start * FEATURES, (start + count) * FEATURES):
+                missing |= X[k] != X[k]
+            for tree in range(TREES):
+                for i in range(count):
+                    node[i] = ROOT[tree]
+                for first in range(0, count, TOGETHER):
+                    # The last rows may be walked twice.
+                    many = min(first, count - TOGETHER)
+                    moved = True
+                    while moved:
+                        # They take a step together, so that their loads overlap; a leaf goes to itself.
+                        moved = False
+                        for i in range(many, many + TOGETHER):
+                            n = node[i]
+                            x = X[(start + i) * FEATURES + FEATURE[n]]
+                            left = GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n] if missing else uint8(0))
+                            # Both are read: a branch that nobody can foresee costs more.
+                            near, far = LEFT[n], RIGHT[n]
+                            after = near if left else far
+                            moved |= after != n
+                            node[i] = after
                 for i in range(count):
                     n = node[i]
-                    x = X[(start + i) * FEATURES + FEATURE[n]]
-                    left = GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n])
-                    after = LEFT[n] if left else RIGHT[n]
-                    moved |= after != n
-                    node[i] = after
-            for i in range(count):
-                n = node[i]
-                if WIDTH == 1:
-                    acc[i * COLUMNS + OUTPUT[tree]] += VALUE[n]
-                else:
-                    for c in range(COLUMNS):
-                        acc[i * COLUMNS + c] += VALUE[n * COLUMNS + c]
+                    if WIDTH == 1:
+                        acc[i * COLUMNS + OUTPUT[tree]] += VALUE[n]
+                    else:
+                        for c in range(COLUMNS):
+                            acc[i * COLUMNS + c] += VALUE[n * COLUMNS + c]
         for i in range(count):
             for c in range(COLUMNS):
                 STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
@@ -62,7 +93,7 @@ RKERNELS = [
         __name__,
         "node_walk",
         work=_work,
-        parameters={"BLOCK": 64},
-        choices={"BLOCK": range(1, 129)},
+        parameters={"BLOCK": 128, "FEW": 16, "TOGETHER": 16},
+        choices={"BLOCK": range(16, 257)},
     ),
 ]

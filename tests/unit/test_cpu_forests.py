@@ -1,4 +1,4 @@
-"""Perfect trees on a CPU: each way through them has the bits of the forest's own walk, for any rows."""
+"""Trees on a CPU: each way through them has the bits of the forest's own walk, for any rows."""
 
 from __future__ import annotations
 
@@ -34,9 +34,14 @@ def test_same_bits_as_the_walk(shape: tuple, variant: str, monkeypatch: pytest.M
     known = registry._REGISTERED["cpu", "perfect_forest"]
     alone = [k for k in known if k.variant == variant]
     monkeypatch.setitem(registry._REGISTERED, ("cpu", "perfect_forest"), alone)
+    check(shape, f"perfect_forest.{variant}")
+
+
+def check(shape: tuple, rkernel: str) -> None:
+    """All numbers of rows, with and without a NaN, against the interpreter."""
     imported, rng = forest(SHAPES.index(shape), *shape)
     artifact = build_artifact(forest(SHAPES.index(shape), *shape)[0], "cpu1", cache=False)
-    assert f"perfect_forest.{variant}" in artifact.source
+    assert f"rKernel {rkernel}," in artifact.source
     program = Variant(artifact, "auto")
     for rows in ROWS:
         x = rng.choice(NUMBERS, (rows, FEATURES)).astype(shape[-1])
@@ -46,6 +51,12 @@ def test_same_bits_as_the_walk(shape: tuple, variant: str, monkeypatch: pytest.M
         x[rng.integers(rows), rng.integers(FEATURES)] = np.nan
         (want,) = run_graph(imported.module, imported.weights, [x])
         assert program.run([x])[0].tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("shape", SHAPES[2:])
+def test_linked_trees_have_the_same_bits(shape: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irkit.lower.graph_to_tensor.forest.MAX_PERFECT_DEPTH", 0)
+    check(shape, "forest.blocks")
 
 
 def test_levels_are_asked_where_columns_are_fewer_than_nodes() -> None:
