@@ -22,6 +22,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "form-regions": _lazy("passes.program.form_regions", "FormRegions"),
     "insert-transfers": _lazy("passes.program.insert_transfers", "InsertTransfers"),
     "functionalise": _lazy("passes.program.functionalise", "Functionalise"),
+    "page": _lazy("passes.program.page", "Page"),
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
@@ -65,6 +66,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # DAGs of kernels
+    "lower-to-host": _lazy("passes.host.lower_to_host", "LowerToHost"),
     "assign-streams": _lazy("passes.host.assign_streams", "AssignStreams"),
     "verify-streams": _lazy("passes.host.verify_streams", "VerifyStreams"),
     # between levels

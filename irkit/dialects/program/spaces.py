@@ -32,7 +32,8 @@ def in_device_space(array: Array) -> Array:
 
 def is_of_device(function: FuncOp) -> bool:
     """Whether a function is one of arrays of the device, and runs there."""
-    return bool(function.body.blocks) and any(map(on_device, function.body.block.args))
+    first = function.body.first_block
+    return first is not None and any(map(on_device, first.args))
 
 
 def space_fault(space: Attribute) -> str | None:

@@ -53,8 +53,11 @@ class Emitter:
 
     def zeros(self, element: Attribute, shape: Sequence[int]) -> SSAValue:
         """A tensor of what was never written."""
-        zero = self.constant(np.zeros((), numpy_dtype(element)))
-        return self.graph(graph.ExpandOp, zero, shape=list(shape)) if shape else zero
+        return self.expanded(self.constant(np.zeros((), numpy_dtype(element))), shape)
+
+    def expanded(self, one: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A tensor that is one element everywhere."""
+        return self.graph(graph.ExpandOp, one, shape=list(shape)) if shape else one
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """The same elements under another shape."""

@@ -69,6 +69,12 @@ def _needs_host(op: Operation) -> bool:
     return any(isinstance(inner, _HOST) for inner in op.walk())
 
 
+def outline_whole(function: FuncOp) -> None:
+    """Make one region of a program that has none, and nothing for the host to do."""
+    if not _needs_host(function):
+        _cut(function)
+
+
 def _cut(function: FuncOp) -> None:
     found = list(_runs(function.body.block, False))
     spill([run for run, _ in found])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 from irkit.schedule.host.frontier import Frontier
-from irkit.schedule.host.model import HostBuffer, HostPlan, HostTask, Place
+from irkit.schedule.host.model import HostBuffer, HostPlan, HostTask, Kind, Place
 from irkit.schedule.host.overlap import conflict
 from irkit.schedule.host.streams import Placed, Streams
 
@@ -13,15 +14,27 @@ STREAMS = 8
 """Streams that a plan uses at most."""
 
 
+Policy = Literal["disjoint", "by-kind"]
+"""How streams are chosen: by who comes after whom, or one for each kind of task."""
+
+BY_KIND: Final[Mapping[Kind, int]] = {"to_device": 1, "kernel": 2, "program": 2, "to_host": 3}
+"""A GPU has an engine for copies in each direction beside its multiprocessors: where tasks of a kind wait
+for one another anyway, a stream for each keeps all three busy."""
+
+
 def assign_streams(
-    buffers: Sequence[HostBuffer], tasks: Sequence[HostTask], streams: int = STREAMS
+    buffers: Sequence[HostBuffer],
+    tasks: Sequence[HostTask],
+    streams: int = STREAMS,
+    choice: Policy = "disjoint",
 ) -> HostPlan:
     """Every task in a queue, with the waits that its conflicts need and program order does not give."""
     policy, frontier = Streams(streams), Frontier[Placed](lambda placed: placed.queue)
     places: list[Place] = []
     for number, task in enumerate(tasks):
         parents = [parent for use in task.uses for parent in frontier.before(use)]
-        placed, waits = policy.place(number, parents, task.on_host)
+        stream = BY_KIND.get(task.kind) if choice == "by-kind" else None
+        placed, waits = policy.place(number, parents, task.on_host, stream=stream)
         places.append(Place(placed.queue, tuple(w.number for w in waits)))
         for use in task.uses:
             frontier.add(placed, use)

@@ -92,13 +92,15 @@ class Streams:
         parents: Sequence[Placed],
         on_host: bool,
         idle: Callable[[int], bool] = lambda queue: False,
+        stream: int | None = None,
     ) -> tuple[Placed, list[Placed]]:
         """Task `number`, after its parents: where it goes, and the parents that it has to wait for.
 
-        `idle` says of a stream that all its tasks have ended, where somebody can tell.
+        `idle` says of a stream that all its tasks have ended, where somebody can tell; `stream` is the one
+        that it goes to, where that is known.
         """
         direct = reduced(parents)
-        queue = HOST if on_host else self._choose(direct, idle)
+        queue = HOST if on_host else self._opened(stream) or self._choose(direct, idle)
         clock = self._known[queue]
         if self._host_issues:
             clock = _merged(clock, self._known[HOST])
@@ -115,6 +117,14 @@ class Streams:
         self._tail[queue] = number
         return placed, waits
 
+    def _opened(self, stream: int | None) -> int:
+        """A stream that is there now; the host's queue for none."""
+        while stream is not None and self.queues <= stream:
+            self._known.append((0,))
+            self._filled.append(0)
+            self._tail.append(-1)
+        return HOST if stream is None else stream
+
     def _choose(self, direct: Sequence[Placed], idle: Callable[[int], bool]) -> int:
         heirs = [p.queue for p in direct if p.queue != HOST and self._tail[p.queue] == p.number]
         if heirs:
@@ -126,8 +136,5 @@ class Streams:
             if _at(before, queue) == self._filled[queue] or idle(queue):
                 return queue
         if self.queues <= self._limit:
-            self._known.append((0,))
-            self._filled.append(0)
-            self._tail.append(-1)
-            return self.queues - 1
+            return self._opened(self.queues)
         return min(range(1, self.queues), key=lambda queue: self._tail[queue])

@@ -1,7 +1,9 @@
 """The proof of a plan: whatever two tasks conflict over, one certainly ends before the other starts.
 
-It knows nothing of how the plan was made: pairs of uses are compared one by one, and the order is that of
-`HappensBefore`, which executes the plan's schedule abstractly.
+It knows nothing of how the plan was made: pairs of uses are compared, and the order is that of
+`HappensBefore`, which executes the plan's schedule abstractly. A use whose bytes a later write has covered,
+and that certainly ends before that write, is compared no more: whoever conflicts with it conflicts with the
+write.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator
 
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.host.model import HOST, HostPlan, Use
-from irkit.schedule.host.overlap import conflict
+from irkit.schedule.host.standing import Standing
 from irkit.schedule.wellformed import reject
 
 
@@ -72,12 +74,12 @@ def _check_regions(plan: HostPlan) -> None:
 
 
 def _conflicts(plan: HostPlan) -> Iterator[tuple[int, int, Use, Use]]:
-    """Pairs of tasks, in program order, and the uses that they conflict by."""
-    seen: dict[int, list[tuple[int, Use]]] = {}
+    """Pairs of tasks, in program order, and the uses that they conflict by: all of them, but for those whose
+    order follows from that of other pairs. Who asks for the next pair has found the last one in order."""
+    standing = Standing()
     for second, task in enumerate(plan.tasks):
         for b in task.uses:
-            for first, a in seen.get(b.region.buffer, ()):
-                if first != second and conflict(a, b):
-                    yield first, second, a, b
+            for first, a in standing.before(b):
+                yield first, second, a, b
         for use in task.uses:
-            seen.setdefault(use.region.buffer, []).append((second, use))
+            standing.add(second, use)

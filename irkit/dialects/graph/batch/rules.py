@@ -76,7 +76,9 @@ def _along(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
 
 
 def _last(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
-    """What works along the last dimension, whose extent is known, leaves all others alone."""
+    """What works along the last dimension leaves all others alone."""
+    if dims[0] is not None and dims[0].axis == _rank(op, 0) - 1:
+        raise RowsMix(0, "it works along its last dimension, which is the batch")
     return [dims[0]] * len(op.results)
 
 
@@ -226,7 +228,10 @@ def _pool(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
 
 
 def _per_channel(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    """What knows channels, dimension 1, apart."""
     _only(dims)
+    if dims[0] is not None and dims[0].axis == 1:
+        raise RowsMix(0, "its channels are the batch")
     return [dims[0]]
 
 
