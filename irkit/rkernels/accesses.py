@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
+from irkit.dialects.task import (
+    AppendOp,
+    BufferOp,
+    CompositeOp,
+    ProgramOp,
+    ROperatorOp,
+    RunOp,
+    ViewOp,
+)
+from irkit.dialects.task.composite import Place
 from irkit.dialects.types import ints
 from irkit.rkernels import registry
 from irkit.rkernels.binding.binder import Binding
@@ -49,7 +58,8 @@ def can_read_vectors(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> boo
 def _aligned(value: SSAValue) -> bool:
     """Whether a buffer or view starts at a multiple of VECTOR_BYTES, for any number of rows.
 
-    Spaces start at one, and so do inputs and outputs.
+    Spaces start at one, and so do inputs and outputs, but for those of a program that a composite runs: they
+    lie where its runs say, in every iteration.
     """
     at = 0
     while isinstance(value.owner, ViewOp):
@@ -59,7 +69,37 @@ def _aligned(value: SSAValue) -> bool:
     assert isinstance(buffer, BufferOp)
     if buffer.offset is not None:
         at += buffer.offset.value.data
-    return at % VECTOR_BYTES == 0
+    places = _places_of(buffer)
+    return at % VECTOR_BYTES == 0 and all(
+        number % VECTOR_BYTES == 0 for place in places for number in (place.offset, *place.steps)
+    )
+
+
+def _places_of(buffer: BufferOp) -> list[Place]:
+    """Where the runs of a program have one of its inputs, outputs or pairs of state."""
+    program, space = buffer.parent_op(), buffer.space.data
+    assert isinstance(program, ProgramOp)
+    module = program.parent_op()
+    if not isinstance(module, ModuleOp) or space not in _SPACES or buffer.port is None:
+        return []
+    composites = [op for op in module.ops if isinstance(op, CompositeOp)]
+    runs = [op for c in composites for op in c.walk() if isinstance(op, RunOp)]
+    name = program.sym_name.data
+    # Of a space, runs have places in the order of its ports.
+    ports = sorted(
+        op.port.value.data
+        for op in program.body.block.ops
+        if isinstance(op, BufferOp) and op.space.data == space and op.port is not None
+    )
+    groups = [
+        run.places()[_SPACES.index(space)] for run in runs if run.program.string_value() == name
+    ]
+    number = ports.index(buffer.port.value.data)
+    # A run without such a place is refused by its proof.
+    return [group[number] for group in groups if number < len(group)]
+
+
+_SPACES = ("input", "output", "state")
 
 
 def kept_operands(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> list[int]:

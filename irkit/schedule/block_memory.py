@@ -34,13 +34,15 @@ class BlockMemory:
     """Where things lie in a block's shared memory.
 
     `bases` counts the entries of the base table (those of the spaces, inputs, outputs, state); `planned` is
-    how many bytes the schedule uses, residents and scratch side by side.
+    how many bytes the schedule uses, residents and scratch side by side, and `steps` how many words the table
+    of the steps of a program with loops has.
     """
 
     bases: int
     max_waits: int
     max_operands: int
     planned: int = 0
+    steps: int = 0
 
     @property
     def operands_at(self) -> int:
@@ -65,9 +67,14 @@ class BlockMemory:
         return aligned(self.planned)
 
     @property
+    def step_table(self) -> int:
+        """Byte offset of the table of steps."""
+        return self.tables + WORD * (self.address_words + 2 * self.record_words)
+
+    @property
     def nbytes(self) -> int:
         """All of it."""
-        return self.tables + WORD * (self.address_words + 2 * self.record_words)
+        return self.step_table + WORD * self.steps
 
 
 def walker_bytes(*schedules: Schedule) -> int:

@@ -31,26 +31,17 @@ from irkit.schedule.meaning import Port
 from irkit.schedule.wellformed import reject
 
 
-def prove_composite(
-    composite: Composite, function: Composed, parts: Mapping[str, Part], aligned: int = 1
-) -> None:
+def prove_composite(composite: Composite, function: Composed, parts: Mapping[str, Part]) -> None:
     """Prove that `composite` computes `function`, or raise ScheduleError naming the rule.
 
-    `parts` are the programs, which are proved by themselves. Slices must lie at multiples of `aligned` bytes.
+    `parts` are the programs, which are proved by themselves, on operands that lie as this composite has them.
     """
-    _Proof(composite, function, parts, aligned).run()
+    _Proof(composite, function, parts).run()
 
 
 class _Proof:
-    def __init__(
-        self, composite: Composite, function: Composed, parts: Mapping[str, Part], aligned: int
-    ) -> None:
-        self.composite, self.function, self.parts, self.aligned = (
-            composite,
-            function,
-            parts,
-            aligned,
-        )
+    def __init__(self, composite: Composite, function: Composed, parts: Mapping[str, Part]) -> None:
+        self.composite, self.function, self.parts = composite, function, parts
         self.buffers = composite.buffers
         # What value each buffer holds; and what was put into it since, and where.
         self.holds: dict[int, int | None] = dict.fromkeys(range(len(self.buffers)))
@@ -202,8 +193,8 @@ class _Proof:
                 f"has {buffer.nbytes}",
             )
         moved = (window.offset, *window.steps)
-        size = max(buffer.itemsize, self.aligned)
-        if any(n % size for n in moved):
+        if any(n % buffer.itemsize for n in moved):
+            size = buffer.itemsize
             reject("access", f"a slice of '{buffer.name}' lies at no multiple of {size} bytes")
 
     def _check_apart(

@@ -33,6 +33,123 @@ from irkit.schedule.tables import (
 CODE_WORDS = 5
 RUN, BEGIN, END = 0, 1, 2
 Range = tuple[int, int]
+MOVE_WORDS = 3
+"""Words of a moving base, beside a step of each loop."""
+
+
+@dataclass(frozen=True)
+class StepPlaces:
+    """Where a block of a GPU's persistent kernel has what of its steps, in words of one table.
+
+    First the number of a line; then how many turns each of `depth` loops has made, how often each of `lines`
+    was run, the lines, the block's range of records of each of `runs`, `moves` moving bases. It is a copy of
+    `block_steps`, made when a call begins, so that a call knows nothing of the one before. Blocks meet
+    `meetings` times in a call: between two runs.
+    """
+
+    lines: int = 0
+    runs: int = 0
+    depth: int = 0
+    moves: int = 0
+    meetings: int = 0
+
+    @property
+    def turns(self) -> int:
+        """Where the loops' turns are."""
+        return 1
+
+    @property
+    def ran(self) -> int:
+        """Where it is counted how often each line was run."""
+        return self.turns + self.depth
+
+    @property
+    def code(self) -> int:
+        """Where the lines are."""
+        return self.ran + self.lines
+
+    @property
+    def ranges(self) -> int:
+        """Where the ranges are."""
+        return self.code + CODE_WORDS * self.lines
+
+    @property
+    def moved(self) -> int:
+        """Where the moving bases are."""
+        return self.ranges + 2 * self.runs
+
+    @property
+    def words(self) -> int:
+        """All of it: even, so that it is copied 16 bytes at a time; 0 where there are no steps."""
+        if not self.lines:
+            return 0
+        words = self.moved + (MOVE_WORDS + self.depth) * self.moves
+        return words + words % 2
+
+    def names(self) -> dict[str, int]:
+        """What the placeholders of the walkers become."""
+        return {
+            "LINES": self.lines,
+            "DEPTH": self.depth,
+            "TURNS_AT": self.turns,
+            "RAN_AT": self.ran,
+            "CODE_AT": self.code,
+            "CODE_WORDS": CODE_WORDS,
+            "RANGES_AT": self.ranges,
+            "MOVES_AT": self.moved,
+            "MOVE_WORDS": MOVE_WORDS + self.depth,
+            "STEP_WORDS": self.words,
+            "MEETINGS": self.meetings,
+        }
+
+
+NO_STEPS = StepPlaces()
+"""What a program without calls and loops has."""
+
+Loop = tuple[int, tuple["Shape", ...]]
+Shape = None | Loop
+"""A step as it is counted: a run, or iterations of steps."""
+
+
+def places_of_steps(steps: Sequence[Shape], moves: int) -> StepPlaces:
+    """Where things of these steps are in the table."""
+    lines, runs, depth, met = _counted(steps)
+    return StepPlaces(lines, runs, depth, moves, max(met - 1, 0))
+
+
+def _counted(steps: Sequence[Shape]) -> tuple[int, int, int, int]:
+    """Lines, runs, depth, and how many runs there are in a call."""
+    lines, runs, depth, met = 0, 0, 0, 0
+    for step in steps:
+        if step is None:
+            lines, runs, met = lines + 1, runs + 1, met + 1
+            continue
+        trips, inner = step
+        of = _counted(inner)
+        lines, runs, depth = lines + of[0] + 2, runs + of[1], max(depth, of[2] + 1)
+        met += trips * of[3]
+    return lines, runs, depth, met
+
+
+def places_of(program: Program) -> StepPlaces:
+    """Where things of a program's steps are in the table."""
+    return places_of_steps([_shape(step) for step in program.steps], len(program.moving))
+
+
+def _shape(step: Ran | Repeated) -> Shape:
+    return None if isinstance(step, Ran) else (step.trips, tuple(map(_shape, step.steps)))
+
+
+def block_steps(program: Program) -> Table:
+    """vEUs×words: what a block of the persistent kernel copies when a call begins (`StepPlaces`)."""
+    steps, places = step_tables(program, Mode.PERSISTENT), places_of(program)
+    table = np.zeros((program.veus, places.words), dtype=np.int64)
+    table[:, places.code : places.ranges] = steps.code.reshape(-1)
+    table[:, places.ranges : places.moved] = steps.ranges.transpose(1, 0, 2).reshape(
+        program.veus, -1
+    )
+    table[:, places.moved : places.moved + steps.moves.size] = steps.moves.reshape(-1)
+    return table
 
 
 @dataclass(frozen=True)

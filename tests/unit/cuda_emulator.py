@@ -179,7 +179,9 @@ APPROXIMATIONS = {
 """What `cuda_approximations` has, by its names there."""
 
 
-def _names(block: Block) -> dict[str, Any]:
+def names_of(block: Block) -> dict[str, Any]:
+    """What the text of a kernel calls, for one block."""
+
     def shuffle(value: Any, lane_of: Any) -> Any:
         return block.exchange(value, lane_of(block.local.thread % 32))
 
@@ -314,7 +316,7 @@ def run_text(
     pointers = [HalfMemory(a) if is_half(a.dtype) else a.reshape(-1) for a in arrays]
     for task in range(tasks) if only is None else (only,):
         block = Block(threads, shared_bytes)
-        names = _names(block)
+        names = names_of(block)
         exec(compile(text, "<template>", "exec"), names)
         problems: list[BaseException] = []
 

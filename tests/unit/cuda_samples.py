@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from irkit.lower.task_to_numba import walkers_cuda
+from irkit.lower.task_to_numba import header_cuda, walkers_cuda
 from irkit.rkernels import registry
 from irkit.rkernels.templates import specialise, template_source
 
@@ -85,7 +85,7 @@ def module_text(
 ) -> tuple[str, list[str]]:
     """(module, entries): every sample under `op_K`, and the walkers over all of them."""
     kernels = [kernel_of(i, s) for i, s in enumerate(samples)]
-    parts = [walkers_cuda.IMPORTS]
+    parts = [header_cuda.IMPORTS]
     parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
     parts += [walkers_cuda.run_task(kernels), walkers_cuda.walkers(layout)]
     parts += [walkers_cuda.op_kernel(i, kernel) for i, kernel in enumerate(kernels)]

@@ -58,8 +58,8 @@ STANDARD: dict[str, list[str]] = {
         "schedule-wavefront",
         "pin-residents",
         "plan-memory",
-        "select-accesses",
         "link-parts",
+        "select-accesses",
         "verify-schedule",
     ],
 }

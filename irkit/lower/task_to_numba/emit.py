@@ -131,7 +131,8 @@ def _steps_text(steps: Sequence[Ran | Repeated]) -> str:
         else f"Repeated({step.trips}, {_steps_text(step.steps)})"
         for step in steps
     ]
-    return f"({', '.join(found)},)"
+    # A loop whose turns run nothing has no steps.
+    return f"({', '.join(found)}{',' * bool(found)})"
 
 
 def _plan_lines(plan: Program) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irkit.lower.task_to_numba import walkers_cuda
+from irkit.lower.task_to_numba import header_cuda, walkers_cuda
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
+from irkit.lower.task_to_numba.stepped_walker import place_text, stepped_text
 from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.rkernels.binding.binder import Binding
 from irkit.schedule.tables import Program
@@ -20,7 +21,7 @@ class CudaPrinter:
         what = f"{len(program.kernels)} rOperators, {len(program.appends)} appends"
         return (
             f'"""irkit program for {program.device}: {what} on {program.veus} vEUs."""\n# ruff: noqa\n\n'
-            + walkers_cuda.IMPORTS
+            + header_cuda.IMPORTS
             + "from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program\n"
         )
 
@@ -44,11 +45,23 @@ class CudaPrinter:
 
     def walkers(self, bindings: Sequence[Binding], program: Program, arch: str) -> str:
         kernels = _kernels(bindings)
+        if program.steps:
+            return _stepped(program, kernels, arch)
         # Only the persistent kernel keeps operands in shared memory.
         persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
         text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent)
         entries = [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
         return "\n\n".join([text, *entries, launch_facts(program, kernels, arch)])
+
+
+def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
+    """The entries of a program with loops."""
+    layout = walkers_cuda.layout_of(program)
+    parts = [walkers_cuda.walkers_with(layout, stepped_text(layout))]
+    if program.moving:
+        parts.append(place_text(layout))
+    parts += [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
+    return "\n\n".join([*parts, launch_facts(program, kernels, arch)])
 
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:

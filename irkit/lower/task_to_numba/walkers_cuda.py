@@ -17,158 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from irkit.lower.task_to_numba.header_cuda import POINTERS
 from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
+from irkit.schedule.step_tables import NO_STEPS, StepPlaces, places_of
 from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, record_sizes
-
-IMPORTS = """\
-import math
-from math import floor
-
-from numba import cuda
-from numba.cuda.types import (
-    boolean,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-
-from irkit.runtime.intrinsics.cuda import (
-    address_of,
-    block_count,
-    block_index,
-    cp_async16,
-    cp_async_wait,
-    divide,
-    f32p,
-    f64p,
-    i8p,
-    i16p,
-    i32p,
-    i64p,
-    ipow,
-    itemsize,
-    ld_acquire,
-    red_release_add,
-    rint,
-    shared_base,
-    shared_f32,
-    shared_i32,
-    shared_like,
-    shared_of,
-    thread_index,
-    u8p,
-    u16p,
-    u32p,
-    u64p,
-)
-from irkit.runtime.intrinsics.cuda_attention import score_sums, weighted_sums
-from irkit.runtime.intrinsics.cuda_attention_parts import cut_terms, part_scores, part_sums
-from irkit.runtime.intrinsics.cuda_approximations import (
-    acos_float64, asin_float64, atan2_float64, atan_float32, atan_float64, cos_float32,
-    cos_float64, cosh_float64, erf_float32, erf_float64, exp2_float64, exp_float32, exp_float64,
-    expm1_float64, log10_float64, log1p_float32, log1p_float64, log2_float64, log_float32,
-    log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
-    tanh_float64,
-)
-from irkit.runtime.intrinsics.cuda_bulk import (
-    arrive,
-    await_phase,
-    close_barrier,
-    copy_rows,
-    expect,
-    open_barrier,
-    packed_magnitudes,
-    publish_barriers,
-    store_terms,
-)
-from irkit.runtime.intrinsics.cuda_bytes import (
-    dot4,
-    four_bytes,
-    integer_zeros,
-    mma_bytes,
-    turn_words,
-    words_at,
-)
-from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
-from irkit.runtime.intrinsics.cuda_lanes import (
-    group_sums,
-    lane_dots,
-    lane_load,
-    load4,
-    node_load,
-    node_store,
-    row_starts,
-    rows_store,
-    zeros_like,
-)
-from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fmod, log2
-from irkit.runtime.intrinsics.cuda_mma import (
-    await_copies,
-    commit_copies,
-    copy_async,
-    magnitudes,
-    mma_store,
-    mma_sums,
-)
-from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
-from irkit.runtime.intrinsics.cuda_softmax import (
-    lowest_rows,
-    mma_load,
-    online_softmax,
-    power_of_two,
-    row_store,
-    row_totals,
-    scaled_terms,
-    scores_within,
-)
-from irkit.runtime.intrinsics.cuda_tiles import (
-    add32,
-    divide32,
-    fixed,
-    mad32,
-    tile_scaled,
-    tile_store,
-    tile_sums,
-    within32,
-)
-from irkit.runtime.intrinsics.cuda_wgmma import (
-    aligned_place,
-    await_products,
-    copy_chunk,
-    group_added,
-    group_products,
-    pack_terms,
-    publish_tiles,
-    read_terms,
-)
-
-fused = cuda.jit(device=True)
-"""
-"""Imports of an emitted CUDA module, and the decorator of its device functions."""
-
-POINTERS = {
-    "bfloat16": "bf16p",
-    "float16": "f16p",
-    "float32": "f32p",
-    "float64": "f64p",
-    "int8": "i8p",
-    "int16": "i16p",
-    "int32": "i32p",
-    "int64": "i64p",
-    "uint8": "u8p",
-    "uint16": "u16p",
-    "uint32": "u32p",
-    "uint64": "u64p",
-}
-"""Numba type of an operand's elements -> intrinsic that makes a pointer of an address."""
 
 COUNTER_BYTES = 32
 """Distance of two counters: one sector each, so that they do not contend."""
@@ -180,6 +33,7 @@ class Layout:
 
     threads: int
     memory: BlockMemory
+    steps: StepPlaces = NO_STEPS
 
     def names(self) -> dict[str, str]:
         """What the placeholders of the walkers become."""
@@ -196,6 +50,8 @@ class Layout:
             "ADDRESS_TABLE": tables + WORD * (memory.bases + 1),
             "RECORD_TABLE": tables + WORD * memory.address_words,
             "COUNTER_BYTES": COUNTER_BYTES,
+            "STEP_TABLE": memory.step_table,
+            **self.steps.names(),
         }
         return {name: str(value) for name, value in values.items()}
 
@@ -250,7 +106,7 @@ def resolve_all(words, rows_padded):
         operand += THREADS - 32
 '''
 
-_PERSISTENT = '''\
+_HEAD = '''\
 def persistent(
     records, begin, bases, counters, residents, resident_begin, epoch, rows, rows_padded
 ):
@@ -270,6 +126,9 @@ def persistent(
         copy16(int64(address_of(slots)), records + first * (RECORD * 8), RECORD * 8)
     cp_async_wait()
     cuda.syncthreads()
+'''
+
+RECORDS = """\
     for number in range(first, last):
         words = shared_of(int64(0), RECORD_TABLE + ((number - first) & 1) * (RECORD * 8))
         following = shared_of(int64(0), RECORD_TABLE + ((number - first + 1) & 1) * (RECORD * 8))
@@ -293,7 +152,9 @@ def persistent(
         # The last warp signals, since the first one goes on to wait.
         if thread == THREADS - 32 and counter >= 0:
             red_release_add(counters + counter * COUNTER_BYTES, uint32(1))
-'''
+"""
+
+_PERSISTENT = _HEAD + RECORDS
 
 _WAVE = '''\
 def wave(records, starts, ends, bases, rows, rows_padded):
@@ -313,7 +174,7 @@ def wave(records, starts, ends, bases, rows, rows_padded):
 '''
 
 
-def _fill(text: str, layout: Layout) -> str:
+def fill(text: str, layout: Layout) -> str:
     """Replace the placeholders of a walker; longer names first, since some contain others."""
     for name, value in sorted(layout.names().items(), key=lambda item: -len(item[0])):
         text = text.replace(name, value)
@@ -324,14 +185,18 @@ def persistent_text(
     layout: Layout, run_task: str = "run_task", change: Callable[[str], str] = str
 ) -> str:
     """Text of `persistent`, which runs an rTask by the function `run_task`; `change` makes it another."""
-    return _fill(change(_PERSISTENT).replace("RUN_TASK", run_task), layout)
+    return fill(change(_PERSISTENT).replace("RUN_TASK", run_task), layout)
 
 
 def walkers(layout: Layout, persistent: str = "run_task") -> str:
     """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
     function called `persistent`, by which the persistent kernel runs an rTask."""
-    parts = (_fill(_HELPERS, layout), persistent_text(layout, persistent), _fill(_WAVE, layout))
-    return "\n\n".join(parts)
+    return walkers_with(layout, persistent_text(layout, persistent))
+
+
+def walkers_with(layout: Layout, persistent: str) -> str:
+    """Text of the walkers, `persistent` being that of the persistent kernel."""
+    return "\n\n".join((fill(_HELPERS, layout), persistent, fill(_WAVE, layout)))
 
 
 @dataclass(frozen=True)
@@ -391,10 +256,12 @@ def layout_of(program: Program) -> Layout:
     """What a program's walkers are printed for."""
     waits, operands = record_sizes(program.plans)
     shared_bytes = max(plan.shared_bytes for plan in program.plans)
-    memory = BlockMemory(FIRST_INPUT + len(program.ports), waits, operands, shared_bytes)
-    return Layout(program.threads, memory)
+    steps = places_of(program)
+    bases = FIRST_INPUT + len(program.ports) + len(program.moving)
+    memory = BlockMemory(bases, waits, operands, shared_bytes, steps.words)
+    return Layout(program.threads, memory, steps)
 
 
 def entries(kernels: Sequence[Kernel]) -> list[str]:
-    """Names of the entry kernels of a module."""
+    """Names of the entry kernels of a module without loops."""
     return ["persistent", "wave", *(f"op_{i}" for i in range(len(kernels)))]

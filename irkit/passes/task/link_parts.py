@@ -89,8 +89,6 @@ class _Linker:
         self.link_bytes = 0
 
     def run(self) -> None:
-        if device_of(self.module).kind == "cuda":
-            raise UnsupportedError(f"loops in @{self.main.sym_name.data} on a GPU")
         self._join_all(self.main.body.block)
         for number, argument in enumerate(self.main.body.block.args):
             self._buffer(argument, BufferOp("input", argument.type, port=number))

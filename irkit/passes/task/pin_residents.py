@@ -7,8 +7,10 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from irkit.dialects.functions import is_composed
 from irkit.passes.task.program_text import programs_of, read_program, set_residents
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
@@ -22,7 +24,8 @@ class PinResidents(ModulePass):
 
     Known only to a static schedule: which vEU will read which bytes again. What saves most bytes goes
     first, as far as shared memory reaches beside the scratch of the rTasks. Does nothing on devices
-    without shared memory. Needs `schedule-wavefront`.
+    without shared memory, nor in a module with a function of calls, whose programs take turns in it.
+    Needs `schedule-wavefront`.
 
     ```mlir
     %t1 = task.append @cell to [0:12] wave 1 wait(%t0) reads(%x, %w) writes(%h)
@@ -38,7 +41,8 @@ class PinResidents(ModulePass):
     produces: ClassVar[str] = "scheduled"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        programs = programs_of(op)
+        composed = [f for f in op.ops if isinstance(f, FuncOp) and is_composed(f)]
+        programs = [] if composed else programs_of(op)
         schedules = {program: read_program(op, program) for program in programs}
         for program, schedule in schedules.items():
             beside = [other for p, other in schedules.items() if p.function == program.function]

@@ -22,10 +22,10 @@ from irkit.passes.task.proof import record_proof
 from irkit.passes.task.same_bodies import meanings
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
-from irkit.rkernels.accesses import VECTOR_BYTES
 from irkit.rkernels.legality import why_illegal
 from irkit.row_ranges import Rows
 from irkit.schedule.composite import runs_of
+from irkit.schedule.composite_blocks import check_blocks
 from irkit.schedule.composite_proof import prove_composite
 from irkit.schedule.meaning import Function
 from irkit.schedule.model import Schedule
@@ -63,10 +63,11 @@ class VerifySchedule(ModulePass):
         _check_rkernels(op)
         proved: dict[ProgramOp, list[Mode]] = {}
         plans: dict[str, list[tuple[Rows, Schedule]]] = {}
+        schedules: dict[str, Schedule] = {}
         same = meanings(op)
         for program in programs_of(op):
             program.retract()
-            schedule = read_program(op, program)
+            schedule = schedules[program.sym_name.data] = read_program(op, program)
             plans.setdefault(program.function.string_value(), []).append(
                 (program.row_range, schedule)
             )
@@ -77,7 +78,7 @@ class VerifySchedule(ModulePass):
                 missed(program, "VerifySchedule", "mode {}: {}", mode.value, reason)
             proved[program] = proof.modes
         _check_together(plans)
-        record_proof(op, {**proved, **_prove_composites(op, proved)})
+        record_proof(op, {**proved, **_prove_composites(op, proved, schedules)})
 
 
 def _prove(schedule: Schedule, function: Function) -> Proof:
@@ -88,11 +89,12 @@ def _prove(schedule: Schedule, function: Function) -> Proof:
 
 
 def _prove_composites(
-    module: ModuleOp, proved: Mapping[ProgramOp, Sequence[Mode]]
+    module: ModuleOp,
+    proved: Mapping[ProgramOp, Sequence[Mode]],
+    schedules: Mapping[str, Schedule],
 ) -> dict[CompositeOp, list[Mode]]:
     """The modes of functions of calls: those of all that they run."""
     modes = {program.sym_name.data: found for program, found in proved.items()}
-    aligned = VECTOR_BYTES if device_of(module).kind == "cuda" else 1
     found: dict[CompositeOp, list[Mode]] = {}
     for op in module.ops:
         if not isinstance(op, CompositeOp):
@@ -103,7 +105,8 @@ def _prove_composites(
             raise PassFailedException(f"task.composite @{op.sym_name.data} is of no function here")
         composite = read_composite(op)
         try:
-            prove_composite(composite, composed_meaning(function), parts_of(module), aligned)
+            prove_composite(composite, composed_meaning(function), parts_of(module))
+            check_blocks(composite, schedules, device_of(module))
         except ScheduleError as error:
             raise PassFailedException(str(error)) from None
         used = [modes[run.program] for run in runs_of(composite.steps)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Sequence
 from copy import copy
@@ -26,14 +27,18 @@ from irkit.runtime.cuda.library_calls import LibraryCalls
 from irkit.runtime.cuda.memory import DeviceArray, Pool
 from irkit.runtime.cuda.residence import Residence, load_constants
 from irkit.runtime.cuda.state import DeviceState
+from irkit.runtime.cuda.stepping import PARAMETERS as STEP_PARAMETERS
+from irkit.runtime.cuda.stepping import Graphs, StepLaunches
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
 from irkit.schedule.modes import Mode
-from irkit.schedule.tables import Program, build_tables
+from irkit.schedule.tables import Program, Ran, build_tables
 from irkit.weights import Array
 
 PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 9, 6, 4
 _MAX_GRAPHS = 32
+ALL = (0, sys.maxsize)
+"""Of a program's appends."""
 
 
 class CudaExecutor:
@@ -63,6 +68,7 @@ class CudaExecutor:
             raise DeviceError(elsewhere)
         # Before the module, and so dropped before it: graphs name its kernels.
         self._graphs: dict[tuple[Mode, int, tuple[int, ...]], Graph] = {}
+        self._step_graphs: Graphs = {}
         self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
         self.pool = Pool(self.device)
@@ -89,9 +95,15 @@ class CudaExecutor:
             refused.setdefault(Mode.PERSISTENT, self._not_resident())
         self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
         self.program, self.tables = plan, build_tables(plan, plans)
-        self.libraries = LibraryCalls(self.facts.calls, self.pool)
+        # Graphs of turns of loops hold no addresses, as those of calls would.
+        self.libraries = LibraryCalls({} if plan.steps else self.facts.calls, self.pool)
         self.residence = Residence(
             self.pool, plan, self.tables, self.facts, self._constants, self.stream
+        )
+        self._steps = (
+            StepLaunches(self.pool, self.residence, self.module, self.facts, self._step_graphs)
+            if plan.steps
+            else None
         )
 
     def _of_plan(self, plan: Program, mode: str) -> CudaExecutor:
@@ -142,7 +154,7 @@ class CudaExecutor:
     @cached_property
     def _persistent(self) -> Kernel:
         facts = self.facts
-        parameters = PERSISTENT_PARAMETERS
+        parameters = STEP_PARAMETERS if self.program.steps else PERSISTENT_PARAMETERS
         return self.module.kernel("persistent", parameters, facts.threads, facts.shared_bytes)
 
     @cached_property
@@ -263,6 +275,10 @@ class CudaExecutor:
         if mode is Mode.PERSISTENT:
             self._launch_persistent(rows, stream)
             return
+        if self._steps is not None:
+            record = self._record_ops if mode is Mode.PER_OP else self._record_waves
+            self._steps.play(mode, partial(self._record_run, record), stream)
+            return
         key = (mode, rows, self._places(mode))
         graph = self._graphs.get(key)
         if graph is None:
@@ -302,6 +318,11 @@ class CudaExecutor:
     def _launch_persistent(self, rows: int, stream: Any, *more: int) -> None:
         home = self.residence
         epoch = home.epoch + 1
+        if self._steps is not None:
+            given = self._steps.arguments(epoch)
+            self._persistent.launch(self._steps.blocks, given, stream, together=True)
+            home.epoch = epoch
+            return
         arguments = (
             home.records,
             home.begin,
@@ -318,20 +339,24 @@ class CudaExecutor:
         # Only now: the counters of a run that could not be started do not move.
         home.epoch = epoch
 
-    def _record_waves(self, rows: int, stream: Any) -> None:
+    def _record_run(self, record: Any, run: Ran, stream: Any) -> None:
+        """One run of a program with loops, as waves or appends."""
+        record(1, stream, (run.first, run.last))
+
+    def _record_waves(self, rows: int, stream: Any, part: tuple[int, int] = ALL) -> None:
         home, row_bytes = self.residence, 8 * self.program.veus
-        for wave in range(self.tables.waves):
+        for wave in sorted({append.wave for append in self.program.appends[slice(*part)]}):
             starts = home.wave_begin + wave * row_bytes
             arguments = (home.unpinned, starts, starts + row_bytes, home.bases, rows)
             self._wave.launch(self.program.veus, (*arguments, -(-rows // 16) * 16), stream)
 
-    def _record_ops(self, rows: int, stream: Any) -> None:
-        waves = lanes(self.program.appends)
+    def _record_ops(self, rows: int, stream: Any, part: tuple[int, int] = ALL) -> None:
+        waves = lanes(self.program.appends[slice(*part)])
         first = [0, *accumulate(a.tasks for a in self.program.appends)]
 
         def lane(numbers: list[int], stream: Any) -> None:
             for number in numbers:
-                self._launch_op(number, first[number], rows, stream)
+                self._launch_op(part[0] + number, first[part[0] + number], rows, stream)
 
         for wave in waves:
             self._fork.run(stream, [partial(lane, numbers) for numbers in wave])

@@ -27,8 +27,9 @@ class LaunchFacts:
 
     `arch` is what machine code is made for, "sm_90a"; `threads` a block; `shared_bytes` of dynamic shared
     memory of `persistent` and `wave`; `record_words` a record takes; per rOperator, its `scratch` and
-    whether its rTasks are shares of the `batch`. `library`: the fields of the `LibraryCall` that stands for
-    an rOperator's own kernel in mode `per-op`, by its number, where there is one.
+    whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
+    puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
+    for an rOperator's own kernel in mode `per-op`, by its number, where there is one.
     """
 
     arch: str
@@ -37,6 +38,7 @@ class LaunchFacts:
     record_words: int
     scratch: tuple[int, ...]
     batch: tuple[bool, ...]
+    places: bool = False
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
     @property
@@ -47,7 +49,8 @@ class LaunchFacts:
     @property
     def entries(self) -> list[str]:
         """Names of the entry kernels."""
-        return ["persistent", "wave", *(f"op_{i}" for i in range(len(self.scratch)))]
+        place = ["place"] if self.places else []
+        return ["persistent", "wave", *place, *(f"op_{i}" for i in range(len(self.scratch)))]
 
 
 def read_facts(source: str) -> tuple[Program, LaunchFacts]:

@@ -77,7 +77,9 @@ class Residence:
         self.row_arena = pool.take(0)
         self.rows_capacity = 0
         self.epoch = 0
-        self._bases = np.zeros(FIRST_INPUT + len(program.ports), dtype=np.int64)
+        # Behind the ports are bases that move: kernels put them where they lie.
+        self._ports = slice(FIRST_INPUT, FIRST_INPUT + len(program.ports))
+        self._bases = np.zeros(self._ports.stop + len(program.moving), dtype=np.int64)
         spaces = self.arena, self.row_arena, constants
         self._bases[: len(spaces)] = [buffer.address for buffer in spaces]
         self._on_device = np.full_like(self._bases, -1)
@@ -139,7 +141,7 @@ class Residence:
             self.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
             self.rows_capacity = rows_padded
             self._bases[1] = self.row_arena.address
-        self._bases[FIRST_INPUT:] = addresses
+        self._bases[self._ports] = addresses
         if not np.array_equal(self._bases, self._on_device):
             self._base_buffer.upload(self._bases, stream)
             self._on_device[:] = self._bases

@@ -40,6 +40,8 @@ class TracedCudaExecutor(CudaExecutor):
             if Mode.PERSISTENT in plan.choice.refused:
                 raise UnsupportedError(f"{what}: {plan.choice.refused[Mode.PERSISTENT]}")
         program, facts = read_facts(source)
+        if program.steps:
+            raise UnsupportedError(f"{what}: of a program with loops")
         plain.device.activate()
         cubin = compile_module(traced(source, program), ["persistent"], facts.threads, facts.arch)
         self._stamp(plain, Module(cubin, plain.device))

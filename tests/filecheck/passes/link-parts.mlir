@@ -1,5 +1,7 @@
 // RUN: irkit-opt %s --to=schedule --device=cpu2 --check-semantics | filecheck %s
 // RUN: irkit-opt %s -t 'numba{target=cpu}' --device=cpu2 | filecheck %s --check-prefix=CPU
+// RUN: irkit-opt %s --to=schedule --device=h200 | filecheck %s --check-prefix=GPU
+// RUN: irkit-opt %s -t 'numba{target=cuda}' --device=h200 | filecheck %s --check-prefix=CUDA
 // RUN: irkit-run %s --level=schedule --device=cpu2 --seed=3 > /dev/null
 
 // Both arrays are results, updated where they are, in the same bytes from the first iteration to the last; the row
@@ -18,6 +20,20 @@
 // CHECK-NEXT:     task.run @main_part0_schedule reads(%b at 0 step [24]) writes(%[[R0]] at 24 step [24]) state(%[[N]], %[[R1]])
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
+
+// GPU:      task.composite @main_schedule of @main attributes {device = @h200, link_bytes = 256 : i64, modes = ["serial", "per-op", "per-wave", "persistent"], verified = "
+// GPU:        task.repeat 8 {
+// GPU-NEXT:     task.run @main_part0_schedule reads(%b at 0 step [24]) writes(%{{.*}} at 24 step [24])
+
+// CUDA:     def meet(meeting, target):
+// CUDA:     def persistent(records, bases, counters, meeting, steps, epoch, rows, rows_padded):
+// CUDA:             if thread == 0 and met > 0:
+// CUDA-NEXT:            meet(meeting, uint32((before + met) * block_count()))
+// CUDA:     def wave(
+// CUDA:     def place(bases, moves, first, last, turns, trips):
+// CUDA:     def op_0(
+// CUDA:         steps=(Ran(0, {{[0-9]+}}, (0, 0)), Repeated(8, (Ran({{[0-9]+}}, {{[0-9]+}}, (0, 2)),)),),
+// CUDA-NEXT:    moving=(Moving(4, 0, (24,)), Moving(5, 24, (24,)), ),
 
 // CPU:      from irkit.schedule.tables import Moving, Ran, Repeated
 // CPU:      PROGRAM = Program(

@@ -1,0 +1,150 @@
+"""What an emitted CUDA module begins with: its imports, and the decorator of its device functions."""
+
+IMPORTS = """\
+import math
+from math import floor
+
+from numba import cuda
+from numba.cuda.types import (
+    boolean,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from irkit.runtime.intrinsics.cuda import (
+    address_of,
+    block_count,
+    block_index,
+    cp_async16,
+    cp_async_wait,
+    divide,
+    f32p,
+    f64p,
+    i8p,
+    i16p,
+    i32p,
+    i64p,
+    ipow,
+    itemsize,
+    ld_acquire,
+    red_release_add,
+    rint,
+    shared_base,
+    shared_f32,
+    shared_i32,
+    shared_like,
+    shared_of,
+    thread_index,
+    u8p,
+    u16p,
+    u32p,
+    u64p,
+)
+from irkit.runtime.intrinsics.cuda_attention import score_sums, weighted_sums
+from irkit.runtime.intrinsics.cuda_attention_parts import cut_terms, part_scores, part_sums
+from irkit.runtime.intrinsics.cuda_approximations import (
+    acos_float64, asin_float64, atan2_float64, atan_float32, atan_float64, cos_float32,
+    cos_float64, cosh_float64, erf_float32, erf_float64, exp2_float64, exp_float32, exp_float64,
+    expm1_float64, log10_float64, log1p_float32, log1p_float64, log2_float64, log_float32,
+    log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
+    tanh_float64,
+)
+from irkit.runtime.intrinsics.cuda_bulk import (
+    arrive,
+    await_phase,
+    close_barrier,
+    copy_rows,
+    expect,
+    open_barrier,
+    packed_magnitudes,
+    publish_barriers,
+    store_terms,
+)
+from irkit.runtime.intrinsics.cuda_bytes import (
+    dot4,
+    four_bytes,
+    integer_zeros,
+    mma_bytes,
+    turn_words,
+    words_at,
+)
+from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
+from irkit.runtime.intrinsics.cuda_lanes import (
+    group_sums,
+    lane_dots,
+    lane_load,
+    load4,
+    node_load,
+    node_store,
+    row_starts,
+    rows_store,
+    zeros_like,
+)
+from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fmod, log2
+from irkit.runtime.intrinsics.cuda_mma import (
+    await_copies,
+    commit_copies,
+    copy_async,
+    magnitudes,
+    mma_store,
+    mma_sums,
+)
+from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
+from irkit.runtime.intrinsics.cuda_softmax import (
+    lowest_rows,
+    mma_load,
+    online_softmax,
+    power_of_two,
+    row_store,
+    row_totals,
+    scaled_terms,
+    scores_within,
+)
+from irkit.runtime.intrinsics.cuda_tiles import (
+    add32,
+    divide32,
+    fixed,
+    mad32,
+    tile_scaled,
+    tile_store,
+    tile_sums,
+    within32,
+)
+from irkit.runtime.intrinsics.cuda_wgmma import (
+    aligned_place,
+    await_products,
+    copy_chunk,
+    group_added,
+    group_products,
+    pack_terms,
+    publish_tiles,
+    read_terms,
+)
+
+fused = cuda.jit(device=True)
+"""
+"""Imports of an emitted CUDA module, and the decorator of its device functions."""
+
+POINTERS = {
+    "bfloat16": "bf16p",
+    "float16": "f16p",
+    "float32": "f32p",
+    "float64": "f64p",
+    "int8": "i8p",
+    "int16": "i16p",
+    "int32": "i32p",
+    "int64": "i64p",
+    "uint8": "u8p",
+    "uint16": "u16p",
+    "uint32": "u32p",
+    "uint64": "u64p",
+}
+"""Numba type of an operand's elements -> intrinsic that makes a pointer of an address."""

@@ -1,0 +1,60 @@
+"""Rule 'shared' of schedules in loops: what a block keeps beside the rTasks fits, and no run finds another's
+residents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irkit.schedule.block_memory import BlockMemory
+from irkit.schedule.composite import Composite, Repeat, Run, Step, runs_of
+from irkit.schedule.model import Schedule, VDevice
+from irkit.schedule.step_tables import Shape, places_of_steps
+from irkit.schedule.tables import FIRST_INPUT
+from irkit.schedule.wellformed import reject
+
+
+def check_blocks(composite: Composite, schedules: Mapping[str, Schedule], device: VDevice) -> None:
+    """Raises ScheduleError unless the programs of a composite can take turns on the vEUs of `device`.
+
+    `schedules` are the programs, by name, each proved by itself.
+    """
+    ran = {run.program: schedules[run.program] for run in runs_of(composite.steps)}
+    for name, schedule in ran.items():
+        if any(append.residents for append in schedule.appends):
+            reject("shared", f"@{name} keeps operands in memory in which other programs run too")
+    if device.kind != "cuda":
+        return
+    needed = block_memory(composite, list(ran.values())).nbytes
+    if needed > device.shared_bytes:
+        reject(
+            "shared",
+            f"a block needs {needed} bytes for rTasks and the tables of all steps, a vEU of "
+            f"'{device.name}' has {device.shared_bytes}",
+        )
+
+
+def block_memory(composite: Composite, schedules: Sequence[Schedule]) -> BlockMemory:
+    """Where things lie in the shared memory of a block that runs a composite of these programs."""
+    ports = sum(buffer.space in ("input", "output") for buffer in composite.buffers)
+    moving = sum(
+        any(window.steps)
+        for run in runs_of(composite.steps)
+        for window in (*run.reads, *run.writes, *run.state)
+    )
+    waits = (len(append.waits) for s in schedules for append in s.appends)
+    operands = (len(launch.reads) + len(launch.writes) for s in schedules for launch in s.launches)
+    return BlockMemory(
+        FIRST_INPUT + ports + moving,
+        max(waits, default=0),
+        max(operands, default=0),
+        max((s.shared_bytes for s in schedules), default=0),
+        places_of_steps([_shape(step) for step in composite.steps], moving).words,
+    )
+
+
+def _shape(step: Step) -> Shape:
+    return None if isinstance(step, Run) else _loop(step)
+
+
+def _loop(step: Repeat) -> Shape:
+    return step.trips, tuple(map(_shape, step.steps))

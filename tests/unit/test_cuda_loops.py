@@ -1,0 +1,120 @@
+"""Loops on a GPU: the emitted kernels of all modes, run by an emulator of grids under the real executor."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated_loops import Emulated, emitted, parsed, register_gpu4, same
+from loop_programs import COLUMNS, ROWS, LoopProgram
+from test_loops import jacobi, jacobi_numpy
+
+import irkit
+from irkit.interp import run_module
+from irkit.weights import WeightStore
+
+MODES = ("per-op", "per-wave", "persistent")
+
+
+@pytest.fixture(autouse=True)
+def gpu4(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device that programs are for."""
+    register_gpu4(monkeypatch)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_jacobi_is_numpys_in_every_call(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    source, weights = emitted(jacobi(300, 9))
+    run = Emulated(monkeypatch, source, weights, mode, 1)
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        a, b = rng.normal(size=300), rng.normal(size=300)
+        found, wanted = run(a, b), jacobi_numpy(a, b, 9)
+        assert all(np.allclose(f, w, rtol=1e-14) for f, w in zip(found, wanted, strict=True))
+
+
+def program_inputs(seed: int) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=s) for s in ((ROWS, COLUMNS), (ROWS, COLUMNS), (COLUMNS,))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    text = LoopProgram(seed, columns=seed >= 6).text
+    source, weights = emitted(text)
+    module = parsed(text)
+    run = Emulated(monkeypatch, source, weights, MODES[seed % 3], seed)
+    for call in range(2):
+        given = program_inputs(seed + call)
+        assert same(run(*given), run_module(module, WeightStore(), given, level="graph")), text
+
+
+@cache
+def jitted(case: str) -> tuple[str, Any]:
+    """The emitted module of a function of arrays, and its constants."""
+    function, *arguments = CASES[case][0], *arrays_of(case)
+    made = irkit.jit(target="cuda", device="gpu4", cache=False)(function).compile(*arguments)
+    artifact = made._last.runner._variant.artifact
+    return artifact.source, artifact.weights
+
+
+def jacobi_2d(steps, a, b):
+    for _ in irkit.range(steps):
+        b[1:-1, 1:-1] = 0.2 * (
+            a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1]
+        )
+        a[1:-1, 1:-1] = 0.2 * (
+            b[1:-1, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:] + b[2:, 1:-1] + b[:-2, 1:-1]
+        )
+
+
+def recurrence(x, w):
+    for i in irkit.range(1, len(x)):
+        x[i] = x[i - 1] * 0.5 + w[i] * i
+
+
+def nested(x):
+    for i in irkit.range(1, 5):
+        x[i] = x[i] + x[i - 1]
+        for j in irkit.range(1, 5):
+            x[i, j] = x[i, j - 1] * 0.25 + x[i, j]
+
+
+def contraction(x, w):
+    for i in irkit.range(1, 7):
+        x[:] = np.tanh(w @ x) + x / i
+
+
+CASES = {
+    "jacobi_2d": (jacobi_2d, 6, (12, 11), (12, 11)),
+    "recurrence": (recurrence, (12,), (12,)),
+    "nested": (nested, (5, 5)),
+    "contraction": (contraction, (24,), (24, 24)),
+}
+
+
+def arrays_of(case: str) -> list[Any]:
+    """Arguments of a function."""
+    rng = np.random.default_rng(3)
+    return [s if isinstance(s, int) else rng.normal(size=s) for s in CASES[case][1:]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES)
+def test_functions_of_arrays(monkeypatch: pytest.MonkeyPatch, case: str, mode: str) -> None:
+    function, given = CASES[case][0], arrays_of(case)
+    source, weights = jitted(case)
+    assert "steps=(Ran(" in source
+    assert "Repeated(" in source
+    run = Emulated(monkeypatch, source, weights, mode, 5)
+    buffers = [g for g in given if not isinstance(g, int)]
+    found = run(*(b.copy() for b in buffers))
+    monkeypatch.setattr(irkit, "range", range)
+    function(*given)
+    wanted = dict(zip((p.name for p in run.executor.program.inputs), buffers, strict=True))
+    for port, array in zip(run.executor.program.outputs, found, strict=True):
+        np.testing.assert_allclose(array, wanted[port.name], rtol=1e-12, atol=1e-12)
+    if mode == "persistent":
+        assert run.driver.launches == ["persistent"]
