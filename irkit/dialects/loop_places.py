@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf, tensor
@@ -113,9 +113,13 @@ def why_no_run(op: SliceOp) -> str | None:
     shape, sizes = whole_of(op).get_shape(), ints(op.static_sizes)
     if any(s != 1 and n > 1 for s, n in zip(ints(op.static_strides), sizes, strict=True)):
         return "it has a step"
+    return None if is_run(shape, sizes) else "its elements do not lie side by side"
+
+
+def is_run(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether so many elements in each dimension, in a row each, lie side by side in an array."""
     cut = [d for d, (s, n) in enumerate(zip(sizes, shape, strict=True)) if s != n]
-    one_run = not cut or all(sizes[d] == 1 for d in range(cut[-1]))
-    return None if one_run else "its elements do not lie side by side"
+    return not cut or all(sizes[d] == 1 for d in range(cut[-1]))
 
 
 def first_byte(op: SliceOp) -> Affine:

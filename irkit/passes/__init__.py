@@ -29,6 +29,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
+    "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),

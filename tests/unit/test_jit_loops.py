@@ -263,3 +263,44 @@ def function(u, v, x):
     scope = {}
     exec(compile(text, "random_body.py", "exec"), scope)
     check(scope["function"], *RNG.random((2, 4)), RNG.random(40), tolerance=1e-9)
+
+
+def means_by_ring(data, radius, count):
+    found = np.zeros(count)
+    width = radius.max()
+    for i in range(count):
+        ring = np.logical_and(width * i / count <= radius, radius < width * (i + 1) / count)
+        values = data[ring]
+        found[i] = values.mean()
+    return found
+
+
+def kept_by_mask(x, steps):
+    for t in range(steps):
+        large = x > 0.5
+        picked = x[large]
+        x[large] = picked * 0.75 + t
+        x *= 0.5
+    return picked.sum()
+
+
+def test_what_a_mask_picks_may_differ_from_round_to_round():
+    data, radius = RNG.random(20000), np.linspace(0, 1, 20000)
+    traced = check(means_by_ring, data, radius, 150, tolerance=1e-13)
+    assert loops_of(traced) == 1
+    traced = check(kept_by_mask, RNG.random((3, 4)), 140, tolerance=1e-13)
+    assert loops_of(traced) == 1
+
+
+def of_the_class(x):
+    y = np.ndarray(x.shape, dtype=np.float32)
+    assert isinstance(y, np.ndarray)
+    assert isinstance(x, np.ndarray)
+    y[:] = x * 2
+    return y
+
+
+def test_arrays_made_by_their_class():
+    check(of_the_class, RNG.random((3, 4)).astype(np.float64))
+    with pytest.raises(UnsupportedError, match=r"np\.ndarray in memory that is given"):
+        interpreted(lambda x: np.ndarray((2,), float, x))(np.zeros(2))

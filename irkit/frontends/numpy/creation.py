@@ -81,6 +81,31 @@ def _contiguous(given: Any, dtype: Any = None, **rest: Any) -> Any:
     return array if array.flags.c_contiguous else copied(array, "C")
 
 
+class _ArrayClass(type):
+    """What `np.ndarray` is for a traced function."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, np.ndarray)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, np.ndarray)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+    def __call__(
+        cls, shape: Any, dtype: Any = float, buffer: Any = None, *rest: Any, order: Any = "C"
+    ) -> TracedArray:
+        """An array of no contents. Raises UnsupportedError for one in memory that is given."""
+        if buffer is not None or rest:
+            raise refused("np.ndarray in memory that is given: a view of an array")
+        return _filled(None)(shape, dtype, order or "C")
+
+
+class TracedArrayClass(metaclass=_ArrayClass):
+    """`np.ndarray`: makes arrays of the trace, and says what is one."""
+
+
 def _no_more(rest: Mapping[str, Any]) -> None:
     odd = {k for k, v in rest.items() if v is not None and k not in ("subok", "device", "like")}
     if odd:
@@ -188,6 +213,8 @@ def traced_attribute(found: Any, name: str, lifts: bool = True) -> Any:
         if name in REFUSED:
             raise refused(f"np.{name}: a trace would keep what it gives once")
         return TracedNamespace(found, lifts) if found.__name__.startswith("numpy") else found
+    if found is np.ndarray:
+        return TracedArrayClass
     own = getattr(np, name, None)
     if not callable(found) or (own is not found and getattr(found, "__name__", "") != name):
         return found

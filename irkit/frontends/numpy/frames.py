@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.masked import MaskedArray
 
 DEPTH = 6
 KEPT = (int, float, complex, str, bytes, bool, type(None), TracedArray, Index)
@@ -25,6 +26,8 @@ def _copied(value: Any, depth: int) -> Any:
     """Containers by what is in them, and objects by their attributes; all else as it is."""
     if type(value) in KEPT or depth == 0:
         return value
+    if type(value) is MaskedArray:
+        return [value.array, value.held]
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value)
         return {k: _copied(v, depth - 1) for k, v in items.items()}

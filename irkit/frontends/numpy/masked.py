@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irkit.frontends.numpy import reductions
-from irkit.frontends.numpy.arrays import fresh
+from irkit.frontends.numpy.arrays import fresh, value_of
 from irkit.frontends.numpy.operands import operand
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -21,18 +21,30 @@ UNKNOWN = "how many elements a mask picks is not known while the function is tra
 
 
 class MaskedArray(NDArrayOperatorsMixin):
-    """`array[mask]`: `value` as of the array, `mask` of its leading axes."""
+    """`array[mask]`: `array` has all of it, `mask` is of its leading axes. Both are copies, so that
+    a loop may hand them on; `same` is what masks are told apart by."""
 
     def __init__(self, value: Value, mask: Value) -> None:
-        self.value, self.mask = value, mask
+        self.array, self.same = fresh(value), mask
+        self.held = fresh(mask)
+
+    @property
+    def value(self) -> Value:
+        """All elements of the array."""
+        return value_of(self.array)
+
+    @property
+    def mask(self) -> Value:
+        """Which of them were picked."""
+        return value_of(self.held)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """That of the array."""
-        return self.value.dtype
+        return self.array.dtype
 
     def __repr__(self) -> str:
-        return f"<elements of a traced array {self.value.type} where a mask holds>"
+        return f"<elements of a traced array {self.array!r} where a mask holds>"
 
     def __getattr__(self, name: str) -> Any:
         if name in REDUCTIONS and not name.startswith("_"):
@@ -47,22 +59,22 @@ class MaskedArray(NDArrayOperatorsMixin):
         plain = [self._beside(x) for x in inputs]
         result: Any = ufunc(*plain)
         r = recorder()
-        value = r.expand(r.read(result.spot.view), self.value.shape)
+        value = r.expand(r.read(result.spot.view), self.array.shape)
         out = kwargs.get("out")
         if out is None:
-            return MaskedArray(value, self.mask)
+            return MaskedArray(value, self.same)
         # Picked elements are a copy, which `a[m] += x` then writes back.
         (target,) = out
         if not isinstance(target, MaskedArray):
             raise refused(f"out= of {ufunc.__name__} with elements picked by a mask: {UNKNOWN}")
-        return MaskedArray(r.cast(value, target.dtype), self.mask)
+        return MaskedArray(r.cast(value, target.dtype), self.same)
 
     def _beside(self, x: Any) -> Any:
         """An operand in its full place."""
         if isinstance(x, MaskedArray):
-            if not same_mask(x.mask, self.mask):
+            if not same_mask(x.same, self.same):
                 raise refused(f"elements picked by two masks together: {UNKNOWN}")
-            return fresh(x.value)
+            return x.array
         if operand(x).shape != ():
             raise refused(f"an array beside elements picked by a mask: {UNKNOWN}")
         return x
@@ -104,11 +116,8 @@ def _reduction(kind: str) -> Callable[..., Any]:
         if kind in ("max", "min"):
             raise refused(f"np.{kind} of elements picked by a mask: {UNKNOWN}; np.where before")
         r = recorder()
-        mask = r.reshape(
-            picked.mask,
-            picked.mask.shape + (1,) * (len(picked.value.shape) - len(picked.mask.shape)),
-        )
-        return function(fresh(picked.value), where=fresh(mask))
+        shape = picked.held.shape + (1,) * (picked.array.ndim - picked.held.ndim)
+        return function(picked.array, where=fresh(r.reshape(picked.mask, shape)))
 
     return reduced
 
@@ -128,6 +137,6 @@ def masked_operand(value: Any, mask: Value) -> Value | None:
     """The elements of what was picked by `mask`, in their places; None for anything else."""
     if not isinstance(value, MaskedArray):
         return None
-    if not same_mask(value.mask, mask):
+    if not same_mask(value.same, mask):
         raise refused(f"what one mask picked is written through another: {UNKNOWN}")
     return value.value
