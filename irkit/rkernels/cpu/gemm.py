@@ -1,6 +1,7 @@
 """gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
 
 from irkit.dialects.roperator_root import Root, gemm_layout
+from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.families.row_terms import JOINING
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -19,6 +20,37 @@ def gemm_strip(task, tasks, rows, scratch, OPERANDS):
                 a = LOAD_A(OPERANDS, r, k)
                 for i in range(count):
                     acc[i] = acc[i] + a * LOAD_B(OPERANDS, k, start + i)
+            for i in range(count):
+                STORE(OPERANDS, r, start + i, acc[i])
+
+
+def gemm_sweep(task, tasks, rows, scratch, OPERANDS):
+    """Four rows of B at a time, along a row's outputs: B is read as it lies, sums stay in the cache."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(SWEEP)
+    for r in range(r0, r1):
+        for start in range(j0, j1, SWEEP):
+            count = min(SWEEP, j1 - start)
+            for i in range(count):
+                acc[i] = INIT(OPERANDS, r, start + i)
+            k = 0
+            while k + 4 <= K:
+                a0 = LOAD_A(OPERANDS, r, k)
+                a1 = LOAD_A(OPERANDS, r, k + 1)
+                a2 = LOAD_A(OPERANDS, r, k + 2)
+                a3 = LOAD_A(OPERANDS, r, k + 3)
+                for i in range(count):
+                    sum = acc[i]
+                    sum = sum + a0 * LOAD_B(OPERANDS, k, start + i)
+                    sum = sum + a1 * LOAD_B(OPERANDS, k + 1, start + i)
+                    sum = sum + a2 * LOAD_B(OPERANDS, k + 2, start + i)
+                    acc[i] = sum + a3 * LOAD_B(OPERANDS, k + 3, start + i)
+                k += 4
+            while k < K:
+                a0 = LOAD_A(OPERANDS, r, k)
+                for i in range(count):
+                    acc[i] = acc[i] + a0 * LOAD_B(OPERANDS, k, start + i)
+                k += 1
             for i in range(count):
                 STORE(OPERANDS, r, start + i, acc[i])
 
@@ -74,6 +106,16 @@ def _strip_work(part: Part) -> Work:
     return _work(part, 2.0, 0)
 
 
+def _sweep_work(part: Part) -> Work:
+    """Four products read and write their sum once."""
+    return _work(part, 1.0, 0)
+
+
+def _sweeps_b(root: Root) -> bool:
+    """Few rows: more of them would read B again."""
+    return _streams_b(root) and root.parallel[0] != DYNAMIC and root.parallel[0] <= 2
+
+
 def _dot_work(part: Part) -> Work:
     """Four rows share what is read of B; what is left of them does not."""
     together = part.rows // 4 * 4 / part.rows
@@ -93,6 +135,18 @@ RKERNELS = [
         contracts=True,
         parameters={"STRIP": 64},
         choices={"STRIP": range(1, 257)},
+    ),
+    RKernel(
+        "gemm",
+        "sweep",
+        "cpu",
+        __name__,
+        "gemm_sweep",
+        legal=_sweeps_b,
+        work=_sweep_work,
+        reassociates=True,
+        contracts=True,
+        parameters={"SWEEP": 2048},
     ),
     RKernel(
         "gemm",
