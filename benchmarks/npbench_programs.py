@@ -7,6 +7,7 @@ its folders `bench_info` and `npbench/benchmarks`.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,8 +61,9 @@ class Program:
             module.__dict__["range"] = loops
         return getattr(module, self.facts["func_name"])
 
-    def inputs(self, preset: str) -> dict[str, Any]:
-        """Every parameter and array by name. Raises NpbenchError for a preset that it has not."""
+    def inputs(self, preset: str, datatype: str | None = None) -> dict[str, Any]:
+        """Every parameter and array by name; of floats of `datatype`, where `initialize` takes one (None: of
+        its own default, or float64). Raises NpbenchError for a preset that it has not."""
         if preset not in self.facts["parameters"]:
             raise NpbenchError(f"{self.name} has no preset {preset}: {', '.join(self.presets())}")
         values = dict(self.facts["parameters"][preset])
@@ -70,9 +72,9 @@ class Program:
             path = self.folder / f"{self.facts['module_name']}.py"
             if not path.exists():
                 raise NpbenchError(f"npbench has no {path.name}")
-            found = getattr(_loaded(path), made["func_name"])(
-                *(values[a] for a in made["input_args"])
-            )
+            initialize = getattr(_loaded(path), made["func_name"])
+            given = [values[a] for a in made["input_args"]]
+            found = initialize(*given, **_datatype(initialize, datatype))
             results = found if isinstance(found, tuple) else (found,)
             values.update(zip(made["output_args"], results, strict=True))
         return values
@@ -90,6 +92,14 @@ class Program:
             self.facts["input_args"].index(a) for a in written if a in self.facts["input_args"]
         ]
         return [*(r for r in made if r is not None), *(arguments[n] for n in places)]
+
+
+def _datatype(initialize: Callable[..., Any], asked: str | None) -> dict[str, Any]:
+    """The argument `datatype` of an `initialize`, where it has one that is to be given."""
+    known = inspect.signature(initialize).parameters.get("datatype")
+    if known is None or (asked is None and known.default is not inspect.Parameter.empty):
+        return {}
+    return {"datatype": np.dtype(asked or "float64").type}
 
 
 def find(path: Path | None) -> Path:

@@ -1,11 +1,12 @@
 """Programs of NumPy on two threads of a CPU: Black-Scholes, haversine and npbench's, beside their peers.
 
     python -m benchmarks.programs [Black-Scholes] [haversine] [jacobi_2d] [...] [--npbench PATH]
-        [--preset M] [--sizes 20 22 24 26] [--runs 30] [--out FOLDER]
+        [--preset M] [--datatype float32] [--sizes 20 22 24 26] [--runs 30] [--budget 60] [--out FOLDER]
 
 Random inputs, whole arrays compared with NumPy's; who is wrong has no time. All candidates take turns in one
-process. npbench is not part of this repository: without --npbench PATH (a checkout), or an installed one, its
-programs are left out, and the page says so.
+process, which is warm: irkit has tried its modes. Wall-clock times, and beside them processor time, which
+says more where others work on the machine. npbench is not part of this repository: without --npbench PATH (a
+checkout), or an installed one, its programs are left out, and the page says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from irkit.errors import IrkitError
 ERRORS = {"float64": 1e-9, "float32": 1e-4}
 """Largest difference from NumPy, over the largest of its results, by the type of the least exact of them."""
 DEVICE = "cpu2"
+WARM = 12
+"""Calls before any is timed: `auto` tries its modes on the first."""
 Call = Callable[[], Any]
 
 
@@ -46,17 +49,28 @@ def limit(want: Any) -> float:
     return max(ERRORS.get(str(np.asarray(w).dtype), ERRORS["float64"]) for w in results)
 
 
-def turns(calls: dict[str, Callable[[], Call]], runs: int) -> dict[str, dict[str, float]]:
-    """Times of candidates in turn; `calls` makes each run anew, which is not timed."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
+def turns(
+    calls: dict[str, Callable[[], Call]], runs: int, budget: float = math.inf
+) -> dict[str, dict[str, float]]:
+    """Times of candidates in turn; `calls` makes each run anew, which is not timed. Five runs at least, fewer
+    than `runs` where they take more than `budget` seconds together."""
+    wall: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
+    begin = time.perf_counter()
     for number in range(runs + 2):
+        if number >= min(runs, 5) + 2 and time.perf_counter() - begin > budget:
+            break
         for name, prepare in calls.items():
             run = prepare()
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             run()
             if number >= 2:
-                seconds[name].append(time.perf_counter() - start)
-    return {name: harness.spread(s) for name, s in seconds.items()}
+                wall[name].append(time.perf_counter() - start)
+                processor[name].append(time.process_time() - used)
+    return {
+        name: {**harness.spread(s), "processor_us": float(np.median(processor[name]) * 1e6)}
+        for name, s in wall.items()
+    }
 
 
 def against_numpy(found: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +79,9 @@ def against_numpy(found: dict[str, Any]) -> dict[str, Any]:
     ratios = {
         f"{name}, times NumPy": times["NumPy"] / t for name, t in times.items() if name != "NumPy"
     }
+    if "irkit" in times:
+        used = [found[name]["processor_us"] for name in ("NumPy", "irkit")]
+        ratios["irkit, times NumPy, of processor time"] = used[0] / max(used[1], 1e-3)
     others = [t for name, t in times.items() if name not in ("irkit", "NumPy")]
     if "irkit" in times and others:
         ratios["irkit, times the best peer"] = min(others) / times["irkit"]
@@ -82,7 +99,7 @@ def _at_size(known: offloaded.Offloaded, size: int, runs: int) -> dict[str, Any]
     want = known.by_numpy(*arrays)
     calls: dict[str, Call] = {"NumPy": lambda: known.by_numpy(*arrays)}
     program = offloaded.compiled(known, arrays, DEVICE)
-    for _ in range(12):  # `auto` tries its modes on the first calls
+    for _ in range(WARM):
         program(*arrays)
     calls["irkit"] = lambda: program(*arrays)
     found: dict[str, Any] = {}
@@ -100,10 +117,10 @@ def _at_size(known: offloaded.Offloaded, size: int, runs: int) -> dict[str, Any]
     return against_numpy(found)
 
 
-def npbench_program(root: Path, name: str, preset: str, runs: int) -> dict[str, Any]:
+def npbench_program(root: Path, name: str, options: argparse.Namespace) -> dict[str, Any]:
     """One program of npbench: NumPy, Numba's parallel version where it has one, and `irkit.jit`."""
     known = npbench_programs.program(root, name)
-    values = known.inputs(preset)
+    values = known.inputs(options.preset, options.datatype)
     functions: dict[str, Callable[..., Any]] = {"NumPy": known.function("numpy")}
     found: dict[str, Any] = {}
     for who, make in (("Numba parallel", _by_numba), ("irkit", _by_irkit)):
@@ -123,8 +140,10 @@ def npbench_program(root: Path, name: str, preset: str, runs: int) -> dict[str, 
         given = known.arguments(values)
         return lambda: function(*given)
 
+    for _ in range(WARM if "irkit" in functions else 0):
+        prepared(functions["irkit"])()
     calls = {who: lambda f=f: prepared(f) for who, f in functions.items()}
-    return against_numpy({**found, **turns(calls, runs)})
+    return against_numpy({**found, **turns(calls, options.runs, options.budget)})
 
 
 def _by_numba(known: npbench_programs.Program) -> Callable[..., Any]:
@@ -173,6 +192,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(known)}; all by default")
     parser.add_argument("--npbench", type=Path, default=None, help="a checkout of npbench")
     parser.add_argument("--preset", default="M", help="npbench's size: S, M, L or paper")
+    parser.add_argument("--datatype", default=None, help="of npbench's floats; its own by default")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds for one of npbench's")
     parser.add_argument(
         "--sizes", nargs="+", type=int, default=[20, 22, 24, 26], help="as powers of two"
     )
@@ -205,7 +226,7 @@ def _npbench(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
     suites: dict[str, Any] = {}
     for name in names:
         try:
-            suites[name] = npbench_program(root, name, options.preset, options.runs)
+            suites[name] = npbench_program(root, name, options)
         except NpbenchError as reason:
             suites[name] = {"left out": str(reason)}
         harness.show(name, suites[name])

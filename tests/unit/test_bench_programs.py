@@ -84,6 +84,32 @@ def test_a_program_of_a_checkout(checkout: Path) -> None:
     assert seen == [3]
 
 
+def test_floats_are_of_the_type_asked_for(checkout: Path) -> None:
+    known = npbench_programs.program(checkout, "jacobi_1d")
+    path = known.folder / "smooth.py"
+    lines = (
+        "import numpy as np\n"
+        "def initialize(N, datatype{}):\n    return np.zeros(N, datatype), np.ones(N)\n"
+    )
+    for default, asked, dtype in (
+        ("", None, "float64"),
+        ("", "float32", "float32"),
+        ("=np.float32", None, "float32"),
+        ("=np.float32", "float64", "float64"),
+    ):
+        path.write_text(lines.format(default))
+        assert known.inputs("S", asked)["A"].dtype == dtype
+    path.write_text(INIT)
+    assert known.inputs("S", "float32")["A"].dtype == np.float64
+
+
+def test_no_more_runs_than_there_is_time_for() -> None:
+    calls = {name: lambda: lambda: None for name in ("NumPy", "irkit")}
+    assert programs.turns(calls, 30, 0.0)["irkit"]["runs"] == 5
+    assert programs.turns(calls, 8)["irkit"]["runs"] == 8
+    assert programs.turns(calls, 1, 0.0)["NumPy"]["runs"] == 1
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
@@ -104,6 +130,7 @@ def test_the_suite(checkout: Path, tmp_path: Path) -> None:
     suites = json.loads((tmp_path / "programs.json").read_text())["suites"]
     assert suites["haversine"]["2^8"]["irkit"]["runs"] == 1
     assert suites["jacobi_1d"]["NumPy"]["runs"] == 1
+    assert suites["jacobi_1d"]["irkit, times NumPy, of processor time"] > 0
     assert suites["gemm"] == {"left out": "npbench has no gemm.json in bench_info/"}
     assert suites["npbench, geometric means"]["programs tried"] == 2
 
