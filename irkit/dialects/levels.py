@@ -170,6 +170,7 @@ _EFFECTS = frozenset(
         "scf.for",
         "scf.while",
         "tensor.from_elements",
+        "tensor.insert_slice",
     }
 )
 _PROGRAM = {

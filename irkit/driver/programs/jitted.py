@@ -191,6 +191,7 @@ def jit(
     mode: str = "auto",
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
+    memory_limit: int | None = None,
 ) -> Callable[[Callable[..., Any]], JittedFunction]: ...
 
 
@@ -203,6 +204,7 @@ def jit(
     mode: str = "auto",
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
+    memory_limit: int | None = None,
 ) -> Any:
     """Compile a function of NumPy arrays: `@irkit.jit`, or `irkit.jit(function)`.
 
@@ -211,8 +213,10 @@ def jit(
     dtypes, orders or overlaps of arrays, in arguments that are no arrays, or in globals that it reads.
     Results are NumPy's: bit for bit where operations are elementwise arithmetic, comparisons and roundings,
     within rounding for sums and functions. `target`, `device`, `mode`, `cache`: as of `irkit.compile`.
-    `fastmath`: {"afn"} lets exp, sin and their like be computed in vector registers, within a few units in
-    the last place; () keeps the C library's.
+    `memory_limit`: bytes of a GPU's memory that a call may take; a function of larger arrays is computed in
+    chunks of them, which are copied while others are computed (a sum of floats over all is added chunk by
+    chunk). `fastmath`: {"afn"} lets exp, sin and their like be computed in vector registers, within a few
+    units in the last place; () keeps the C library's.
 
     Calls raise UnsupportedError, naming the operation and the line of the user's file, for what cannot be
     traced: a Python `if` on the value of an array, a shape that hangs on values, a function of NumPy that
@@ -224,6 +228,7 @@ def jit(
         "mode": mode,
         "fastmath": fastmath,
         "cache": cache,
+        "memory_limit": memory_limit,
     }
     if function is None:
         return functools.partial(_jitted, options=options)
@@ -238,4 +243,12 @@ def _jitted(function: Any, options: dict[str, Any]) -> JittedFunction:
     odd = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
     if odd:
         raise UnsupportedError(f"irkit.jit of '{function.__qualname__}': a generator or coroutine")
-    return JittedFunction(function, functools.partial(lowered, options=options))
+    return JittedFunction(function, functools.partial(_lower, options=options))
+
+
+def _lower(built: BuiltProgram, options: dict[str, Any]) -> Runner:
+    if options["memory_limit"] is None:
+        return lowered(built, options)
+    from irkit.driver.programs.paged import limited
+
+    return limited(built, options)

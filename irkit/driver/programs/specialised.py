@@ -76,6 +76,7 @@ class Specialised:
         if isinstance(self.runner, Hosted):
             lines += self.runner.explained()
         report = self.runner.report()
+        lines += report.get("explained", [])
         found = report.get("roperators", {})
         lines.append(
             f"{len(found)} rOperators, {'proved' if report.get('proved') else 'not proved'}"

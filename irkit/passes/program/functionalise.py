@@ -45,6 +45,8 @@ from irkit.passes.program.emitter import Emitter
 from irkit.passes.program.versions import Contents
 from irkit.weights import WeightStore
 
+_VALUES = (GraphOp, arith.IndexCastOp, tensor.FromElementsOp, tensor.InsertSliceOp)
+"""Ops that compute values of values."""
 _GATHERED = 1 << 24
 """Elements that are picked one by one at most: each takes an index of 8 bytes."""
 
@@ -146,7 +148,7 @@ class _Walk:
             if op is block.last_op and isinstance(op, ReturnOp | scf.YieldOp):
                 return
             self.emitter.location = op.location
-            if isinstance(op, GraphOp | arith.IndexCastOp | tensor.FromElementsOp):
+            if isinstance(op, _VALUES):
                 self._copy(op)
             else:
                 self._op(op)
