@@ -1,4 +1,4 @@
-"""Run docs/tour.md and docs/programs.md: every command in them, and write what each prints beneath it.
+"""Run the guides of docs/ (PAGES): every command in them, and write what each prints beneath it.
 
     python tools/tour.py            run all and write the pages
     python tools/tour.py --check    exit code 1 if something prints other than a page says
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ("tour.md", "programs.md")
+PAGES = ("tour.md", "programs.md", "annotations.md")
 BLOCK = re.compile(r"^```(console|python) ?([\w.]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

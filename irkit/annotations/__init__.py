@@ -4,7 +4,8 @@
 """
 
 from irkit.annotations.annotation import Annotation, annotate, annotation_of
-from irkit.annotations.split_types import ArraySplit, Broadcast, Generic, SplitType
+from irkit.annotations.direct import in_parts
+from irkit.annotations.split_types import ArraySplit, Broadcast, Generic, RowSplit, SplitType
 from irkit.annotations.structures import Argument, ArrayType
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "ArrayType",
     "Broadcast",
     "Generic",
+    "RowSplit",
     "SplitType",
     "annotate",
     "annotation_of",
+    "in_parts",
 ]

@@ -19,6 +19,8 @@ from irkit.errors import UnsupportedError
 
 ResultRule = str | ArrayType | Argument | Callable[..., Any]
 """What a result is: as the argument of a name, always the same, or computed from the arguments."""
+SplitRule = Mapping[str, SplitType] | Callable[..., Mapping[str, SplitType]]
+"""How arguments are split, by parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +28,15 @@ class Annotation:
     """A function and what is known of it.
 
     `parameters`: names, in order; None where Python does not know them. `types`: how arguments are split, by
-    parameter; those without one are given whole. `returns`: how results are put together. `writes`:
-    parameters whose arrays are written; None: whatever it is given. `result`: shapes and dtypes of what it
-    returns; None: to be learnt from a call. `why`: why it is not compiled.
+    parameter, or a function of the arguments that says it; those without one are given whole. `returns`: how
+    results are put together. `writes`: parameters whose arrays are written; None: whatever it is given.
+    `result`: shapes and dtypes of what it returns; None: to be learnt from a call. `why`: why it is not
+    compiled.
     """
 
     function: Callable[..., Any]
     parameters: tuple[str, ...] | None = None
-    types: Mapping[str, SplitType] = field(default_factory=dict[str, SplitType])
+    types: SplitRule = field(default_factory=dict[str, SplitType])
     returns: SplitType | None = None
     writes: tuple[str, ...] | None = None
     result: ResultRule | None = None
@@ -129,7 +132,7 @@ def annotate(
     function: Callable[..., Any],
     /,
     *,
-    types: Mapping[str, SplitType] | None = None,
+    types: SplitRule | None = None,
     returns: SplitType | None = None,
     writes: Sequence[str] = (),
     result: ResultRule | None = None,
@@ -141,7 +144,8 @@ def annotate(
 
     A call of it in a function that `irkit.jit` compiles is one task of the host, under the name that is
     returned here and under its own. `types`: by parameter, how its array is split (`irkit.annotations`);
-    others are given whole. `returns`: how results of parts are put together. With both a large call is made
+    others are given whole; or a function of the same arguments, arrays as `ArrayType`s, that gives this, with
+    "return" for the result. `returns`: how results of parts are put together. With both a large call is made
     in parts, by several threads at a time. `writes`: parameters whose arrays it writes; of all others it
     changes no element, which is checked when a compiled call is first made. `result`: the name of a
     parameter, if what is returned has its shape and dtype; an `ArrayType`; an `Argument`, if it is that array
@@ -160,7 +164,7 @@ def annotate(
     made = Annotation(
         function,
         names,
-        dict(types or {}),
+        types if callable(types) else dict(types or {}),
         returns,
         tuple(writes),
         result,
@@ -213,7 +217,7 @@ def _parameters(
 
 
 def _check_names(made: Annotation) -> None:
-    named = [*made.types, *(made.writes or ())]
+    named = [*(() if callable(made.types) else made.types), *(made.writes or ())]
     if isinstance(made.result, str):
         named.append(made.result)
     known = made.parameters

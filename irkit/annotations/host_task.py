@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from irkit.annotations.annotation import Annotation
+from irkit.annotations.cuts import cut_of
 from irkit.annotations.results import Returned, described
-from irkit.annotations.structures import ArrayType, key_of, unpacked
+from irkit.annotations.split_types import Broadcast
+from irkit.annotations.structures import ArrayType, key_of, same_bytes, unpacked
+from irkit.annotations.workers import in_parts, ranges
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
 
@@ -31,8 +33,9 @@ class HostTask:
     ) -> None:
         self.annotation, self.arguments, self.inputs = annotation, arguments, tuple(inputs)
         self.returned, self.writes, self.place = returned, tuple(writes), place
+        self.cut = cut_of(annotation, arguments, inputs, returned, writes)
+        """How it is made in parts, if it can be."""
         self._checked = False
-        self._lock = threading.Lock()
 
     @property
     def __name__(self) -> str:
@@ -64,27 +67,36 @@ class HostTask:
     def __call__(self, *arrays: Array) -> None:
         """Make the call on arrays as `inputs` and then `returned` have them.
 
-        Raises what the function raises, UnsupportedError where it returns something else than was known, or
-        (the first time) has written an array that it was not to write.
+        Raises what the function raises, UnsupportedError where it returns something else than was known; the
+        first time also where it has written an array that it was not to write, or where parts of it give
+        other values than the whole.
         """
-        given, outputs = arrays[: len(self.inputs)], arrays[len(self.inputs) :]
-        with self._lock:
-            watched = (
-                [] if self._checked else [n for n in range(len(given)) if n not in self.writes]
-            )
-        before = {n: given[n].tobytes() for n in watched}
-        found = self._made(given)
-        changed = [n for n, data in before.items() if given[n].tobytes() != data]
-        if changed:
-            raise self._refused(
-                f"wrote {self._named(changed[0])}, which its annotation does not say"
-            )
-        self._checked = True
-        for array, target in zip(found, outputs, strict=True):
-            np.copyto(target, array)
+        if not self._checked:
+            self._check(arrays)
+        elif self.cut is None:
+            self.part(arrays)
+        else:
+            cuts = ranges(self.cut.units, self.unit_bytes, 1)
+            in_parts(lambda start, stop: self.part(self.split(arrays, start, stop)), cuts)
 
-    def _made(self, given: Sequence[Array]) -> list[Array]:
-        """Call the function; the new arrays that it returned."""
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of arrays that a unit of the call has."""
+        return 0 if self.cut is None else (self.bytes_in + self.bytes_out) // max(1, self.cut.units)
+
+    def split(self, arrays: Sequence[Array], start: int, stop: int) -> list[Array]:
+        """The arrays of a part of the call."""
+        cut = self.cut
+        assert cut is not None
+        return [
+            a if cut.of(n) == Broadcast() else cut.of(n).split(a, start, stop)
+            for n, a in enumerate(arrays)
+        ]
+
+    def part(self, arrays: Sequence[Array]) -> None:
+        """The call, whole or of a part of its arrays."""
+        given, outputs = arrays[: len(self.inputs)], arrays[len(self.inputs) :]
+        types = [ArrayType.of(a) for a in outputs]
         args, kwargs = unpacked(self.arguments, lambda slot: slot.given(given[slot.number]))
         with _Noted(self.note):
             result = self.annotation.function(*args, **kwargs)
@@ -92,9 +104,44 @@ class HostTask:
             returned, made = described(self.annotation, result, given)
         except UnsupportedError as error:
             raise UnsupportedError(f"{self.place}: {error}") from None
-        if not returned.like(self.returned):
-            raise self._refused(f"returned {returned}, and {self.returned} was expected")
-        return made
+        expected = Returned(self.returned.structure, tuple(types))
+        if not returned.like(expected):
+            raise self._refused(f"returned {returned}, and {expected} was expected")
+        for array, target in zip(made, outputs, strict=True):
+            np.copyto(target, array)
+
+    def _overlapping(self, arrays: Sequence[Array]) -> bool:
+        """Whether an array that is written is one with another one, in part or whole."""
+        return any(
+            np.may_share_memory(arrays[n], other)
+            for n in self.writes
+            for m, other in enumerate(arrays)
+            if m != n
+        )
+
+    def _check(self, arrays: Sequence[Array]) -> None:
+        """The first call: whole, with a look at what it must not write, and then in parts, on copies."""
+        count = len(self.inputs)
+        if self._overlapping(arrays):
+            self.cut = None
+        before = [np.array(a) for a in arrays]
+        self.part(arrays)
+        for number in range(count):
+            meets = any(np.may_share_memory(arrays[number], arrays[w]) for w in self.writes)
+            if not meets and not same_bytes(arrays[number], before[number]):
+                raise self._refused(
+                    f"wrote {self._named(number)}, which its annotation does not say"
+                )
+        cut = self.cut
+        if cut is not None and cut.units > 1:
+            third = -(-cut.units // 3)
+            for start in range(0, cut.units, third):
+                self.part(self.split(before, start, min(start + third, cut.units)))
+            if not all(map(same_bytes, arrays, before)):
+                raise self._refused(
+                    "gives other values in parts than as a whole, against the split types of its annotation"
+                )
+        self._checked = True
 
     @property
     def note(self) -> str:

@@ -4,9 +4,10 @@ SOSP 2019)."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +17,8 @@ class SplitType:
     of one call are cut at the same places."""
 
     def size(self, value: Any) -> int | None:
-        """How many units a value has, which can be cut apart; None: it is given whole to every part."""
+        """How many units a value has, which can be cut apart; None: it is given whole to every part. Of an
+        array it is asked with the ArrayType alone."""
         raise NotImplementedError
 
     def split(self, value: Any, start: int, stop: int) -> Any:
@@ -26,6 +28,12 @@ class SplitType:
     def merge(self, parts: Sequence[Any]) -> Any:
         """Results of parts, in order, as one."""
         raise NotImplementedError
+
+
+def extents(value: Any) -> tuple[int, ...]:
+    """The shape of an array, or of its ArrayType; () of what has none."""
+    shape = getattr(value, "shape", ())
+    return cast("tuple[int, ...]", shape) if isinstance(shape, tuple) else ()
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,13 @@ class ArraySplit(SplitType):
 
     axis: int = 0
 
+    def of_rank(self, rank: int) -> ArraySplit:
+        """The same for arrays of so many dimensions, counted from the front."""
+        return ArraySplit(self.axis + rank) if -rank <= self.axis < 0 else self
+
     def size(self, value: Any) -> int | None:
         """The extent; None of what is given whole."""
-        shape = getattr(value, "shape", ())
+        shape = extents(value)
         if not -len(shape) <= self.axis < len(shape):
             return None
         extent = int(shape[self.axis])
@@ -69,6 +81,24 @@ class ArraySplit(SplitType):
     def merge(self, parts: Sequence[Any]) -> Any:
         """Concatenated."""
         return np.concatenate(parts, axis=self.axis)
+
+
+@dataclass(frozen=True)
+class RowSplit(SplitType):
+    """Frames and series of pandas cut by rows."""
+
+    def size(self, value: Any) -> int | None:
+        """The rows; None of what has none."""
+        return len(value) if hasattr(value, "iloc") else None
+
+    def split(self, value: Any, start: int, stop: int) -> Any:
+        """Rows by their place; labels stay with them."""
+        return value.iloc[start:stop]
+
+    def merge(self, parts: Sequence[Any]) -> Any:
+        """Concatenated by pandas, labels kept."""
+        pandas: Any = importlib.import_module("pandas")
+        return pandas.concat(list(parts))
 
 
 @dataclass(frozen=True)

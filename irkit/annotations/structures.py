@@ -124,3 +124,11 @@ def number_of_kind(value: Any) -> Kind | None:
 def rebuilt(like: Any, parts: Sequence[Any]) -> Any:
     """A list or tuple, named ones too, of the kind of `like`."""
     return like._make(parts) if hasattr(like, "_make") else type(like)(parts)
+
+
+def same_bytes(a: Array, b: Array) -> bool:
+    """Whether two arrays hold the same, to the bit."""
+    if a.nbytes == 0:
+        return True
+    x, y = (np.ascontiguousarray(v).reshape(-1).view(np.uint8) for v in (a, b))
+    return bool(np.array_equal(x, y))

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
-SETS: Mapping[str, tuple[str, ...]] = {}
+SETS: Mapping[str, tuple[str, ...]] = {"scipy": ("irkit.annotations.sets.ndimage",)}
 """Package → modules here, each with `annotate_all()`."""
 FURTHER: dict[str, list[Callable[[], None]]] = {}
 """Package → what else annotates its functions."""

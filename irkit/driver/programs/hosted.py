@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from irkit.annotations.host_task import HostTask
+from irkit.annotations.structures import same_bytes
 from irkit.context import IrkitContext
 from irkit.dialects.functions import function_named
 from irkit.dialects.program import CallOp
@@ -20,6 +21,7 @@ from irkit.dialects.program.check import written_arguments
 from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.programs.joining import join_calls
 from irkit.driver.programs.lowering import Lowered, Runner
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
@@ -54,10 +56,11 @@ class Hosted:
         self._main = _main_of(module)
         self._weights = ctx.weights
         self._written = list(written_arguments(self._main))
-        self._text = str(module)
         self.tasks: dict[str, HostTask] = {
             n: t for n, t in built.functions.items() if isinstance(t, HostTask)
         }
+        self.pipelines = join_calls(self._main, self.tasks)
+        self._text = str(module)
         # Of regions that are alike, as rounds of a loop that was unrolled, there is one.
         made: dict[str, Lowered] = {}
         self.regions: dict[str, Lowered] = {}
@@ -68,6 +71,7 @@ class Hosted:
             self.regions[name] = made[text]
         self._functions: dict[str, Callable[..., object]] = {
             **built.functions,
+            **self.pipelines,
             **{name: _Region(region) for name, region in self.regions.items()},
         }
 
@@ -116,8 +120,13 @@ class Hosted:
                 f"host task: {task.annotation.name} at {task.place}: {task.bytes_in} bytes in, "
                 f"{task.bytes_out} bytes out; {task.annotation.why}"
             )
-            lines.append(line)
-        return [f"{len(self.regions)} regions compiled, {len(lines)} calls by the host", *lines]
+            lines.append(line + (f"; in parts of {task.cut.units}" if task.cut else ""))
+        chains = [
+            f"chunk by chunk: {', '.join(t.annotation.name for t in p.tasks)}"
+            for p in self.pipelines.values()
+        ]
+        head = f"{len(self.regions)} regions compiled, {len(lines)} calls by the host"
+        return [head, *lines, *chains]
 
     def timelines(self) -> list[Timeline]:
         """The planned schedules of the regions."""
@@ -134,14 +143,6 @@ class _Region:
         _, written = self._region.run(buffers)
         for number, contents in written.items():
             np.copyto(buffers[number], contents)
-
-
-def same_bytes(a: Array, b: Array) -> bool:
-    """Whether two arrays hold the same, to the bit."""
-    if a.nbytes == 0:
-        return True
-    x, y = (np.ascontiguousarray(v).reshape(-1).view(np.uint8) for v in (a, b))
-    return bool(np.array_equal(x, y))
 
 
 def _main_of(module: ModuleOp) -> FuncOp:

@@ -85,7 +85,7 @@ class Attempt:
         r = self._recorder
         self._records, self._length = r.records, len(r.records)
         self._made, self._checks = len(r.made), dict(r.checks)
-        self._known = [(b, b.known) for b in (*r.arguments, *r.made)]
+        self._known = [(b, b.known, b.written) for b in (*r.arguments, *r.made)]
         self._refusals = REFUSALS.get()
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> bool:
@@ -100,8 +100,8 @@ class Attempt:
         del r.made[self._made :]
         r.checks.clear()
         r.checks.update(self._checks)
-        for buffer, known in self._known:
-            buffer.known = known
+        for buffer, known, written in self._known:
+            buffer.known, buffer.written = known, written
         return True
 
 

@@ -51,9 +51,14 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
     news = range(len(types), len(views))
     for number in writes:
         given.arrays[number].spot.buffer.known = None
-    recorder().records.append(
-        Call(task.place, task, views, tuple(range(len(types))), (*writes, *news))
+    # Of an array that is made by np.empty, and given to be written, nothing is read.
+    buffers = [v.buffer for v in views]
+    reads = tuple(
+        n for n in range(len(types)) if buffers[n].written or buffers[n].argument is not None
     )
+    recorder().records.append(Call(task.place, task, views, reads, (*writes, *news)))
+    for number in (*writes, *news):
+        buffers[number].written = True
     return _results(returned.structure, given.arrays, outputs)
 
 

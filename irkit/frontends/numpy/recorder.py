@@ -74,7 +74,7 @@ class Recorder:
         """Put a value of the same shape and dtype to a view. A view of no elements takes none."""
         assert value.shape == view.sizes
         assert value.dtype == view.buffer.dtype
-        view.buffer.known = None
+        view.buffer.known, view.buffer.written = None, True
         if 0 not in view.sizes:
             self.records.append(Write(user_place(), value, view))
 

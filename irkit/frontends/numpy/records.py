@@ -27,6 +27,8 @@ class Buffer:
         self.argument = argument
         """Which argument of the program it is; None if the program makes it."""
         self.base: Array = np.empty(shape, dtype)
+        self.written = argument is not None
+        """Whether anything was written to it so far, as the trace goes."""
         self.known: Array | None = None
         """Its contents, where they are the same in every call and nothing was written to it since."""
 
