@@ -75,3 +75,9 @@ def below(x, most):
 
 def applied(function, x):
     return function(x) if x.sum() > -1e9 else x
+
+
+def rolled(x, window):
+    import pandas
+
+    return pandas.Series(x).rolling(window, min_periods=1).mean().to_numpy(copy=True)

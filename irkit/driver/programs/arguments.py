@@ -88,6 +88,11 @@ def _unknown(name: str, value: Any) -> UnsupportedError:
         return UnsupportedError(
             f"argument '{name}': a {kind}, which computes otherwise than an array: pass numpy.asarray({name})"
         )
+    if hasattr(value, "iloc") and hasattr(value, "to_numpy"):
+        return UnsupportedError(
+            f"argument '{name}': a {kind}, whose labels a compiled function would lose: pass "
+            f"{name}.to_numpy()"
+        )
     return UnsupportedError(
         f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, and tuples, "
         "lists and dicts of them"

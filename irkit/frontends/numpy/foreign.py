@@ -16,6 +16,7 @@ from irkit.annotations.annotation import Annotated, Annotation, annotation_of, u
 from irkit.annotations.sets import load_sets
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.host_calls import has_traced, host_call
+from irkit.frontends.numpy.models import ForeignObject, Method, is_method, is_model
 from irkit.frontends.numpy.places import REFUSALS
 from irkit.frontends.numpy.recorder import Recorder, recorder, tracing
 
@@ -26,6 +27,10 @@ PLAIN = (
     types.MethodType,
     functools.partial,
 )
+
+
+WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
+"""Functions of NumPy that write an argument."""
 
 
 class ForeignModule:
@@ -130,6 +135,10 @@ def foreign(value: Any) -> Any:
         return value if root in OWN else ForeignModule(value, foreign)
     if is_of_numpy(value):
         return numpy_stand_in(value)
+    if is_model(value):
+        return ForeignObject(value, foreign)
+    if is_method(value) and annotation_of(value) is None:
+        return Method(value)
     return ForeignFunction(value) if is_foreign(value) else value
 
 
@@ -153,5 +162,8 @@ def is_of_numpy(value: Any) -> bool:
 
 def opaque(function: Callable[..., Any], why: str, args: Any, kwargs: Any) -> Any:
     """A function of NumPy as a task of the host."""
-    known: Annotation = annotation_of(function) or unannotated(function, why)
+    known = annotation_of(function)
+    if known is None:
+        silent = "out" not in kwargs and function.__name__ not in WRITING
+        known = Annotation(function, writes=(), why=why) if silent else unannotated(function, why)
     return host_call(known, tuple(args), dict(kwargs))

@@ -36,4 +36,18 @@ REFUSALS: ContextVar[int] = ContextVar("refusals", default=0)
 def refused(what: str) -> UnsupportedError:
     """An error of the line that is being traced."""
     REFUSALS.set(REFUSALS.get() + 1)
-    return UnsupportedError(f"{user_place()}: {what}")
+    inner, outer = user_place(), _traced_place()
+    if outer is None or outer == inner:
+        return UnsupportedError(f"{inner}: {what}")
+    return UnsupportedError(f"{outer}: {what} (in {inner}, which it calls)")
+
+
+def _traced_place() -> str | None:
+    """`file:line` of the innermost function that is traced as the user's own: what that calls may be at a
+    place that says the user nothing."""
+    frame = user_frame()
+    while frame is not None and not hasattr(frame.f_globals, "capture"):
+        frame = frame.f_back
+        while frame is not None and frame.f_code.co_filename.startswith(OWN):
+            frame = frame.f_back
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -13,6 +13,7 @@ from irkit.annotations.learned import Learned
 from irkit.frontends.numpy.foreign import ForeignModule, is_foreign, is_of_numpy
 from irkit.frontends.numpy.functions import FUNCTIONS
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
+from irkit.frontends.numpy.models import ForeignObject, is_function_of_numpy, is_method, is_model
 from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, filled
 from irkit.weights import Array
 
@@ -41,7 +42,11 @@ def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array
         if is_of_numpy(value):
             watched = not isinstance(value, type | np.ufunc) and value.__name__ not in FUNCTIONS
             return _watched(learned, value) if watched else value
-        return _watched(learned, value) if is_foreign(value) else value
+        if is_model(value):
+            return ForeignObject(value, stand_in)
+        numpys = is_function_of_numpy(value) and value.__name__ not in FUNCTIONS
+        known = numpys or is_method(value) or is_foreign(value)
+        return _watched(learned, value) if known else value
 
     scope = TracedGlobals(function.__globals__, capture, stand_in=stand_in)
     args, kwargs = filled(pattern.structure, list(arrays), lambda v: given(v, scope))

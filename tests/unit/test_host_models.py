@@ -1,0 +1,96 @@
+"""Estimators, frames and NumPy's further functions in compiled functions: tasks of the host, said so."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
+
+import irkit
+from irkit.errors import UnsupportedError
+from tests.unit import host_functions
+from tests.unit.jitted import check
+
+compiled = functools.partial(irkit.jit, target="cpu", cache=False)
+X = np.random.default_rng(0).random((40, 4))
+MODEL = LinearRegression().fit(X, X @ [1.0, 2.0, 3.0, 4.0])
+SCALER = StandardScaler().fit(X)
+FOREST = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, X[:, 0] > 0.5)
+
+
+def test_methods_of_estimators():
+    def f(x):
+        y = SCALER.transform(x * 2)
+        return MODEL.predict(y) + 1, FOREST.predict_proba(y), FOREST.predict(x)
+
+    told = check(f, X, tolerance=1e-12, jit=compiled).explain()
+    for name in (
+        "StandardScaler.transform",
+        "LinearRegression.predict",
+        "RandomForestClassifier.predict",
+    ):
+        assert f"host task: {name} at" in told
+    assert "irkit.compile(estimator) gives a compiled one" in told
+    assert "LinearRegression.predict at" in told
+    assert "1280 bytes in, 320 bytes out" in told
+
+
+def test_an_estimator_that_is_fitted_again():
+    model = LinearRegression().fit(X, X[:, 0])
+    f = compiled(lambda x: model.predict(x) * 2)
+    assert np.allclose(f(X), model.predict(X) * 2)
+    model.fit(X, X[:, 1] + 3)
+    assert np.allclose(f(X), model.predict(X) * 2)
+
+
+def test_programs_that_irkit_compiled():
+    program = irkit.compile(FOREST, target="cpu", cache=False)
+    f = compiled(lambda x: program.predict_proba(x * 2) + 1)
+    assert np.allclose(f(X), FOREST.predict_proba(X * 2) + 1)
+    assert "a program that irkit.compile made" in f.explain()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.linalg.solve(x.T @ x, x.T @ x[:, 0]) * 2,
+        lambda x: np.linalg.eigvalsh(x.T @ x) + 1,
+        lambda x: np.linalg.svd(x, full_matrices=False)[1] * 2,
+        lambda x: np.percentile(x, 30, axis=0) * 2,
+        lambda x: np.interp(x[:, 0] * 2, np.arange(3.0), np.arange(3.0) ** 2) + 1,
+        lambda x: np.histogram(x, 5, (0, 1))[0] * 2,
+        lambda x: np.searchsorted(np.array([0.2, 0.4]), x) + 1,
+        lambda x: np.linalg.norm(x) * 2,
+        lambda x: np.partition(x, 2, axis=0)[2] + 1,
+    ],
+)
+def test_further_functions_of_numpy(function):
+    f = check(function, X, tolerance=1e-9, jit=compiled)
+    assert "host task: numpy." in f.explain()
+    task = f.report()["host_tasks"][0]
+    assert task["bytes_out"] < 2 * X.nbytes
+
+
+def test_a_function_of_numpy_that_writes():
+    def f(x):
+        y = x * 2
+        np.place(y, y > 1, [0.0])
+        return y + 1
+
+    check(f, X, tolerance=1e-15, jit=compiled)
+
+
+def test_frames():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(UnsupportedError, match=r"'frame': a pandas.*pass frame.to_numpy\(\)"):
+        compiled(lambda frame: frame * 2)(pandas.DataFrame(X))
+    f = check(lambda x: host_functions.rolled(x * 2, 3) + 1, X[:, 0], tolerance=1e-12, jit=compiled)
+    assert "host_functions.rolled at" in f.explain()
+    f = check(lambda x: pandas.cut(x * 2, [0.0, 0.5, 3.0], labels=False) + 1, X[:, 0], jit=compiled)
+    assert "host task: pandas.cut" in f.explain()
+    with pytest.raises(UnsupportedError, match=r"test_host_models.py:\d+: .*which it calls"):
+        compiled(lambda x: pandas.Series(x).rolling(3).mean().to_numpy())(X[:, 0])
