@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -20,6 +21,7 @@ from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
+from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.runtime.state_memory import host_state
 from irkit.runtime.stored_arrays import in_place
 from irkit.runtime.veu_team import RELEASED, Ranges, ranges_of, veu_team
@@ -118,11 +120,17 @@ class CpuExecutor:
 
     def _prepare_outputs(self) -> None:
         """Each output's shape behind the batch, dtype, and whether it has a batch."""
+        self._memory = OutputMemory()
         self._outputs = [
             (p.shape[1:], np.dtype(p.dtype), True)
             if p.shape[:1] == (-1,)
             else (p.shape, np.dtype(p.dtype), False)
             for p in self.program.outputs
+        ]
+        # Elements of all outputs, without a batch and for each row of it: few need no memory that is kept.
+        self._sizes = [
+            sum(math.prod(s) * d.itemsize for s, d, batch in self._outputs if batch is of)
+            for of in (False, True)
         ]
         ports = (*self.program.inputs, *self.program.outputs)
         fixed = self.policy.any_value and not any(-1 in p.shape[:1] for p in self.program.inputs)
@@ -180,8 +188,10 @@ class CpuExecutor:
             self.policy.check_count(inputs)
             arrays = [self.policy.host_array(i, x) for i, x in enumerate(inputs)]
             rows = self.policy.rows([a.shape for a in arrays])
+        small = self._sizes[0] + rows * self._sizes[1] < LARGE
+        empty = np.empty if small else self._memory.empty
         outputs = [
-            np.empty((rows, *shape) if dynamic else shape, dtype)
+            empty((rows, *shape) if dynamic else shape, dtype)
             for shape, dtype, dynamic in self._outputs
         ]
         if rows > 0 or self._without_rows:
@@ -212,25 +222,24 @@ class CpuExecutor:
         padded = -(-rows // 16) * 16
         if padded > space.rows_capacity:
             space.reserve(padded)
+        arrays = (*_bits(inputs), *_bits(outputs)) if self._halves else (*inputs, *outputs)
         if self.state is None:
-            self._compute(space, inputs, outputs, rows, padded)
+            self._compute(space, arrays, rows, padded)
         else:
             with self.state.lock, self.state.advance.step():
-                self._compute(space, inputs, outputs, rows, padded)
+                self._compute(space, arrays, rows, padded)
         self._idle.append(space)
 
-    def _compute(
-        self,
-        space: Workspace,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        rows: int,
-        padded: int,
-    ) -> None:
+    def _compute(self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int) -> None:
+        """Inputs and outputs are `arrays`."""
         if rows == 1 and self._straight:
-            self._serial(space, inputs, outputs, rows, padded)
-        else:
-            self._measured(space, inputs, outputs, rows, padded)
+            self._straight_through(self._serial_records, space, arrays, rows, padded)
+            return
+        mode, timed = self.choice.pick(rows)
+        start = time.perf_counter()
+        self._run_mode(mode, space, arrays, rows, padded)
+        if timed:
+            self.choice.auto.report(rows, mode, time.perf_counter() - start)
 
     def _workspace(self) -> Workspace:
         try:
@@ -250,34 +259,14 @@ class CpuExecutor:
         self._call(self._one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
         self._idle.append(space)
 
-    def _measured(
-        self,
-        space: Workspace,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        rows: int,
-        padded: int,
-    ) -> None:
-        mode, timed = self.choice.pick(rows)
-        start = time.perf_counter()
-        self._run_mode(mode, space, inputs, outputs, rows, padded)
-        if timed:
-            self.choice.auto.report(rows, mode, time.perf_counter() - start)
-
     def _run_mode(
-        self,
-        mode: Mode,
-        space: Workspace,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        rows: int,
-        padded: int,
+        self, mode: Mode, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
     ) -> None:
         if mode is Mode.SERIAL and self._steps is None:
-            self._serial(space, inputs, outputs, rows, padded)
+            self._straight_through(self._serial_records, space, arrays, rows, padded)
             return
         # Compiled code finds an array's address in a tenth of the time: walked are no records.
-        self._straight_through(self._no_records, space, inputs, outputs, rows, padded)
+        self._straight_through(self._no_records, space, arrays, rows, padded)
         if self._steps is not None:
             self._steps.run(space, mode, rows, padded)
         elif mode is Mode.PERSISTENT:
@@ -287,38 +276,12 @@ class CpuExecutor:
         else:
             self._per_op(space, rows, padded)
 
-    def _serial(
-        self,
-        space: Workspace,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        rows: int,
-        padded: int,
-    ) -> None:
-        self._straight_through(self._serial_records, space, inputs, outputs, rows, padded)
-
     def _straight_through(
-        self,
-        records: Any,
-        space: Workspace,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        rows: int,
-        padded: int,
+        self, records: Any, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
     ) -> None:
         """Bind the arrays to the bases, and walk `records` on this thread."""
-        if self._halves:
-            inputs, outputs = _bits(inputs), _bits(outputs)
-        self._call(
-            records,
-            space.bases,
-            space.counters,
-            space.addresses[0],
-            rows,
-            padded,
-            *inputs,
-            *outputs,
-        )
+        address = space.addresses[0]
+        self._call(records, space.bases, space.counters, address, rows, padded, *arrays)
 
     def _ranges(
         self, space: Workspace, walked: Ranges, records: Any, epoch: int, rows: int, padded: int

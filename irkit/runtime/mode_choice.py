@@ -41,7 +41,9 @@ class Auto:
 
     A choice is looked at again after eight times as many calls, since the machine may have been busy.
     Where calls can be timed without waiting for a device (`watched`), also as soon as the chosen mode's last
-    calls were all slower than what another mode took when they were compared.
+    calls were all slower than what another mode took when they were compared: then all are measured anew.
+    Since figures that move are seen there, a look after many calls adds to what was measured before: noise
+    makes a call slower, and never faster.
     """
 
     def __init__(self, modes: Sequence[Mode], watched: bool = False) -> None:
@@ -55,6 +57,8 @@ class Auto:
         self._second: dict[int, float] = {}
         self._last: dict[int, deque[float]] = {}
         self._patience: dict[int, int] = {}
+        # The least that each mode took before, since the last doubt.
+        self._least: dict[int, dict[Mode, float]] = {}
 
     def pick(self, rows: int) -> tuple[Mode, bool]:
         """(mode for this call, whether to report its time)"""
@@ -84,7 +88,10 @@ class Auto:
         tried = self.times[size]
         self._review[size] = 8 * self._calls[size]
         # The first call of a mode pays for cold caches.
-        best = {m: min(tried[m][1:]) for m in self.modes}
+        least = self._least.get(size, {})
+        best = {m: min([*tried[m][1:], least.get(m, math.inf)]) for m in self.modes}
+        if self._watched:
+            self._least[size] = best
         self.chosen[size], *others = sorted(best, key=lambda m: best[m])
         self._second[size] = best[others[0]] if others else math.inf
         self._last[size] = deque(maxlen=self._patience.setdefault(size, _PATIENCE))
@@ -101,6 +108,7 @@ class Auto:
         last.append(seconds)
         if len(last) == last.maxlen and min(last) > self._second[size]:
             self._patience[size] = 2 * len(last)
+            self._least.pop(size, None)
             self._look_again(size)
 
     def decisions(self) -> dict[str, Any]:

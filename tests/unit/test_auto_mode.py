@@ -46,6 +46,26 @@ def test_a_choice_whose_figures_move_is_doubted_at_once():
     assert auto.chosen == {1: "b"}
 
 
+def test_a_look_in_a_noisy_moment_changes_nothing_by_itself():
+    quiet, noisy = {"a": 1.0, "b": 2.0}, {"a": 2.5, "b": 2.0}
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 47, quiet)
+    assert run(auto, 6, noisy) == ["a"] * 3 + ["b"] * 3
+    assert auto.chosen == {1: "a"}
+    # What was noise when both were first compared is found out by the next look.
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 47, noisy)
+    assert auto.chosen == {1: "b"}
+    run(auto, 6, quiet)
+    assert auto.chosen == {1: "a"}
+
+
+def test_what_was_least_is_forgotten_in_doubt():
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 60, {"a": 1.0, "b": 2.0})
+    assert set(run(auto, 30, {"a": 3.0, "b": 2.0})[-10:]) == {"b"}
+
+
 def test_doubts_that_change_nothing_become_rare():
     auto = Auto(("a", "b"), watched=True)
     run(auto, 6, {"a": 1.0, "b": 2.0})
