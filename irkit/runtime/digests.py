@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 
 from irkit.processors import usable_cores
@@ -37,7 +40,27 @@ def digest_of(data: Iterable[bytes | memoryview]) -> str:
 def file_digest(path: Path) -> str:
     """`digest_of` the bytes of a file, of which few are in memory at a time. Raises OSError."""
     with path.open("rb") as stream:
+        mapped = mapped_file(stream)
+        if mapped is not None:
+            return digest_of([mapped])
         return digest_of(iter(partial(stream.read, PIECE_BYTES), b""))
+
+
+def mapped_file(stream: BufferedReader) -> memoryview | None:
+    """The bytes of an open file as the system has them, without a copy; None where they cannot be mapped.
+
+    Who cuts such a file short takes them away: programs and models are replaced, not written over.
+    """
+    # On Windows nobody could replace or delete a mapped file.
+    if os.name != "posix":
+        return None
+    try:
+        found = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+    if hasattr(mmap, "MADV_WILLNEED"):
+        found.madvise(mmap.MADV_WILLNEED)
+    return memoryview(found)
 
 
 def _pieces(data: Iterable[bytes | memoryview]) -> Iterator[list[memoryview]]:

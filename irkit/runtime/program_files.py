@@ -1,4 +1,9 @@
-"""The zip files of saved programs: what is large is written and read in parts, and never twice in memory."""
+"""The zip files of saved programs: what is large is written in parts, and mapped, not read.
+
+Its bytes start on a page of the file, by an extra field of padding in the member's header, as Android's
+zipalign does it. So they are the system's copy of the file, which all processes share, and which it may drop
+and read again.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from irkit.errors import ArtifactError
-from irkit.runtime.digests import PIECE_BYTES, digest_of
+from irkit.runtime.digests import PIECE_BYTES, digest_of, mapped_file
 from irkit.runtime.workspace import aligned
 from irkit.weights import Array
 
 LARGE = 1 << 20
-"""Bytes from which on a member that is stored as it is, is read to its place in memory."""
+"""Bytes from which on a member that is stored as it is, is mapped, or read to its place in memory."""
+PAGE = 4096
 _LOCAL = struct.Struct("<4s22xHH")
+# An extra field's number and length; the one that zipalign pads with.
+_EXTRA, _PADDING = struct.Struct("<HH"), 0xD935
+# What `zipfile` puts behind the extra fields of a member that may be long.
+_ZIP64_BYTES = 20
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,12 @@ def _member(archive: zipfile.ZipFile, stream: BufferedReader, info: zipfile.ZipI
     if signature != b"PK\3\4" or info.file_size > os.fstat(stream.fileno()).st_size:
         raise zipfile.BadZipFile(f"{info.filename} is not where it should be")
     stream.seek(name + extra, os.SEEK_CUR)
+    mapped = mapped_file(stream) if stream.tell() % PAGE == 0 else None
+    if mapped is not None:
+        data = mapped[stream.tell() :][: info.file_size]
+        if len(data) < info.file_size:
+            raise EOFError("the file ends within a member")
+        return Member(data, digest_of([data]))
     data = aligned(info.file_size).data
     return Member(data.toreadonly(), digest_of(_filled(data, stream)))
 
@@ -73,9 +89,18 @@ def write_members(
         for name, data in members.items():
             archive.writestr(name, data)
         for name, parts in stored.items():
-            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+            with archive.open(_on_a_page(name, stream.tell()), "w", force_zip64=True) as member:
                 for part in parts:
                     member.write(part.data)
+
+
+def _on_a_page(name: str, at: int) -> zipfile.ZipInfo:
+    """A member to be written at a place of a file, whose bytes start on a page behind its header."""
+    info = zipfile.ZipInfo(name)
+    header = _LOCAL.size + len(name.encode()) + _EXTRA.size + _ZIP64_BYTES
+    padding = -(at + header) % PAGE
+    info.extra = _EXTRA.pack(_PADDING, padding) + bytes(padding)
+    return info
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import struct
+import zipfile
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 import irkit
 from irkit.bfloat16 import BFLOAT16
 from irkit.driver.compiler import compile as compiling
-from irkit.runtime import code_store, digests, least_used, loading
+from irkit.runtime import code_store, digests, least_used, loading, program_files
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.digests import digest_of, file_digest
 from irkit.runtime.program_files import LARGE
@@ -195,6 +197,39 @@ def test_saved_constants_are_used_where_they_were_read(net, cache):
     moved = Variant(artifact)
     assert moved.executor._workspace().bases[2] != place
     np.testing.assert_array_equal(moved.run([X])[0], variant.run([X])[0])
+
+
+def owner(array):
+    """What the memory of an array belongs to."""
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return array
+
+
+def test_saved_constants_are_mapped_and_not_copied(net, cache, tmp_path):
+    (entry,) = cache.glob("programs/*.irkit")
+    artifact = Artifact.load(entry)
+    large = [a for a in artifact.weights.values() if a.nbytes > LARGE]
+    assert large
+    assert all(isinstance(owner(a), mmap.mmap) for a in large)
+    # A program may replace the file that it lies in.
+    saved = tmp_path / "p.irkit"
+    saved.write_bytes(entry.read_bytes())
+    program = check(irkit.load(saved))
+    program.save(saved)
+    check(program)
+    check(irkit.load(saved))
+
+
+def test_constants_that_start_on_no_page_are_read(net, cache, tmp_path, monkeypatch):
+    (entry,) = cache.glob("programs/*.irkit")
+    artifact = Artifact.load(entry)
+    # As files were written before.
+    monkeypatch.setattr(program_files, "_on_a_page", lambda name, at: zipfile.ZipInfo(name))
+    artifact.save(tmp_path / "p.irkit")
+    found = Artifact.load(tmp_path / "p.irkit")
+    assert not any(isinstance(owner(a), mmap.mmap) for a in found.weights.values())
+    np.testing.assert_allclose(Variant(found).run([X])[0], WANT, atol=1e-3)
 
 
 def test_a_file_cut_in_its_constants_is_refused(cache, net, tmp_path):

@@ -25,6 +25,9 @@ def load_program(
     plans any program for a GPU anew for the one at hand, as when it was planned for one with other
     multiprocessors. On a CPU it means nothing: machine code is always made for the processor at hand.
 
+    Its weights are those of the file, mapped and not copied: the file may be replaced or deleted, as `save`
+    and renaming do, but not written over while a program has it.
+
     A saved program is code: load only what you trust. Raises ArtifactError on any other file, DeviceError
     where the program cannot run here.
     """
