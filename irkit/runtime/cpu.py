@@ -233,7 +233,7 @@ class CpuExecutor:
     def _compute(self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int) -> None:
         """Inputs and outputs are `arrays`."""
         if rows == 1 and self._straight:
-            self._straight_through(self._serial_records, space, arrays, rows, padded)
+            self._serial(space, arrays, rows, padded)
             return
         mode, timed = self.choice.pick(rows)
         start = time.perf_counter()
@@ -263,7 +263,7 @@ class CpuExecutor:
         self, mode: Mode, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
     ) -> None:
         if mode is Mode.SERIAL and self._steps is None:
-            self._straight_through(self._serial_records, space, arrays, rows, padded)
+            self._serial(space, arrays, rows, padded)
             return
         # Compiled code finds an array's address in a tenth of the time: walked are no records.
         self._straight_through(self._no_records, space, arrays, rows, padded)
@@ -275,6 +275,9 @@ class CpuExecutor:
             self._per_wave(space, rows, padded)
         else:
             self._per_op(space, rows, padded)
+
+    def _serial(self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int) -> None:
+        self._straight_through(self._serial_records, space, arrays, rows, padded)
 
     def _straight_through(
         self, records: Any, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
