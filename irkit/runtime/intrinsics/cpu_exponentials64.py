@@ -6,30 +6,27 @@
 # pyright: reportCallIssue=false
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from irkit.runtime.intrinsics.cpu_bits import (
     copysign,
-    exponent,
     fma,
     horner,
-    mantissa,
     power_of_two,
     times_power_of_two,
 )
 from irkit.runtime.intrinsics.cpu_functions import inlined
 from irkit.runtime.intrinsics.cpu_functions64 import (
-    ATANH,
     EXP,
     LN2_HIGH,
     LN2_LOW,
     LOG2_E,
-    SMALLEST_NORMAL,
-    TWO_54,
+    clamped,
     exp_float64,
+    logarithm_of_any,
+    split_logarithm,
 )
 
 LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
@@ -46,8 +43,7 @@ LARGE = 56.0
 @inlined
 def exp2_float64(x: Any) -> Any:
     """2 to the power of x."""
-    above = EXP2_LOWEST if x < EXP2_LOWEST else x
-    c = EXP2_HIGHEST if above > EXP2_HIGHEST else above
+    c = clamped(x, EXP2_LOWEST, EXP2_HIGHEST)
     n = np.rint(c)
     f = c - n
     r = f * LN2
@@ -78,9 +74,7 @@ def _grown(p: Any, n: Any) -> Any:
 @inlined
 def expm1_float64(x: Any) -> Any:
     """exp(x) - 1."""
-    above = EXP_LOWEST if x < EXP_LOWEST else x
-    c = EXP_HIGHEST if above > EXP_HIGHEST else above
-    p, n = _power_less_one(c)
+    p, n = _power_less_one(clamped(x, EXP_LOWEST, EXP_HIGHEST))
     y = _grown(p, n)
     return x if x == 0.0 else y
 
@@ -114,24 +108,9 @@ def sinh_float64(x: Any) -> Any:
 @inlined
 def _logarithm(x: Any) -> Any:
     """(e, h, l) with x = 2^e * exp(h + l), of a positive number."""
-    denormal = x < SMALLEST_NORMAL
-    normal = x * TWO_54 if denormal else x
-    e = exponent(normal) - (54.0 if denormal else 0.0)
-    f = mantissa(normal) - 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    half = 0.5 * f * f
-    p = s * fma(2.0 * z, horner(z, ATANH), half)
+    e, f, half, p = split_logarithm(x)
     high = f - half
     return e, high, ((f - high) - half) + p
-
-
-@inlined
-def _of_any(x: Any, y: Any) -> Any:
-    """The logarithm y of x, or what it is of zero, infinity and what has none."""
-    y = y if x < math.inf else x
-    y = y if x >= 0.0 else math.nan
-    return -math.inf if x == 0.0 else y
 
 
 @inlined
@@ -144,7 +123,7 @@ def log2_float64(x: Any) -> Any:
     # What the sum loses: of a small e too.
     t = y - e
     lost = (e - (y - t)) + (top - t)
-    return _of_any(x, y + (lost + rest))
+    return logarithm_of_any(x, y + (lost + rest))
 
 
 @inlined
@@ -158,7 +137,7 @@ def log10_float64(x: Any) -> Any:
     y = whole + top
     t = y - whole
     lost = (whole - (y - t)) + (top - t)
-    return _of_any(x, y + (lost + fma(e, LOG10_2_LOW, rest)))
+    return logarithm_of_any(x, y + (lost + fma(e, LOG10_2_LOW, rest)))
 
 
 TWO_OVER_ROOT_PI, TWO_OVER_ROOT_PI_REST = 1.1283791670955126, 1.533545961316588e-17

@@ -41,11 +41,16 @@ EXP = (
 
 
 @inlined
+def clamped(x: Any, lowest: Any, highest: Any) -> Any:
+    """x, or the limit beyond which it is. NaN is neither below nor above."""
+    above = lowest if x < lowest else x
+    return highest if above > highest else above
+
+
+@inlined
 def exp_float64(x: Any) -> Any:
     """e to the power of x."""
-    # NaN is neither below nor above.
-    above = EXP_LOWEST if x < EXP_LOWEST else x
-    c = EXP_HIGHEST if above > EXP_HIGHEST else above
+    c = clamped(x, EXP_LOWEST, EXP_HIGHEST)
     n = np.rint(c * LOG2_E)
     r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, c))
     return times_power_of_two(fma(fma(horner(r, EXP), r, 1.0), r, 1.0), n)
@@ -94,8 +99,9 @@ ATANH = (
 
 
 @inlined
-def log_float64(x: Any) -> Any:
-    """Natural logarithm: log(1 + f) = 2 atanh(f / (2 + f)), with f itself split off."""
+def split_logarithm(x: Any) -> Any:
+    """(e, f, half, p) with x = 2^e * exp(f - half + p), of a positive number: log(1 + f) is
+    2 atanh(f / (2 + f)), with f and half of its square split off."""
     denormal = x < SMALLEST_NORMAL
     normal = x * TWO_54 if denormal else x
     e = exponent(normal) - (54.0 if denormal else 0.0)
@@ -103,11 +109,22 @@ def log_float64(x: Any) -> Any:
     s = f / (2.0 + f)
     z = s * s
     half = 0.5 * f * f
-    p = s * fma(2.0 * z, horner(z, ATANH), half)
-    y = fma(e, LN2_HIGH, f - (half - fma(e, LN2_LOW, p)))
+    return e, f, half, s * fma(2.0 * z, horner(z, ATANH), half)
+
+
+@inlined
+def logarithm_of_any(x: Any, y: Any) -> Any:
+    """The logarithm y of x, or what it is of zero, infinity and what has none."""
     y = y if x < math.inf else x
     y = y if x >= 0.0 else math.nan
     return -math.inf if x == 0.0 else y
+
+
+@inlined
+def log_float64(x: Any) -> Any:
+    """Natural logarithm."""
+    e, f, half, p = split_logarithm(x)
+    return logarithm_of_any(x, fma(e, LN2_HIGH, f - (half - fma(e, LN2_LOW, p))))
 
 
 @inlined
