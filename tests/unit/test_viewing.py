@@ -57,6 +57,7 @@ def test_other_modes(program, mode):
     x = np.zeros((1, 3, 16, 16), np.float32)
     measured = program.timelines([x], mode)[1]
     assert len(measured.task) == len(program.timelines()[0].task)
+    assert (measured.end > measured.start).all()
     if mode == "serial":
         assert set(measured.veu) == {0}
     with pytest.raises(irkit.UnsupportedError, match="'fast': expected serial"):
