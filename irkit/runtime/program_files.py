@@ -89,9 +89,13 @@ def write_members(
         for name, data in members.items():
             archive.writestr(name, data)
         for name, parts in stored.items():
-            with archive.open(_on_a_page(name, stream.tell()), "w", force_zip64=True) as member:
+            large = sum(part.nbytes for part in parts) >= LARGE
+            info = _on_a_page(name, stream.tell()) if large else zipfile.ZipInfo(name)
+            with archive.open(info, "w", force_zip64=True) as member:
                 for part in parts:
                     member.write(part.data)
+            # The directory at the end needs no padding.
+            info.extra = b""
 
 
 def _on_a_page(name: str, at: int) -> zipfile.ZipInfo:
