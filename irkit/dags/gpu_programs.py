@@ -70,8 +70,10 @@ def _nothing(stream: Any) -> None:
 def _mode(executor: CudaExecutor) -> Mode:
     """Whichever is asked for, or else the first that can be. Raises DeviceError where none can."""
     choice = executor.choice
-    wanted = IN_STREAMS if choice.fixed is None else (choice.fixed,)
-    found = next((mode for mode in wanted if mode in choice.allowed and mode in IN_STREAMS), None)
+    # In another mode the host walks loops.
+    streams = (Mode.PERSISTENT,) if executor.program.steps else IN_STREAMS
+    wanted = streams if choice.fixed is None else (choice.fixed,)
+    found = next((mode for mode in wanted if mode in choice.allowed and mode in streams), None)
     if found is None:
         refused = "; ".join(
             f"{mode}: {choice.refused.get(mode, 'not in a stream')}" for mode in wanted

@@ -12,7 +12,10 @@ from loop_programs import COLUMNS, ROWS, LoopProgram
 from test_loops import jacobi, jacobi_numpy
 
 import irkit
+from irkit.dags.gpu_programs import _mode
+from irkit.errors import DeviceError
 from irkit.interp import run_module
+from irkit.schedule.modes import Mode
 from irkit.weights import WeightStore
 
 MODES = ("per-op", "per-wave", "persistent")
@@ -118,3 +121,38 @@ def test_functions_of_arrays(monkeypatch: pytest.MonkeyPatch, case: str, mode: s
         np.testing.assert_allclose(array, wanted[port.name], rtol=1e-12, atol=1e-12)
     if mode == "persistent":
         assert run.driver.launches == ["persistent"]
+
+
+def test_loops_in_several_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program works in memory of its own for each task of a DAG: each begins anew, and may be run again."""
+    source, weights = emitted(jacobi(200, 3))
+    run = Emulated(monkeypatch, source, weights, "persistent", 7)
+    plain = run.executor
+    rng = np.random.default_rng(8)
+    given = [rng.normal(size=200) for _ in range(2)]
+    wanted = jacobi_numpy(*given, 3)
+    assert same(run(*given), wanted)
+    for turns in (1, 2):
+        inputs = [plain.pool.take(1600) for _ in given]
+        outputs = [plain.pool.take(1600) for _ in given]
+        for buffer, array in zip(inputs, given, strict=True):
+            buffer.upload(array, plain.stream)
+        places = [buffer.address for buffer in (*inputs, *outputs)]
+        home = plain.residence.beside(16, plain.stream).bound(places, plain.stream)
+        assert home.own[0][0] <= home.meeting < sum(home.own[0])
+        task = plain.within(home, Mode.PERSISTENT)
+        for _ in range(turns):
+            task.put(Mode.PERSISTENT, 1, plain.stream)
+        found = [
+            run.driver.space[b.address : b.address + 1600].copy().view(np.float64) for b in outputs
+        ]
+        assert same(found, wanted)
+        assert same(run(*given), wanted)
+
+
+def test_loops_in_a_stream_run_in_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, weights = emitted(jacobi(200, 3))
+    assert _mode(Emulated(monkeypatch, source, weights, "auto", 1).executor) is Mode.PERSISTENT
+    run = Emulated(monkeypatch, source, weights, "per-wave", 1)
+    with pytest.raises(DeviceError, match="cannot run in a stream of a DAG"):
+        _mode(run.executor)

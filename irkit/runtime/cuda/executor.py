@@ -319,7 +319,7 @@ class CudaExecutor:
         home = self.residence
         epoch = home.epoch + 1
         if self._steps is not None:
-            given = self._steps.arguments(epoch)
+            given = self._steps.arguments(home, epoch)
             self._persistent.launch(self._steps.blocks, given, stream, together=True)
             home.epoch = epoch
             return

@@ -69,7 +69,7 @@ class Residence:
         self.residents = self._upload(tables.residents)
         veus = np.arange(program.veus + 1)
         self.resident_begin = self._upload(np.searchsorted(tables.residents[:, 0], veus))
-        counters = pool.take(COUNTER_BYTES * max(len(program.appends), 1))
+        counters = pool.take(self._counter_bytes)
         counters.clear(stream)
         self._counters = counters
         self.counters = counters.address
@@ -87,6 +87,16 @@ class Residence:
         self._kept.append(buffer)
         self._base_buffer, self.bases = buffer, buffer.address
 
+    @property
+    def _counter_bytes(self) -> int:
+        """Those of appends, and behind them the one where the blocks of a program with loops meet."""
+        return COUNTER_BYTES * (len(self.program.appends) + 1)
+
+    @property
+    def meeting(self) -> int:
+        """Address of the counter where blocks meet."""
+        return self.counters + COUNTER_BYTES * len(self.program.appends)
+
     def beside(self, rows_padded: int, stream: Any) -> Residence:
         """The same tables and constants with an arena and counters of its own, for a run that may be under
         way at the same time as this one's."""
@@ -94,7 +104,7 @@ class Residence:
         made.rows_capacity, made.epoch = rows_padded, 0
         made.arena = self._pool.take(self.program.arena_bytes)
         made.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
-        counters = self._pool.take(COUNTER_BYTES * max(len(self.program.appends), 1))
+        counters = self._pool.take(self._counter_bytes)
         counters.clear(stream)
         made.counters = counters.address
         made._counters = counters

@@ -48,7 +48,6 @@ class StepLaunches:
         self.blocks = max(steps.busy) + 1
         self._kept: list[DeviceBuffer] = []
         self._table = self._upload(block_steps(program))
-        self._meeting = self._room(4)
         self._moves = self._upload(steps.moves)
         self._depth = steps.depth
         trips = _trips(program.steps, ())
@@ -67,16 +66,9 @@ class StepLaunches:
         self._kept.append(buffer)
         return buffer.address
 
-    def _room(self, nbytes: int) -> int:
-        buffer = self._pool.take(nbytes)
-        buffer.clear(self._stream)
-        self._kept.append(buffer)
-        return buffer.address
-
-    def arguments(self, epoch: int) -> tuple[int, ...]:
-        """What the persistent kernel takes in call number `epoch`, from 1."""
-        home = self._home
-        tables = home.records, home.bases, home.counters, self._meeting, self._table
+    def arguments(self, home: Residence, epoch: int) -> tuple[int, ...]:
+        """What the persistent kernel takes in call number `epoch`, from 1, of those that work in `home`."""
+        tables = home.records, home.bases, home.counters, home.meeting, self._table
         # No size is open.
         return (*tables, epoch, 1, 16)
 
