@@ -13,7 +13,7 @@ from irkit.dags.device import DagDevice
 from irkit.dags.eager import Eager
 from irkit.dags.host_calls import HostCall, HostProgram
 from irkit.dags.kernels import NumbaLaunch, RawLaunch
-from irkit.dags.located import Located, locate
+from irkit.dags.located import Located, contiguous, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
 from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
@@ -141,6 +141,36 @@ class Dag:
         long as the DAG's `with`, or its plan."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         return self._stepper.empty(sizes, dtype)
+
+    def staging(
+        self, shape: int | tuple[int, ...], dtype: Any = np.float64
+    ) -> np.ndarray[Any, Any]:
+        """A new array of the host's that copies go to and from beside kernels: its pages are locked, as long
+        as the DAG has its memory."""
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        with _at(caller()):
+            return self._stepper.memory.staging(sizes, dtype)
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy an array of the host's to one of the device, or back: just these bytes.
+
+        Raises UnsupportedError but for one array on each side, both C-contiguous, of as many bytes, the
+        target to be written.
+        """
+        origin = caller()
+        to, of = locate(target), locate(source)
+        if to is None or of is None or to.space == of.space:
+            raise UnsupportedError(
+                f"{origin}: copy expects an array of the host's and one on the device"
+            )
+        spans = [at.region().hull for at in (to, of)]
+        sizes = {high - low for low, high in spans}
+        if len(sizes) > 1 or not (contiguous(to) and contiguous(of)) or to.readonly:
+            raise UnsupportedError(
+                f"{origin}: copy expects C-contiguous arrays of as many bytes, the target to be written"
+            )
+        for step in self._stepper.copied(to, of, (target, source), origin):
+            self._accept(step)
 
     def read(self, array: Any) -> np.ndarray[Any, Any]:
         """The elements of an array for the host: of a host array, itself; of one on the device, a new

@@ -88,7 +88,7 @@ class Eager:
         parents = [parent for use in uses for parent in self._frontier.before(use)]
         by_number = {parent.placed.number: parent for parent in parents}
         placed, waits = self._policy.place(
-            self._count, [p.placed for p in parents], step.task.on_host, self._idle
+            self._count, [p.placed for p in parents], step.task, self._idle
         )
         self._count += 1
         events = [by_number[p.number].event for p in waits]

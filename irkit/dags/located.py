@@ -54,6 +54,12 @@ def steps_of(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(steps)) if shape else ()
 
 
+def contiguous(at: Located) -> bool:
+    """Whether elements lie side by side in C order."""
+    steps = zip(at.shape, at.strides, steps_of(at.shape, at.itemsize), strict=True)
+    return 0 in at.shape or all(size < 2 or a == b for size, a, b in steps)
+
+
 def _on_device(facts: dict[str, Any]) -> Located:
     shape, dtype = tuple(map(int, facts["shape"])), np.dtype(str(facts["typestr"]))
     strides = facts.get("strides") or steps_of(shape, dtype.itemsize)

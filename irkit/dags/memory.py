@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from irkit.dags.device import DagDevice
 from irkit.dags.programs import DeviceProgram, ProgramSource
@@ -21,7 +23,8 @@ class Memory:
     def __init__(self, device: DagDevice) -> None:
         self._device = device
         self._blocks: dict[int, int] = {}
-        self._pinned: set[int] = set()
+        self._pinned: Counter[int] = Counter()
+        self._staging: list[Any] = []
         self._programs: dict[int, Loaded] = {}
         self.closed = False
 
@@ -45,13 +48,22 @@ class Memory:
     def pin(self, first: int, end: int) -> None:
         """Bytes of the host will be copied from and to. Raises DeviceError where too few may be pinned."""
         self.require()
-        self._device.pin(first, end)
-        self._pinned.add(first)
+        if not self._pinned[first]:
+            self._device.pin(first, end)
+        self._pinned[first] += 1
+
+    def staging(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """A new array of the host's whose pages stay, as long as this has its memory."""
+        made = np.empty(shape, dtype)
+        self.pin(made.ctypes.data, made.ctypes.data + made.nbytes)
+        self._staging.append(made)
+        return made
 
     def unpin(self, first: int) -> None:
-        """They will be no more."""
-        if first in self._pinned:
-            self._pinned.discard(first)
+        """They will be no more, by whoever said so."""
+        self._pinned[first] -= 1
+        if not self._pinned[first]:
+            del self._pinned[first]
             self._device.unpin(first)
 
     def has(self, address: int) -> bool:
@@ -70,8 +82,9 @@ class Memory:
         """Give everything back; what uses it must have ended. What is closed stays closed."""
         self.closed = True
         self._programs.clear()
-        for first in list(self._pinned):
-            self.unpin(first)
+        while self._pinned:
+            self._device.unpin(self._pinned.popitem()[0])
+        self._staging.clear()
         for address in list(self._blocks):
             self.free(address)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from irkit.bfloat16 import dtype_of
-from irkit.dags.located import Located, arrays_in, steps_of
+from irkit.dags.located import Located, arrays_in, contiguous
 from irkit.dags.works import ArrayUse, Launch, called
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
@@ -161,8 +161,7 @@ def _check_port(name: str, port: Port, at: Located, rows: int | None) -> None:
         raise InvalidInputError(
             f"{name}: expected {wanted} of shape {shape}, got {at.dtype} of shape {at.shape}"
         )
-    steps = zip(at.shape, at.strides, steps_of(at.shape, at.itemsize), strict=True)
-    if 0 not in at.shape and any(size > 1 and a != b for size, a, b in steps):
+    if not contiguous(at):
         raise InvalidInputError(f"{name}: expected a C-contiguous array")
     # Copies of host arrays lie where the host has them, up to the start of the allocation.
     start = at.address if at.space == "device" else at.address - at.root[0]

@@ -17,6 +17,7 @@ from irkit.dags.memory import Memory
 from irkit.dags.programs import ProgramLaunch, ProgramSource, rows_of
 from irkit.dags.works import ArrayUse, Copy, Launch, Work
 from irkit.errors import InvalidInputError
+from irkit.schedule.host.expected import estimate
 from irkit.schedule.host.model import ON_HOST, HostTask, Kind, Region, Use
 
 HOST_BUFFER, DEVICE_BUFFER = 0, 1
@@ -31,6 +32,12 @@ class Step:
     task: HostTask
     work: Work
     used: tuple[ArrayUse, ...] = ()
+
+
+def task_of(work: Work, uses: Sequence[Use], origin: str) -> HostTask:
+    """What the plan knows of a work: its time is estimated by what it touches."""
+    cost = estimate(work.kind, uses)
+    return HostTask(work.name, work.kind, tuple(uses), cost, origin)
 
 
 @dataclass
@@ -78,12 +85,12 @@ class Stepper:
                     located = self._there(located)
             if not on_host and use.path:
                 moved[use.path] = self._device.view(located)
-            buffer = HOST_BUFFER if located.space == "host" else DEVICE_BUFFER
-            uses.append(Use(located.region(buffer), use.reads, use.writes, use.name))
+            region = located.region(_buffer_of(located))
+            uses.append(Use(region, use.reads, use.writes, use.name))
         # Arrays of which a kernel only asks the shape are handed over on the device too.
         leaf = _same if on_host else self._device_argument
         arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, (), leaf))
-        task = HostTask(work.name, work.kind, tuple(uses), origin=origin)
+        task = task_of(work, uses, origin)
         return [*made, Step(task, work.at(arguments), tuple(used))]
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -95,6 +102,28 @@ class Stepper:
         return self._device.view(
             Located("device", address, shape, steps_of(shape, plain.itemsize), plain, False, root)
         )
+
+    def copied(
+        self, target: Located, source: Located, arrays: tuple[Any, Any], origin: str
+    ) -> list[Step]:
+        """A copy of a whole array between the host and the device, and what has to be true before it."""
+        steps: list[Step] = []
+        host = source if source.space == "host" else target
+        twin, span = self.twin_of(host), host.region().hull
+        if twin is not None and host is source:
+            steps = self.to_host(span, twin, origin)
+        elif twin is not None:
+            twin.sides.on_host(span, True)
+        used = (
+            ArrayUse("target", (0,), arrays[0], target, False, True),
+            ArrayUse("source", (1,), arrays[1], source, True, False),
+        )
+        uses = [
+            Use(u.located.region(_buffer_of(u.located)), u.reads, u.writes, u.name) for u in used
+        ]
+        kind: Kind = "to_host" if host is target else "to_device"
+        work = Copy(target.address, source.address, span[1] - span[0], kind, "a copy", arrays)
+        return [*steps, Step(task_of(work, uses, origin), work, used)]
 
     def to_host(self, span: Span, twin: Twin, origin: str) -> list[Step]:
         """Copies that make a span of a host array true on the host."""
@@ -112,7 +141,7 @@ class Stepper:
         target = Region.of(HOST_BUFFER, raw.ctypes.data, (high - low,), (1,), 1)
         uses = Use(target, False, True), Use(source, True, False)
         work = Copy(raw.ctypes.data, low, high - low, "to_host", "what is read", (made, array))
-        return made, [Step(HostTask(work.name, work.kind, uses, origin=origin), work)]
+        return made, [Step(task_of(work, uses, origin), work)]
 
     def home(self, origin: str) -> list[Step]:
         """Copies that make all host arrays true on the host."""
@@ -159,7 +188,7 @@ class Stepper:
         uses = Use(host, inward, not inward, name), Use(device, not inward, inward, name)
         ends = (there, span[0]) if inward else (span[0], there)
         work = Copy(*ends, size, to, name)
-        return Step(HostTask(work.name, to, uses, origin=origin), work)
+        return Step(task_of(work, uses, origin), work)
 
     def _twin(self, use: ArrayUse) -> Twin:
         root, owner = use.located.root, owner_of(use.array)
@@ -190,6 +219,10 @@ class Stepper:
         if located is None:
             return value
         return self._device.view(replace(located, space="device"))
+
+
+def _buffer_of(located: Located) -> int:
+    return HOST_BUFFER if located.space == "host" else DEVICE_BUFFER
 
 
 def _same(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from irkit.schedule.host.expected import expected
 from irkit.schedule.host.model import HostPlan
 from irkit.viewing.timeline import Kernel, Step, Timeline
 
@@ -13,16 +14,7 @@ from irkit.viewing.timeline import Kernel, Step, Timeline
 def planned(plan: HostPlan) -> Timeline:
     """What a plan expects: each task takes its estimated time, from when its queue is free and its
     events came."""
-    free = [0.0] * plan.queues
-    ends: list[float] = []
-    rows: list[tuple[float, float, float]] = []
-    for task, place in zip(plan.tasks, plan.places, strict=True):
-        arrived = free[place.queue]
-        start = max([arrived, *(ends[wait] for wait in place.waits)])
-        ends.append(start + task.cost_ns)
-        free[place.queue] = ends[-1]
-        rows.append((arrived, start, ends[-1]))
-    return _timeline("planned", plan, rows)
+    return _timeline("planned", plan, expected(plan.tasks, plan.places))
 
 
 def measured(plan: HostPlan, spans: Mapping[int, tuple[float, float]]) -> Timeline:

@@ -10,6 +10,9 @@ import pytest
 
 from irkit.errors import ScheduleError
 from irkit.interp.interleave import interleave
+from irkit.schedule.host import planning
+from irkit.schedule.host.expected import cost
+from irkit.schedule.host.expected import expected as expected_times
 from irkit.schedule.host.frontier import Frontier
 from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, HostTask, Place, Region, Use
 from irkit.schedule.host.overlap import conflict, covers, overlap
@@ -92,7 +95,7 @@ def random_program(rng: Rng, tasks: int) -> tuple[list[HostTask], list[Work], li
         ]
         uses = (Use(regions[0], True, False, "x"), Use(regions[1], True, True, "y"))
         kind = "function" if rng.random() < 0.2 else "kernel"
-        made.append(HostTask(f"t{number}", kind, uses, 1000.0 * (1 + number % 5)))
+        made.append(HostTask(f"t{number}", kind, uses, 1e5 * (1 + number % 5)))
         works.append(_work(source, target, number))
     return made, works, bases
 
@@ -193,13 +196,65 @@ def test_the_frontier_finds_what_comparing_all_pairs_does(seed: int) -> None:
         assert set(place.waits) <= set(direct[number])
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_no_plan_costs_more_than_the_policy_alone(seed: int) -> None:
+    """Of tasks short and long: never more time and events together than GrCUDA's policy takes, and never
+    more events than conflicts that no others stand for."""
+    rng = np.random.default_rng(seed)
+    tasks, _, _ = random_program(rng, int(rng.integers(5, 40)))
+    tasks = [replace(task, cost_ns=10 ** rng.uniform(3, 6)) for task in tasks]
+    streams = int(rng.integers(1, 9))
+    plan = assign_streams(BUFFERS, tasks, streams)
+    verify(plan)
+    assert plan.queues <= 1 + streams
+    assert cost(plan) <= cost(alone(tasks, streams))
+    needed = sum(map(len, dependences(tasks)))
+    assert sum(len(place.waits) for place in plan.places) <= needed
+
+
+def alone(tasks: list[HostTask], streams: int) -> HostPlan:
+    """By GrCUDA's policy."""
+    policy, frontier = Streams(streams), Frontier[Placed](lambda placed: placed.queue)
+    places: list[Place] = []
+    for number, task in enumerate(tasks):
+        parents = [parent for use in task.uses for parent in frontier.before(use)]
+        placed, waits = policy.place(number, parents, task)
+        places.append(Place(placed.queue, tuple(w.number for w in waits)))
+        for use in task.uses:
+            frontier.add(placed, use)
+    return HostPlan(BUFFERS, tasks, places)
+
+
+def test_long_plans_are_made_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "COMPARED", 10)
+    tasks, _, _ = random_program(np.random.default_rng(3), 30)
+    plan = assign_streams(BUFFERS, tasks, 4)
+    verify(plan)
+    assert plan.places == alone(tasks, 4).places
+
+
+def test_short_tasks_stand_in_line() -> None:
+    """Where an event takes longer than the task, there is none; copies in one direction gain nothing side by
+    side."""
+    short = [replace(kernel("k", whole(n, False, True)), cost_ns=100.0) for n in range(2)]
+    short.append(
+        replace(kernel("join", whole(0, True, False), whole(1, True, True)), cost_ns=100.0)
+    )
+    assert {place.queue for place in assign_streams(BUFFERS, short).places} == {1}
+    long = [replace(task, cost_ns=1e5) for task in short]
+    assert [place.queue for place in assign_streams(BUFFERS, long).places] == [1, 2, 1]
+    copies = [replace(task, kind="to_device") for task in long]
+    ends = [one.end for one in expected_times(copies, [Place(1), Place(2), Place(1, (1,))])]
+    assert ends[:2] == [1e5, 2e5]
+
+
 def whole(buffer: int, reads: bool, writes: bool, half: int | None = None) -> Use:
     offset, size = (0, 192) if half is None else (96 * half, 96)
     return Use(Region.of(buffer, offset, (size,), (1,), 1), reads, writes)
 
 
 def kernel(name: str, *uses: Use) -> HostTask:
-    return HostTask(name, "kernel", uses, origin=f"user.py:{len(name)}")
+    return HostTask(name, "kernel", uses, 1e5, f"user.py:{len(name)}")
 
 
 def test_vec_takes_two_streams_and_one_event() -> None:
@@ -294,7 +349,7 @@ def test_what_is_kept_does_not_grow(kept: int) -> None:
             True,
             rng.random() < 0.3,
         )
-        placed, waits = streams.place(number, frontier.before(use), False)
+        placed, waits = streams.place(number, frontier.before(use), kernel("k", use))
         after = [p for p, other in seen[-40:] if conflict(other, use)]
         assert all(p.ended_by(placed.clock) for p in after)
         assert all(w.number < number for w in waits)

@@ -21,11 +21,12 @@ POLICIES: Final[tuple[str, ...]] = get_args(Policy)
 class AssignStreams(ModulePass):
     """Give each task of a DAG a stream, and the events that it waits for.
 
-    The first child of a task goes to its stream, others to a free or a new one, of `streams` at most;
-    host tasks go to the host's queue. With policy by-kind copies to the device, copies to the host and
-    what is computed have a stream each. A task waits for the conflicting earlier ones that neither the
-    order of its queue nor other waits put before it (`irkit/schedule/host/streams.py`). Numeric risk:
-    none, conflicting tasks keep their order.
+    The first child of a task goes to its stream, others to a free or a new one, of `streams` at most, or
+    of fewer, or tasks go where they start first: whichever is expected to cost least by `cost_ns`
+    (`irkit/schedule/host/expected.py`). With policy by-kind copies to the device, copies to the host and
+    what is computed have a stream each. Host tasks go to the host's queue. A task waits for the
+    conflicting earlier ones that neither the order of its queue nor other waits put before it
+    (`irkit/schedule/host/streams.py`). Numeric risk: none, conflicting tasks keep their order.
 
     ```mlir
     %t0 = host.task "a" kernel uses(%0)

@@ -1,31 +1,47 @@
 """Which stream a task goes to, and which events it must wait for.
 
-The policy is GrCUDA's, "disjoint" (Parravicini et al., DAG-based Scheduling with Resource Sharing for
-Multi-task Applications in a Polyglot GPU Runtime, IPDPS 2021): the first child goes to its parent's
-stream, others go to a stream that is free, or a new one. What program order and earlier waits cover
+A choice is how a task gets its stream. `inherited` is GrCUDA's, "disjoint" (Parravicini et al., DAG-based
+Scheduling with Resource Sharing for Multi-task Applications in a Polyglot GPU Runtime, IPDPS 2021): the
+first child goes to its parent's stream, others go to a stream that is free, or a new one. `earliest` is
+list scheduling: where it is expected to start first. What program order and earlier waits cover
 already gets no event: vector clocks say how far every other queue certainly is (`happens_before.py`
 has the same of whole schedules).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from irkit.schedule.host.model import HOST
+from irkit.schedule.host.expected import WAIT_NS
+from irkit.schedule.host.model import HOST, HostTask, Kind
 
 Clock = tuple[int, ...]
+Idle = Callable[[int], bool]
+"""Says of a stream that all its tasks have ended, where somebody can tell."""
+Choice = Callable[["Streams", HostTask, Sequence["Placed"], Idle], int]
+"""Which stream a task behind these parents goes to."""
+BY_KIND: Final[Mapping[Kind, int]] = {"to_device": 1, "kernel": 2, "program": 2, "to_host": 3}
+"""A GPU has an engine for copies in each direction beside its multiprocessors: where tasks of a kind wait
+for one another anyway, a stream for each keeps all three busy."""
+
+
+def _never(queue: int) -> bool:
+    """Nobody can tell."""
+    return False
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A task that has a queue: its number, where it is there, and how far every queue certainly is when it
-    ends."""
+    """A task that has a queue: its number, where it is there, how far every queue certainly is when it
+    ends, and when, in ns, that is expected."""
 
     number: int
     queue: int
     position: int
     clock: Clock
+    end: float = 0.0
 
     def ended_by(self, clock: Clock) -> bool:
         """Whether it certainly has ended where the queues are as far as `clock` says."""
@@ -61,11 +77,13 @@ class Streams:
     so every task starts after all that the host has waited for.
     """
 
-    def __init__(self, limit: int, host_issues: bool = False) -> None:
+    def __init__(self, limit: int, host_issues: bool = False, choice: Choice | None = None) -> None:
         self._limit, self._host_issues = limit, host_issues
+        self._choice: Choice = choice or inherited
         self._known: list[Clock] = [(0,)]
         self._filled: list[int] = [0]
         self._tail: list[int] = [-1]
+        self._free: list[float] = [0.0]
 
     @property
     def queues(self) -> int:
@@ -90,17 +108,16 @@ class Streams:
         self,
         number: int,
         parents: Sequence[Placed],
-        on_host: bool,
-        idle: Callable[[int], bool] = lambda queue: False,
-        stream: int | None = None,
+        task: HostTask,
+        idle: Idle = _never,
     ) -> tuple[Placed, list[Placed]]:
-        """Task `number`, after its parents: where it goes, and the parents that it has to wait for.
+        """A task, the `number`th, after its parents: where it goes, and the parents that it has to wait for.
 
-        `idle` says of a stream that all its tasks have ended, where somebody can tell; `stream` is the one
-        that it goes to, where that is known.
+        `idle` says of a stream that all its tasks have ended, where somebody can tell.
         """
         direct = reduced(parents)
-        queue = HOST if on_host else self._opened(stream) or self._choose(direct, idle)
+        queue = HOST if task.on_host else self._choice(self, task, direct, idle)
+        start = self.expected_start(queue, direct)
         clock = self._known[queue]
         if self._host_issues:
             clock = _merged(clock, self._known[HOST])
@@ -110,31 +127,76 @@ class Streams:
         position = self._filled[queue]
         own = tuple(position + 1 if q == queue else 0 for q in range(queue + 1))
         ended = _merged(clock, own)
-        placed = Placed(number, queue, position, ended)
+        placed = Placed(number, queue, position, ended, start + task.cost_ns)
         # The next one here starts after this one.
         self._known[queue] = ended
         self._filled[queue] += 1
         self._tail[queue] = number
+        self._free[queue] = placed.end
         return placed, waits
 
-    def _opened(self, stream: int | None) -> int:
-        """A stream that is there now; the host's queue for none."""
-        while stream is not None and self.queues <= stream:
-            self._known.append((0,))
-            self._filled.append(0)
-            self._tail.append(-1)
-        return HOST if stream is None else stream
+    def expected_start(self, queue: int, direct: Sequence[Placed]) -> float:
+        """When a task behind these would start there, in ns."""
+        others = [parent.end + WAIT_NS for parent in direct if parent.queue != queue]
+        free = self._free[queue] if queue < self.queues else 0.0
+        return max([free + WAIT_NS * bool(others), *others])
 
-    def _choose(self, direct: Sequence[Placed], idle: Callable[[int], bool]) -> int:
-        heirs = [p.queue for p in direct if p.queue != HOST and self._tail[p.queue] == p.number]
-        if heirs:
-            return heirs[0]
+    def heirs(self, direct: Sequence[Placed]) -> list[int]:
+        """The streams in which one of the parents is the last."""
+        return [p.queue for p in direct if p.queue != HOST and self._tail[p.queue] == p.number]
+
+    def free(self, direct: Sequence[Placed], idle: Idle) -> int | None:
+        """A stream all of whose tasks certainly have ended when the parents have; a new one, where there may
+        be one more."""
         before: Clock = self._known[HOST] if self._host_issues else (0,)
         for parent in direct:
             before = _merged(before, parent.clock)
         for queue in range(1, self.queues):
             if _at(before, queue) == self._filled[queue] or idle(queue):
                 return queue
-        if self.queues <= self._limit:
-            return self._opened(self.queues)
+        return self.another() if self.queues <= self._limit else None
+
+    def another(self) -> int:
+        """A new stream."""
+        self._known.append((0,))
+        self._filled.append(0)
+        self._tail.append(-1)
+        self._free.append(0.0)
+        return self.queues - 1
+
+    def oldest(self) -> int:
+        """The stream whose last task came first."""
         return min(range(1, self.queues), key=lambda queue: self._tail[queue])
+
+    def soonest(self, direct: Sequence[Placed]) -> int:
+        """The stream, or a new one, in which a task would start first; one in which a parent is the last,
+        where that makes no difference."""
+        heirs = self.heirs(direct)
+        candidates = [*heirs, *range(1, min(self.queues, self._limit) + 1)]
+        found = min(candidates, key=lambda queue: self.expected_start(queue, direct))
+        return self.another() if found == self.queues else found
+
+
+def inherited(
+    streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle
+) -> int:
+    """The stream of a parent that is the last there, or a free one, or the one that was used longest ago."""
+    heirs = streams.heirs(direct)
+    if heirs:
+        return heirs[0]
+    free = streams.free(direct, idle)
+    return streams.oldest() if free is None else free
+
+
+def earliest(
+    streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle
+) -> int:
+    """Where a task is expected to start first."""
+    return streams.soonest(direct)
+
+
+def by_kind(streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle) -> int:
+    """A stream for each kind of task, whatever their number."""
+    while streams.queues <= BY_KIND[task.kind]:
+        streams.another()
+    return BY_KIND[task.kind]
