@@ -214,6 +214,11 @@ class Dag:
         with launching():
             self._eager.start(step)
 
+    def wait(self) -> None:
+        """In a DAG that starts launches as they come, wait for all of them. Raises DeviceError."""
+        if self._eager is not None:
+            self._eager.finish()
+
     # -- plans
 
     def close(self) -> None:

@@ -71,6 +71,10 @@ class DagDevice(Protocol):
         """What is put into a stream from now on waits for an event."""
         ...
 
+    def elapsed(self, first: Event, second: Event) -> float:
+        """Nanoseconds from one event to another, once both have come."""
+        ...
+
     def done(self, event: Event) -> bool:
         """Whether an event has come."""
         ...

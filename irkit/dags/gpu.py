@@ -119,6 +119,10 @@ class GpuDevice:
         """What is put into a stream from now on waits for an event."""
         call("cuStreamWaitEvent", stream.handle, event.handle, 0)
 
+    def elapsed(self, first: Event, second: Event) -> float:
+        """Nanoseconds from one event to another; waits for both."""
+        return 1e6 * second.since(first)
+
     def done(self, event: Event) -> bool:
         """Whether an event has come. Raises DeviceError where the device failed."""
         status, *_ = api().cuEventQuery(event.handle)

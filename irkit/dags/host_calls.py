@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from irkit.dags.inference.host_code import host_effects
+from irkit.dags.inference.memory_values import Root
 from irkit.dags.located import arrays_in
 from irkit.dags.works import ArrayUse, Launch, called
 from irkit.errors import UnsupportedError
@@ -14,8 +16,9 @@ from irkit.schedule.host.model import Kind
 
 @dataclass(frozen=True)
 class HostCall(Launch):
-    """A Python function that the host calls. It may read and write all its arrays, but for read-only
-    ones and those that are named in `reads`, by position."""
+    """A Python function that the host calls. Of one that Numba compiles, what it reads and writes is
+    inferred from its typed code; another may read and write all its arrays, but for those that are
+    read-only."""
 
     function: Callable[..., Any]
     keywords: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -33,10 +36,14 @@ class HostCall(Launch):
             raise UnsupportedError(
                 f"function '{self.name}': arrays are given by position, not by name"
             )
-        found = [
-            ArrayUse(called(p), p, a, at, True, not at.readonly)
-            for p, a, at in arrays_in(self.arguments)
-        ]
+        effects = host_effects(self.function, self.arguments) if not self.keywords else None
+        found: list[ArrayUse] = []
+        for path, array, at in arrays_in(self.arguments):
+            root = Root(path[0], path[1:])
+            reads = effects is None or root in effects.reads
+            writes = not at.readonly if effects is None else root in effects.writes
+            if reads or writes:
+                found.append(ArrayUse(called(path), path, array, at, reads, writes))
         for use in found:
             if use.located.space == "device":
                 raise UnsupportedError(

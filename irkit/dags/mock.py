@@ -40,9 +40,10 @@ class MockArray(np.ndarray[Any, Any]):
 
 @dataclass(eq=False)
 class MockEvent:
-    """An event: whether it has come."""
+    """An event: whether it has come, and when, by the clock of the device."""
 
     done: bool = False
+    time: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +93,12 @@ class MockDevice:
         self._streams: list[MockStream] = []
         self._pinned: set[int] = set()
         self._order: list[int] = []
+        self._clock = 0
         self.launches = 0
 
     def begin(self, again: MockEvent | None = None) -> MockEvent:
         """Nobody else is here."""
-        return MockEvent(True)
+        return MockEvent(True, self._clock)
 
     # -- memory
 
@@ -177,6 +179,10 @@ class MockDevice:
         """What is put into a stream from now on waits for an event."""
         stream.work.append(event)
 
+    def elapsed(self, first: MockEvent, second: MockEvent) -> float:
+        """Things that were done between two events."""
+        return float(second.time - first.time)
+
     def done(self, event: MockEvent) -> bool:
         """Whether an event has come; some work may have been done meanwhile."""
         for _ in range(int(self._rng.integers(3))):
@@ -224,8 +230,9 @@ class MockDevice:
         return False
 
     def _do(self, item: Item) -> None:
+        self._clock += 1
         if isinstance(item, Mark):
-            item.event.done = True
+            item.event.done, item.event.time = True, self._clock
         elif not isinstance(item, MockEvent):
             item()
 

@@ -30,24 +30,23 @@ def with_buffers(tasks: Sequence[HostTask]) -> tuple[list[HostBuffer], list[Host
     for task in tasks:
         for use in task.uses:
             spaces.setdefault(use.region.buffer, []).append(use.region.hull)
+    joined = {space: _joined(found) for space, found in spaces.items()}
     buffers: list[HostBuffer] = []
-    starts: dict[int, list[tuple[Span, int]]] = {}
-    for space, spans in sorted(spaces.items()):
-        for span in _joined(spans):
-            starts.setdefault(space, []).append((span, len(buffers)))
-            name = "host" if space == HOST_BUFFER else "device"
-            where = "host" if space == HOST_BUFFER else "device"
-            buffers.append(HostBuffer(f"{name}{len(buffers)}", where, span[1] - span[0]))
+    numbers: dict[tuple[int, Span], int] = {}
 
     def moved(use: Use) -> Use:
         region = use.region
         low, high = region.hull
-        span, number = next(
-            (s, n) for s, n in starts[region.buffer] if s[0] <= low and high <= s[1]
-        )
+        span = next(s for s in joined[region.buffer] if s[0] <= low and high <= s[1])
+        # By first use: names are the same wherever memory lies.
+        number = numbers.setdefault((region.buffer, span), len(buffers))
+        if number == len(buffers):
+            where = "host" if region.buffer == HOST_BUFFER else "device"
+            buffers.append(HostBuffer(f"{where}{number}", where, span[1] - span[0]))
         return replace(use, region=replace(region, buffer=number, offset=region.offset - span[0]))
 
-    return buffers, [replace(task, uses=tuple(map(moved, task.uses))) for task in tasks]
+    made = [replace(task, uses=tuple(map(moved, task.uses))) for task in tasks]
+    return buffers, made
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:

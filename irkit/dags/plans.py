@@ -3,12 +3,13 @@ wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
 from irkit.dags.capture import launching
+from irkit.dags.clocks import Clocks
 from irkit.dags.device import DagDevice, do_here, put
 from irkit.dags.memory import Memory
 from irkit.dags.planning import plan_of, report_of
@@ -18,9 +19,13 @@ from irkit.dags.works import Launch
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.schedule.host.model import HOST, Place
 from irkit.viewing.chrome import chrome_trace
-from irkit.viewing.host_plans import planned
+from irkit.viewing.host_plans import measured, planned
 from irkit.viewing.svg import schedule_svg
 from irkit.viewing.timeline import Timeline
+
+
+def _unwatched(number: int, stream: Any) -> None:
+    """Nobody looks at the clock."""
 
 
 class Plan:
@@ -64,6 +69,7 @@ class Plan:
         self._watch.check()
         if graph and self._graph is not None:
             self._replay()
+            self._finish(self._ends[1])
             return
         with launching():
             self._open()
@@ -72,7 +78,22 @@ class Plan:
             elif len(self._streams) > 1:
                 self._graph = self._device.graph(self._forked, self._streams[1])
                 self._replay()
+                self._finish(self._ends[1])
         self._ran = True
+
+    def start(self) -> None:
+        """Put a run on the device as a graph, and go on: `wait` waits for it, and the next one comes after
+        it. Raises as `run` does in mode "graph". The run that makes the graph is waited for."""
+        if self._graph is None:
+            self.run("graph" if self._ran else "streams")
+        else:
+            self._watch.check()
+            self._replay()
+
+    def wait(self) -> None:
+        """Wait for what was started. Raises DeviceError where the device fails."""
+        if self._ends[1] is not None:
+            self._finish(self._ends[1])
 
     def _graph_mode(self, mode: str) -> bool:
         if mode not in ("auto", "streams", "graph"):
@@ -103,14 +124,13 @@ class Plan:
             self._finish(event)
 
     def _replay(self) -> None:
-        """The graph, behind what others put on the device, to its end. Its two events serve every run."""
+        """The graph, behind what others put on the device. Its two events serve every run."""
         first = self._streams[1]
         begin, end = self._ends
         begin = self._device.begin(begin)
         self._device.wait(first, begin)
         self._device.replay(self._graph, first)
         self._ends = begin, self._device.record(first, end)
-        self._finish(self._ends[1])
 
     def _forked(self) -> None:
         """Everything, in streams that leave the first one and come back to it."""
@@ -121,25 +141,32 @@ class Plan:
         for event in self._issue():
             self._device.wait(first, event)
 
-    def _issue(self) -> list[Any]:
-        """Put all tasks where they belong; an event behind each stream."""
+    def _issue(self, watched: Callable[[int, Any], None] = _unwatched) -> list[Any]:
+        """Put all tasks where they belong; an event behind each stream. `watched` is told of each task, and
+        its stream, before it is put there and after."""
         events: dict[int, Any] = {}
         for number, (step, place) in enumerate(zip(self._steps, self.plan.places, strict=True)):
             with self._named(step):
+                before = [events[wait] for wait in place.waits if wait in events]
+                self._wait(place, before)
+                watched(number, self._streams[place.queue])
                 self._issue_one(number, step, place, events)
+                watched(number, self._streams[place.queue])
         return [self._device.record(stream) for stream in self._streams[1:]]
+
+    def _wait(self, place: Place, before: Sequence[Any]) -> None:
+        for event in before:
+            if place.queue == HOST:
+                self._device.synchronize(event)
+            else:
+                self._device.wait(self._streams[place.queue], event)
 
     def _issue_one(self, number: int, step: Step, place: Place, events: dict[int, Any]) -> None:
         # What the host does it has done before it goes on.
-        before = [events[wait] for wait in place.waits if wait in events]
         if place.queue == HOST:
-            for event in before:
-                self._device.synchronize(event)
             do_here(step.work)
             return
         stream = self._streams[place.queue]
-        for event in before:
-            self._device.wait(stream, event)
         put(self._device, step.work, stream)
         if number in self._awaited:
             events[number] = self._device.record(stream)
@@ -208,13 +235,28 @@ class Plan:
         """What the plan expects: row 0 is the host, the others are streams."""
         return planned(self.plan)
 
+    def measured(self) -> Timeline:
+        """One run, task by task, with a clock around each: events in its stream, or the host's. Raises as
+        `run` does."""
+        self._watch.check()
+        with launching():
+            self._open()
+            clocks = Clocks(self._device)
+            for stream in self._streams[1:]:
+                self._device.wait(stream, clocks.begin)
+            for event in self._issue(clocks.note):
+                self._finish(event)
+        return measured(self.plan, clocks.spans())
+
     def picture(self, title: str = "DAG") -> str:
         """The plan as an SVG picture."""
         return schedule_svg([self.timeline()], title)
 
-    def trace(self) -> str:
-        """The plan as a trace for Perfetto or chrome://tracing, JSON text."""
-        return chrome_trace([self.timeline()], {})
+    def trace(self, measure: bool = False) -> str:
+        """The plan as a trace for Perfetto or chrome://tracing, JSON text; with `measure`, beside it a run as
+        it was measured."""
+        lines = [self.timeline(), self.measured()] if measure else [self.timeline()]
+        return chrome_trace(lines, {})
 
     def report(self) -> list[dict[str, Any]]:
         """For each task what it is, where it came from, its arrays, its stream, and what it waits for

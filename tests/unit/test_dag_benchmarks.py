@@ -10,7 +10,7 @@ import pytest
 
 import irkit
 from benchmarks.dag_programs import WORKLOADS, Workload
-from benchmarks.dags import TINY, main
+from benchmarks.dags import TINY, main, verdicts
 from irkit.dags.mock import MockDevice
 from irkit.schedule.host.expected import cost
 from irkit.schedule.host.model import HostPlan, Place
@@ -78,6 +78,20 @@ def test_all_modes_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     """VEC, in each mode on both clocks, by emulation."""
     assert main(["--device", "mock", "--tiny", "--only", "VEC"]) == 0
     assert capsys.readouterr().out.count("all modes right") == 2
+
+
+def test_verdicts_name_the_least() -> None:
+    def row(work: str, irkit: float) -> dict[str, Any]:
+        times = {"serial": 4.0, "streams": 2.0, "graph": 1.0, "irkit": irkit}
+        found = {mode: {"median_us": t} for mode, t in times.items()}
+        return {"work": work, "n": 5, "blocks": 64, "clock": "e2e", "times": found}
+
+    lines = verdicts([row("VEC", 1.0), row("HITS", 4.0)])
+    assert lines == [
+        "e2e    64 blocks: 2.000 x serial (1.24 reached), least HITS 5 1.000",
+        "e2e    64 blocks: 1.000 x streams (0.98 reached), least HITS 5 0.500",
+        "e2e    64 blocks: 0.500 x graph (1.0 NOT reached), least HITS 5 0.250",
+    ]
 
 
 def test_wrong_answers_are_seen() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -126,7 +125,7 @@ def test_vec_is_scheduled_as_by_hand() -> None:
     assert report[5]["arrays"] == {"x": "reads", "y": "reads", "z": "reads and writes"}
     assert report[5]["line"].startswith("test_dags.py:")
     why = report[5]["waits"][0]["why"]
-    assert re.fullmatch(r"reads and writes device\d, which 'to device: z' writes", why)
+    assert why == "reads and writes device7, which 'to device: z' writes"
 
 
 def random_launches(
@@ -727,3 +726,53 @@ def test_memory_that_was_replaced_is_noticed() -> None:
     x.resize((8,), refcheck=False)
     with pytest.raises(InvalidInputError, match="argument 1: the array was freed or resized since"):
         d.run()
+
+
+def test_runs_are_measured() -> None:
+    """Each task between two marks: behind what it waits for, one after another in a stream, copies and host
+    functions too."""
+    device = mock(7)
+    x, y = np.ones(50), np.zeros(50)
+    with irkit.dag(device) as d:
+        square[2, 32](x, y)
+        d.call(on_host, x, y)
+        square[2, 32](y, x)
+    plan = d.plan()
+    line = plan.measured()
+    order = [(q, a, b) for q, a, b in zip(line.veu, line.start, line.end, strict=True)]
+    for number, place in enumerate(plan.plan.places):
+        queue, start, end = order[number]
+        assert queue == place.queue
+        assert start <= end
+        if queue != HOST:
+            assert all(order[w][2] <= start for w in place.waits if order[w][0] != HOST)
+            assert all(b <= start for q, _, b in order[:number] if q == queue)
+    np.testing.assert_array_equal(x, y * y)
+    events = json.loads(plan.trace(measure=True))["traceEvents"]
+    names = [e["name"] for e in events if e["ph"] == "X"]
+    assert names.count("square") == 4
+    assert names.count("to device: x") >= 2
+    plan.close()
+    with pytest.raises(InvalidInputError, match="the DAG was closed"):
+        plan.measured()
+
+
+def test_runs_are_started_and_waited_for() -> None:
+    device = mock(8)
+    x = device.array(np.full(8, 2.0))
+    with irkit.dag(device) as d:
+        shift[1, 32](x)
+        shift[1, 32](x)
+    plan = d.plan()
+    right = np.full(8, 2.0)
+    for _ in range(6):
+        plan.start()
+        shift_model(right)
+        shift_model(right)
+    plan.wait()
+    np.testing.assert_array_equal(np.asarray(x), right)
+    with irkit.dag(device, eager=True) as d:
+        shift[1, 32](x)
+        d.wait()
+        shift_model(right)
+        np.testing.assert_array_equal(np.asarray(x), right)

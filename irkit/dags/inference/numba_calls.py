@@ -30,9 +30,21 @@ _NEW = Rule("", "r", "new")
 _BUILTINS: dict[Any, Rule] = {
     f: LOOK for f in (len, enumerate, zip, iter, tuple, reversed, range, slice, bool)
 }
-_METHODS = {f"array.{name}": LOOK for name in ("reshape", "view", "transpose", "ravel")}
+_REDUCTIONS = (
+    "sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax",
+)  # fmt: skip
+_METHODS = {
+    **{f"array.{name}": LOOK for name in ("reshape", "view", "transpose", "ravel")},
+    **{f"array.{name}": _LOAD for name in (*_REDUCTIONS, "copy", "item")},
+}
 """Of arrays: their typing keys."""
 _MODULES: dict[str, dict[str, Rule]] = {
+    "numpy": {
+        **{name: _LOAD for name in (*_REDUCTIONS, "amin", "amax", "ptp", "median", "copy")},
+        **{name: _NEW for name in (
+            "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like",
+        )},
+    },
     "numba.cuda.stubs": {
         **{f"atomic.{name}": _ATOMIC for name in (
             "add", "sub", "and_", "or_", "xor", "inc", "dec", "exch", "max", "min", "nanmax",
@@ -50,7 +62,11 @@ _MODULES: dict[str, dict[str, Rule]] = {
 
 def rule_of(function: Any) -> Rule:
     """What a function of this Numba type does; `UNKNOWN`, which is everything, where no table has it."""
-    key = getattr(function, "typing_key", None)
+    key: Any = getattr(function, "typing_key", None)
+    if type(key).__name__ == "tuple":
+        # Methods that Numba has as overloads, by class and name.
+        of, name = key
+        key = f"array.{name}" if getattr(of, "__name__", "") == "Array" else key
     if isinstance(key, str):
         known = _METHODS.get(key) if "BoundFunction" in kinds_of(function) else None
         return known or UNKNOWN

@@ -52,14 +52,20 @@ def kernel_effects(kernel: Any, types: tuple[Any, ...]) -> Effects:
 
     Raises UnsupportedError where Numba refuses it, or where it writes to memory that is of no argument.
     """
-    effects = Effects()
-    arguments = [argument_value(number, typed) for number, typed in enumerate(types)]
-    _Function(typed_code(kernel, types), arguments, effects, ()).run()
+    effects = effects_of(typed_code(kernel, types), types)
     if NOWHERE in effects.writes:
         raise UnsupportedError(
             f"kernel '{kernel.py_func.__name__}': it writes through an address that is of none of its "
             "arrays, so what it writes cannot be bounded"
         )
+    return effects
+
+
+def effects_of(code: Any, types: tuple[Any, ...]) -> Effects:
+    """What typed code does to arguments of these types."""
+    effects = Effects()
+    arguments = [argument_value(number, typed) for number, typed in enumerate(types)]
+    _Function(code, arguments, effects, ()).run()
     return effects
 
 

@@ -46,9 +46,14 @@ def assign_streams(
     return found
 
 
-def _followed(buffers: Sequence[HostBuffer], tasks: Sequence[HostTask], streams: int) -> HostPlan:
+def _followed(
+    buffers: Sequence[HostBuffer], tasks: Sequence[HostTask], streams: int, choice: Choice
+) -> HostPlan:
     """A plan by what is known of queues so far, in one pass."""
-    policy, frontier = Streams(streams, choice=choice), Frontier[Placed](lambda placed: placed.queue)
+    policy, frontier = (
+        Streams(streams, choice=choice),
+        Frontier[Placed](lambda placed: placed.queue),
+    )
     places: list[Place] = []
     for number, task in enumerate(tasks):
         parents = [parent for use in task.uses for parent in frontier.before(use)]

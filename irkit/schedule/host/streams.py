@@ -177,9 +177,7 @@ class Streams:
         return self.another() if found == self.queues else found
 
 
-def inherited(
-    streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle
-) -> int:
+def inherited(streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle) -> int:
     """The stream of a parent that is the last there, or a free one, or the one that was used longest ago."""
     heirs = streams.heirs(direct)
     if heirs:
@@ -188,9 +186,7 @@ def inherited(
     return streams.oldest() if free is None else free
 
 
-def earliest(
-    streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle
-) -> int:
+def earliest(streams: Streams, task: HostTask, direct: Sequence[Placed], idle: Idle) -> int:
     """Where a task is expected to start first."""
     return streams.soonest(direct)
 
