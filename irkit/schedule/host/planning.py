@@ -23,7 +23,7 @@ def assign_streams(
     buffers: Sequence[HostBuffer],
     tasks: Sequence[HostTask],
     streams: int = STREAMS,
-    policy: Policy = "disjoint",
+    choice: Policy = "disjoint",
 ) -> HostPlan:
     """Every task in a queue, with the waits that its conflicts need and program order does not give.
 
@@ -31,16 +31,16 @@ def assign_streams(
     same policy on fewer streams, where tasks that are short stand in line and need no event, or with each
     task where it is expected to start first.
     """
-    if policy == "by-kind":
+    if choice == "by-kind":
         return _followed(buffers, tasks, streams, by_kind)
     if len(tasks) > COMPARED:
         return _followed(buffers, tasks, streams, inherited)
     parents = _parents(tasks)
     found = _placed(buffers, tasks, parents, streams, inherited)
     least = cost(found)
-    for choice in (inherited, earliest):
+    for chosen in (inherited, earliest):
         for limit in range(streams, 0, -1):
-            other = _placed(buffers, tasks, parents, limit, choice)
+            other = _placed(buffers, tasks, parents, limit, chosen)
             if cost(other) < least:
                 found, least = other, cost(other)
     return found
