@@ -286,8 +286,11 @@ def _imported(name: str, path: Path) -> ModuleType:
     except FileNotFoundError:
         raise
     except OSError as error:
-        message = f"cannot keep machine code beside '{path}': {error.strerror}"
-        raise ArtifactError(message) from None
+        if not path.exists():
+            # Of a source that went meanwhile, Numba says so with an error of no number.
+            raise FileNotFoundError(path) from error
+        reason = error.strerror or error
+        raise ArtifactError(f"cannot keep machine code beside '{path}': {reason}") from None
     finally:
         del sys.modules[name]
         linecache.cache.pop(str(path), None)

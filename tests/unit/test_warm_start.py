@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import mmap
 import os
 import struct
 import zipfile
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -385,6 +387,36 @@ def test_walkers_that_are_deleted_meanwhile_are_compiled_elsewhere(net, tmp_path
 
     monkeypatch.setattr(loading, "_write_module", deleted)
     check(irkit.compile(net, target="cpu"))
+
+
+def test_walkers_whose_source_goes_as_they_are_compiled(net, tmp_path, monkeypatch):
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path))
+    made = importlib.util.module_from_spec
+    gone = []
+
+    def vanishing(spec):
+        module = made(spec)
+        if str(spec.origin).startswith(str(tmp_path)):
+            loader, spec.loader = spec.loader, Vanishing(spec.origin, gone)
+            assert loader is not None
+        return module
+
+    monkeypatch.setattr("importlib.util.module_from_spec", vanishing)
+    check(irkit.compile(net, target="cpu"))
+    assert gone
+
+
+class Vanishing:
+    """A loader whose file another process deletes."""
+
+    def __init__(self, path: str, gone: list[str]) -> None:
+        self.path, self.gone = path, gone
+
+    def exec_module(self, module: Any) -> None:
+        os.unlink(self.path)
+        self.gone.append(self.path)
+        # As inspect says of a function whose source it cannot find.
+        raise OSError("could not get source code")
 
 
 def test_entries_that_were_packed_otherwise_are_not_read(tmp_path, monkeypatch):
