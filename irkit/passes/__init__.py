@@ -19,6 +19,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "canonicalize": _lazy("passes.canonicalize", "Canonicalize"),
     "set-precision": _lazy("passes.set_precision", "SetPrecision"),
     # program level
+    "choose-devices": _lazy("passes.placement.choose_devices", "ChooseDevices"),
     "form-regions": _lazy("passes.program.form_regions", "FormRegions"),
     "insert-transfers": _lazy("passes.program.insert_transfers", "InsertTransfers"),
     "functionalise": _lazy("passes.program.functionalise", "Functionalise"),

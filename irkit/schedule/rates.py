@@ -12,6 +12,7 @@ import math
 import os
 import platform
 import re
+from collections.abc import Collection
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -98,8 +99,9 @@ def processor() -> str:
     return next(named, "") or platform.processor() or platform.machine()
 
 
-def parse(text: str, where: str) -> Rates:
-    """The rates of a file. Raises UnsupportedError that says what is wrong, and where."""
+def parse(text: str, where: str, known: Collection[str] = RATES) -> Rates:
+    """The rates of a file, of those that are `known`. Raises UnsupportedError that says what is wrong, and
+    where."""
     try:
         found: Any = json.loads(text)
     except ValueError as error:
@@ -108,8 +110,8 @@ def parse(text: str, where: str) -> Rates:
     if not isinstance(rates, dict):
         raise UnsupportedError(f"rates in '{where}': expected an object with an object 'rates'")
     for name, rate in cast("dict[str, Any]", rates).items():
-        if name not in RATES:
-            raise UnsupportedError(f"rates in '{where}': '{name}'; there are {', '.join(RATES)}")
+        if name not in known:
+            raise UnsupportedError(f"rates in '{where}': '{name}'; there are {', '.join(known)}")
         if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < math.inf:
             raise UnsupportedError(
                 f"rates in '{where}': '{name}' is {rate!r}: expected nanoseconds above 0"

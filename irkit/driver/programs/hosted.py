@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp
 
 from irkit.annotations.host_task import HostTask
@@ -18,11 +19,13 @@ from irkit.dialects.functions import function_named
 from irkit.dialects.program import CallOp
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.dialects.program.check import written_arguments
+from irkit.dialects.program.spaces import CPU, device_of_call
 from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
 from irkit.driver.programs.joining import join_calls
 from irkit.driver.programs.lowering import Lowered, Runner
+from irkit.driver.programs.placing import Placement, placement_of
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
 from irkit.interp.program import Execution
@@ -37,13 +40,26 @@ REGIONS = "form-regions"
 def lowered(built: BuiltProgram, options: Mapping[str, Any]) -> Runner:
     """What runs a program of arrays: one compiled program, or several with the host between them."""
     needed = any(isinstance(op, CallOp | scf.WhileOp) for op in built.module.walk())
-    return Hosted(built, options) if needed else Lowered(built, options)
+    placement = placement_of(built, options)
+    if placement is None:
+        return Hosted(built, options) if needed else Lowered(built, options)
+    parts = {d: placement.options_of(d) for d in placement.devices}
+    compiled = {options["target"] for options in parts.values()}
+    if needed or len(compiled) > 1:
+        return Placed(Hosted(built, options, placement), placement)
+    alone = next(iter(parts.values()), placement.options_of(CPU))
+    return Placed(Lowered(built, alone), placement)
 
 
 class Hosted:
     """A program whose regions are compiled, and whose host's part is run as its text says."""
 
-    def __init__(self, built: BuiltProgram, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        built: BuiltProgram,
+        options: Mapping[str, Any],
+        placement: Placement | None = None,
+    ) -> None:
         """Raises as `Lowered`, of each region."""
         self._program = str(built.module)
         module = built.module.clone()
@@ -51,7 +67,7 @@ class Hosted:
         register_dialects(ctx)
         with library_errors():
             PipelineRunner(ctx, verify=Verify.LEVELS).run(
-                module, build_pipeline(REGIONS, all_passes())
+                module, build_pipeline(placement.pipeline if placement else REGIONS, all_passes())
             )
         self._main = _main_of(module)
         self._weights = ctx.weights
@@ -62,13 +78,19 @@ class Hosted:
         self.pipelines = join_calls(self._main, self.tasks)
         self._text = str(module)
         # Of regions that are alike, as rounds of a loop that was unrolled, there is one.
-        made: dict[str, Lowered] = {}
+        made: dict[tuple[str, str], Lowered] = {}
+        where = {
+            call.callee.string_value(): device_of_call(call)
+            for call in self._main.walk()
+            if isinstance(call, FunctionCall)
+        }
         self.regions: dict[str, Lowered] = {}
         for name, region in region_modules(module).items():
-            text = str(region)
-            if text not in made:
-                made[text] = Lowered(BuiltProgram(region, ctx.weights), options)
-            self.regions[name] = made[text]
+            key = str(region), where[name]
+            if key not in made:
+                own = placement.options_of(where[name]) if placement else options
+                made[key] = Lowered(BuiltProgram(region, ctx.weights), own)
+            self.regions[name] = made[key]
         self._functions: dict[str, Callable[..., object]] = {
             **built.functions,
             **self.pipelines,
@@ -131,6 +153,35 @@ class Hosted:
     def timelines(self) -> list[Timeline]:
         """The planned schedules of the regions."""
         return [t for region in self.regions.values() for t in region.timelines()]
+
+
+class Placed:
+    """A program with a plan of where it runs, and what runs it on this machine."""
+
+    def __init__(self, runner: Hosted | Lowered, placement: Placement) -> None:
+        self._runner, self._placement = runner, placement
+        self.source = runner.source
+
+    def run(self, buffers: Sequence[Array]) -> tuple[list[Array], Mapping[int, Array]]:
+        """As `Runner` has it."""
+        return self._runner.run(buffers)
+
+    def ir(self, level: str) -> str:
+        """Its text at a level: of the program, with devices and transfers."""
+        return self._placement.text if level == "program" else self._runner.ir(level)
+
+    def report(self) -> dict[str, Any]:
+        """What was compiled, and how it runs."""
+        return {**self._runner.report(), "placement": list(self._placement.lines)}
+
+    def explained(self) -> list[str]:
+        """Where each region runs and why, and what the host calls."""
+        calls = self._runner.explained() if isinstance(self._runner, Hosted) else []
+        return [*self._placement.lines, *calls]
+
+    def timelines(self) -> list[Timeline]:
+        """As `Runner` has it."""
+        return self._runner.timelines()
 
 
 class _Region:

@@ -212,7 +212,9 @@ def jit(
     static schedule, and run; arrays that it writes are written. Traced anew is what differs in shapes,
     dtypes, orders or overlaps of arrays, in arguments that are no arrays, or in globals that it reads.
     Results are NumPy's: bit for bit where operations are elementwise arithmetic, comparisons and roundings,
-    within rounding for sums and functions. `target`, `device`, `mode`, `cache`: as of `irkit.compile`.
+    within rounding for sums and functions. `target`, `device`, `mode`, `cache`: as of `irkit.compile`; with
+    "auto" and a GPU at hand, each part runs where the whole is expected to take least (`explain` says why),
+    and of a GPU that is named and not at hand the plan is made, while the CPU runs.
     `memory_limit`: bytes of a GPU's memory that a call may take; a function of larger arrays is computed in
     chunks of them, which are copied while others are computed (a sum of floats over all is added chunk by
     chunk). `fastmath`: {"afn"} lets exp, sin and their like be computed in vector registers, within a few

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.driver.programs.hosted import Hosted
+from irkit.driver.programs.hosted import Hosted, Placed
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout
 from irkit.errors import InvalidInputError
@@ -73,7 +73,7 @@ class Specialised:
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
         lines += [f"loop kept: {place}" for place in self._loops]
-        if isinstance(self.runner, Hosted):
+        if isinstance(self.runner, Hosted | Placed):
             lines += self.runner.explained()
         report = self.runner.report()
         lines += report.get("explained", [])

@@ -76,18 +76,23 @@ def outline_whole(function: FuncOp) -> None:
 
 
 def _cut(function: FuncOp) -> None:
-    found = list(_runs(function.body.block, False))
+    found = list(runs_of(function.body.block))
     spill([run for run, _ in found])
-    regions = [run for run, stays in found if not stays and _has_effect(run)]
+    regions = [run for run, stays in found if not stays and has_effect(run)]
     for number, run in enumerate(regions):
-        region = _outlined(f"{function.sym_name.data}_region{number}", run)
+        region, _ = outlined(f"{function.sym_name.data}_region{number}", run)
         Rewriter.insert_op(region, InsertPoint.before(function))
+    sweep(function)
+
+
+def sweep(function: FuncOp) -> None:
+    """Erase arrays and places that nothing uses."""
     for op in reversed(list(function.walk())):
         if isinstance(op, (*_COPIED, memref.AllocOp)) and not any(r.uses for r in op.results):
             Rewriter.erase_op(op)
 
 
-def _runs(block: Block, in_host_loop: bool) -> Iterator[tuple[Run, bool]]:
+def runs_of(block: Block, in_host_loop: bool = False) -> Iterator[tuple[Run, bool]]:
     """Runs of ops of a block, and of the blocks of the host inside; and whether they hang on a variable of
     the host, and stay with it."""
     run: Run = []
@@ -101,7 +106,7 @@ def _runs(block: Block, in_host_loop: bool) -> Iterator[tuple[Run, bool]]:
             yield run, in_host_loop and any(_hangs_on_host(inner, run) for inner in run)
         run = []
         for region in _bodies(op):
-            yield from _runs(region.block, in_host_loop or isinstance(op, scf.ForOp))
+            yield from runs_of(region.block, in_host_loop or isinstance(op, scf.ForOp))
 
 
 def _bodies(op: Operation) -> list[Region]:
@@ -124,12 +129,13 @@ def _hangs_on_host(op: Operation, run: Run) -> bool:
     return False
 
 
-def _has_effect(run: Run) -> bool:
+def has_effect(run: Run) -> bool:
+    """Whether a run writes an array."""
     return any(isinstance(op, MaterializeInDestinationOp) for top in run for op in top.walk())
 
 
-def _outlined(name: str, run: Run) -> FuncOp:
-    """The function of a run, whose call takes its place."""
+def outlined(name: str, run: Run) -> tuple[FuncOp, FunctionCall]:
+    """The function of a run, and the call that has taken its place."""
     outer = _OuterValues(run)
     buffers = outer.buffers
     block = Block(arg_types=[b.type for b in buffers])
@@ -147,7 +153,7 @@ def _outlined(name: str, run: Run) -> FuncOp:
         Rewriter.erase_op(op)
     region = FuncOp(name, ([b.type for b in buffers], []), Region(block))
     region.location = call.location
-    return region
+    return region, call
 
 
 class _OuterValues:
@@ -157,6 +163,7 @@ class _OuterValues:
         self.copied: list[Operation] = []
         self.buffers: list[SSAValue] = []
         self._own = {inner for op in run for inner in op.walk()}
+        self._block = run[0].parent
         for op in run:
             for inner in op.walk():
                 for value in inner.operands:
@@ -170,5 +177,21 @@ class _OuterValues:
             for operand in op.operands:
                 self._need(operand)
             self.copied.append(op)
+        elif isinstance(op, memref.AllocOp) and self._is_own(value):
+            self.copied.append(op)
         elif isinstance(value.type, MemRefType):
             self.buffers.append(value)
+
+    def _is_own(self, array: SSAValue) -> bool:
+        """Whether nobody else touches an array that is new whenever the run is run."""
+        op = array.owner
+        return isinstance(op, Operation) and op.parent is self._block and self._is_alone(array)
+
+    def _is_alone(self, array: SSAValue) -> bool:
+        users = [use.operation for use in array.uses]
+        return all(
+            self._is_alone(user.result)
+            if isinstance(user, memref.ReinterpretCastOp) and user not in self._own
+            else user in self._own
+            for user in users
+        )

@@ -8,21 +8,23 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp as FunctionCall
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from irkit.context import IrkitContext
 from irkit.dialects.program import CallOp
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.dialects.program.check import program_faults, written_arguments
-from irkit.dialects.program.spaces import CPU, CUDA, DEVICE
 from irkit.errors import UnsupportedError
 from irkit.interp.program import Execution, run_program
+from irkit.passes.placement.cut import Choice
+from irkit.passes.placement.planning import Planner, placed
 from irkit.passes.program.form_regions import FormRegions
 from irkit.passes.program.functionalise import functionalised
 from irkit.passes.program.insert_transfers import InsertTransfers
 from irkit.passes.program.regions import region_modules
+from irkit.schedule.devices import device
+from irkit.schedule.links import link_to
 from irkit.weights import WeightStore
 from tools.fuzz.effects.programs import Program, bump, random_program
 from tools.fuzz.effects.views import Array
@@ -53,6 +55,8 @@ def disagreement(program: Program, seed: int) -> str | None:
     found = run_program(built.module, built.weights, inputs, HOST)
     if (wrong := _difference(found, expected)) is not None:
         return f"the interpreter: {wrong}"
+    if (wrong := of_devices(built, inputs, expected, seed)) is not None:
+        return wrong
     if any(isinstance(op, CallOp) for op in main.walk()):
         return of_regions(built, inputs, expected)
     found = of_values(built, inputs)
@@ -90,24 +94,39 @@ def of_regions(
         name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
     }
     found = run_program(cut, built.weights, inputs, HOST | regions)
-    if (wrong := _difference(found, expected)) is not None:
-        return f"functionalise of regions: {wrong}"
-    return of_devices(BuiltProgram(cut, built.weights), inputs, expected)
-
-
-def of_devices(cut: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array]) -> str | None:
-    """What the program with regions, each on a device that is drawn, means otherwise."""
-    rng = random.Random(str(cut.module))
-    calls = [op for op in cut.module.walk() if isinstance(op, FunctionCall)]
-    for call in calls:
-        call.attributes[DEVICE] = StringAttr(rng.choice((CPU, CUDA)))
-    InsertTransfers().apply(IrkitContext(weights=cut.weights), cut.module)
-    cut.module.verify()
-    if (fault := next(program_faults(cut.module), None)) is not None:
-        return f"insert-transfers: '{fault.op.name}' {fault.text}"
-    found = run_program(cut.module, cut.weights, inputs, HOST)
     wrong = _difference(found, expected)
-    return None if wrong is None else f"insert-transfers: {wrong}"
+    return None if wrong is None else f"functionalise of regions: {wrong}"
+
+
+def of_devices(
+    built: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array], seed: int
+) -> str | None:
+    """What the program means otherwise whose parts are on devices that are drawn."""
+    rng = random.Random(seed)
+    cut, context = built.module.clone(), IrkitContext(weights=built.weights)
+    main = next(f for f in cut.ops if isinstance(f, FuncOp))
+    FormRegions().apply(context, cut)
+    cpu, gpu = device("cpu2"), device("h200")
+    placed(cut, main, Planner(cpu, gpu, link_to(gpu), assign=lambda c: drawn(c, rng)))
+    InsertTransfers().apply(context, cut)
+    cut.verify()
+    if (fault := next(program_faults(cut), None)) is not None:
+        return f"insert-transfers: '{fault.op.name}' {fault.text}"
+    found = run_program(cut, built.weights, inputs, HOST)
+    if (wrong := _difference(found, expected)) is not None:
+        return f"insert-transfers: {wrong}"
+    regions = {
+        name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
+    }
+    found = run_program(cut, built.weights, inputs, HOST | regions)
+    wrong = _difference(found, expected)
+    return None if wrong is None else f"functionalise of regions with devices: {wrong}"
+
+
+def drawn(choice: Choice, rng: random.Random) -> list[bool]:
+    """Any assignment that may be."""
+    parts = range(1, len(choice.cpu) + 1)
+    return [part not in choice.tied and rng.random() < 0.5 for part in parts]
 
 
 def _in_place(module: ModuleOp, weights: WeightStore) -> Callable[..., None]:

@@ -1,0 +1,160 @@
+"""Where the regions of a program run: planned by the passes of the program level, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Attribute, Operation
+
+from irkit.context import IrkitContext
+from irkit.dialects.functions import function_named
+from irkit.dialects.program.builder import BuiltProgram
+from irkit.dialects.program.spaces import CPU, CUDA, device_of_call, on_device
+from irkit.driver.compiler.targets import planned_device, target_of
+from irkit.driver.device_at_hand import why_elsewhere
+from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.gpu_at_hand import gpu_at_hand
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.errors import DeviceError
+from irkit.passes.placement.flow import nbytes_of
+from irkit.passes.placement.planning import COSTS, PLAN
+from irkit.runtime.cuda.link_times import keep_link
+from irkit.schedule.links import link_to
+from irkit.schedule.model import VDevice
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A plan of a program for the CPU and a GPU. `pipeline`: the passes that give its regions devices;
+    `text`: the program with these and with transfers; `absent`: why the GPU is not there to run it."""
+
+    options: Options
+    pipeline: str
+    text: str
+    devices: frozenset[str]
+    lines: tuple[str, ...]
+    absent: str | None = None
+
+    def options_of(self, device: str) -> Options:
+        """How a region on a device is compiled. Where the GPU is absent and nobody insists on it, all
+        are the CPU's."""
+        if device == CUDA and self.absent is None:
+            return {**self.options, "target": CUDA}
+        if device == CUDA and self.options["target"] == CUDA:
+            return self.options
+        return {**self.options, "target": CPU, "device": None}
+
+
+def placement_of(built: BuiltProgram, options: Options) -> Placement | None:
+    """The plan of a program for the GPU that is named or at hand; None where there is no choice: a CPU is
+    asked for, or there is no GPU.
+
+    Raises DeviceError, UnsupportedError as `irkit.jit`.
+    """
+    gpu = _gpu(options)
+    if gpu is None:
+        return None
+    absent = why_elsewhere(gpu)
+    if absent is None:
+        keep_link(gpu)
+    forced = CUDA if options["target"] == CUDA else "auto"
+    exact = "afn" not in (options["fastmath"] or ())
+    chosen = f"choose-devices{{device={forced} target={gpu.name} afn={str(not exact).lower()}}}"
+    pipeline = f"form-regions,{chosen}"
+    module, ctx = built.module.clone(), IrkitContext(weights=built.weights)
+    register_dialects(ctx)
+    with library_errors():
+        passes = build_pipeline(f"{pipeline},insert-transfers", all_passes())
+        PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
+    calls = [op for op in module.walk() if isinstance(op, CallOp) and COSTS in op.attributes]
+    lines = tuple(_told(module, calls, gpu, absent, forced))
+    devices = frozenset(map(device_of_call, calls))
+    return Placement(options, pipeline, str(module), devices, lines, absent)
+
+
+def _gpu(options: Options) -> VDevice | None:
+    """The GPU that may be chosen."""
+    target, named = options["target"], options["device"]
+    if named is None and target != CUDA:
+        try:
+            return gpu_at_hand() if target == "auto" else None
+        except DeviceError:
+            return None
+    device = planned_device(target, named)
+    return device if target_of(device) == CUDA else None
+
+
+# In words
+
+
+def _told(
+    module: ModuleOp, calls: Sequence[CallOp], gpu: VDevice, absent: str | None, forced: str
+) -> Iterator[str]:
+    main = function_named(module, "main")
+    total = _numbers(main.attributes.get(PLAN) if main is not None else None)
+    yield (
+        f"planned for the CPU and {gpu.name}: {_time(total['chosen'])}; "
+        f"{_time(total['cpu'])} with all on the CPU, {_time(total['cuda'])} with all on {gpu.name}"
+    )
+    if forced == CUDA:
+        yield f"all that may be is on {gpu.name}, as asked for"
+    for call in calls:
+        yield _region(call, gpu)
+    copies = [op for op in module.walk() if isinstance(op, memref.CopyOp)]
+    back = sum(nbytes_of(op.source) for op in copies if on_device(op.source))
+    there = sum(nbytes_of(op.source) for op in copies) - back
+    yield f"{len(copies)} copies: {_size(there)} to {gpu.name}, {_size(back)} back"
+    link = link_to(gpu)
+    if link.assumed:
+        yield f"the link to {gpu.name} was not measured on this machine; assumed: {', '.join(link.assumed)}"
+    if absent is not None and forced != CUDA:
+        yield f"it runs on the CPU alone: {absent}"
+
+
+def _region(call: CallOp, gpu: VDevice) -> str:
+    costs, there = _numbers(call.attributes[COSTS]), device_of_call(call) == CUDA
+    here, other = (gpu.name, "the CPU") if there else ("the CPU", gpu.name)
+    own, elsewhere = (costs["cuda"], costs["cpu"]) if there else (costs["cpu"], costs["cuda"])
+    moved = sum(nbytes_of(op.source) for op in _copies_before(call))
+    more = costs["moved"]
+    why = f"there the program would take {_time(abs(more))} {'more' if more >= 0 else 'less'}"
+    copied = f"; {_size(moved)} copied for it" if moved else ""
+    return (
+        f"@{call.callee.string_value()} on {here}: {_time(own)}, on {other} {_time(elsewhere)}; "
+        f"{why}, copies and all{copied}"
+    )
+
+
+def _copies_before(call: CallOp) -> Iterator[memref.CopyOp]:
+    op: Operation | None = call.prev_op
+    while isinstance(op, memref.CopyOp):
+        yield op
+        op = op.prev_op
+
+
+def _numbers(attribute: Attribute | None) -> dict[str, int]:
+    found = attribute.data.items() if isinstance(attribute, DictionaryAttr) else ()
+    return {k: v.value.data for k, v in found if isinstance(v, IntegerAttr)}
+
+
+def _time(nanoseconds: float) -> str:
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= scale:
+            return f"{nanoseconds / scale:.3g} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def _size(nbytes: float) -> str:
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.3g} {unit}"
+    return f"{nbytes:.0f} bytes"
