@@ -6,7 +6,7 @@ within a few units in the last place. What NumPy leaves open (which zero a maxim
 holds, the sign of NaN) is what the graph op says.
 """
 
+from irkit.dialects.graph.composition import Ops
 from irkit.frontends.array_ops.elementwise import SPECIAL, UFUNCS
-from irkit.frontends.array_ops.ops import Ops
 
 __all__ = ["SPECIAL", "UFUNCS", "Ops"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irkit.dialects import graph
-from irkit.frontends.array_ops.ops import Ops
+from irkit.dialects.graph.composition import Ops
 
 
 def fmod(o: Ops[Any], x: Any, y: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.graph.composition import Ops
 from irkit.frontends.array_ops.division import divmod_of, floor_divide, fmod, remainder
-from irkit.frontends.array_ops.ops import Ops
 
 Ufunc = Callable[..., Any]
 """A function of an `Ops` and operands that broadcast; `divmod`, `frexp` and `modf` have two results."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.frontends.array_ops.ops import Ops
+from irkit.dialects.graph.composition import Ops
 from irkit.weights import Array
 
 

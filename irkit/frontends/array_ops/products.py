@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.graph.composition import Ops
 from irkit.errors import UnsupportedError
-from irkit.frontends.array_ops.ops import Ops
 
 
 def matmul(o: Ops[Any], a: Any, b: Any) -> Any:

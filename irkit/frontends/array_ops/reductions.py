@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.frontends.array_ops.ops import Ops
+from irkit.dialects.graph.composition import Ops
 
 Reduction = Callable[..., Any]
 """A function of an `Ops`, a value, the axes (none of them negative) and whether they stay with extent 1."""

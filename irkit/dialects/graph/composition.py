@@ -1,4 +1,4 @@
-"""A way to append graph ops, and the few that every composition is made of."""
+"""Appending graph ops, and the few compositions that front ends and gradients are made of."""
 
 from __future__ import annotations
 
