@@ -21,9 +21,19 @@ if TYPE_CHECKING:
     from irkit.driver.compiler.recompile import load_program as load
     from irkit.driver.compiler.supported import supported_operators
     from irkit.driver.compiler.targets import resolve_target
+    from irkit.driver.programs.gradients import (
+        custom_gradient,
+        grad,
+        hessian,
+        jacobian,
+        jvp,
+        value_and_grad,
+        vjp,
+    )
     from irkit.driver.programs.jitted import jit
     from irkit.driver.programs.loops import loop_range as range
     from irkit.driver.programs.loops import while_loop
+    from irkit.driver.programs.networks import network
     from irkit.errors import (
         ArtifactError,
         ConstantInputError,
@@ -46,6 +56,14 @@ _LAZY = {
     "dag": ("irkit.dags.opening", "dag"),
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
     "resolve_target": ("irkit.driver.compiler.targets", "resolve_target"),
+    "custom_gradient": ("irkit.driver.programs.gradients", "custom_gradient"),
+    "hessian": ("irkit.driver.programs.gradients", "hessian"),
+    "jacobian": ("irkit.driver.programs.gradients", "jacobian"),
+    "network": ("irkit.driver.programs.networks", "network"),
+    "grad": ("irkit.driver.programs.gradients", "grad"),
+    "jvp": ("irkit.driver.programs.gradients", "jvp"),
+    "value_and_grad": ("irkit.driver.programs.gradients", "value_and_grad"),
+    "vjp": ("irkit.driver.programs.gradients", "vjp"),
     "jit": ("irkit.driver.programs.jitted", "jit"),
     "range": ("irkit.driver.programs.loops", "loop_range"),
     "while_loop": ("irkit.driver.programs.loops", "while_loop"),
@@ -79,13 +97,21 @@ __all__ = [
     "accuracy",
     "annotate",
     "compile",
+    "custom_gradient",
     "dag",
+    "grad",
+    "hessian",
+    "jacobian",
     "jit",
+    "jvp",
     "load",
+    "network",
     "parse",
     "range",
     "resolve_target",
     "supported_operators",
+    "value_and_grad",
+    "vjp",
     "while_loop",
 ]
 

@@ -1,4 +1,4 @@
-"""docs/tour.md and docs/programs.md are what their commands print; links in docs/ lead somewhere."""
+"""The pages of docs/ that have commands are what their commands print; links in docs/ lead somewhere."""
 
 from __future__ import annotations
 

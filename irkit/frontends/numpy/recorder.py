@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -42,6 +42,10 @@ class Recorder:
         self.arguments: list[Buffer] = []
         self.made: list[Buffer] = []
         """Buffers that are no arguments, in the order in which they were made."""
+        self.capture: Callable[[str, Any, Callable[[], Any]], Any] | None = None
+        """Told of what the traced function reads beside its arguments."""
+        self.differentiated = False
+        """Whether what is traced will be differentiated: functions with gradients of their own stay whole."""
         self.checks: dict[tuple[str, int], Buffer] = {}
         """Of each place where indices are computed, and the extent that they must be within: a boolean that
         says whether they were."""
@@ -113,7 +117,6 @@ class Recorder:
     def within(self, indices: Value, size: int) -> None:
         """Whoever runs the program is told if an index is not from `-size` to below `size`."""
         place = user_place()
-        buffer = self.checks.setdefault((place, size), Buffer((), np.dtype(bool), None))
         limits = [self.constant(np.array(n, np.int64)) for n in (-size, size)]
         low = self.op(CompareOp, indices, limits[0], predicate="ge")
         high = self.op(CompareOp, indices, limits[1], predicate="lt")
@@ -121,8 +124,13 @@ class Recorder:
         axes = list(range(len(indices.shape)))
         if axes:
             inside = self.op(ReduceOp, inside, kind="min", axes=axes, keepdims=False)
+        self.require((place, size), self.cast(inside, np.dtype(bool)))
+
+    def require(self, key: tuple[str, int], held: Value) -> None:
+        """Whoever runs the program is told of a place, and the extent there, if a boolean does not hold."""
+        buffer = self.checks.setdefault(key, Buffer((), np.dtype(bool), None))
         view = View(buffer, Affine(0), (), ())
-        self.write(self.op(AndOp, self.read(view), self.cast(inside, buffer.dtype)), view)
+        self.write(self.op(AndOp, self.read(view), held), view)
 
     def same(self, a: Value, b: Value) -> bool:
         """Whether two values were read from one place between which nothing was written there."""

@@ -155,6 +155,7 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
         guards.append(Guard(name, value, later))
         return value
 
+    r.capture = capture
     with recording(r), intercepting(host_call):
         scope = TracedGlobals(function.__globals__, capture, stand_in=foreign)
         args, kwargs = filled(pattern.structure, arrays, lambda v: given(v, scope))

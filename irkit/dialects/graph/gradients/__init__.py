@@ -56,15 +56,31 @@ NOT_DIFFERENTIABLE: Mapping[type[GraphOp], str] = {
 """Ops without a rule, and why. Where nothing of floats comes of one, nothing is propagated; else it is refused."""
 
 
+_ADDED: dict[type[GraphOp], Rule] = {}
+
+
+def add_rule(op: type[GraphOp], rule: Rule) -> None:
+    """From here on ops of a class that is none of the dialect's are differentiated by `rule`."""
+    _ADDED[op] = rule
+
+
 def rule_of(op: GraphOp) -> Rule:
     """The rule of an op. Raises UnsupportedError, with the reason, where there is none."""
     if reduction.is_product(op):
         return reduction.PRODUCT
-    rule = GRADIENTS.get(type(op))
+    rule = GRADIENTS.get(type(op)) or _ADDED.get(type(op))
     if rule is None:
         reason = NOT_DIFFERENTIABLE.get(type(op), "there is no rule for it")
         raise UnsupportedError(f"'{op.name}' is not differentiable: {reason}")
     return rule
 
 
-__all__ = ["GRADIENTS", "NOT_DIFFERENTIABLE", "Composed", "Rule", "has_gradient", "rule_of"]
+__all__ = [
+    "GRADIENTS",
+    "NOT_DIFFERENTIABLE",
+    "Composed",
+    "Rule",
+    "add_rule",
+    "has_gradient",
+    "rule_of",
+]
