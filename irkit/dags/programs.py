@@ -85,9 +85,6 @@ def why_not_in_a_stream(source: ProgramSource) -> str | None:
         return "it was compiled for a CPU"
     if program.states:
         return "it keeps state from run to run"
-    if program.steps:
-        # Loops have tables of their own, which name one arena.
-        return "it has loops"
     if not set(program.modes) & set(IN_STREAMS):
         return f"it is proved for none of {', '.join(IN_STREAMS)}"
     if BatchBorder(info, program.inputs, program.outputs).moves:

@@ -3,7 +3,6 @@ kernels."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numba import cuda
 from test_cuda_executor import made
 
 import irkit
-from irkit.dags import gpu, programs
+from irkit.dags import gpu
 from irkit.dags.dag import Dag
 from irkit.dags.gpu_programs import GpuProgram
 from irkit.dags.mock import MockDevice
@@ -25,7 +24,6 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda import driver, executor
 from irkit.schedule.host.model import Place
 from irkit.schedule.host.verifier import verify
-from irkit.schedule.tables import Ran
 
 pytestmark = pytest.mark.filterwarnings("ignore:Grid size:Warning")
 Array = np.ndarray[Any, Any]
@@ -218,16 +216,6 @@ def test_programs_that_are_no_tasks_of_a_stream() -> None:
             pytest.raises(UnsupportedError, match=f"a task of a stream: {reason}"),
         ):
             d.call(artifact, x, x, out=(x, x))
-
-
-def test_programs_with_loops_are_run_by_the_host(
-    program: Artifact, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    info, facts = programs.facts_of(program)
-    assert facts is not None
-    looping = replace(facts, steps=(Ran(0, 1, (0, 0)),))
-    monkeypatch.setattr(programs, "facts_of", lambda source: (info, looping))
-    assert programs.why_not_in_a_stream(program) == "it has loops"
 
 
 # -- on a GPU, as far as its driver sees
