@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,8 @@ import pytest
 
 import irkit
 from irkit.errors import UnsupportedError
-from irkit.interp.program import run_program
-from irkit.passes.program.paging.paged import page_module
 from tests.unit.jitted import check
 from tests.unit.paged import Chunking
-from tools.fuzz.effects.programs import random_program
 
 
 def scaled(x: Any, y: Any) -> Any:
@@ -166,21 +161,6 @@ def test_integers_are_exact(dtype: str):
     chunking = Chunking(x.nbytes // 2)
     check(reduced, x, jit=chunking)
     assert chunking.sweeps[0].merged
-
-
-@pytest.mark.parametrize("seed", range(150))
-def test_random_programs_in_chunks(seed: int):
-    rng = random.Random(f"page {seed}")
-    program = random_program(rng)
-    built = program.build()
-    inputs = program.inputs(seed)
-    want = run_program(built.module, built.weights, inputs)
-    paged = built.module.clone()
-    with suppress(UnsupportedError):
-        page_module(paged, built.weights, rng.choice([64, 200, 700]), rng.randint(1, 3))
-    paged.verify()
-    for ours, theirs in zip(run_program(paged, built.weights, inputs), want, strict=True):
-        np.testing.assert_allclose(ours, theirs, 1e-12, equal_nan=True)
 
 
 def ordered(x: Any) -> Any:
