@@ -111,10 +111,11 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (table, (RNG.integers(0, 4, 200), RNG.standard_normal(4)), 1000),
     (product, (PLANE, RNG.standard_normal((4, 3))), 2000),
 ]
+NAMES = [function.__name__ for function, _, _ in CASES]
 
 
 @pytest.mark.parametrize("values", [False, True])
-@pytest.mark.parametrize(("function", "arguments", "limit"), CASES, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(("function", "arguments", "limit"), CASES, ids=NAMES)
 def test_functions_in_chunks(
     function: Callable[..., Any], arguments: tuple[Any, ...], limit: int, values: bool
 ):

@@ -36,7 +36,7 @@ from irkit.schedule.host.simulation import device_bytes, expected
 from irkit.schedule.host.verifier import verify
 from tests.unit.jitted import check
 from tests.unit.paged import Chunking
-from tests.unit.test_page import CASES, LINE, PLANE, neighbours, scaled, standardised
+from tests.unit.test_page import CASES, LINE, NAMES, PLANE, neighbours, scaled, standardised
 
 
 class Source:
@@ -135,7 +135,7 @@ def on(device: Device, limit: int, buffers: int = 3) -> Callable[[Any], JittedFu
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("function", "arguments", "limit"), CASES, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(("function", "arguments", "limit"), CASES, ids=NAMES)
 def test_any_order(function: Callable[..., Any], arguments: tuple[Any, ...], limit: int, seed: int):
     device = Device(seed, memory=limit)
     check(function, *arguments, tolerance=1e-12, jit=on(device, limit, 1 + seed))
