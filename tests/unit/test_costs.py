@@ -236,6 +236,9 @@ PROGRAMS = {
         )
         for n in (64, 2048, 10000)
     },
+    "row by a matrix": text(
+        "matmul", "tensor<1x512xf32>, tensor<512x256xf32>", "tensor<1x256xf32>"
+    ),
     "argmax": text(
         "argmax", "tensor<8x64xf32>", "tensor<8xi64>", "{axis = 1 : i64, keepdims = false}"
     ),
