@@ -59,7 +59,7 @@ def jitted(case: str) -> tuple[str, Any]:
     """The emitted module of a function of arrays, and its constants."""
     function, *arguments = CASES[case][0], *arrays_of(case)
     made = irkit.jit(target="cuda", device="gpu4", cache=False)(function).compile(*arguments)
-    artifact = made._last.runner._variant.artifact
+    artifact = made._last.runner._runner._variant.artifact
     return artifact.source, artifact.weights
 
 
