@@ -4,7 +4,8 @@ Sums are taken in tree order for each row, so they are those of a row-at-a-time 
 A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
 """
 
-from irkit.rkernels.families.forest import visits
+from irkit.dialects.roperator_root import Root
+from irkit.rkernels.families.forest import columns, visits
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -80,6 +81,22 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
                 STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
 
 
+SUMS = 1 << 15
+"""Sums of a block of rows that lie on the stack, of 16 rows at least."""
+MOST_COLUMNS = 1 << 15
+"""So many sums of 16 rows are half of what a thread's stack has."""
+
+
+def rows_together(root: Root, most: int) -> int:
+    """Rows of a block, at most `most`: the more sums a row has, the fewer."""
+    return max(16, min(most, SUMS // max(columns(root), 1)))
+
+
+def fits_stack(root: Root) -> bool:
+    """Whether the sums of the smallest block do."""
+    return columns(root) <= MOST_COLUMNS
+
+
 def _work(part: Part) -> Work:
     nodes, leaves = visits(part.root)
     return work(node=part.rows * nodes, leaf=part.rows * leaves) + part.store * part.elements
@@ -93,7 +110,8 @@ RKERNELS = [
         __name__,
         "node_walk",
         work=_work,
-        parameters={"BLOCK": 128, "FEW": 16, "TOGETHER": 16},
+        legal=fits_stack,
+        parameters=lambda root: {"BLOCK": rows_together(root, 128), "FEW": 16, "TOGETHER": 16},
         choices={"BLOCK": range(16, 257)},
     ),
 ]

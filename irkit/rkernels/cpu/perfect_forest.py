@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import f32, f64
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
+from irkit.rkernels.cpu.forest import fits_stack, rows_together
 from irkit.rkernels.families.forest import visits
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -118,8 +119,8 @@ def _top(root: Root) -> int:
 
 
 def _asks(root: Root) -> bool:
-    """Columns are floats that a register has lanes for."""
-    return tensor_type(root.op.operands[0]).element_type in (f32, f64)
+    """Columns are floats that a register has lanes for, and sums fit."""
+    return fits_stack(root) and tensor_type(root.op.operands[0]).element_type in (f32, f64)
 
 
 def _scratch(root: Root, p: Parameters) -> int:
@@ -154,7 +155,7 @@ RKERNELS = [
         "level_walk",
         legal=_asks,
         work=_levels,
-        parameters=lambda root: {"BLOCK": 64, "FEW": 8, "TOP": _top(root)},
+        parameters=lambda root: {"BLOCK": rows_together(root, 64), "FEW": 8, "TOP": _top(root)},
         choices={"BLOCK": range(1, 129), "FEW": range(1, 65)},
         scratch_bytes=_scratch,
     ),
@@ -165,7 +166,8 @@ RKERNELS = [
         __name__,
         "level_walk",
         work=_blocks,
-        parameters={"BLOCK": 64, "FEW": 8, "TOP": 0},
+        legal=fits_stack,
+        parameters=lambda root: {"BLOCK": rows_together(root, 64), "FEW": 8, "TOP": 0},
         choices={"BLOCK": range(1, 129), "FEW": range(1, 65)},
     ),
 ]

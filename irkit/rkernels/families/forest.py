@@ -36,6 +36,13 @@ def visits(root: Root) -> tuple[int, int]:
     return trees * op.depth.value.data, trees * tensor_type(op.value).get_shape()[-1]
 
 
+def columns(root: Root) -> int:
+    """Sums that a row has."""
+    op = root.op
+    assert isinstance(op, te.ForestOp | te.PerfectForestOp)
+    return tensor_type(op.base).get_shape()[0]
+
+
 class Forest(Family):
     """`RANGE` of whole rows, a pointer for each array of the forest, its sizes, `GO_LEFT` and `STORE`."""
 
