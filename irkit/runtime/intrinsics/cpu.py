@@ -47,7 +47,10 @@ uint64p = _pointer_to(types.uint64)
 
 
 def _stack_of(element: types.Type) -> Any:
-    """An intrinsic that reserves a literal number of elements on the stack."""
+    """An intrinsic that reserves a literal number of elements on the stack, of any values.
+
+    Numba's own `alloca_once` fills them with zeros at every call, which LLVM makes a store an element of.
+    """
 
     @intrinsic(prefer_literal=True)
     def stack(typingctx: Any, count: Any) -> Any:
@@ -57,7 +60,8 @@ def _stack_of(element: types.Type) -> Any:
 
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kind = context.get_value_type(element)
-            array = cgutils.alloca_once(builder, ir.ArrayType(kind, size))
+            with builder.goto_entry_block():
+                array = builder.alloca(ir.ArrayType(kind, size))
             return builder.bitcast(array, kind.as_pointer())
 
         return types.CPointer(element)(count), codegen
