@@ -42,10 +42,12 @@ if TYPE_CHECKING:
         InvalidInputError,
         InvalidModelError,
         IrkitError,
+        NotFiniteError,
         ScheduleError,
         UnsupportedError,
     )
     from irkit.runtime.program import CompiledProgram
+    from irkit.training.step import training_step
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ _LAZY = {
     "range": ("irkit.driver.programs.loops", "loop_range"),
     "while_loop": ("irkit.driver.programs.loops", "while_loop"),
     "load": ("irkit.driver.compiler.recompile", "load_program"),
+    "training_step": ("irkit.training.step", "training_step"),
     "parse": ("irkit.driver.compiler.models", "parse"),
     "supported_operators": ("irkit.driver.compiler.supported", "supported_operators"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
@@ -78,6 +81,7 @@ _LAZY = {
     "InvalidInputError": ("irkit.errors", "InvalidInputError"),
     "InvalidModelError": ("irkit.errors", "InvalidModelError"),
     "IrkitError": ("irkit.errors", "IrkitError"),
+    "NotFiniteError": ("irkit.errors", "NotFiniteError"),
     "ScheduleError": ("irkit.errors", "ScheduleError"),
     "UnsupportedError": ("irkit.errors", "UnsupportedError"),
 }
@@ -91,6 +95,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidModelError",
     "IrkitError",
+    "NotFiniteError",
     "ScheduleError",
     "UnsupportedError",
     "__version__",
@@ -110,6 +115,7 @@ __all__ = [
     "range",
     "resolve_target",
     "supported_operators",
+    "training_step",
     "value_and_grad",
     "vjp",
     "while_loop",

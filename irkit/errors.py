@@ -44,6 +44,10 @@ class InvalidInputError(IrkitError, ValueError):
     """An array given to a compiled program has the wrong shape, dtype, layout or values."""
 
 
+class NotFiniteError(IrkitError, ArithmeticError):
+    """The loss of a training step is NaN or infinite; the message names the first op that made it so."""
+
+
 class DeviceError(IrkitError):
     """The requested device is absent or cannot run the program."""
 

@@ -51,7 +51,7 @@ def _run_composed(
     def leaf(op: Operation, operands: list[Array]) -> list[Array]:
         if isinstance(op, CallOp):
             return run_graph(module, weights, operands, op.callee.string_value())
-        return _results(op, operands, weights)
+        return op_results(op, operands, weights)
 
     _check_inputs(main, inputs)
     return run_blocks(main, weights, inputs, leaf)
@@ -66,7 +66,7 @@ def steps(
     left = Counter(v for op in main.body.block.ops for v in op.operands)
     for op in main.body.block.ops:
         operands = [values[v] for v in op.operands]
-        results = [] if isinstance(op, ReturnOp) else _results(op, operands, weights)
+        results = [] if isinstance(op, ReturnOp) else op_results(op, operands, weights)
         yield op, operands, results
         values.update(zip(op.results, results, strict=True))
         # What nothing reads any more is dropped: a network's values together are many times its weights.
@@ -76,7 +76,8 @@ def steps(
                 del values[value]
 
 
-def _results(op: Operation, operands: list[Array], weights: WeightStore) -> list[Array]:
+def op_results(op: Operation, operands: list[Array], weights: WeightStore) -> list[Array]:
+    """The results of one op on arrays. Raises UnsupportedError for an op of another level."""
     if isinstance(op, GraphOp):
         return evaluate(op, operands)
     if isinstance(op, ExtractSliceOp | InsertSliceOp):

@@ -42,8 +42,19 @@ ALLOWED = {
     "annotations": {"annotations"},
     "frontends": {"frontends", "dialects", "annotations"},
     "interp": {"interp", "dialects"},
+    # Training: above functions of arrays, of which its steps are made.
+    "training": {
+        "training",
+        "driver",
+        "runtime",
+        "passes",
+        "schedule",
+        "frontends",
+        "interp",
+        "dialects",
+    },
     # Doors of the package, which open what they name on first use.
-    "__init__": {"driver", "runtime", "dags", "annotations"},
+    "__init__": {"driver", "runtime", "dags", "annotations", "training"},
     "universe": set(RANKS),
     "extending": set(RANKS),
 }

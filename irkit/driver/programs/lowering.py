@@ -76,7 +76,7 @@ class Lowered:
         self._results = len(main.function_type.outputs)
         self._program = str(built.module)
         with ONE_BUILDER, seldom_collected():
-            imported = _values(built)
+            imported = graph_of(built)
             set_fastmath(imported.module, options["fastmath"])
             artifact = build_artifact(imported, device, options["cache"])
             self._variant = Variant(
@@ -110,8 +110,9 @@ class Lowered:
         return self._variant.timelines(None, "persistent")
 
 
-def _values(built: BuiltProgram) -> ImportedModel:
-    """The program as a graph-level module."""
+def graph_of(built: BuiltProgram, *, state: bool = False) -> ImportedModel:
+    """The program as a graph-level module. `state`: what it writes of its arguments is state of its own;
+    else the caller's arrays are written, after all has gone well."""
     ctx = IrkitContext(weights=built.weights)
     register_dialects(ctx)
     module: ModuleOp = built.module
@@ -120,8 +121,8 @@ def _values(built: BuiltProgram) -> ImportedModel:
         PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
     main = function_named(module, "main")
     assert main is not None
-    # The caller's arrays are what is written, after all has gone well: no state of the program's own.
-    main.attributes.pop(STATE, None)
+    if not state:
+        main.attributes.pop(STATE, None)
     inputs, outputs = _names(main, "irkit.inputs"), _names(main, "irkit.outputs")
     info = ModelInfo("network", inputs, outputs, source="numpy")
     module.attributes[MODEL_ATTRIBUTE] = StringAttr(info.to_json())

@@ -55,15 +55,16 @@ class CustomCallOp(GraphOp):
 
 
 class Custom:
-    """A function with rules of its own. `results`: how many arrays it returns; None: one, by itself."""
+    """A function with rules of its own. `ends`: to derivatives its results are constants."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         vjp: Callable[..., Any] | None,
         jvp: Callable[..., Any] | None,
+        ends: bool = False,
     ) -> None:
-        self.function, self.vjp, self.jvp = function, vjp, jvp
+        self.function, self.vjp, self.jvp, self.ends = function, vjp, jvp, ends
         self.number = next(_NUMBERS)
         self.single = True
         _KNOWN[self.number] = self
@@ -158,6 +159,8 @@ class _CustomRule(Rule):
 
     def jvp(self, o: Builder, op: GraphOp, tangents: Sequence[Maybe]) -> list[Maybe]:
         assert isinstance(op, CustomCallOp)
+        if _KNOWN[op.number.value.data].ends:
+            return [None] * len(op.results)
         custom = _of(op, "jvp")
         changes = [made_good(o, t, v) for t, v in zip(tangents, op.operands, strict=True)]
         return list(_called(o, op, custom, "jvp", changes, list(op.results)))
@@ -166,6 +169,8 @@ class _CustomRule(Rule):
         self, o: Builder, op: GraphOp, cotangents: Sequence[Maybe], wanted: Sequence[bool]
     ) -> list[Maybe]:
         assert isinstance(op, CustomCallOp)
+        if _KNOWN[op.number.value.data].ends:
+            return [None] * len(op.operands)
         custom = _of(op, "vjp")
         changes = [made_good(o, c, v) for c, v in zip(cotangents, op.results, strict=True)]
         floats = [v for v in op.operands if has_gradient(v)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -23,8 +25,23 @@ def user_frame() -> types.FrameType | None:
     return frame
 
 
+_REPLAYED: ContextVar[str | None] = ContextVar("replayed", default=None)
+
+
+@contextmanager
+def at_place(place: str | None) -> Generator[None]:
+    """What is traced inside is of `place`, where that is known: of what is traced anew."""
+    token = _REPLAYED.set(place or _REPLAYED.get())
+    try:
+        yield
+    finally:
+        _REPLAYED.reset(token)
+
+
 def user_place() -> str:
     """`file:line` of the user's code that is being traced."""
+    if (replayed := _REPLAYED.get()) is not None:
+        return replayed
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "<unknown>"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import FileLineColLoc, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
@@ -18,7 +18,7 @@ from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.custom import CustomCallOp, called
-from irkit.frontends.numpy.places import user_place
+from irkit.frontends.numpy.places import at_place, user_place
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import Buffer, For, Value, View
 from irkit.weights import WeightStore
@@ -47,6 +47,10 @@ class _Replay:
         raise InvalidModelError("a block without terminator")
 
     def _op(self, op: Operation) -> None:
+        with at_place(_place(op)):
+            self._traced(op)
+
+    def _traced(self, op: Operation) -> None:
         if isinstance(op, CustomCallOp):
             found = called(op, [self.values[v] for v in op.operands])
             self.values.update(zip(op.results, found, strict=True))
@@ -139,6 +143,14 @@ class _Replay:
             inside, self.r.records = self.r.records, outer
         self.r.records.append(For(user_place(), symbol, 0, len(rounds), inside))
         symbol.fix(len(rounds) - 1)
+
+
+def _place(op: Operation) -> str | None:
+    """Where the user's code asked for an op."""
+    at = op.location
+    if not isinstance(at, FileLineColLoc):
+        return None
+    return f"{at.filename.data}:{at.line.data}"
 
 
 def _whole(buffer: Buffer) -> View:

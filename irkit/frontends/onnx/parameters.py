@@ -46,3 +46,11 @@ def with_parameters(
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     return model, {name: numpy_helper.to_array(held[name]) for name in names}
+
+
+def float_initializers(source: ModelProto | str | Path) -> list[str]:
+    """Names of all initializers of floats. Raises InvalidModelError for a file that cannot be read."""
+    found = with_parameters(source, ())[0]
+    floats = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
+    kinds = {onnx.TensorProto.DataType.Value(name) for name in floats}
+    return [i.name for i in found.graph.initializer if i.data_type in kinds]

@@ -1,0 +1,184 @@
+"""Losses: functions of NumPy arrays that return one number, or one for each row.
+
+Means are over what has weight: sums of weighted losses over the sum of weights, as PyTorch's; 0 where nothing
+has any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.library import LIBRARY
+from irkit.training.gradient_ends import stop_gradient
+from irkit.training.labels import check_labels
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def _reduced(losses: Any, weights: Any, reduction: str) -> Any:
+    """One number of many. `weights`: what the mean is over; None for all alike. Raises UnsupportedError for
+    a reduction that is none."""
+    if reduction not in REDUCTIONS:
+        raise UnsupportedError(f"reduction '{reduction}': expected {', '.join(REDUCTIONS)}")
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    if weights is None:
+        return losses.mean()
+    total: Any = (weights + np.zeros_like(losses)).sum()
+    return losses.sum() / LIBRARY.where(total == 0, total.dtype.type(1), total)
+
+
+def _weighted(losses: Any, weights: Any, reduction: str) -> Any:
+    """Each loss times its weight, reduced."""
+    if weights is None:
+        return _reduced(losses, None, reduction)
+    weights = weights.astype(losses.dtype)
+    return _reduced(losses * weights, weights, reduction)
+
+
+def softmax_cross_entropy(
+    logits: Any,
+    labels: Any,
+    *,
+    weights: Any = None,
+    class_weights: Any = None,
+    ignore: int | None = None,
+    smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Any:
+    """The cross-entropy of classes with the softmax of `logits` (..., classes).
+
+    `labels`: numbers of classes (...), integers; or how probable each class is (..., classes), floats.
+    `weights`: of each place (...); `class_weights`: of each class (classes). Places whose label is `ignore`
+    have no loss. `smoothing`: a share that is given to all classes alike. The mean is over the weights of
+    places and of the classes of their labels. Computed as ln Σ exp(z − max z) − Σ t (z − max z), t what each
+    class should be: nothing overflows. Raises IndexError for labels that are no class,
+    UnsupportedError for shapes that do not go together.
+    """
+    classes = logits.shape[-1]
+    targets, norm = _targets(logits, labels, ignore)
+    if smoothing:
+        spread = targets.sum(axis=-1, keepdims=True) * (smoothing / classes)
+        targets = targets * (1 - smoothing) + spread
+    if class_weights is not None:
+        given = class_weights.astype(logits.dtype)
+        norm = (norm * given).sum(axis=-1)
+        targets = targets * given
+    elif ignore is not None:
+        norm = norm.sum(axis=-1)
+    else:
+        norm = None
+    shifted = logits - stop_gradient(logits.max(axis=-1, keepdims=True))
+    logarithms = np.log(np.exp(shifted).sum(axis=-1))
+    # Of labels without weights the sum of what classes should be is 1.
+    plain = norm is None and labels.dtype.kind in "iu"
+    whole = logarithms if plain else targets.sum(axis=-1) * logarithms
+    losses = whole - (targets * shifted).sum(axis=-1)
+    if weights is not None:
+        losses = losses * weights.astype(losses.dtype)
+        norm = weights.astype(losses.dtype) * (1 if norm is None else norm)
+    return _reduced(losses, norm, reduction)
+
+
+def _targets(logits: Any, labels: Any, ignore: int | None) -> tuple[Any, Any]:
+    """What each class should be, twice: to be weighted, and to be counted."""
+    if labels.dtype.kind == "f":
+        if labels.shape != logits.shape or ignore is not None:
+            raise UnsupportedError(
+                f"softmax_cross_entropy: probabilities {list(labels.shape)} for logits {list(logits.shape)}: "
+                "expected the same shape, and nothing to ignore"
+            )
+        return labels.astype(logits.dtype), labels.astype(logits.dtype)
+    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1]:
+        raise UnsupportedError(
+            f"softmax_cross_entropy: labels of {labels.dtype} {list(labels.shape)} for logits "
+            f"{list(logits.shape)}: expected integers {list(logits.shape[:-1])}, or floats of the same shape"
+        )
+    classes = logits.shape[-1]
+    found = labels[..., None] == np.arange(classes, dtype=labels.dtype)
+    if ignore is None:
+        check_labels(labels, classes)
+    else:
+        kept = labels != ignore
+        check_labels(np.where(kept, labels, np.zeros_like(labels)), classes)
+        found = np.logical_and(found, kept[..., None])
+    found = found.astype(logits.dtype)
+    return found, found
+
+
+def sigmoid_cross_entropy(
+    logits: Any,
+    targets: Any,
+    *,
+    weights: Any = None,
+    positive_weight: float = 1.0,
+    reduction: str = "mean",
+) -> Any:
+    """The cross-entropy of yes and no with the sigmoid of `logits`, element by element.
+
+    `targets`: 1 or 0, or what lies between, of the shape of `logits`; `positive_weight`: of what should be 1.
+    max(z, 0) − z t + ln(1 + exp(−|z|)), which does not overflow.
+    """
+    targets = _alike("sigmoid_cross_entropy", logits, targets)
+    rest = np.log1p(np.exp(-np.abs(logits)))
+    losses = np.maximum(logits, 0) - logits * targets + rest
+    if positive_weight != 1:
+        more = (positive_weight - 1) * targets
+        losses = losses + more * (np.maximum(-logits, 0) + rest)
+    return _weighted(losses, weights, reduction)
+
+
+def mean_squared_error(
+    outputs: Any, targets: Any, *, weights: Any = None, reduction: str = "mean"
+) -> Any:
+    """Squares of differences."""
+    difference = outputs - _alike("mean_squared_error", outputs, targets)
+    return _weighted(difference * difference, weights, reduction)
+
+
+def huber(
+    outputs: Any,
+    targets: Any,
+    *,
+    delta: float = 1.0,
+    weights: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """Half the square of a difference up to `delta`, above that `delta` (|difference| − `delta` / 2)."""
+    if not delta > 0:
+        raise UnsupportedError(f"huber: delta={delta!r}: expected a number above 0")
+    size = np.abs(outputs - _alike("huber", outputs, targets))
+    near = np.minimum(size, delta)
+    # near (size − near / 2) is both, and so is its slope.
+    return _weighted(near * (size - 0.5 * near), weights, reduction)
+
+
+def hinge(
+    outputs: Any,
+    targets: Any,
+    *,
+    squared: bool = False,
+    weights: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, 1 − t y) of margins y, `targets` t being 1 or −1; or its square."""
+    margin = 1 - _alike("hinge", outputs, targets) * outputs
+    # Where it is 0 the slope is 0, as of relu: `maximum` would take half of it.
+    losses = LIBRARY.where(margin > 0, margin, np.zeros_like(margin))
+    return _weighted(losses * losses if squared else losses, weights, reduction)
+
+
+def _alike(name: str, outputs: Any, targets: Any) -> Any:
+    """`targets` in the dtype of `outputs`. Raises UnsupportedError for another shape: broadcasting would make
+    a matrix of a vector and a column."""
+    if targets.shape != outputs.shape:
+        raise UnsupportedError(
+            f"{name}: targets {list(targets.shape)} for outputs {list(outputs.shape)}: expected the same "
+            "shape"
+        )
+    return targets.astype(outputs.dtype)

@@ -1,0 +1,125 @@
+"""What one step computes: loss, gradients, and the next values of all that is kept."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.driver.programs.gradients import Gradient
+from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.affine import Affine
+from irkit.frontends.numpy.arrays import fresh, is_traced
+from irkit.frontends.numpy.nested import leaves, mapped, scoped
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import View
+from irkit.training.models import Model
+from irkit.training.optimizers import Optimizer
+from irkit.training.structures import filled_with, named_leaves
+from irkit.weights import Array
+
+WHAT = "irkit.training_step"
+PARAMETERS, STATISTICS, STEPS = "parameters", "statistics", "steps"
+
+
+class Update:
+    """A step as a function of (state, inputs). State is written where the step is sound: where no label or
+    index was out of bounds and, with `stop_on_nan`, the loss is a finite number."""
+
+    def __init__(
+        self,
+        model: Model,
+        loss: Callable[..., Any] | None,
+        optimizer: Optimizer,
+        parameters: Any,
+        statistics: Any,
+        stop_on_nan: bool,
+    ) -> None:
+        """`parameters` and `statistics` are structures of arrays."""
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.parameters, self.statistics = parameters, statistics
+        self.stop_on_nan = stop_on_nan
+        self._names = [n for n, _ in named_leaves(parameters, "")]
+
+    def start(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The state before the first step: `arrays`, by name, and zeros for what the optimiser keeps."""
+        state = dict(arrays)
+        for slot in self.optimizer.slots:
+            for name in self._names:
+                state[slot + name] = np.zeros_like(arrays[PARAMETERS + name])
+        state[STEPS] = np.zeros((), np.int64)
+        return state
+
+    def function(self) -> types.FunctionType:
+        """What is traced."""
+        apply = self
+
+        def step(state: Any, inputs: Any) -> Any:
+            return apply.step(state, inputs)
+
+        step.__qualname__ = self.model.name
+        return step
+
+    def step(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+        """The loss; what is new goes to `state`."""
+        parameters = filled_with(self.parameters, state, PARAMETERS)
+        statistics = filled_with(self.statistics, state, STATISTICS)
+        gradient = Gradient(self._total(), WHAT, 0, value=True, has_aux=True, allow_unused=False)
+        (loss, left), gradients = gradient(parameters, statistics, *inputs)
+        slots = [{s: state[s + n] for s in self.optimizer.slots} for n in self._names]
+        own = [state[PARAMETERS + n] for n in self._names]
+        updated = self.optimizer.apply(own, list(leaves(gradients)), slots, state[STEPS])
+        new = {STEPS: state[STEPS] + 1}
+        for name, (value, kept) in zip(self._names, updated, strict=True):
+            new[PARAMETERS + name] = value
+            new |= {slot + name: array for slot, array in kept.items()}
+        new |= dict(zip((n for n, _ in named_leaves(statistics, STATISTICS)), left, strict=True))
+        self._keep(state, new, self._sound(loss))
+        return loss
+
+    def _total(self) -> Callable[..., Any]:
+        """The loss as a function of (parameters, statistics, *inputs), and what the statistics are then."""
+        model, loss = self.model, self.loss
+
+        def total(parameters: Any, statistics: Any, *arrays: Any) -> Any:
+            extras = {"training": True, "statistics": statistics}
+            outputs = model(parameters, arrays[: model.inputs], extras)
+            rest = arrays[model.inputs :]
+            found: Any = outputs[0] if len(outputs) == 1 else outputs
+            if loss is not None:
+                found = scoped(loss)(*outputs, *rest)
+            if (fault := _no_loss(found)) is not None:
+                raise UnsupportedError(f"{WHAT} of '{model.name}': the loss {fault}")
+            return found, list(leaves(mapped(lambda a: a.copy(), statistics)))
+
+        total.__qualname__ = model.name
+        return total
+
+    def _sound(self, loss: Any) -> Any:
+        """Whether the state may go on, a boolean of the trace; None where nothing can be wrong."""
+        r = recorder()
+        reads = [r.read(View(b, Affine(0), (), ())) for b in r.checks.values()]
+        held = [fresh(v, scalar=True) for v in reads]
+        if self.stop_on_nan:
+            held.append(np.isfinite(loss).all())
+        found = None
+        for one in held:
+            found = one if found is None else np.logical_and(found, one)
+        return found
+
+    def _keep(self, state: Mapping[str, Any], new: Mapping[str, Any], sound: Any) -> None:
+        for name, array in state.items():
+            value = new[name]
+            array[...] = value if sound is None else np.where(sound, value, array)
+
+
+def _no_loss(found: Any) -> str | None:
+    """Why something is no loss."""
+    if not is_traced(found):
+        kind = type(found).__name__
+        return f"is a {kind} that hangs on no parameter: expected an array of one number"
+    if found.size != 1:
+        return f"has shape {list(found.shape)}: expected one number (take its mean or sum)"
+    return None
