@@ -20,6 +20,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
                             [--runs 30] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
+       irkit-bench memory [--seconds 10] [--out FOLDER]
        irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
        irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
@@ -39,6 +40,7 @@ COMMANDS = {
     "cpu": "cpu",
     "gpu": "gpu",
     "light": "light",
+    "memory": "memory",
     "networks": "networks",
     "opt": "opt",
     "nvforest": "gpu_nvforest",

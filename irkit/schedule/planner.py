@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.box_overlap import Indices, Mask
-from irkit.schedule.chain_cover import ChainCover
+from irkit.schedule.box_overlap import Mask
 from irkit.schedule.footprint import Footprints, resolve_views
 from irkit.schedule.happens_before import HappensBefore
 from irkit.schedule.lifetimes import Lifetimes, lifetimes
+from irkit.schedule.live_sets import all_cliques, chain_covers, heavy_cliques, live_sets
 from irkit.schedule.model import Schedule
+from irkit.schedule.pool import Pool, SearchBounds, first_packing
 from irkit.schedule.residents import planned_bytes
 
 ARENA_ALIGNMENT = 256
@@ -22,87 +22,47 @@ ARENA_ALIGNMENT = 256
 ROW_ALIGNMENT = 16
 """Bytes per row of the batch."""
 
-_SEEDS = 12
-_COVERS = 4
-_MAX_COVER = 4096
+DEFAULT_BOUNDS = SearchBounds()
+
 _Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pool:
-    """Buffers of one space, their sizes in bytes, and `before`: who is done before whom begins.
+class Packing:
+    """Offsets of the buffers of a pool, what a greedy packing reached, and what none can be below.
 
-    `rivals`: who may be in use together with whom; the diagonal says who is used at all.
+    `lower_bound`: the bytes of the heaviest set found of buffers that are in use together in pairs;
+    `proved_bound`: the same, or more where a search has shown that no packing is lower.
     """
 
-    buffers: Indices
-    sizes: _Ints
-    before: Mask
-    rivals: Mask
-    alignment: int
+    offsets: _Ints
+    height: int
+    greedy: int
+    lower_bound: int
+    proved_bound: int
 
-    def pack(self, order: Indices, best_fit: bool) -> _Ints:
-        """Offsets when the buffers are placed one by one in `order`, into the first or tightest gap."""
-        offsets = np.zeros(len(self.sizes), np.int64)
-        placed = np.zeros(len(self.sizes), bool)
-        for index in order:
-            rivals = np.flatnonzero(placed & self.rivals[index])
-            offsets[index] = self._gap(offsets[rivals], self.sizes[rivals], index, best_fit)
-            placed[index] = True
-        return offsets
-
-    def _gap(self, starts: _Ints, sizes: _Ints, index: np.intp, best_fit: bool) -> int:
-        by_start = np.argsort(starts, kind="stable")
-        starts, ends = starts[by_start], (starts + sizes)[by_start]
-        begin = np.concatenate([np.zeros(1, np.int64), self.aligned(np.maximum.accumulate(ends))])
-        room = np.concatenate([starts, [np.iinfo(np.int64).max]]) - begin
-        fits = np.flatnonzero(room >= self.sizes[index])
-        return int(begin[fits[np.argmin(room[fits])] if best_fit else fits[0]])
-
-    def aligned(self, nbytes: _Ints) -> _Ints:
-        """Rounded up to the alignment."""
-        return -(-nbytes // self.alignment) * self.alignment
-
-    def height(self, offsets: _Ints) -> int:
-        """Bytes up to the end of the last buffer."""
-        return int((offsets + self.sizes).max(initial=0))
-
-    def slots(self, cover: ChainCover) -> _Ints:
-        """Offsets when each chain of a cover of all buffers has a slot of its own."""
-        offsets, top = np.zeros(len(self.sizes), np.int64), 0
-        for chain in cover.chains():
-            offsets[chain] = top
-            top += int(self.aligned(self.sizes[chain]).max())
-        return offsets
-
-    def candidates(self) -> Iterator[_Ints]:
-        """Packings worth trying, cheap ones first."""
-        by_number = np.arange(len(self.sizes))
-        by_contention = np.lexsort((by_number, -(self.rivals @ self.sizes)))
-        for order in (np.lexsort((by_number, -self.sizes)), by_contention, by_number):
-            for best_fit in (False, True):
-                yield self.pack(order, best_fit)
-
-    def best(self, bound: int, first: _Ints) -> _Ints:
-        """The lowest packing among `first` and the candidates; stops at one that reaches `bound`."""
-        lowest = first
-        for offsets in self.candidates():
-            if self.height(lowest) <= bound:
-                break
-            lowest = min(lowest, offsets, key=self.height)
-        return lowest
+    def figures(self) -> dict[str, int | float]:
+        """For reports; bytes, and the ratio of the packing to the lower bound."""
+        return {
+            "bytes": self.height,
+            "greedy_bytes": self.greedy,
+            "lower_bound": self.lower_bound,
+            "proved_bound": self.proved_bound,
+            "ratio": self.height / self.lower_bound if self.lower_bound else 1.0,
+        }
 
 
-def plan_memory(schedule: Schedule) -> Schedule:
+def plan_memory(schedule: Schedule, bounds: SearchBounds = DEFAULT_BOUNDS) -> Schedule:
     """The schedule with `offset` of every "arena", "rows" and "constant" buffer, and the sizes of all
     spaces, `shared_bytes` among them.
 
     Two buffers share bytes only if every rTask that touches the one happens before every rTask that
     touches the other. Views take no space; their `offset` is filled in for convenience.
 
-    `notes`: "arena_bytes"; "arena_lower_bound", the bytes of the heaviest set of buffers found that
-    are in use together in pairs, so that no planner under the same rule needs less; "arena_ratio" of
-    the two (1.0 when nothing is needed); and the same three with "row_" in bytes per row.
+    Greedy packings are tried first, then an exact search within `bounds` where none is at the lower bound.
+    `notes` has the figures of `Packing`: "arena_bytes", "arena_greedy_bytes", "arena_lower_bound",
+    "arena_proved_bound", "arena_ratio" (1.0 when nothing is needed); and the same with "row_" in bytes per
+    row. All sizes count as rounded up to the alignment.
 
     Raises ScheduleError if the schedule deadlocks or is not well formed.
     """
@@ -117,13 +77,10 @@ def plan_memory(schedule: Schedule) -> Schedule:
         ("rows", ROW_ALIGNMENT, "row"),
     ):
         pool = _pool(schedule, lives, space, alignment)
-        covers = _covers(pool)
-        bound = _lower_bound(pool, lives, order, covers)
-        chosen = pool.best(bound, _first_packing(pool, covers))
-        offsets.update(zip(pool.buffers.tolist(), chosen.tolist(), strict=True))
-        totals[space] = -(-pool.height(chosen) // alignment) * alignment
-        notes[f"{name}_bytes"], notes[f"{name}_lower_bound"] = pool.height(chosen), bound
-        notes[f"{name}_ratio"] = pool.height(chosen) / bound if bound else 1.0
+        packing = _packed(pool, live_sets(pool, lives, order), bounds)
+        offsets.update(zip(pool.buffers.tolist(), packing.offsets.tolist(), strict=True))
+        totals[space] = packing.height
+        notes |= {f"{name}_{what}": figure for what, figure in packing.figures().items()}
     constants, constant_bytes = constant_offsets(schedule)
     offsets |= constants
     buffers = [
@@ -165,81 +122,29 @@ def _pool(schedule: Schedule, lives: Lifetimes, space: str, alignment: int) -> P
         if buffer.space == space and buffer.parent is None
     ]
     buffers = np.array(chosen, np.intp)
-    sizes = np.array([schedule.buffers[index].nbytes for index in chosen], np.int64)
+    exact = np.array([schedule.buffers[index].nbytes for index in chosen], np.int64)
+    sizes = -(-exact // alignment) * alignment
     precedence = lives.precedence(buffers)
     used = ~precedence.diagonal()
     before = precedence & used[:, None] & used
     rivals = ~(precedence | precedence.T)
-    return Pool(buffers, sizes, before, rivals, alignment)
+    return Pool(buffers, sizes, before, rivals)
 
 
-def _covers(pool: Pool) -> list[tuple[Indices, ChainCover]]:
-    """Chain covers of the buffers of at least so many bytes, for the few most telling sizes.
+def _packed(pool: Pool, live: Mask, bounds: SearchBounds) -> Packing:
+    """The best greedy packing, or the best that the search finds where that is above the lower bound."""
+    covers = chain_covers(pool)
+    cliques = heavy_cliques(pool, live, covers)
+    bound = pool.heaviest(cliques)
+    greedy = pool.best(bound, first_packing(pool, covers))
+    height = pool.height(greedy)
+    if height <= bound or not 0 < len(pool.sizes) <= bounds.buffers:
+        return Packing(greedy, height, height, bound, bound)
+    cliques = all_cliques(pool, live, cliques)
+    bound = pool.heaviest(cliques)
+    # Its loops are compiled: few plans need them.
+    from irkit.schedule.exact_packing import ExactPacking
 
-    The antichain that belongs to a cover is the largest set of such buffers in use together.
-    """
-    used = np.flatnonzero(pool.rivals.diagonal())
-    sizes, counts = np.unique(pool.sizes[used], return_counts=True)
-    atleast = counts[::-1].cumsum()[::-1]
-    telling = np.argsort(-(sizes * atleast), kind="stable")[:_COVERS]
-    chosen = [used[pool.sizes[used] >= sizes[index]] for index in telling]
-    return [
-        (members, ChainCover(pool.before[np.ix_(members, members)]))
-        for members in chosen
-        if len(members) <= _MAX_COVER
-    ]
-
-
-def _first_packing(pool: Pool, covers: list[tuple[Indices, ChainCover]]) -> _Ints:
-    """One slot per chain where a cover has all buffers, else one per buffer."""
-    for members, cover in covers:
-        if len(members) == len(pool.sizes):
-            return pool.slots(cover)
-    return np.concatenate([[0], pool.aligned(pool.sizes).cumsum()[:-1]])[: len(pool.sizes)]
-
-
-def _lower_bound(
-    pool: Pool,
-    lives: Lifetimes,
-    order: HappensBefore,
-    covers: list[tuple[Indices, ChainCover]],
-) -> int:
-    """The heaviest set of buffers found that are in use together in pairs, in bytes.
-
-    Such sets grow from antichains, and from the buffers that must be live at an rTask (written before
-    or by it, still used by or after it), by taking in whatever is in use together with all members,
-    the largest and then the most contended first.
-    """
-    live = _live_sets(pool, lives, order)
-    heaviest = np.argsort(-(live @ pool.sizes), kind="stable")
-    seeds = [live[row] for row in heaviest[:_SEEDS]]
-    for members, cover in covers:
-        seed = np.zeros(len(pool.sizes), bool)
-        seed[members] = cover.antichain()
-        seeds.append(seed)
-    urgency = np.lexsort((-(pool.rivals @ pool.sizes), -pool.sizes))
-    return max((_grow(pool, seed, urgency) for seed in seeds), default=0)
-
-
-def _grow(pool: Pool, seed: Mask, urgency: Indices) -> int:
-    members = seed.copy()
-    left = pool.rivals[seed].all(axis=0) & ~seed & pool.rivals.diagonal()
-    for index in urgency:
-        if left[index]:
-            members[index] = True
-            left &= pool.rivals[index]
-    return int(pool.sizes[members].sum())
-
-
-def _live_sets(pool: Pool, lives: Lifetimes, order: HappensBefore) -> Mask:
-    """For the first rTask of each append, the buffers that must be live at it: [appends, buffers]."""
-    written, read = lives.written[pool.buffers], lives.read[pool.buffers]
-    appends = order.schedule.appends
-    live = np.zeros((len(appends), len(pool.buffers)), bool)
-    for number, append in enumerate(appends):
-        clock = order.lanes(number)[0].copy()
-        clock[append.first_veu] += 1
-        known = np.flatnonzero(clock)
-        begun = (clock[known] >= written[:, known]).any(axis=1)
-        live[number] = begun & (read[:, append.first_veu] >= clock[append.first_veu])
-    return live
+    rivals = pool.rivals & ~np.eye(len(pool.sizes), dtype=bool)
+    found = ExactPacking(pool.sizes, rivals, cliques, bounds).improve(greedy, bound)
+    return Packing(found.offsets, found.height, height, bound, found.bound)

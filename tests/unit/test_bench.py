@@ -34,8 +34,8 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ((), "usage: irkit-bench"),
         (
             ("fast",),
-            "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, networks, "
-            "opt, nvforest, products, programs, quantised, render, workloads",
+            "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, memory, "
+            "networks, opt, nvforest, products, programs, quantised, render, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],

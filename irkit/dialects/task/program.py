@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    DictionaryAttr,
     FlatSymbolRefAttrConstr,
     Float64Type,
     FloatAttr,
@@ -45,6 +46,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from irkit.dialects.task.roperator import verify_call
 from irkit.dialects.types import int_array, ints
@@ -210,14 +212,23 @@ def _parse_resident(parser: Parser) -> tuple[int, int]:
     return operand, parser.parse_integer(allow_boolean=False, allow_negative=False)
 
 
+MEMORY_FIGURES = tuple(
+    f"{pool}_{figure}"
+    for pool in ("arena", "row")
+    for figure in ("lower_bound", "proved_bound", "greedy_bytes")
+)
+
+
 @irdl_op_definition
 class ProgramOp(IRDLOperation):
     """A schedule of a function of launches: buffers, views, and appends in the order that each vEU
     follows.
 
     `arena_bytes`, `row_bytes` (per row of the batch), `constant_bytes` and `shared_bytes` (of a vEU's
-    shared memory, for residents and scratch) are what `plan-memory` asks for; `arena_ratio` is arena
-    and rows over the lower bound. `verified` is the digest of all that was proved, and `modes` the
+    shared memory, for residents and scratch) are what `plan-memory` asks for; `arena_ratio` is the arena
+    over its lower bound. `memory` has, of arena and rows where they have bytes, the `_lower_bound` (bytes in use
+    together), the `_proved_bound` that no plan is below, and the `_greedy_bytes` that the search began with.
+    `verified` is the digest of all that was proved, and `modes` the
     ways of running it that the proof covers; only `verify-schedule` adds them.
 
     A function with an open batch may have several programs, each for a range of `rows`, both ends included;
@@ -244,6 +255,7 @@ class ProgramOp(IRDLOperation):
     constant_bytes = opt_prop_def(IntegerAttr[IntegerType])
     shared_bytes = opt_prop_def(IntegerAttr[IntegerType])
     arena_ratio = opt_prop_def(FloatAttr[Float64Type])
+    memory = opt_prop_def(DictionaryAttr)
     verified = opt_prop_def(StringAttr)
     modes = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
@@ -278,6 +290,13 @@ class ProgramOp(IRDLOperation):
             raise VerifyException(
                 f"'task.program' expects rows first <= last, got [{first}:{last}]"
             )
+
+    @property
+    def memory_figures(self) -> dict[str, int]:
+        """What the plan of its memory is held against: bytes, or bytes per row; 0 where there is none."""
+        if self.memory is None:
+            return dict.fromkeys(MEMORY_FIGURES, 0)
+        return {name: _bytes_of(self.memory.data.get(name)) for name in MEMORY_FIGURES}
 
     def retract(self) -> None:
         """Take back the proof: something that it covers is about to change."""
@@ -315,6 +334,10 @@ class ProgramOp(IRDLOperation):
         printer.print_region(self.body)
 
 
+def _bytes_of(attribute: Attribute | None) -> int:
+    return attribute.value.data if isa(attribute, IntegerAttr[IntegerType]) else 0
+
+
 def _parse_rows(parser: Parser) -> Rows:
     """`[a:b]`, or `[a:]` where there is no end"""
     parser.parse_punctuation("[")
@@ -332,6 +355,7 @@ _PROGRAM_PROPERTIES = (
     "constant_bytes",
     "shared_bytes",
     "arena_ratio",
+    "memory",
     "verified",
     "modes",
 )

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.task import CompositeOp, ProgramOp, ROperatorOp
+from irkit.dialects.task.program import MEMORY_FIGURES
 from irkit.passes.task.composite_text import composite_of, read_composite
 from irkit.passes.task.program_text import appends_of, plans_of, programs_of
 from irkit.passes.task.vdevices import device_of
@@ -77,7 +78,7 @@ def _composite_figures(module: ModuleOp, composite: CompositeOp) -> dict[str, An
     found = read_composite(composite)
     names = {run.program for run in runs_of(found.steps)}
     figured = [_plan_figures(p) for p in programs_of(module) if p.sym_name.data in names]
-    largest = ("veus", "row_bytes", "arena_ratio")
+    largest = ("veus", "row_bytes", "arena_ratio", *MEMORY_FIGURES)
     return {
         **{name: sum(f[name] for f in figured) for name in ("appends", "waves", "waits")},
         **{name: max((f[name] for f in figured), default=0) for name in largest},
@@ -106,5 +107,6 @@ def _plan_figures(program: ProgramOp) -> dict[str, Any]:
         "arena_bytes": program.arena_bytes.value.data if program.arena_bytes is not None else 0,
         "row_bytes": program.row_bytes.value.data if program.row_bytes is not None else 0,
         "arena_ratio": program.arena_ratio.value.data if program.arena_ratio is not None else 1.0,
+        **program.memory_figures,
         "modes": [mode.data for mode in program.modes or ()],
     }

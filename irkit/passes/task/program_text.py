@@ -8,13 +8,22 @@ from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, ModuleOp, f64, i64
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    f64,
+    i64,
+)
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.functions import function_named
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ViewOp
+from irkit.dialects.task.program import MEMORY_FIGURES
 from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.task.launch_reader import Unscheduled, as_buffer
 from irkit.passes.task.rtask_footprints import RTaskFootprints
@@ -185,6 +194,13 @@ def set_plan(program: ProgramOp, schedule: Schedule) -> None:
     for size in _SIZES:
         setattr(program, size, IntegerAttr(getattr(schedule, size), i64))
     program.arena_ratio = FloatAttr(float(schedule.notes.get("arena_ratio", 1.0)), f64)
+    program.memory = DictionaryAttr(
+        {
+            name: IntegerAttr(int(schedule.notes[name]), i64)
+            for name in MEMORY_FIGURES
+            if schedule.notes.get(name)
+        }
+    )
 
 
 def set_residents(program: ProgramOp, schedule: Schedule) -> None:

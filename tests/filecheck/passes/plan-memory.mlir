@@ -3,7 +3,7 @@
 // RUN: not irkit-opt %s -p plan-memory 2>&1 | filecheck %s --check-prefix=EARLY
 
 // Every buffer of the arena has an offset, and the plan says how near the bound it is.
-// CHECK:      task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 512 : i64, row_bytes = 0 : i64, constant_bytes = 0 : i64, shared_bytes = 0 : i64, arena_ratio = {{[0-9.e+]+}} : f64} {
+// CHECK:      task.program @main_schedule of @main attributes {device = @test4, arena_bytes = 512 : i64, row_bytes = 0 : i64, constant_bytes = 0 : i64, shared_bytes = 0 : i64, arena_ratio = 1.000000e+00 : f64, memory = {arena_lower_bound = 512 : i64, arena_proved_bound = 512 : i64, arena_greedy_bytes = 512 : i64}} {
 // CHECK:        task.buffer {space = "arena", offset = 0 : i64} : tensor<8xf32>
 // CHECK-NEXT:   task.buffer {space = "arena", offset = 256 : i64} : tensor<8xf32>
 // EARLY:      error: pass 'plan-memory' failed: the module has no task.program: run schedule-wavefront first
