@@ -24,6 +24,8 @@ class ModelInfo:
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
+    it sees their places there, -1 for any other, NaN for NaN.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -45,6 +47,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 
@@ -61,6 +64,7 @@ class ModelInfo:
         for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
             if fields.get(name) is not None:
                 fields[name] = tuple(map(_hashable, fields[name]))
+        fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
         fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
         return ModelInfo(**fields)
 

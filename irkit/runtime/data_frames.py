@@ -13,6 +13,7 @@ import numpy as np
 
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.runtime.strings import places
 from irkit.weights import Array
 
 
@@ -35,12 +36,18 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     if len(set(wanted)) != len(wanted) or any(names.count(n) > 1 for n in wanted):
         raise InvalidInputError("the data frame has several columns of one name")
     present = set(names)
-    columns = {n: _column(value, n) for n in wanted if n in present and n not in info.unused}
-    if not columns:
+    words = dict(info.words)
+    of_strings = {n: words[c] for c, n in enumerate(wanted) if c in words}
+    looked_at = [n for n in wanted if n in present and n not in info.unused]
+    if not looked_at:
         raise InvalidInputError("the data frame has no columns that the model looks at")
-    dtype = np.result_type(*(c.dtype for c in columns.values()))
+    columns = {n: _column(value, n) for n in looked_at if n not in of_strings}
+    dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
     if info.by_name:
         _check_one_dtype(columns, dtype)
+    dtype = dtype if dtype.kind == "f" or not of_strings else np.dtype("f8")
+    for name in (n for n in looked_at if n in of_strings):
+        columns[name] = places(f"column '{name}'", value[name], of_strings[name])
     # What the model never looks at may be anything, or not be there.
     rows = len(next(iter(columns.values())))
     nothing = np.zeros(rows, dtype)

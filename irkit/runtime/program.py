@@ -18,6 +18,7 @@ from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.variant import Variant
+from irkit.runtime.words import numbered
 from irkit.weights import Array
 
 if TYPE_CHECKING:
@@ -55,10 +56,15 @@ class CompiledProgram:
         return self.variant(inputs).run(inputs)
 
     def _plain(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """`inputs` with data frames as arrays of the columns that the model was fitted on."""
+        """`inputs` with data frames as arrays of the columns that the model was fitted on.
+
+        Strings are numbers then.
+        """
+        info = self._first.info
+        if info.words:
+            return [numbered(info, x) for x in inputs]
         if type(inputs[0] if inputs else None) is np.ndarray:
             return inputs
-        info = self._first.info
         return [fitted_columns(info, x) if is_data_frame(x) else x for x in inputs]
 
     def __call__(self, *inputs: Any) -> Any:

@@ -260,9 +260,9 @@ def test_unknown_categories_that_become_nan() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "strings": (
-        lambda: OneHotEncoder().fit([["a"], ["b"]]),
-        "categories of dtype object in column 0",
+    "other objects": (
+        lambda: OneHotEncoder().fit(np.array([[b"a"], [b"b"]], object)),
+        "categories of type bytes among others in column 0",
     ),
     "whole numbers": (
         lambda: OneHotEncoder(dtype=np.int64).fit([[1], [2]]),
@@ -287,8 +287,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "parameter fill_value=nan",
     ),
     "string statistics": (
-        lambda: SimpleImputer(strategy="most_frequent").fit(np.array([["a"], ["b"]], object)),
-        "strings or objects",
+        lambda: SimpleImputer(strategy="most_frequent").fit(np.array([["a", 1], ["b", 1]], object)),
+        "strings among numbers, or objects",
+    ),
+    "marks of strings": (
+        lambda: SimpleImputer(strategy="most_frequent", add_indicator=True).fit(
+            np.array([["a"], [np.nan]], object)
+        ),
+        "parameter add_indicator=True, over strings",
     ),
 }
 

@@ -60,6 +60,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     importer, x = Importer(builder, predict), builder.inputs[0]
     nan, infinite = accepted([step for _, step in steps])
     importer.known[x] = Values(nan, infinite)
+    importer.words.sources[x] = tuple(range(features))
     scaled = all(kind_of(step) == "StandardScaler" for _, step in steps[:-1])
     for _, step in steps[:-1]:
         x = transform(importer, step, x)
@@ -89,6 +90,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         columns=names,
         by_name=by_name,
         unused=unused,
+        words=importer.words.table(),
     )
     return builder.finish(values, info)
 

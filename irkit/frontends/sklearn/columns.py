@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import CastOp, CompareOp, IsNanOp
 from irkit.frontends.sklearn.importer import Importer, Transformer
+from irkit.frontends.sklearn.strings import filled, fills_words, why_not_filled
 from irkit.weights import Array
 
 # Missing values
@@ -28,6 +29,8 @@ def _missing(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _imputer(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    if fills_words(step):
+        return filled(importer, step, x)
     statistics = _statistics(step).astype(np.float64)
     missing = _missing(importer, step, x)
     kept = np.arange(len(statistics)) if step.keep_empty_features else _observed(statistics)
@@ -51,9 +54,11 @@ def _observed(statistics: Array) -> Array:
 
 
 def _why_no_imputer(step: Any) -> list[str]:
+    if fills_words(step):
+        return why_not_filled(step)
     reasons = _why_not_missing(step)
     if np.dtype(step._fit_dtype).kind not in "fiub" or _statistics(step).dtype.kind not in "fiub":
-        reasons.append("strings or objects")
+        reasons.append("strings among numbers, or objects")
     elif not step.keep_empty_features and not len(_observed(_statistics(step))):
         reasons.append("no output columns")
     elif step.keep_empty_features and np.isnan(_statistics(step).astype(np.float64)).any():

@@ -232,6 +232,8 @@ def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAV
     nan, infinite = accepts(step)
     importer.require_finite(x, type(step).__name__, nan, infinite)
     known = importer.known.get(x, Values())
+    if not encoders.takes_words(step):
+        importer.words.read_as_numbers(x, kind_of(step))
     y = entry.build(importer, step, x)
     if y is not x:
         importer.known[y] = Values(
@@ -259,7 +261,9 @@ def _side_by_side(
     for name, part, numbers in parts:
         y = importer.columns(x, numbers)
         importer.known.setdefault(y, importer.known.get(x, Values()))
-        if not does_nothing(part):
+        if does_nothing(part):
+            importer.words.read_as_numbers(y, "passthrough")
+        else:
             y = transform(importer, part, y)
         weight = weight_of.get(name)
         made.append(y if weight is None else importer.mul(y, [weight], "weight"))
@@ -282,6 +286,8 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         x = importer.tree_input(x, name, nan, infinite)
     else:
         importer.require_finite(x, name, nan, infinite)
+    if kind_of(step) not in histogram.PREDICTORS:
+        importer.words.read_as_numbers(x, name)
     outputs = entry.build(importer, step, x)
     also = TRANSFORMERS.get(kind_of(step))
     if also is not None and not (also.why_not(step) or also.why_not_fitted(step)):

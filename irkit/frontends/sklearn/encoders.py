@@ -1,7 +1,8 @@
-"""Categories as numbers: OneHotEncoder and OrdinalEncoder over numeric columns.
+"""Categories as numbers: OneHotEncoder, OrdinalEncoder, TargetEncoder.
 
-All columns are compared with all categories at once; products with matrices of 0 and 1 then say which
-output each one becomes. A row has at most one category per column, so these sums are exact.
+Strings have numbers already (`strings.py`). All columns are compared with all categories at once; products
+with matrices of 0 and 1 then say which output each one becomes. A row has at most one category per column, so
+these sums are exact.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AddOp, AndOp, CastOp, IsNanOp, OrOp, SubOp
-from irkit.frontends.sklearn.importer import Importer, Transformer, element
+from irkit.frontends.sklearn.importer import Importer, Transformer, element, kind_of
+from irkit.frontends.sklearn.strings import fills_words, why_not_words
 from irkit.weights import Array
 
 # Integers beyond this have no float64 of their own.
@@ -28,11 +30,17 @@ def encodable(step: Any) -> list[str]:
     return reasons
 
 
+def takes_words(step: Any) -> bool:
+    """Whether a step may be given columns of strings: it says itself which of them are."""
+    return kind_of(step) in TRANSFORMERS or (kind_of(step) == "SimpleImputer" and fills_words(step))
+
+
 def _comparable(step: Any) -> list[str]:
     reasons: list[str] = []
     for number, categories in enumerate(step.categories_):
-        if categories.dtype.kind not in "fiub":
-            reasons.append(f"categories of dtype {categories.dtype} in column {number}")
+        odd = why_not_words(categories)
+        if odd is not None:
+            reasons.append(f"{odd} in column {number}")
         elif categories.dtype.kind in "iu" and np.abs(categories).max(initial=0) > _EXACT:
             reasons.append(f"categories beyond 2^53 in column {number}")
     return reasons
@@ -41,7 +49,8 @@ def _comparable(step: Any) -> list[str]:
 def _members(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """rows×(categories of all columns): whether each cell is the category, as float64."""
     counts = [len(c) for c in step.categories_]
-    flat = np.concatenate([np.asarray(c, np.float64) for c in step.categories_])
+    codes = [importer.words.codes(x, j, c, kind_of(step)) for j, c in enumerate(step.categories_)]
+    flat = np.concatenate(codes)
     cells = importer.columns(x, np.repeat(np.arange(len(counts)), counts))
     # Categories keep the dtype of the training data: float32 input is compared in float64.
     wide = importer.cast(cells, np.float64)

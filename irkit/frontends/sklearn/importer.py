@@ -30,6 +30,7 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder
+from irkit.frontends.sklearn.strings import Words
 from irkit.weights import Array
 
 Missing = Literal["keeps", "clears", "makes"]
@@ -103,6 +104,7 @@ class Importer:
     predict: Callable[[Importer, Any, SSAValue], Outputs]
     known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
     checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
+    words: Words = field(default_factory=Words)
 
     _met: dict[tuple[int, SSAValue], Outputs] = field(
         default_factory=dict[tuple[int, SSAValue], Outputs]
@@ -188,7 +190,9 @@ class Importer:
         picked = np.asarray(numbers, np.int64)
         if picked.shape == (self.width(x),) and (picked == np.arange(len(picked))).all():
             return x
-        return self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
+        y = self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
+        self.words.picked(x, y, picked.tolist())
+        return y
 
     def concat(self, parts: Sequence[SSAValue]) -> SSAValue:
         """Side by side, in the common dtype as NumPy has it."""

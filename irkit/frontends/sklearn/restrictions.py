@@ -16,7 +16,8 @@ _MACHINE = (
     "kernels that are functions; sparse support vectors; predict_proba of more than six classes"
 )
 _KERNEL = "kernels that are functions, kernel_params"
-_NUMBERS = "categories that are no numbers; a dtype that is no float"
+_CATEGORIES = "categories that are neither numbers nor strings"
+_NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
 _NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
 _COEFFICIENTS = "sparse coef_"
 
@@ -30,8 +31,8 @@ RESTRICTIONS: Mapping[str, str] = {
     "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
     "GradientBoostingClassifier": "init other than None and 'zero'",
     "GradientBoostingRegressor": "init other than None and 'zero'",
-    "HistGradientBoostingClassifier": "categories that are no numbers",
-    "HistGradientBoostingRegressor": "categories that are no numbers",
+    "HistGradientBoostingClassifier": _CATEGORIES,
+    "HistGradientBoostingRegressor": _CATEGORIES,
     "IsolationForest": "trained on a single row",
     "IsotonicRegression": "out_of_bounds='nan'",
     "KBinsDiscretizer": "columns of one bin only",
@@ -62,10 +63,10 @@ RESTRICTIONS: Mapping[str, str] = {
     "SGDClassifier": _COEFFICIENTS,
     "SVC": _MACHINE,
     "SVR": _MACHINE,
-    "SimpleImputer": "strings and objects",
+    "SimpleImputer": "strings and numbers together; indicators of strings",
     "SplineTransformer": "degree=0, and 1 with extrapolation='linear'",
     "StackingClassifier": "several outputs",
-    "TargetEncoder": "categories that are no numbers",
+    "TargetEncoder": _CATEGORIES,
     "VotingClassifier": "flatten_transform=False; negative weights",
 }
 

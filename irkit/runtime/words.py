@@ -1,0 +1,47 @@
+"""Inputs with columns of strings as arrays of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import InvalidInputError
+from irkit.model_info import ModelInfo
+from irkit.runtime.data_frames import fitted_columns, is_data_frame
+from irkit.runtime.strings import places
+from irkit.weights import Array
+
+
+def numbered(info: ModelInfo, value: Any) -> Array:
+    """A data frame, or rows×columns of strings or objects, as rows×columns of float32 or float64.
+
+    Raises InvalidInputError if a column of strings has none, or another has no numbers.
+    """
+    if is_data_frame(value):
+        return fitted_columns(info, value)
+    rows: Any = np.asarray(value)
+    if rows.ndim != 2 or rows.dtype.kind not in "OUT":
+        raise InvalidInputError(
+            "the model has columns of strings: expected rows of objects, "
+            f"got {rows.dtype} of shape {rows.shape}"
+        )
+    words = dict(info.words)
+    if rows.shape[1] <= max(words):
+        raise InvalidInputError(f"expected more than {max(words)} columns, got {rows.shape[1]}")
+    made = np.empty(rows.shape, np.float64)
+    for column in range(rows.shape[1]):
+        if column in words:
+            made[:, column] = places(f"column {column}", rows[:, column], words[column])
+        else:
+            made[:, column] = _numbers(column, rows[:, column])
+    return made
+
+
+def _numbers(column: int, values: Any) -> Array:
+    if values.dtype.kind != "O":
+        raise InvalidInputError(f"column {column}: expected numbers, got strings")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"column {column}: expected numbers: {error}") from None
