@@ -96,6 +96,15 @@ class Execution:
         assert isinstance(ended, ReturnOp)
         return _on_host(ended, [self._values[v] for v in ended.operands])
 
+    def compute(self, ops: Sequence[Operation], values: Mapping[SSAValue, Any]) -> None:
+        """Execute some ops of the function, whose operands are among `values` or made by others of them.
+
+        Raises as `run`.
+        """
+        self._values = dict(values)
+        for op in ops:
+            self._values.update(zip(op.results, self._op(op), strict=True))
+
     def _block(self, block: Block) -> Operation:
         """Execute the ops of a block; returns the one that ends it."""
         for op in block.ops:

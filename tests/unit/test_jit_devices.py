@@ -12,7 +12,8 @@ import pytest
 import irkit
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs import placing
-from irkit.driver.programs.hosted import Hosted, Placed
+from irkit.driver.programs.hosted import Hosted
+from irkit.driver.programs.placed import Placed
 from irkit.errors import DeviceError
 from irkit.runtime.cuda import availability
 

@@ -28,7 +28,8 @@ from irkit.driver.programs.paged import in_chunks
 from irkit.driver.registry import register_dialects
 from irkit.errors import DeviceError, ScheduleError, UnsupportedError
 from irkit.interp.program import Execution
-from irkit.passes.host.host_program import Rates, host_program
+from irkit.passes.host.actions import Rates
+from irkit.passes.host.host_program import host_program
 from irkit.passes.program.paging.paged import page_module
 from irkit.schedule.host.model import HostPlan, Place
 from irkit.schedule.host.planning import assign_streams

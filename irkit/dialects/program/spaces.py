@@ -12,6 +12,8 @@ from irkit.dialects.bufferization import Array
 
 DEVICE: Final = "irkit.device"
 """Attribute of a call of a region: where it runs, "cpu" or "cuda"."""
+COSTS: Final = "irkit.costs"
+"""Attribute of a region's call: nanoseconds on either device, and what moving it would add."""
 CPU: Final = "cpu"
 CUDA: Final = "cuda"
 

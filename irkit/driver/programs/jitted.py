@@ -14,9 +14,9 @@ import numpy as np
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.arguments import Flattened, check_array
-from irkit.driver.programs.hosted import lowered
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout, layout_of, overlaps
+from irkit.driver.programs.placed import lowered
 from irkit.driver.programs.specialised import Specialised, strided
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.host_calls import NeedExamplesError

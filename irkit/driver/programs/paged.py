@@ -7,37 +7,30 @@ from functools import partial
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
-from irkit.context import IrkitContext
 from irkit.dags.device import DagDevice
 from irkit.dags.host_programs import DeviceFunction, HostFunction, HostProgramRunner
 from irkit.dialects.functions import function_named
 from irkit.dialects.program import CallOp as HostCall
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.dialects.program.check import function_called, written_arguments
+from irkit.dialects.program.check import written_arguments
 from irkit.dialects.program.spaces import is_of_device
-from irkit.dialects.state import STATE
-from irkit.driver.compiler.artifacts import build_artifact
-from irkit.driver.compiler.fastmath import set_fastmath
 from irkit.driver.compiler.models import ONE_BUILDER
 from irkit.driver.compiler.targets import planned_device, target_of
 from irkit.driver.pipelines.collecting import seldom_collected
-from irkit.driver.programs.hosted import lowered
+from irkit.driver.programs.device_functions import called_functions, device_function
 from irkit.driver.programs.lowering import Lowered, Runner
-from irkit.driver.registry import register_dialects
+from irkit.driver.programs.placed import lowered
 from irkit.errors import UnsupportedError
-from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 from irkit.interp.program import Execution
-from irkit.model_info import ModelInfo
 from irkit.passes.host.host_program import host_program
-from irkit.passes.program.functionalise import functionalised
 from irkit.passes.program.page import BUFFERS
 from irkit.passes.program.paging.calls import PagedSweep
 from irkit.passes.program.paging.paged import page_module
 from irkit.runtime.artifact import Artifact
-from irkit.schedule.host.simulation import device_bytes, expected
+from irkit.schedule.host.simulation import expected
 from irkit.viewing.host_plans import planned
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array, WeightStore
@@ -106,7 +99,7 @@ class Paged:
         self._sweeps, self._limit = list(sweeps), limit
         functions: dict[str, DeviceFunction | HostFunction] = {}
         with ONE_BUILDER, seldom_collected():
-            for function in _called(module):
+            for function in called_functions(module):
                 functions[function.sym_name.data] = self._function(function, built.weights, options)
         self.runner = HostProgramRunner(host_program(module), device, functions, limit)
 
@@ -115,11 +108,9 @@ class Paged:
     ) -> DeviceFunction | HostFunction:
         if not is_of_device(function):
             return partial(_interpreted, function, weights)
-        imported, reads = _imported(function, weights)
-        set_fastmath(imported.module, options["fastmath"])
-        artifact = build_artifact(imported, options["device"] or "cuda", options["cache"])
-        self._artifacts[function.sym_name.data] = artifact
-        return DeviceFunction(artifact, tuple(reads), tuple(written_arguments(function)))
+        made = device_function(function, weights, options)
+        self._artifacts[function.sym_name.data] = made.source
+        return made.function
 
     def run(self, buffers: Sequence[Array]) -> tuple[list[Array], Mapping[int, Array]]:
         """As `Runner` has it."""
@@ -169,7 +160,7 @@ class Paged:
                 for s in self._sweeps
             ],
             "memory_limit": self._limit,
-            "device_bytes": device_bytes(plan),
+            "device_bytes": self.runner.arrays_bytes,
             "expected": {
                 "makespan_ns": times.makespan,
                 "bound_ns": times.bound,
@@ -184,7 +175,7 @@ class Paged:
         times = expected(plan)
         lines = [
             f"in chunks, as its arrays are larger than {self._limit} bytes: "
-            f"{device_bytes(plan)} bytes on the device, {plan.queues - 1} streams, proved"
+            f"{self.runner.arrays_bytes} bytes on the device, {plan.queues - 1} streams, proved"
         ]
         for s in self._sweeps:
             rest = f" and one of {s.rest}" if s.rest else ""
@@ -203,40 +194,6 @@ class Paged:
         return [planned(self.runner.plan)]
 
 
-def _called(module: ModuleOp) -> list[FuncOp]:
-    main = function_named(module, "main")
-    assert main is not None
-    calls = (function_called(op) for op in main.walk() if isinstance(op, CallOp))
-    return list(dict.fromkeys(f for f in calls if f is not None))
-
-
 def _interpreted(function: FuncOp, weights: WeightStore, *arrays: Array) -> None:
     """A function of the host: a few numbers, or what is there before chunks."""
     Execution(function, weights, {}).run(arrays)
-
-
-def _imported(function: FuncOp, weights: WeightStore) -> tuple[ImportedModel, list[int]]:
-    """A function of arrays as a model of the arrays that it reads, and which these are."""
-    made = functionalised(function, weights)
-    made.attributes.pop(STATE, None)
-    block = made.body.block
-    reads = [a.index for a in block.args if a.uses]
-    for argument in reversed(list(block.args)):
-        if not argument.uses:
-            block.erase_arg(argument)
-    outputs = list(made.function_type.outputs)
-    made.function_type = FunctionType.from_lists([a.type for a in block.args], outputs)
-    made.sym_name = StringAttr("main")
-    info = ModelInfo(
-        "network",
-        tuple(f"in{n}" for n in reads),
-        tuple(f"out{n}" for n in range(len(outputs))),
-        source="numpy",
-    )
-    made.attributes["irkit.inputs"] = ArrayAttr([StringAttr(n) for n in info.inputs])
-    made.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n in info.outputs])
-    module = ModuleOp([made])
-    module.attributes[MODEL_ATTRIBUTE] = StringAttr(info.to_json())
-    context = IrkitContext(weights=weights)
-    register_dialects(context)
-    return ImportedModel(module, weights, info), reads

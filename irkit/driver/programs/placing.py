@@ -11,23 +11,30 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Operation
 
+from irkit.annotations.host_task import HostTask
+from irkit.annotations.pipelines import Pipeline
 from irkit.context import IrkitContext
 from irkit.dialects.functions import function_named
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.dialects.program.spaces import CPU, CUDA, device_of_call, on_device
+from irkit.dialects.program.spaces import COSTS, CPU, CUDA, device_of_call, on_device
 from irkit.driver.compiler.targets import planned_device, target_of
 from irkit.driver.device_at_hand import why_elsewhere
 from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.gpu_at_hand import gpu_at_hand
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.programs.joining import join_calls
 from irkit.driver.registry import all_passes, register_dialects
-from irkit.errors import DeviceError
+from irkit.errors import DeviceError, UnsupportedError
+from irkit.passes.host.actions import HostProgram, Rates
+from irkit.passes.host.host_program import host_program
+from irkit.passes.host.sharing import shared
 from irkit.passes.placement.flow import nbytes_of
-from irkit.passes.placement.planning import COSTS, PLAN
+from irkit.passes.placement.planning import PLAN
 from irkit.runtime.cuda.link_times import keep_link
 from irkit.schedule.links import link_to
 from irkit.schedule.model import VDevice
+from irkit.weights import WeightStore
 
 Options = Mapping[str, Any]
 
@@ -35,11 +42,18 @@ Options = Mapping[str, Any]
 @dataclass(frozen=True)
 class Placement:
     """A plan of a program for the CPU and a GPU. `pipeline`: the passes that give its regions devices;
-    `text`: the program with these and with transfers; `absent`: why the GPU is not there to run it."""
+    `module`: the program with these and with transfers, whose `text` it is, and in which `pipelines` are
+    chains of the host's calls; `plan`: its tasks, or why there are none beforehand; `absent`: why the GPU is
+    not there to run it."""
 
     options: Options
+    gpu: VDevice
     pipeline: str
+    module: ModuleOp
+    weights: WeightStore
     text: str
+    pipelines: Mapping[str, Pipeline]
+    plan: HostProgram | str
     devices: frozenset[str]
     lines: tuple[str, ...]
     absent: str | None = None
@@ -78,7 +92,24 @@ def placement_of(built: BuiltProgram, options: Options) -> Placement | None:
     calls = [op for op in module.walk() if isinstance(op, CallOp) and COSTS in op.attributes]
     lines = tuple(_told(module, calls, gpu, absent, forced))
     devices = frozenset(map(device_of_call, calls))
-    return Placement(options, pipeline, str(module), devices, lines, absent)
+    text, main = str(module), function_named(module, "main")
+    tasks = {n: t for n, t in built.functions.items() if isinstance(t, HostTask)}
+    pipelines = {} if main is None else join_calls(main, tasks)
+    plan = _plan(module, gpu)
+    return Placement(
+        options, gpu, pipeline, module, ctx.weights, text, pipelines, plan, devices, lines, absent
+    )
+
+
+def _plan(module: ModuleOp, gpu: VDevice) -> HostProgram | str:
+    """The tasks of a program with transfers, on as little of the device as costs no time; or why there are
+    none before it runs. Pages of a plan's arrays stay."""
+    link = link_to(gpu, pinned=True).rates
+    there, back = (1e9 / link[f"{way}_pinned"] for way in ("to_device", "to_host"))
+    try:
+        return shared(host_program(module, Rates(there, start_ns=link["copy"], back=back), True))
+    except UnsupportedError as error:
+        return str(error)
 
 
 def _gpu(options: Options) -> VDevice | None:

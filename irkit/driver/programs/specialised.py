@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.driver.programs.hosted import Hosted, Placed
+from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout
+from irkit.driver.programs.placed import Placed
 from irkit.errors import InvalidInputError
 from irkit.frontends.numpy.emission import emitted
 from irkit.frontends.numpy.records import Buffer, For

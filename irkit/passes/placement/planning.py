@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.bufferization import ToTensorOp
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.program.spaces import CPU, CUDA, DEVICE
+from irkit.dialects.program.spaces import COSTS, CPU, CUDA, DEVICE
 from irkit.dialects.program.views import trips_of
 from irkit.passes.placement.amounts import amount_of
 from irkit.passes.placement.cut import Choice, cheapest
@@ -27,8 +27,6 @@ from irkit.passes.program.spilling import Run, spill
 from irkit.schedule.links import Link
 from irkit.schedule.model import VDevice
 
-COSTS = "irkit.costs"
-"""Attribute of a region's call: nanoseconds on either device, and what moving it would add."""
 PLAN = "irkit.plan"
 """Attribute of a function whose regions have devices: what all of it is expected to take."""
 

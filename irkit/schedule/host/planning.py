@@ -35,7 +35,7 @@ def assign_streams(
         return _followed(buffers, tasks, streams, by_kind)
     if len(tasks) > COMPARED:
         return _followed(buffers, tasks, streams, inherited)
-    parents = _parents(tasks)
+    parents = parents_of(tasks)
     found = _placed(buffers, tasks, parents, streams, inherited)
     least = cost(found)
     for chosen in (inherited, earliest):
@@ -64,7 +64,7 @@ def _followed(
     return HostPlan(list(buffers), list(tasks), places)
 
 
-def _parents(tasks: Sequence[HostTask]) -> list[list[int]]:
+def parents_of(tasks: Sequence[HostTask]) -> list[list[int]]:
     """For each task the earlier ones that it has to come after, less those that others of them stand for."""
     # Which queue a task is in is not known yet: each stands for itself alone.
     frontier = Frontier[int](lambda number: number, 2 * COMPARED)

@@ -1,0 +1,185 @@
+"""What a run of a host program has: arrays of the host, memory of the device, streams, events, launches."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from irkit.dags.device import DagDevice
+from irkit.dags.located import Located, steps_of
+from irkit.dags.programs import DeviceProgram, ProgramLaunch, ProgramSource
+from irkit.dialects.types import numpy_dtype
+from irkit.errors import DeviceError, UnsupportedError
+from irkit.passes.host.actions import Call, HostProgram, Place
+
+Array = np.ndarray[Any, Any]
+HostFunction = Callable[..., object]
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """A compiled function of the device, and which of its arguments the program takes and which it
+    writes."""
+
+    source: ProgramSource
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+class Loaded:
+    """A program on the device, and workspaces that no run has now."""
+
+    def __init__(self, function: DeviceFunction, device: DagDevice) -> None:
+        self.function = function
+        self.program: DeviceProgram = device.program(function.source)
+        self._free: list[Any] = [self.program.workspace(1)]
+        self.spans: list[tuple[int, int]] = getattr(self._free[0], "spans", [])
+
+    def take(self) -> Any:
+        """A workspace for one run."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self.program.workspace(1)
+
+    def give(self, workspace: Any) -> None:
+        """It is free again."""
+        self._free.append(workspace)
+
+
+class Pages:
+    """Pages of the host that were locked, until the array that has them goes."""
+
+    def __init__(self, device: DagDevice) -> None:
+        self._device = device
+        self._pinned: set[tuple[int, int]] = set()
+
+    def lock(self, name: str, array: Array, kept: ExitStack) -> None:
+        """Lock the pages of an array; where nobody can tell when it goes, until `kept` is closed. Raises
+        DeviceError where they cannot be."""
+        first = array.ctypes.data
+        span = first, first + array.nbytes
+        if span in self._pinned or not array.nbytes:
+            return
+        try:
+            self._device.pin(*span)
+        except DeviceError as error:
+            raise DeviceError(f"argument '{name}': {error}") from error
+        owner = _owner(array)
+        if owner is None:
+            kept.callback(self._device.unpin, first)
+            return
+        self._pinned.add(span)
+        weakref.finalize(owner, _let_go, self._device, self._pinned, span).atexit = False
+
+
+@dataclass
+class Run:
+    """What one run has, and, where it is kept, the next one: by buffer, arrays of the host and addresses of
+    the device; by stream, queue 0 being the host's; by task, events."""
+
+    device: DagDevice
+    arrays: dict[int, Array] = field(default_factory=dict[int, Array])
+    addresses: dict[int, int] = field(default_factory=dict[int, int])
+    streams: list[Any] = field(default_factory=list[Any])
+    events: dict[int, Any] = field(default_factory=dict[int, Any])
+    one_by_one: bool = False
+    memory: ExitStack = field(default_factory=ExitStack)
+    _launches: dict[tuple[Any, ...], ProgramLaunch] = field(
+        default_factory=dict[tuple[Any, ...], ProgramLaunch]
+    )
+    _spaces: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def open(self, program: HostProgram, own: set[int], queues: int) -> None:
+        """Memory of the device, arrays of the host that no caller has, and streams. Raises DeviceError; what
+        there is then is given back by `close`."""
+        for number, buffer in enumerate(program.buffers):
+            if buffer.space == "device":
+                self.addresses[number] = self._allocate(buffer.name, buffer.nbytes)
+            elif number in own:
+                self.arrays[number] = empty(program, number)
+        self.streams = [None, *(self.device.new_stream() for _ in range(queues - 1))]
+
+    def _allocate(self, name: str, nbytes: int) -> int:
+        try:
+            address = self.device.allocate(nbytes)
+        except DeviceError as error:
+            raise DeviceError(f"memory of the device for '{name}': {error}") from error
+        self.memory.callback(self.device.free, address)
+        return address
+
+    def launch(self, action: Call, functions: Mapping[str, Loaded]) -> ProgramLaunch:
+        """A program on its arrays: made once, as arrays take turns."""
+        places = (*action.arrays, *action.outputs.values())
+        key = action.function, *((p.buffer, p.offset) for p in places)
+        if key not in self._launches:
+            loaded = functions.get(action.function)
+            if loaded is None:
+                raise UnsupportedError(f"'@{action.function}': no such program was given")
+            if action.function not in self._spaces:
+                space = self._spaces[action.function] = loaded.take()
+                self.memory.callback(loaded.give, space)
+            ends = [action.arrays[n] for n in loaded.function.reads]
+            ends += [action.written(n) for n in loaded.function.writes]
+            views = tuple(map(self.view, ends))
+            made = ProgramLaunch(views, loaded.program, self._spaces[action.function], 1)
+            made.prepare()
+            self._launches[key] = made
+        return self._launches[key]
+
+    def view(self, place: Place) -> Any:
+        """An array of the device."""
+        dtype = numpy_dtype(place.array.element_type)
+        address = self.addresses[place.buffer] + place.offset
+        size = int(np.prod(place.sizes)) * dtype.itemsize
+        strides = steps_of(place.sizes, dtype.itemsize)
+        root = address, address + size
+        return self.device.view(
+            Located("device", address, place.sizes, strides, dtype, False, root)
+        )
+
+    def drain(self) -> None:
+        """Nothing of a run that failed may go on in memory that is given back."""
+        for stream in self.streams[1:]:
+            try:
+                self.device.synchronize(self.device.record(stream))
+            except DeviceError:
+                # A device that is lost does nothing more.
+                return
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._launches.clear()
+        self.streams.clear()
+        self.events.clear()
+        self.memory.close()
+
+
+def empty(program: HostProgram, number: int) -> Array:
+    """A new array of the host for a buffer."""
+    t = program.arrays[number]
+    return np.empty(t.get_shape(), numpy_dtype(t.element_type))
+
+
+def host_view(array: Array, place: Place) -> Array:
+    """A view of a buffer of the host."""
+    raw = array.reshape(-1).view(np.uint8)
+    dtype = numpy_dtype(place.array.element_type)
+    return np.ndarray(place.sizes, dtype, raw.data, place.offset, place.strides)
+
+
+def _let_go(device: DagDevice, pinned: set[tuple[int, int]], span: tuple[int, int]) -> None:
+    pinned.discard(span)
+    device.unpin(span[0])
+
+
+def _owner(array: Array) -> Array | None:
+    """The array that goes last of those that share memory; None where something else has it."""
+    while isinstance(array.base, np.ndarray):
+        array = cast(Array, array.base)
+    return array if array.base is None else None
