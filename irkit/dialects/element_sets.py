@@ -31,6 +31,7 @@ class Elements:
 BOOLEANS = Elements("i1", frozenset((i1,)))
 SIGNED = Elements("i8 to i64", frozenset((i8, i16, i32, i64)))
 UNSIGNED = Elements("ui8 to ui64", frozenset((ui8, ui16, ui32, ui64)))
+WORDS = Elements("ui64", frozenset((ui64,)))
 INTEGERS = SIGNED | UNSIGNED
 FLOATS = Elements("bf16, f16 to f64", frozenset((bf16, f16, f32, f64)))
 NUMBERS = INTEGERS | FLOATS

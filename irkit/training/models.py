@@ -11,9 +11,9 @@ from irkit.driver.programs.networks import Network, network
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.nested import scoped
 
-EXTRAS = ("training", "statistics")
-"""What a model is given by name if it takes it: whether it is trained, and arrays that it writes while it
-is."""
+EXTRAS = ("training", "statistics", "key")
+"""What a model is given by name if it takes it: whether it is trained, arrays that it writes while it is, and
+a key of random numbers, another in each step."""
 
 
 class Model:

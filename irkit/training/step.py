@@ -38,6 +38,7 @@ class TrainingStep:
         parameters: Any,
         statistics: Any,
         stop_on_nan: bool,
+        seed: int,
         options: Mapping[str, Any],
     ) -> None:
         arrays = arrays_by_name(parameters, PARAMETERS)
@@ -48,7 +49,7 @@ class TrainingStep:
                 raise UnsupportedError(
                     f"{WHAT} of '{model.name}': '{name}' is of {array.dtype}: only floats have a gradient"
                 )
-        self._update = Update(model, loss, optimizer, parameters, statistics, stop_on_nan)
+        self._update = Update(model, loss, optimizer, parameters, statistics, stop_on_nan, seed)
         initial = self._update.start({**arrays, **arrays_by_name(statistics, STATISTICS)})
         ports = [Port(n, a.dtype.name, a.shape) for n, a in initial.items()]
         info = ModelInfo("network", (), ())
@@ -183,7 +184,9 @@ class TrainingStep:
 
 def _evaluation(model: Model, options: Mapping[str, Any]) -> JittedFunction:
     def evaluate(parameters: Any, statistics: Any, *inputs: Any) -> Any:
-        found = model(parameters, inputs, {"training": False, "statistics": statistics})
+        found = model(
+            parameters, inputs, {"training": False, "statistics": statistics, "key": None}
+        )
         return found[0] if len(found) == 1 else found
 
     evaluate.__qualname__ = f"evaluation of {model.name}"
@@ -198,6 +201,7 @@ def training_step(
     parameters: Any = None,
     statistics: Any = (),
     stop_on_nan: bool = False,
+    seed: int = 0,
     target: str = "auto",
     device: Any = None,
     mode: str = "auto",
@@ -214,7 +218,8 @@ def training_step(
     `irkit.training.optimizers`.
 
     A model that takes `training` is told whether it is trained or evaluated; one that takes `statistics` is
-    given the arrays of that structure, and what it writes to them while it is trained is kept.
+    given the arrays of that structure, and what it writes to them while it is trained is kept; one that takes
+    `key` is given a key for `irkit.training.random`, of `seed` and the number of the step.
     `stop_on_nan`: a step whose loss is not finite changes nothing, and raises NotFiniteError, which
     names the first op that made it so. All else is as of `irkit.jit`.
 
@@ -233,4 +238,4 @@ def training_step(
     options = {
         "target": target, "device": device, "mode": mode, "fastmath": fastmath, "cache": cache,
     }  # fmt: skip
-    return TrainingStep(found, loss, optimizer, start, statistics, stop_on_nan, options)
+    return TrainingStep(found, loss, optimizer, start, statistics, stop_on_nan, seed, options)

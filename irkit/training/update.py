@@ -15,13 +15,14 @@ from irkit.frontends.numpy.arrays import fresh, is_traced
 from irkit.frontends.numpy.nested import leaves, mapped, scoped
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import View
+from irkit.training import random
 from irkit.training.models import Model
 from irkit.training.optimizers import Optimizer
 from irkit.training.structures import filled_with, named_leaves
 from irkit.weights import Array
 
 WHAT = "irkit.training_step"
-PARAMETERS, STATISTICS, STEPS = "parameters", "statistics", "steps"
+PARAMETERS, STATISTICS, STEPS, KEY = "parameters", "statistics", "steps", "key"
 
 
 class Update:
@@ -36,11 +37,12 @@ class Update:
         parameters: Any,
         statistics: Any,
         stop_on_nan: bool,
+        seed: int,
     ) -> None:
         """`parameters` and `statistics` are structures of arrays."""
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.parameters, self.statistics = parameters, statistics
-        self.stop_on_nan = stop_on_nan
+        self.stop_on_nan, self._key = stop_on_nan, random.key(seed)
         self._names = [n for n, _ in named_leaves(parameters, "")]
 
     def start(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -50,6 +52,8 @@ class Update:
             for name in self._names:
                 state[slot + name] = np.zeros_like(arrays[PARAMETERS + name])
         state[STEPS] = np.zeros((), np.int64)
+        if "key" in self.model.wants:
+            state[KEY] = self._key
         return state
 
     def function(self) -> types.FunctionType:
@@ -67,11 +71,13 @@ class Update:
         parameters = filled_with(self.parameters, state, PARAMETERS)
         statistics = filled_with(self.statistics, state, STATISTICS)
         gradient = Gradient(self._total(), WHAT, 0, value=True, has_aux=True, allow_unused=False)
-        (loss, left), gradients = gradient(parameters, statistics, *inputs)
+        key = random.fold_in(state[KEY], state[STEPS]) if KEY in state else None
+        (loss, left), gradients = gradient(parameters, statistics, key, *inputs)
         slots = [{s: state[s + n] for s in self.optimizer.slots} for n in self._names]
         own = [state[PARAMETERS + n] for n in self._names]
         updated = self.optimizer.apply(own, list(leaves(gradients)), slots, state[STEPS])
         new = {STEPS: state[STEPS] + 1}
+        new |= {KEY: state[KEY]} if KEY in state else {}
         for name, (value, kept) in zip(self._names, updated, strict=True):
             new[PARAMETERS + name] = value
             new |= {slot + name: array for slot, array in kept.items()}
@@ -80,11 +86,12 @@ class Update:
         return loss
 
     def _total(self) -> Callable[..., Any]:
-        """The loss as a function of (parameters, statistics, *inputs), and what the statistics are then."""
+        """The loss as a function of (parameters, statistics, key, *inputs), and what the statistics are
+        then."""
         model, loss = self.model, self.loss
 
-        def total(parameters: Any, statistics: Any, *arrays: Any) -> Any:
-            extras = {"training": True, "statistics": statistics}
+        def total(parameters: Any, statistics: Any, key: Any, *arrays: Any) -> Any:
+            extras = {"training": True, "statistics": statistics, "key": key}
             outputs = model(parameters, arrays[: model.inputs], extras)
             rest = arrays[model.inputs :]
             found: Any = outputs[0] if len(outputs) == 1 else outputs

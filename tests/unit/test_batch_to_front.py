@@ -15,6 +15,7 @@ from irkit.dialects import graph as g
 from irkit.dialects.graph.batch import analyse
 from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 from irkit.dialects.graph.logic import BitwiseOp
+from irkit.dialects.types import ui64
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
 from irkit.driver.execution.entry_point import entry_point_of
 from irkit.interp import run_module
@@ -35,6 +36,14 @@ def _integers(emit, x):
     return emit(g.CastOp, x, to=i64)
 
 
+def _of_words(op):
+    def made(emit, x, y):
+        x, y = (emit(g.CastOp, v, to=ui64) for v in (x, y))
+        return emit(op, x, y)
+
+    return [SHAPE, (4,)], made
+
+
 def _of_integers(op):
     return [SHAPE, (4,)], lambda emit, x, y: emit(op, _integers(emit, x), _integers(emit, y))
 
@@ -53,6 +62,8 @@ def _elementwise(op):
         )
     if op is g.CompareOp:
         return [SHAPE, (N, 1)], _compared
+    if op is g.ThreefryOp:
+        return _of_words(op)
     if issubclass(op, BitwiseOp) or op in (g.ModOp, g.RemOp, g.ShiftLeftOp, g.ShiftRightOp):
         return _of_integers(op)
     if issubclass(op, BinaryOp):

@@ -14,6 +14,7 @@ from irkit.dialects.graph import (
     logic,
     normalisation,
     pooling,
+    random,
     recurrent,
     reduction,
     shape,
@@ -78,6 +79,7 @@ from irkit.dialects.graph.pooling import (
     MaxPoolIndicesOp,
     MaxPoolOp,
 )
+from irkit.dialects.graph.random import ThreefryOp
 from irkit.dialects.graph.recurrent import GruCellOp, GruOp, LstmCellOp, LstmOp, RnnCellOp, RnnOp
 from irkit.dialects.graph.reduction import ArgmaxOp, CumSumOp, ReduceOp, TopKOp
 from irkit.dialects.graph.shape import (
@@ -107,6 +109,7 @@ Graph = Dialect(
             logic,
             normalisation,
             pooling,
+            random,
             recurrent,
             reduction,
             shape,
@@ -198,6 +201,7 @@ __all__ = [
     "SubOp",
     "TanOp",
     "TanhOp",
+    "ThreefryOp",
     "TopKOp",
     "TransposeOp",
     "WhereOp",

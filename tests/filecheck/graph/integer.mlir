@@ -51,3 +51,11 @@ func.func @xor(%p: tensor<?x8xi1>, %q: tensor<?x8xi1>) {
   %r = graph.xor %p, %q : (tensor<?x8xi1>, tensor<?x8xi1>) -> tensor<?x8xi1>
   func.return
 }
+
+// CHECK-LABEL: func.func @threefry(
+// CHECK-NEXT:    %y = graph.threefry %k, %c : (tensor<ui64>, tensor<8xui64>) -> tensor<8xui64>
+// GENERIC:       %y = "graph.threefry"(%k, %c) : (tensor<ui64>, tensor<8xui64>) -> tensor<8xui64>
+func.func @threefry(%k: tensor<ui64>, %c: tensor<8xui64>) {
+  %y = graph.threefry %k, %c : (tensor<ui64>, tensor<8xui64>) -> tensor<8xui64>
+  func.return
+}

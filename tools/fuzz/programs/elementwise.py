@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.types import DYNAMIC, is_float
+from irkit.dialects.types import DYNAMIC, is_float, ui64
 from tools.fuzz.programs.facts import Facts, added, hull, limits, multiplied, negated
 from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
 
@@ -269,6 +269,8 @@ def integral(p: RandomProgram, x: SSAValue) -> None:
         (graph.AndOp, graph.OrOp, graph.XorOp, graph.ModOp, graph.RemOp, graph.ShiftLeftOp,
          graph.ShiftRightOp)
     )  # fmt: skip
+    if element_of(x) == ui64 and p.draw.random.random() < 0.5:
+        op = graph.ThreefryOp
     p.put(op, pair(p, x), Facts(-math.inf, math.inf))
 
 

@@ -23,6 +23,7 @@ from irkit.dialects.graph import (
     logic,
     normalisation,
     pooling,
+    random,
     recurrent,
     reduction,
     shape,
@@ -271,7 +272,11 @@ def _recurrence(op: GraphOp, dims: Sequence[Dim], states: int, axis: int) -> Seq
 
 
 RULES: dict[type[GraphOp], Rule] = {
-    **{op: broadcast for group in (elementwise, functions, integer, logic) for op in group.OPS},
+    **{
+        op: broadcast
+        for group in (elementwise, functions, integer, logic, random)
+        for op in group.OPS
+    },
     **{op: _windows for op in convolution.OPS},
     **{op: _first_axis for op in forest.OPS},
     **{op: _pool for op in pooling.OPS},

@@ -51,6 +51,7 @@ NOT_DIFFERENTIABLE: Mapping[type[GraphOp], str] = {
     graph.OrOp: _INTEGERS,
     graph.ShiftLeftOp: _INTEGERS,
     graph.ShiftRightOp: _INTEGERS,
+    graph.ThreefryOp: "its bits are no function of anything that changes little by little",
     graph.XorOp: _INTEGERS,
 }
 """Ops without a rule, and why. Where nothing of floats comes of one, nothing is propagated; else it is refused."""
