@@ -22,7 +22,7 @@ KNOWN = [
 ]
 
 
-def word(halves: tuple[int, int]) -> np.ndarray:
+def word(halves: tuple[int, ...]) -> np.ndarray:
     return np.array(halves[0] | halves[1] << 32, np.uint64)
 
 
