@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irkit import te
     from irkit.annotations.annotation import annotate
     from irkit.dags.opening import dag
     from irkit.driver.compiler.accuracy import accuracy
@@ -68,6 +69,7 @@ _LAZY = {
     "vjp": ("irkit.driver.programs.gradients", "vjp"),
     "jit": ("irkit.driver.programs.jitted", "jit"),
     "range": ("irkit.driver.programs.loops", "loop_range"),
+    "te": ("irkit.te", ""),
     "while_loop": ("irkit.driver.programs.loops", "while_loop"),
     "load": ("irkit.driver.compiler.recompile", "load_program"),
     "training_step": ("irkit.training.step", "training_step"),
@@ -115,6 +117,7 @@ __all__ = [
     "range",
     "resolve_target",
     "supported_operators",
+    "te",
     "training_step",
     "value_and_grad",
     "vjp",
@@ -128,6 +131,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value

@@ -185,6 +185,36 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "slice": _case(graph.SliceOp, _n(5, 7), offsets=[1, 6], sizes=[2, 3], strides=[3, -2]),
     "slice one": _case(graph.SliceOp, _n(5, 7), offsets=[4, 2], sizes=[5, 1], strides=[-1, 4]),
     "transpose": _case(graph.TransposeOp, _n(2, 3, 4), permutation=[2, 0, 1]),
+    "expression product": _case(
+        graph.ExpressionOp, _n(2, 3), _n(3, 4), text="C(m, n) +=! A(m, k) * B(k, n)"
+    ),
+    "expression windows": _case(
+        graph.ExpressionOp,
+        _n(2, 9),
+        _n(3, 2),
+        text="O(b, i, o) +=! X(b, 2 * i + k) * W(k, o)",
+    ),
+    "expression largest": _case(
+        graph.ExpressionOp, lambda r: _spread(r, 3, 4), text="O(i) max=! tanh(X(i, k))"
+    ),
+    "expression factors": _case(
+        graph.ExpressionOp, _positive(2, 3), text="O(i) *=! X(i, k) where k in 1:3"
+    ),
+    "expression chosen": _case(
+        graph.ExpressionOp,
+        _n(4),
+        _positive(5),
+        text="O(i) = i >= 1 ? X(i - 1) / Y(i) : exp(Y(4 - i)) where i in 0:5",
+    ),
+    "expression picked": _case(
+        graph.ExpressionOp,
+        _n(4, 2),
+        lambda _: np.array([3, 0, 3]),
+        text="O(i, j) = X(I(i), j) * X(I(i), 1 - j)",
+    ),
+    "expression of indices": _case(
+        graph.ExpressionOp, _n(3), text="O(i) = X(i / 2) * X(i % 3) * i where i in 0:6"
+    ),
     "softmax": _case(graph.SoftmaxOp, _n(3, 4), axis=1),
     "layer_norm": _case(graph.LayerNormOp, _n(3, 5), epsilon=0.01, centred=True),
     "rms_norm": _case(graph.LayerNormOp, _n(3, 5), epsilon=0.01, centred=False),

@@ -41,6 +41,7 @@ ROUNDED = frozenset(
 SUMS = frozenset(
     {
         graph.AttentionOp,
+        graph.ExpressionOp,
         graph.LayerNormOp,
         *(graph.GemmOp, graph.MatmulOp, graph.ConvOp, graph.ConvTransposeOp, graph.CumSumOp),
         *(graph.GruOp, graph.GruCellOp, graph.LstmOp, graph.LstmCellOp, graph.RnnOp),
@@ -305,6 +306,26 @@ def layer_norms(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         yield Case(f"calm, centred {centred}", op, (drawn(dtype, 6, 9, calm=True),), props)
 
 
+def expressions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Elements moved, padded and picked; of numbers products, extremes, quotients of whole ones."""
+    x, places = drawn(dtype, 3, 4), np.array([[2, 0], [1, 1]])
+    yield Case("moved", op, (x,), {"text": "O(j, i) = X(2 - i, j)"})
+    yield Case("picked", op, (x, places), {"text": "O(i, j) = X(I(i, j), 2 * j) where j in 0:2"})
+    padded = "O(i, j) = j >= 1 && j < 5 ? X(i, j - 1) : X(i, 0) where j in 0:6"
+    yield Case("padded", op, (x,), {"text": padded})
+    if dtype.kind == "b":
+        return
+    a, w = wild(dtype, 3, 4), drawn(dtype, 4, 5, calm=True)
+    yield Case("product", op, (a, w), {"text": "C(m, n) +=! A(m, k) * B(k, n)"})
+    windows = "O(i, o) +=! X(i, j + k) * W(k, o) where k in 1:3"
+    yield Case("windows", op, (drawn(dtype, 3, 4, calm=True), w), {"text": windows})
+    yield Case("largest", op, (x,), {"text": "O(i) max=! X(i, j)"})
+    yield Case("least", op, (x,), {"text": "O(j) min=! X(i, j)"})
+    if dtype.kind in "iu":
+        whole = "O(i, j) = X(i, j) / Y(j) + X(i, j) % Y(j)"
+        yield Case("quotient", op, (x, drawn(dtype, 4, seed=1)), {"text": whole})
+
+
 def attentions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Masks of either kind, rows that see no key, heads that share keys."""
     q, k, v = normal(dtype, 2, 2, 5, 3), normal(dtype, 2, 1, 4, 3), normal(dtype, 2, 1, 4, 2)
@@ -380,6 +401,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.BatchNormOp: batch_norms,
     graph.LrnOp: lrns,
     graph.AttentionOp: attentions,
+    graph.ExpressionOp: expressions,
     graph.LayerNormOp: layer_norms,
     graph.SoftmaxOp: softmaxes,
     graph.ForestOp: forests,

@@ -19,6 +19,7 @@ COMMON = {
     "batch_place",
     "bfloat16",
     "errors",
+    "expressions",
     "weights",
     "context",
     "model_info",
@@ -54,7 +55,8 @@ ALLOWED = {
         "dialects",
     },
     # Doors of the package, which open what they name on first use.
-    "__init__": {"driver", "runtime", "dags", "annotations", "training"},
+    "__init__": {"driver", "runtime", "dags", "annotations", "te", "training"},
+    "te": {"driver"},
     "universe": set(RANKS),
     "extending": set(RANKS),
 }

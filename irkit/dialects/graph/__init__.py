@@ -6,6 +6,7 @@ from irkit.dialects.graph import (
     attention,
     convolution,
     elementwise,
+    expression,
     forest,
     functions,
     integer,
@@ -43,6 +44,7 @@ from irkit.dialects.graph.elementwise import (
     SubOp,
     TanhOp,
 )
+from irkit.dialects.graph.expression import ExpressionOp
 from irkit.dialects.graph.forest import ForestOp
 from irkit.dialects.graph.functions import (
     AcoshOp,
@@ -101,6 +103,7 @@ Graph = Dialect(
             attention,
             convolution,
             elementwise,
+            expression,
             forest,
             functions,
             integer,
@@ -151,6 +154,7 @@ __all__ = [
     "ExpOp",
     "ExpandOp",
     "Expm1Op",
+    "ExpressionOp",
     "FloorOp",
     "ForestOp",
     "GatherElementsOp",

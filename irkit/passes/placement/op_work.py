@@ -16,6 +16,7 @@ from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.program.views import trips_of
 from irkit.dialects.types import Tensor, is_float, tensor_type
+from irkit.expressions.syntax import walk
 from irkit.rkernels.fused_work import words
 from irkit.rkernels.work import Work, total
 
@@ -122,6 +123,16 @@ def _normalisation(op: GraphOp, approximate: bool) -> Work:
     return _units("op", 4 * count, op.operands[0]) + _units(kind, count, op.operands[0])
 
 
+def _expression(op: GraphOp, approximate: bool) -> Work:
+    """A term a value of the indices, of as many operations as it applies."""
+    assert isinstance(op, graph.ExpressionOp)
+    step = op.step
+    terms = math.prod(loop.size for loop in step.domain.loops)
+    if step.is_product:
+        return _units("fma", terms, op.results[0])
+    return _units("op", terms * (1 + len(list(walk(step.statement.value)))), op.results[0])
+
+
 def _moved(kind: str) -> Callable[[GraphOp, bool], Work]:
     return lambda op, approximate: Work({kind: float(elements(op.results[0]))})
 
@@ -143,6 +154,7 @@ _RULES: Final[dict[type[GraphOp], Callable[[GraphOp, bool], Work]]] = {
     **dict.fromkeys(_PLACES, _moved("gather")),
     **dict.fromkeys((graph.ReduceOp, graph.ArgmaxOp), _reduction),
     graph.CumSumOp: _running,
+    graph.ExpressionOp: _expression,
     graph.TopKOp: _sorting,
     **dict.fromkeys((graph.MatmulOp, graph.GemmOp), _product),
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), _convolution),

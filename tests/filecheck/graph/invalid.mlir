@@ -641,3 +641,35 @@ func.func @layer_norm_of_a_scalar(%x: tensor<f32>) {
   %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<f32>) -> tensor<f32>
   func.return
 }
+
+// -----
+
+func.func @expression_out_of_bounds(%x: tensor<4xf32>) {
+  // expected-error@+1 {{index 0 of 'X' may be from 1 to 4, and its size is 4}}
+  %y = graph.expression %x {text = "O(i) = X(i + 1) where i in 0:4"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @expression_of_other_sizes(%a: tensor<4x8xf32>, %b: tensor<7x16xf32>) {
+  // expected-error@+1 {{'graph.expression' expects result of type tensor<4x16xf32>, got tensor<4x15xf32>}}
+  %y = graph.expression %a, %b {text = "C(m, n) +=! A(m, k) * B(k, n)"} : (tensor<4x8xf32>, tensor<7x16xf32>) -> tensor<4x15xf32>
+  func.return
+}
+
+// -----
+
+func.func @expression_of_a_batch(%x: tensor<?xf32>) {
+  // expected-error@+1 {{'graph.expression' expects operands whose extents are known, got tensor<?xf32>}}
+  %y = graph.expression %x {text = "O(i) = X(i)"} : (tensor<?xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
+func.func @expression_of_several_statements(%x: tensor<4xf32>) {
+  // expected-error@+1 {{2 statements in place of one}}
+  %y = graph.expression %x {text = "T(i) = X(i); O(i) = T(i)"} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return
+}

@@ -130,6 +130,14 @@ func.func @expand(%x: tensor<8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @expression(
+// CHECK-NEXT:    %y = graph.expression %a, %b {text = "C(m, n) +=! A(m, k) * B(k, n)"} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+// GENERIC:       %y = "graph.expression"(%a, %b) <{text = "C(m, n) +=! A(m, k) * B(k, n)"}> : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+func.func @expression(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>) {
+  %y = graph.expression %a, %b {text = "C(m, n) +=! A(m, k) * B(k, n)"} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @floor(
 // CHECK-NEXT:    %y = graph.floor %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.floor"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>

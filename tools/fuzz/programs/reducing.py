@@ -104,6 +104,24 @@ def layer_norm(p: RandomProgram, x: SSAValue) -> None:
     p.put(graph.LayerNormOp, [x], facts, terms=8 + shape[-1], **props)
 
 
+def expression(p: RandomProgram, x: SSAValue) -> None:
+    """Elements moved, padded and chosen by their indices; what is largest over windows."""
+    shape, known = shape_of(x), p.facts[x]
+    if not shape or DYNAMIC in shape or 0 in shape:
+        return
+    rest = [f"i{d}" for d in range(len(shape) - 1)]
+    lead, last = "".join(f"{i}, " for i in rest), shape[-1]
+    moved = f"O({lead}j) = X({lead}{last - 1} - j)"
+    padded = (
+        f"O({lead}j) = j >= 1 && j <= {last} ? X({lead}j - 1) : X({lead}0) where j in 0:{last + 2}"
+    )
+    chosen = f"O({lead}j) = j % 2 == 0 ? X({lead}j / 2) : X({lead}j)"
+    texts = [moved, padded, chosen]
+    if last > 1 and element_of(x) != i1:
+        texts.append(f"O({lead}j) max=! X({lead}j + k) where k in 0:2")
+    p.put(graph.ExpressionOp, [x], known, terms=2, text=p.draw.random.choice(texts))
+
+
 def attention(p: RandomProgram, x: SSAValue) -> None:
     """Of x to constants or to itself; masked, causal, or both."""
     shape, known, element = shape_of(x), p.facts[x], element_of(x)
@@ -198,5 +216,5 @@ def positions(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions, attention,
-    layer_norm,
+    layer_norm, expression,
 ]  # fmt: skip

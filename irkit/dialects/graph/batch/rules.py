@@ -15,6 +15,7 @@ from irkit.dialects.graph import (
     attention,
     convolution,
     elementwise,
+    expression,
     forest,
     functions,
     integer,
@@ -271,6 +272,14 @@ def _recurrence(op: GraphOp, dims: Sequence[Dim], states: int, axis: int) -> Seq
     return [dim.at(axis), *[dim] * (len(op.results) - 1)]
 
 
+def _expression(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    """Of operands whose extents are known, there is no batch."""
+    for number, dim in enumerate(dims):
+        if dim is not None:
+            raise RowsMix(number, "an index expression is of arrays whose extents are known")
+    return [None]
+
+
 RULES: dict[type[GraphOp], Rule] = {
     **{
         op: broadcast
@@ -282,6 +291,7 @@ RULES: dict[type[GraphOp], Rule] = {
     **{op: _pool for op in pooling.OPS},
     **{op: _layer if issubclass(op, recurrent.LayerOp) else _cell for op in recurrent.OPS},
     attention.AttentionOp: _attention,
+    expression.ExpressionOp: _expression,
     layer_norm.LayerNormOp: _last,
     linear.GemmOp: _gemm,
     linear.MatmulOp: _matmul,

@@ -12,6 +12,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.gradients import (
     convolution,
     elementwise,
+    expression,
     functions,
     linear,
     normalisation,
@@ -26,6 +27,7 @@ from irkit.errors import UnsupportedError
 GRADIENTS: Rules = {
     **convolution.RULES,
     **elementwise.RULES,
+    **expression.RULES,
     **functions.RULES,
     **linear.RULES,
     **normalisation.RULES,

@@ -62,7 +62,8 @@ def power(lhs: Array, rhs: Array) -> Array:
     return np.where(rhs < 0, inverse, np.power(lhs, np.where(rhs < 0, 0, rhs).astype(rhs.dtype)))
 
 
-def _erf(x: Array) -> Array:
+def erf(x: Array) -> Array:
+    """The error function, of the C library."""
     flat = [math.erf(v) for v in x.ravel().tolist()]
     return np.array(flat, dtype=np.float64).reshape(x.shape).astype(x.dtype)
 
@@ -129,7 +130,7 @@ RULES: Rules = {
     graph.ClipOp: _clip,
     graph.CompareOp: _compare,
     graph.DivOp: binary(divide),
-    graph.ErfOp: unary(_erf),
+    graph.ErfOp: unary(erf),
     graph.ExpOp: unary(np.exp),
     graph.FloorOp: unary(np.floor),
     graph.IsNanOp: unary(np.isnan),

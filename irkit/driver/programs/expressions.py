@@ -1,0 +1,137 @@
+"""`irkit.te.op`: a tensor expression as a function of arrays, by itself and in functions that are traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irkit.dialects.graph import ExpressionOp
+from irkit.driver.programs.jitted import JittedFunction, jit
+from irkit.expressions.binding import Step, bind, operands_of, program_of
+from irkit.expressions.printing import text_of
+from irkit.expressions.ranges import Checked, Loop, Shape
+from irkit.expressions.syntax import Apply, Expr, Number, Range, Statement, names_of
+from irkit.frontends.numpy.arrays import fresh, value_of
+from irkit.frontends.numpy.operands import array_of
+from irkit.frontends.numpy.places import user_place
+from irkit.frontends.numpy.recorder import recorder, tracing
+from irkit.frontends.numpy.records import Value
+
+
+class Operator:
+    """A tensor expression as a function of arrays; its parameters are arguments in their order.
+
+    `name`, `parameters` and `results` are those of the text.
+    """
+
+    def __init__(self, text: str, options: Mapping[str, Any]) -> None:
+        self._program = program_of(text)
+        self.text = text
+        self.name = self._program.name
+        self.parameters = tuple(p.name for p in self._program.parameters)
+        self.results = self._program.results
+        self._jitted = _jitted(self, options)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The result, or a tuple of several.
+
+        Raises ExpressionError for arrays of other shapes or types than the text takes, or over which a
+        range is ambiguous or out of bounds, IndexError for an index among the arrays that is.
+        """
+        return self._traced(arrays) if tracing() else self._jitted(*arrays)
+
+    def _traced(self, arrays: tuple[Any, ...]) -> Any:
+        given = [array_of(a) for a in arrays]
+        steps, _ = bind(self._program, [a.shape for a in given], [a.dtype for a in given])
+        values = dict(zip(self.parameters, map(value_of, given), strict=True))
+        for step in steps:
+            for one in step.domain.checked:
+                _require(one, step, values)
+            values[step.statement.target] = _recorded(step.statement, values)
+        found = [values[name] for name in self.results]
+        results = tuple(fresh(v, scalar=v.shape == ()) for v in found)
+        return results[0] if len(results) == 1 else results
+
+    @property
+    def jitted(self) -> JittedFunction:
+        """What it is by itself: its IR, source and report for the arrays that it was called with last."""
+        return self._jitted
+
+    def explain(self, *shapes: Shape, dtype: Any = np.float32) -> str:
+        """Each statement with its ranges, a line each, for tensors of these shapes (and one type)."""
+        steps, made = bind(self._program, shapes, [np.dtype(dtype)] * len(shapes))
+        return "\n".join(_line(step, made) for step in steps)
+
+    def __repr__(self) -> str:
+        return f"irkit.te.op({self.text!r})"
+
+
+def _line(step: Step, shapes: Mapping[str, Shape]) -> str:
+    target = step.statement.target
+    shown = text_of(replace(step.statement, ranges=(), exists=()))
+    checks = ", ".join(f"{text_of_index(c)} in 0:{c.size} checked" for c in step.domain.checked)
+    ranges = ", ".join(filter(None, [str(step.domain), checks]))
+    return f"{shown} where {ranges}  # {step.dtype}{list(shapes[target])}"
+
+
+def text_of_index(one: Checked) -> str:
+    """An index that is checked."""
+    return text_of(Statement("x", (), "", True, one.read.indices[one.number]))[6:]
+
+
+def _recorded(statement: Statement, values: Mapping[str, Value]) -> Value:
+    """A statement in the trace at hand."""
+    names = operands_of(statement)
+    while statement.target in names:
+        # What is added to is an operand, and the sum a new tensor.
+        statement = replace(statement, target=f"{statement.target}_")
+    operands = [values[name] for name in names]
+    return recorder().op(ExpressionOp, *operands, text=text_of(statement))
+
+
+def _require(one: Checked, step: Step, values: Mapping[str, Value]) -> None:
+    """Whoever runs the program is told if an index is out of bounds."""
+    place = one.read.indices[one.number]
+    inside: Expr = Apply(
+        "&&", (Apply(">=", (place, Number(0))), Apply("<", (place, Number(one.size))))
+    )
+    truth: Expr = Apply("select", (inside, Number(1), Number(0)))
+    for condition in reversed(one.conditions):
+        truth = Apply("select", (condition, truth, Number(1)))
+    used = set(names_of(truth))
+    loops: list[Loop] = [loop for loop in step.domain.loops if loop.name in used]
+    ranges = tuple(Range(x.name, Number(x.low), Number(x.high)) for x in loops)
+    held = Statement("inside", (), "min" if loops else "", True, truth, ranges)
+    r = recorder()
+    where = f"{user_place()}: {text_of_index(one)} in '{one.read.tensor}'"
+    r.require((where, one.size), r.cast(_recorded(held, values), np.dtype(bool)))
+
+
+def _jitted(operator: Operator, options: Mapping[str, Any]) -> JittedFunction:
+    def run(*arrays: Any) -> Any:
+        return operator(*arrays)
+
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    names = [inspect.Parameter(name, kind) for name in operator.parameters]
+    run.__name__ = run.__qualname__ = operator.name
+    run.__signature__ = inspect.Signature(names)  # pyright: ignore[reportFunctionMemberAccess]
+    return jit(**options)(run)
+
+
+def op(text: str, **options: Any) -> Operator:
+    """An operator from a tensor expression: a function of NumPy arrays, which functions that `irkit.jit` and
+    `irkit.grad` trace may call too.
+
+    `text` is a function of the language (docs/expressions.md), or statements alone: what they read and do
+    not assign are arguments, in the order in which they are first read, and results what no later one
+    reads. `options`: those of `irkit.jit`. Raises ExpressionError, with the line, column and a caret, for a
+    text that has no meaning.
+
+    >>> matmul = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)")
+    >>> c = matmul(a, b)
+    """
+    return Operator(text, options)
