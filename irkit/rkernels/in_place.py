@@ -1,17 +1,24 @@
 """Whether an rKernel can update operands in place, as an rOperator says in `in_place`.
 
-It can if each element of the operand is read in STORE alone, at the place that is written there, by the one
-call that makes this element. What is printed is looked at, since that is what runs.
+It can if each element of the operand is read only by functions that store, at the place that is written
+there, by the one call that makes this element, before it is written. What is printed is looked at, since
+that is what runs.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from irkit.dialects.task import ROperatorOp
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
+
+# Placeholders of functions that store one element.
+STORES = ("STORE", "STORE_WITHIN", "STORE_OUTSIDE")
 
 
 def refuses_in_place(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
@@ -29,21 +36,76 @@ def refuses_in_place(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str
 
 
 def _reads_its_own(binding: Binding, source: str, target: str) -> bool:
-    """Whether `source` is read in STORE alone, and there only at the place where `target` is written, before
-    that."""
+    """Whether `source` is read in functions that store alone, and there only at the place where `target` is
+    written, before that."""
     given = (text for name, text in binding.names.items() if name != "OPERANDS")
     if any(_uses(text)[source] for text in given):
         return False
     bodies = {f.partition("(")[0]: f.partition("):\n")[2] for f in binding.functions}
-    store = bodies.pop(f"@fused\ndef {binding.names.get('STORE')}", "")
+    named = {f"@fused\ndef {binding.names.get(name)}" for name in STORES}
+    stores = [bodies.pop(name) for name in sorted(named & bodies.keys())]
     if any(_uses(body)[source] for body in bodies.values()):
         return False
-    loads, found, _ = store.partition(f"{target}[")
-    places = set(re.findall(rf"\b{source}\[([^\]]*)\]", loads))
-    written = re.findall(rf"\b{target}\[([^\]]*)\] = ", store)
-    whole = _uses(store)[source] == len(re.findall(rf"\b{source}\[", loads))
-    return bool(found) and len(written) == 1 and places <= set(written) and whole
+    found = [_Body.of(text, source, target) for text in stores]
+    places = {place for body in found for place in (*body.loaded, *body.stored)}
+    return any(body.stored for body in found) and len(places) == 1 and all(b.right for b in found)
 
 
 def _uses(text: str) -> Counter[str]:
     return Counter(re.findall(r"\w+", text))
+
+
+@dataclass
+class _Body:
+    """A function that stores: where it loads the one pointer and stores by the other, in any of its
+    branches, and whether it does nothing else with them, and loads nothing that may be stored already."""
+
+    source: str
+    target: str
+    loaded: set[str] = field(default_factory=set[str])
+    stored: set[str] = field(default_factory=set[str])
+    right: bool = True
+
+    @classmethod
+    def of(cls, text: str, source: str, target: str) -> _Body:
+        """What a body does; each name of it is bound once, so that equal indices are equal places."""
+        body = cls(source, target)
+        body._run(ast.parse("def body():\n" + text).body[0].body, False)  # pyright: ignore
+        return body
+
+    def _run(self, statements: Sequence[ast.stmt], done: bool) -> bool:
+        """Follow statements; whether an element was stored before, and after."""
+        for statement in statements:
+            if isinstance(statement, ast.If):
+                self._read(statement.test, done)
+                branches = [self._run(b, done) for b in (statement.body, statement.orelse)]
+                done = any(branches)
+            else:
+                done = self._step(statement, done)
+        return done
+
+    def _step(self, statement: ast.stmt, done: bool) -> bool:
+        where = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(where, ast.Subscript) or ast.unparse(where.value) != self.target:
+            self._read(statement, done)
+            return done
+        assert isinstance(statement, ast.Assign)
+        self._read(statement.value, done)
+        self._read(where.slice, done)
+        self.right &= not done
+        self.stored.add(ast.unparse(where.slice))
+        return True
+
+    def _read(self, node: ast.AST, done: bool) -> None:
+        """What is read where nothing is stored: of both pointers single elements, and none that may be stored
+        already."""
+        both = (self.source, self.target)
+        loads = [
+            inner
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Subscript) and ast.unparse(inner.value) in both
+        ]
+        names = Counter(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+        self.right &= sum(names[pointer] for pointer in both) == len(loads)
+        self.right &= not (loads and done)
+        self.loaded |= {ast.unparse(load.slice) for load in loads}

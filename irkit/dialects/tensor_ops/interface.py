@@ -80,6 +80,10 @@ class ElementText(Protocol):
         """Bind an expression to a fresh name."""
         ...
 
+    def quotient(self, index: str, by: int) -> str:
+        """A name for an index over a number that divides it."""
+        ...
+
     def number(self, value: float | int, element: Attribute) -> str:
         """A literal of an element type."""
         ...

@@ -128,15 +128,15 @@ class InsertSlice(TensorOpModel[tensor.InsertSliceOp]):
     def element(
         self, op: tensor.InsertSliceOp, printer: ElementText, result: SSAValue, index: Index
     ) -> str:
-        inner, guards = insertion(op, index)
+        guards = insertion_guards(op, index)
         if not guards:
-            return printer.element(op.source, tuple(printer.name(i) for i in inner))
+            return printer.element(op.source, inserted_index(op, printer, index))
         t = tensor_type(result)
         variable = printer.variable(printer.number(0, t.element_type), t.element_type)
         printer.line(f"if {' and '.join(guards)}:")
         branch = printer.branch()
-        named = tuple(branch.name(i) for i in inner)
-        branch.line(f"{variable} = {branch.element(op.source, named)}")
+        inner = inserted_index(op, branch, index)
+        branch.line(f"{variable} = {branch.element(op.source, inner)}")
         printer.line("else:")
         branch = printer.branch()
         branch.line(f"{variable} = {branch.element(op.dest, index)}")
@@ -148,25 +148,34 @@ def _moves(op: SliceOp) -> bool:
     return bool(op.offsets or op.sizes or op.strides)
 
 
-def insertion(op: tensor.InsertSliceOp, index: Index) -> tuple[Index, list[str]]:
-    """The expressions of the index in the source of what stands at `index` of the result, and what must hold
-    for it to be one. Raises UnsupportedError for an insertion at computed places, or of lower rank."""
+def insertion_guards(op: tensor.InsertSliceOp, index: Index) -> list[str]:
+    """What must hold for what stands at `index` of the result to be inserted, by dimension, the steps of a dimension
+    last. Raises UnsupportedError for an insertion at computed places, or of lower rank."""
     if _moves(op):
         raise UnsupportedError("emission of a tensor.insert_slice at computed places")
     shape = tensor_type(op.result).get_shape()
-    sizes, steps = ints(op.static_sizes), ints(op.static_strides)
     if len(shape) != tensor_type(op.source).get_num_dims() or DYNAMIC in shape:
         raise UnsupportedError("emission of a tensor.insert_slice of lower rank, or into the batch")
-    inner, guards = list(index), list[str]()
-    for d, (offset, step) in enumerate(zip(ints(op.static_offsets), steps, strict=True)):
+    guards: list[str] = []
+    sizes = ints(op.static_sizes)
+    for d, (offset, step) in enumerate(
+        zip(ints(op.static_offsets), ints(op.static_strides), strict=True)
+    ):
         last = offset + (sizes[d] - 1) * step
         if offset > 0:
             guards.append(f"{index[d]} >= {offset}")
         if last + 1 < shape[d]:
             guards.append(f"{index[d]} < {last + 1}")
-        moved = f"{index[d]} - {offset}" if offset else index[d]
         if step > 1:
-            guards.append(f"({moved}) % {step} == 0")
-            moved = f"({moved}) // {step}"
-        inner[d] = moved
-    return tuple(inner), guards
+            moved = f"({index[d]} - {offset})" if offset else index[d]
+            guards.append(f"{moved} % {step} == 0")
+    return guards
+
+
+def inserted_index(op: tensor.InsertSliceOp, printer: ElementText, index: Index) -> Index:
+    """The index in the source of what stands at `index` of the result, where the guards hold."""
+    places = zip(index, ints(op.static_offsets), ints(op.static_strides), strict=True)
+    return tuple(
+        printer.quotient(printer.name(f"{i} - {offset}" if offset else i), step)
+        for i, offset, step in places
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from irkit.passes.task.outlining import (
 )
 from irkit.passes.task.results_in_place import insert_copies
 from irkit.passes.task.state_in_place import place_state
+from irkit.passes.task.updated_slices import own_slices
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
@@ -46,9 +47,10 @@ class Group:
 
 
 class Grouping:
-    """Decides which ops go together. Each op that is neither free nor a view gets one group."""
+    """Decides which ops go together. Each op that is neither free nor a view gets one group, and so do the
+    views of `own`."""
 
-    def __init__(self, ops: list[Operation]) -> None:
+    def __init__(self, ops: list[Operation], own: Collection[Operation] = ()) -> None:
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
@@ -58,7 +60,7 @@ class Grouping:
             if kind_of(op) is Kind.HEAVY:
                 self._absorb_epilogue(op)
         for op in reversed(ops):
-            if op not in self.group and kind_of(op) is Kind.LIGHT:
+            if op in own or (op not in self.group and kind_of(op) is Kind.LIGHT):
                 self._join_consumer(op)
 
     def groups(self) -> Iterable[list[Operation]]:
@@ -145,7 +147,8 @@ class FormROperators(ModulePass):
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue. Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
-    value any more, or where the launch that makes the new one reads it element by element (`in_place`); else
+    value any more, or where the launch that makes the new one reads it element by element (`in_place`;
+    slices of it that are read for that belong to this launch); else
     a launch copies the new value in the end. No value changes.
 
     ```mlir
@@ -176,8 +179,9 @@ def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner) -> None:
     for inner in list(function.body.block.ops):
         sink_constants(inner)
     insert_copies(function)
+    own = own_slices(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
-    for group in Grouping(ops).groups():
+    for group in Grouping(ops, own).groups():
         outliner.outline(group)
     erase_dead(function)
     place_state(ctx, function, outliner)

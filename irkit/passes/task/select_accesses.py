@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import int_array
 from irkit.errors import UnsupportedError
+from irkit.passes.task.part_in_place import part_in_place
 from irkit.passes.task.program_text import programs_of
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
@@ -29,8 +30,9 @@ class SelectAccesses(ModulePass):
 
     An rKernel that can read vectors does so if every append places all that it reads so at multiples of 16
     bytes (`vector_bytes`). One that can have its weights in shared memory gets a second copy for that if
-    every append keeps them there (`residents`). Needs `plan-memory`; removes `verified`; changes
-    nothing else.
+    every append keeps them there (`residents`). Of an rOperator that some appends update in place, and others
+    not, those that do get a copy, which need not store what is there already (`part_in_place`). Needs
+    `plan-memory`; removes `verified`; changes nothing else.
 
     ```mlir
     task.roperator @cell(%x, %w) attributes {rkernel = "gemv.rows"} {...}
@@ -50,6 +52,7 @@ class SelectAccesses(ModulePass):
         device = device_of(op)
         for program in programs_of(op):
             program.retract()
+        part_in_place(op)
         for roperator in op.ops:
             if not isinstance(roperator, ROperatorOp):
                 continue

@@ -16,19 +16,17 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irkit.dialects.linalg_generic import is_elementwise, maps
 from irkit.dialects.state import StatePair, state_of
-from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
+from irkit.dialects.task import LaunchOp, ROperatorOp
 from irkit.dialects.task.roperator import lookup
 from irkit.dialects.tensor_ops.reshape import RESHAPES
-from irkit.dialects.types import int_array, tensor_type
+from irkit.dialects.types import int_array
 from irkit.passes.task.function_meaning import function_meaning
 from irkit.passes.task.outlining import Outliner
+from irkit.passes.task.own_elements import reads_elementwise
 from irkit.passes.task.results_in_place import copy_of
 from irkit.remarks import applied, missed
 from irkit.schedule.meaning import Function, Piece, Value
@@ -131,30 +129,6 @@ class _Update:
         op = lookup(self.launches[number], self.launches[number].callee)
         assert op is not None
         return op
-
-
-def reads_elementwise(value: SSAValue, target: SSAValue) -> bool:
-    """Whether an element of what is made of `value` in a body needs its own element of `value` alone, all
-    being of the shape of `target`."""
-    return all(_reads_own(use.operation, use.index, target) for use in value.uses)
-
-
-def _reads_own(op: Operation, operand: int, target: SSAValue) -> bool:
-    if isinstance(op, YieldOp):
-        return True
-    if isinstance(op, tensor.InsertSliceOp):
-        same = tensor_type(op.result).get_shape() == tensor_type(target).get_shape()
-        return operand == 1 and same and reads_elementwise(op.result, target)
-    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
-        return False
-    if operand >= len(op.inputs):
-        # What it is written over is not read.
-        return not op.body.block.args[operand].uses
-    shape = tensor_type(target).get_shape()
-    used = [maps(op)[operand], *maps(op)[len(op.inputs) :]]
-    return all(amap == AffineMap.identity(len(shape)) for amap in used) and all(
-        tensor_type(r).get_shape() == shape and reads_elementwise(r, target) for r in op.results
-    )
 
 
 def _write_late(main: func.FuncOp, pairs: Sequence[StatePair], terminator: func.ReturnOp) -> None:

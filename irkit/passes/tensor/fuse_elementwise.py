@@ -28,6 +28,7 @@ from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, is_unsigned, signless, tensor_type, ui8
+from irkit.passes.tensor.read_back import read_back
 from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
@@ -42,6 +43,7 @@ def fuse_block(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, RESHAPES):
             _cancel_reshapes(op)
+    read_back(block)
     for op in list(block.ops):
         consumer: linalg.GenericOp | None = op if isinstance(op, linalg.GenericOp) else None
         while consumer is not None and is_elementwise(consumer):
@@ -303,7 +305,9 @@ class FuseElementwise(ModulePass):
     broadcast, a transposition or a constant is fused into all of its readers. Neither goes into a
     contraction or reduction, nor does one of these into what follows: `form-roperators` decides
     about that. What makes bytes of the sums of an integer product stays by itself, so that bytes are
-    what is stored. Reshapes that cancel each other go. No value changes.
+    what is stored. What is inserted into an array that is needed as a whole is read from there by all
+    others, so that the insertion is its one reader (`read_back.py`). Reshapes that cancel each other go. No
+    value changes.
 
     ```mlir
     %0 = linalg.generic {maps = [(i, j) -> (j), (i, j) -> (i, j)], "parallel", "parallel"}

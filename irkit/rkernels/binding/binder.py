@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, i1
-from xdsl.dialects.tensor import InsertSliceOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
@@ -19,10 +18,18 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import through_reshapes
-from irkit.dialects.tensor_ops.slices import insertion
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
+from irkit.rkernels.binding.inserted import (
+    Inserted,
+    inserted_of,
+    span,
+    step_of,
+    store_outside,
+    store_slices,
+    store_within,
+)
 from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
 from irkit.schedule.library_call import LibraryCall
@@ -143,7 +150,7 @@ class Binder:
 
         Raises UnsupportedError for a result that is not as large as the root's part of it.
         """
-        printer = ElementPrinter()
+        printer = ElementPrinter(results=self._written_over())
         where = index(printer)
         if self.root.value is not None:
             printer.known[self.root.value] = accumulator
@@ -173,28 +180,57 @@ class Binder:
             printer.line(line)
         self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
 
+    def _in_place(self, inserted: Inserted) -> bool:
+        """Whether the one result is, in every append, where it is inserted into."""
+        dest = inserted.dest
+        argument = dest.index if isinstance(dest, BlockArgument) else -1
+        pairs = list(self.op.in_place_pairs)
+        return pairs == [(argument, 0)] and always_in_place(self.op, argument)
+
+    def _written_over(self) -> dict[int, str]:
+        """Operands that every append has where a result is, and that result's pointer. Read by that, a
+        compiler sees that an element is read where it is written."""
+        first, pairs = len(self.block.args), self.op.in_place_pairs
+        return {
+            operand: f"p{first + result}"
+            for operand, result in pairs
+            if always_in_place(self.op, operand, result)
+        }
+
     def _store_inserted(self, printer: ElementPrinter, value: SSAValue, where: Index) -> bool:
         """Write the elements of slices that are inserted in place, and no others; whether the one result
         is such."""
-        inserted: list[InsertSliceOp] = []
-        dest = value
-        while isinstance(dest.owner, InsertSliceOp):
-            inserted.append(dest.owner)
-            dest = dest.owner.dest
-        argument = dest.index if isinstance(dest, BlockArgument) else -1
-        if not inserted or list(self.op.in_place_pairs) != [(argument, 0)]:
+        inserted = inserted_of(value)
+        if inserted is None or not self._in_place(inserted):
             return False
-        if not _always_in_place(self.op, argument):
-            return False
-        shape = tensor_type(value).get_shape()
-        place, word = f"p{len(self.block.args)}[{linear(where, shape)}]", "if"
-        for op in inserted:
-            inner, guards = insertion(op, where)
-            printer.line(f"{word} {' and '.join(guards) or 'True'}:")
-            branch, word = printer.branch(), "elif"
-            named = tuple(branch.name(i) for i in inner)
-            branch.line(f"{place} = {branch.element(op.source, named)}")
+        place = f"p{len(self.block.args)}[{linear(where, tensor_type(value).get_shape())}]"
+        store_slices(printer, where, place, inserted.slices)
         return True
+
+    def store_within(self) -> None:
+        """Where slices are inserted into the one result: `WITHIN(r, j0, j1)`, the columns of row r in the
+        box of the largest, every STEP-th of which `STORE_WITHIN(OPERANDS, r, j)` computes; `STORE_OUTSIDE`
+        others."""
+        values = self.op.terminator.values
+        inserted = inserted_of(values[0]) if len(values) == 1 else None
+        if inserted is None or not self.split or self.root.op is not None:
+            return
+        in_place = self._in_place(inserted)
+        step = step_of(inserted, in_place)
+        self.literal("STEP", step)
+        rows = ElementPrinter()
+        lead = self.index("r", "j", rows)[:-1]
+        lines = [*rows.lines, *span(inserted.largest, lead, step)]
+        self.binding.function("WITHIN", "r, j0, j1", lines)
+        pointer = f"p{len(self.block.args)}"
+        for name in ("STORE_WITHIN", "STORE_OUTSIDE"):
+            printer = ElementPrinter(results=self._written_over())
+            where = self.rj_index(printer)
+            if name == "STORE_WITHIN":
+                store_within(printer, inserted, where, pointer, in_place, step)
+            else:
+                store_outside(printer, inserted, where, pointer, in_place)
+            self.binding.function(name, f"{self.binding.operands}, r, j", printer.lines)
 
     def _store_group(
         self,
@@ -243,9 +279,9 @@ class Binder:
         return f"p{value.index}"
 
 
-def _always_in_place(op: ROperatorOp, operand: int) -> bool:
-    """Whether every append has an operand and the one result in the same bytes. `in_place` says that they may
-    be; what is not written must be there already."""
+def always_in_place(op: ROperatorOp, operand: int, result: int = 0) -> bool:
+    """Whether every append has an operand and a result in the same bytes. `in_place` says that they may be;
+    what is not written must be there already."""
     module = op.parent_op()
     if not isinstance(module, ModuleOp):
         return False
@@ -256,4 +292,4 @@ def _always_in_place(op: ROperatorOp, operand: int) -> bool:
         for inner in program.body.block.ops
         if isinstance(inner, AppendOp) and inner.callee.string_value() == op.sym_name.data
     ]
-    return bool(appends) and all(a.reads[operand] is a.writes[0] for a in appends)
+    return bool(appends) and all(a.reads[operand] is a.writes[result] for a in appends)

@@ -9,6 +9,7 @@ rOperator's operands (`p0[...]`) and the root's accumulator.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,10 @@ from irkit.dialects.tensor_ops.registry import model_of
 from irkit.dialects.types import is_float, is_half, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.scalars import numba_type, scalar_text
+
+# An index and a number; times a number, and another.
+_MOVED = re.compile(r"([a-z]\w*) ([+-]) (\d+)")
+_STRETCHED = re.compile(r"([a-z]\w*) \* (\d+)(?: \+ (\d+))?")
 
 
 def literal(value: float | int, element: Attribute) -> str:
@@ -100,6 +105,13 @@ class ElementPrinter:
         default_factory=dict[tuple[SSAValue, Index], str]
     )
     _count: list[int] = field(default_factory=lambda: [0])
+    # Indices that are others and a number, and the names of these.
+    _from: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    _names: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    # Quotients without a remainder, with the divisor, and what was divided.
+    _whole: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    # Operands that lie where a result does, and the pointer of that.
+    results: dict[int, str] = field(default_factory=dict[int, str])
 
     def line(self, text: str) -> None:
         """Append a statement at the current indentation."""
@@ -109,6 +121,35 @@ class ElementPrinter:
         """Bind an expression to a fresh name."""
         if expression.isidentifier() or expression.isdigit():
             return expression
+        if (moved := _MOVED.fullmatch(expression)) is not None:
+            return self._moved(moved[1], int(moved[2] + moved[3]))
+        stretched = _STRETCHED.fullmatch(expression)
+        if stretched is not None and (stretched[1], int(stretched[2])) in self._whole:
+            return self._moved(self._whole[stretched[1], int(stretched[2])], int(stretched[3] or 0))
+        return self._bind(expression)
+
+    def quotient(self, index: str, by: int) -> str:
+        """A name for an index over a number that divides it: times that number, it is the index again."""
+        if by == 1:
+            return index
+        found = self._bind(f"{index} // {by}")
+        self._whole[found, by] = index
+        return found
+
+    def _moved(self, index: str, by: int) -> str:
+        """A name for an index that lies `by` behind another. What was moved before is moved once, so that
+        where something is read and where it is written have one text if they are one place."""
+        index, before = self._from.get(index, (index, 0))
+        by += before
+        if by == 0:
+            return index
+        key = (index, by)
+        if key not in self._names:
+            self._names[key] = self._bind(f"{index} {'+' if by > 0 else '-'} {abs(by)}")
+            self._from[self._names[key]] = key
+        return self._names[key]
+
+    def _bind(self, expression: str) -> str:
         fresh = f"v{self._count[0]}"
         self._count[0] += 1
         self.line(f"{fresh} = {expression}")
@@ -141,14 +182,23 @@ class ElementPrinter:
     def branch(self) -> ElementPrinter:
         """A printer for an indented block: what it binds is not known outside."""
         return ElementPrinter(
-            self.known, self.lines, self.indent + 1, dict(self._memo), self._count
+            self.known,
+            self.lines,
+            self.indent + 1,
+            dict(self._memo),
+            self._count,
+            dict(self._from),
+            dict(self._names),
+            dict(self._whole),
+            self.results,
         )
 
     def _element(self, value: SSAValue, index: Index) -> str:
         if value in self.known:
             return self.known[value](index)
         if isinstance(value, BlockArgument):
-            return self.name(self.load(f"p{value.index}", value, index))
+            pointer = self.results.get(value.index, f"p{value.index}")
+            return self.name(self.load(pointer, value, index))
         op = value.owner
         assert isinstance(op, Operation)
         model = model_of(op)

@@ -8,7 +8,8 @@ from irkit.rkernels.family import Family
 
 
 class Elementwise(Family):
-    """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result."""
+    """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result; `WITHIN`, `STEP`,
+    `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted."""
 
     name = "map"
 
@@ -20,3 +21,4 @@ class Elementwise(Family):
         """Every element is an expression of the operands'."""
         binder.range()
         binder.store("r, j", binder.rj_index, lambda index: "")
+        binder.store_within()

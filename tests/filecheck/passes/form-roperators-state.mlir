@@ -51,3 +51,47 @@ func.func @main(%w: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {irkit.state 
   } -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
+
+// -----
+
+// A part of the state is made of the same part: its slice, though it names bytes, belongs to the launch, which
+// updates the state in place.
+// CHECK:       task.roperator @map_0([[w:%.*]]: tensor<4x4xf32>, %{{.*}}: tensor<3x4xf32>) -> tensor<4x4xf32> attributes {{{.*}}in_place = array<i64: 0, 0>}
+// CHECK:         tensor.extract_slice [[w]][1, 0] [3, 4] [1, 1]
+// CHECK:         tensor.insert_slice {{.*}} into [[w]][1, 0] [3, 4] [1, 1]
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    [[n:%.*]] = task.launch @map_0(%w, %g)
+// CHECK-NEXT:    func.return [[n]]
+#i = affine_map<(i, j) -> (i, j)>
+func.func @main(%w: tensor<4x4xf32>, %g: tensor<3x4xf32>) -> tensor<4x4xf32> attributes {irkit.state = array<i64: 0, 0>} {
+  %e = tensor.empty() : tensor<3x4xf32>
+  %p = tensor.extract_slice %w[1, 0] [3, 4] [1, 1] : tensor<4x4xf32> to tensor<3x4xf32>
+  %0 = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = ["parallel", "parallel"]} ins(%g, %p : tensor<3x4xf32>, tensor<3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %b, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<3x4xf32>
+  %1 = tensor.insert_slice %0 into %w[1, 0] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
+}
+
+// -----
+
+// Of another part of it, it cannot be: the new state is made elsewhere.
+// CHECK-NOT:   in_place
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    [[n:%.*]] = task.launch @map_0(%w)
+// CHECK-NEXT:    [[c:%.*]] = task.launch @map_1([[n]])
+// CHECK-NEXT:    func.return [[c]]
+#i = affine_map<(i, j) -> (i, j)>
+func.func @main(%w: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {irkit.state = array<i64: 0, 0>} {
+  %e = tensor.empty() : tensor<3x4xf32>
+  %p = tensor.extract_slice %w[0, 0] [3, 4] [1, 1] : tensor<4x4xf32> to tensor<3x4xf32>
+  %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = math.exp %a : f32
+    linalg.yield %s : f32
+  } -> tensor<3x4xf32>
+  %1 = tensor.insert_slice %0 into %w[1, 0] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
+}
