@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
@@ -18,6 +18,8 @@ from irkit.dialects.linalg_generic import continues
 from irkit.dialects.task import LaunchOp
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of, model_of
+from irkit.dialects.tensor_ops.reshape import RESHAPES
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.outlining import (
     Outliner,
@@ -115,7 +117,8 @@ class Grouping:
 
     def _join_consumer(self, op: Operation) -> None:
         """A light op that one op alone uses is recomputed there, where that costs nothing."""
-        user = only_user(op)
+        users = _users_through_units(op)
+        user = users[-1] if users else None
         if user is None:
             missed(op, PROLOGUE, "its results have no one user")
         elif user not in self.group:
@@ -124,8 +127,31 @@ class Grouping:
             missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
             applied(op, PROLOGUE, "into '{}'", user.name)
-            return self._add(op, self.group[user])
+            for joined in (op, *users[:-1]):
+                self._add(joined, self.group[user])
+            return
         self._add(op, Group())
+
+
+def _users_through_units(op: Operation) -> list[Operation]:
+    """The one op that uses an op's results, if there is just one. Of reshapes that only add or leave out
+    dimensions of size 1, which take no arithmetic, the next one too, and so on: these come before it."""
+    found: list[Operation] = []
+    user = only_user(op)
+    while user is not None:
+        found.append(user)
+        if not isinstance(user, RESHAPES) or not _is_of_units(user):
+            break
+        user = only_user(user)
+    # What a reshape's result becomes outside of an rOperator is not computed there.
+    whole = user is not None and kind_of(user) is Kind.LIGHT
+    return found if whole else found[:1]
+
+
+def _is_of_units(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
+    shapes = [tensor_type(v).get_shape() for v in (op.src, op.result)]
+    real = [[size for size in shape if size != 1] for shape in shapes]
+    return real[0] == real[1] and DYNAMIC not in real[0]
 
 
 def _why_no_prologue(op: Operation, user: Operation) -> str | None:
@@ -145,7 +171,8 @@ class FormROperators(ModulePass):
     A root is a contraction (or several that accumulate into one another), another reduction, a
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
-    becomes its prologue. Identical rOperators become one symbol. Slices, reshapes and concatenations
+    becomes its prologue, and so does one behind which only dimensions of
+    size 1 are added or left out. Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
     slices of it that are read for that belong to this launch); else
