@@ -236,6 +236,7 @@ def names_of(block: Block) -> dict[str, Any]:
         "fused": lambda f: f,
         "thread_index": lambda: block.local.thread,
         "divide": divmod,
+        "same_in_warp": int,
         "divide32": divmod,
         "add32": lambda a, b: int(a) + int(b),
         "mad32": lambda a, b, c: int(a) * int(b) + int(c),

@@ -127,6 +127,7 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     pack_terms,
     publish_tiles,
     read_terms,
+    same_in_warp,
 )
 
 fused = cuda.jit(device=True)

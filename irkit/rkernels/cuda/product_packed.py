@@ -35,6 +35,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
     thread = thread_index()
     warp, lane = divide(thread, 32)
+    warp = same_in_warp(warp)
     group, quarter = divide(warp, 4)
     group_y, group_x = divide(group, BN // WN)
     staged = shared_of(FLOAT(0), scratch)
@@ -139,12 +140,13 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                 # One stage behind the other, the sums in the tensor cores' hands until the last.
                 for turn in range(turns):
                     sums = begun(turn, sums)
-                    refill(turn - 2)
-                    await_products(1)
-                    if turn > 0:
-                        read(turn - 1)
+                    refill(turn - AHEAD - 1)
+                    await_products(AHEAD)
+                    if turn >= AHEAD:
+                        read(turn - AHEAD)
                 sums = group_added(sums, sums, 0, 0)
-                read(turns - 1)
+                for turn in range(max(turns - AHEAD, 0), turns):
+                    read(turn)
             done += turns
             # As in `product_wgmma.py`, of the first parts: a part below 2^-126 may count as zero, which a
             # factor of 2^-101 or more does not notice.
@@ -192,6 +194,9 @@ _TILES: dict[str, Mapping[str, int]] = {
 }
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of one stage, added in float32, need as many registers again."""
+_NARROW = 64
+"""Columns of a warp group whose products of one stage are over before the next one's are begun: more stages
+are at work at once."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
 """All stages together, and how many there are at most."""
 
@@ -270,6 +275,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "STAGE": stage,
         "STAGES": min(_MOST_STAGES, _STAGED_BYTES // (4 * stage)),
         "FRESH": int(_fresh(product_of(root))),
+        "AHEAD": 1 if tile["WN"] > _NARROW else 3,
     }
 
 

@@ -34,6 +34,7 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
     b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
     thread = thread_index()
     warp, lane = divide(thread, 32)
+    warp = same_in_warp(warp)
     group, quarter = divide(warp, 4)
     group_y, group_x = divide(group, BN // WN)
     staged = shared_of(FLOAT(0), scratch)

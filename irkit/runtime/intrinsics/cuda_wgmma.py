@@ -336,6 +336,18 @@ def group_products(
 
 
 @intrinsic
+def same_in_warp(typing_context: Any, value: Any) -> Any:
+    """That of the warp's first lane, of 32 bits: all lanes have the same, and the assembler knows, so that what
+    is computed of it takes a register of the whole warp. Descriptors of `wgmma` need such."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text, narrow = "shfl.sync.idx.b32 $0, $1, 0, 31, -1;", builder.trunc(args[0], I32)
+        return builder.zext(asm(builder, text, I32, [narrow], "=r,r"), I64)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def await_products(typing_context: Any, left: Any) -> Any:
     """Wait until `left` (literal) of what `group_products` started are still at work, the sums untouched."""
     if not isinstance(left, types.IntegerLiteral):
