@@ -21,14 +21,16 @@ def pack_pieces(task, tasks, rows, scratch, OPERANDS):
     t0, t1, g0, g1 = TILES(task)
     count = (t1 - t0) * (g1 - g0) * 8 * PIECES
 
-    # Where a piece begins, and its terms. Neighbours read what lies side by side.
+    # Where a piece begins, and its terms. Neighbours read and write what lies side by side, 32 bytes at least.
     def piece(i):
         if BY_K:
             row, place = divide(i, (t1 - t0) * PIECES)
             block, part = divide(place, PIECES)
         else:
-            place, row = divide(i, (g1 - g0) * 8)
-            block, part = divide(place, PIECES)
+            place, eighth = divide(i, 8)
+            place, part = divide(place, PIECES)
+            block, group = divide(place, g1 - g0)
+            row = group * 8 + eighth
         turned = row % 8 if PIECES == 8 else row % 8 // 2
         start = (((t0 + block) * PARTS * GROUPS + g0) * 8 + row) * PIECES + (part ^ turned)
         terms = TERMS(OPERANDS, g0 * 8 + row, ((t0 + block) * PIECES + part) * COUNT)
