@@ -21,7 +21,7 @@ def pack_pieces(task, tasks, rows, scratch, OPERANDS):
     t0, t1, g0, g1 = TILES(task)
     count = (t1 - t0) * (g1 - g0) * 8 * PIECES
 
-    # Where a piece begins, and its terms. Neighbours read and write what lies side by side, 32 bytes at least.
+    # Where a piece begins, and its terms. Neighbours read and write what lies side by side, whole sectors.
     def piece(i):
         if BY_K:
             row, place = divide(i, (t1 - t0) * PIECES)

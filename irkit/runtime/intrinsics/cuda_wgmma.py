@@ -337,8 +337,8 @@ def group_products(
 
 @intrinsic
 def same_in_warp(typing_context: Any, value: Any) -> Any:
-    """That of the warp's first lane, of 32 bits: all lanes have the same, and the assembler knows, so that what
-    is computed of it takes a register of the whole warp. Descriptors of `wgmma` need such."""
+    """That of the warp's first lane, of 32 bits: all lanes have the same, and the assembler knows it. What is
+    computed of it takes registers of the whole warp, in which descriptors of `wgmma` must be."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         text, narrow = "shfl.sync.idx.b32 $0, $1, 0, 31, -1;", builder.trunc(args[0], I32)
