@@ -285,6 +285,9 @@ def names_of(block: Block) -> dict[str, Any]:
         "copy_chunk": lambda *given: block.copies().start_chunk(*given),
         "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
         "group_added": wgmma.group_added,
+        "weighted_products": lambda *given: wgmma.weighted_products(
+            block.exchange, block.local.thread % 32, *given
+        ),
         "mma_store": mma_store,
         "tile_sums": tile_sums,
         "tile_store": tile_store,

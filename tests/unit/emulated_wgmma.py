@@ -126,6 +126,26 @@ def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -
     return tuple(total)
 
 
+def weighted_products(
+    exchanged: Any, lane: int, sums: Any, factors: Any, weights: Any, p: Any, values: int, *rest: int
+) -> tuple[Any, ...]:
+    """`exchanged(value, source)` gives what a lane of this warp gave."""
+    columns, keys, plane, kind = rest
+    right = _Tile(p, values, 32, plane, kind).columns_first(columns, keys)
+    # A row's weights are those of four lanes, two neighbours of each eight.
+    own = np.array(weights, np.float32).astype(_SIXTEEN[kind]).astype(np.float32)
+    rows = np.zeros((2, keys), np.float32)
+    for t in range(4):
+        theirs = np.array(exchanged(own, lane - lane % 4 + t))
+        for half in (0, 1):
+            for e in (0, 1):
+                rows[half, 2 * t + e :: 8] = theirs[2 * half + e :: 4]
+    x = np.array([j + 2 * (lane % 4) + e for j in range(0, columns, 8) for e in (0, 1, 0, 1)])
+    y = np.array([h for _ in range(0, columns, 8) for h in (0, 0, 1, 1)])
+    total = np.array(sums, np.float32) * np.array(factors, np.float32)[y]
+    return tuple(total + (rows[y] * right[x]).sum(axis=1, dtype=np.float32))
+
+
 def group_added(sums: Any, products: Any, fresh: int, left: int) -> tuple[Any, ...]:
     if not fresh:
         return products

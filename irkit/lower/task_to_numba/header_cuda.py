@@ -129,6 +129,7 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     read_terms,
     same_in_warp,
 )
+from irkit.runtime.intrinsics.cuda_weighted import weighted_products
 
 fused = cuda.jit(device=True)
 """

@@ -58,7 +58,7 @@ _PART_EFFORT = 2.2
 """What a multiply-add takes, in those of TF32; in parts of half the width."""
 
 
-def _packed(root: Root) -> tuple[int, int] | None:
+def packed_kind(root: Root) -> tuple[int, int] | None:
     """(kind, parts of a weight) of operands that lie in memory as 16-bit floats, in eights; else None."""
     op = Loops.of(root).op
     rows = [r for r in rows_of(op) if r is not None and r.together == 8]
@@ -74,7 +74,7 @@ def _packed(root: Root) -> tuple[int, int] | None:
 
 def _kind(root: Root) -> tuple[int, int]:
     """(kind, parts of a weight)."""
-    return _packed(root) or (KINDS[precision_of(root.op)], 1)
+    return packed_kind(root) or (KINDS[precision_of(root.op)], 1)
 
 
 def _can_be_cut(root: Root, keys: int) -> bool:
@@ -114,7 +114,7 @@ def _legal(tile: Mapping[str, int]) -> Callable[[Root], bool]:
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     """Tiles of 16 elements, in rows of four words more against bank conflicts."""
-    loops, packed = Loops.of(root), _packed(root)
+    loops, packed = Loops.of(root), packed_kind(root)
     kind, parts = _kind(root)
     elements, is_cut = 1 if packed is None else 2, tile.get("CUT", 0)
     depth, width = _up(loops.size, 16), _up(loops.columns, 16)

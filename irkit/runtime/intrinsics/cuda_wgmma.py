@@ -33,7 +33,7 @@ ALIGNMENT = 1024
 _PRODUCTS = ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1), (0, 0))
 """Parts of A and B that are multiplied where factors are split, the least first."""
 
-_SHAPES = {SPLIT: "bf16", TF32: "tf32", BF16: "bf16", F16: "f16"}
+SHAPES = {SPLIT: "bf16", TF32: "tf32", BF16: "bf16", F16: "f16"}
 _CONVERT = {SPLIT: "cvt.rn.bf16x2.f32", BF16: "cvt.rn.bf16x2.f32", F16: "cvt.rn.f16x2.f32"}
 
 
@@ -97,16 +97,16 @@ class Packer:
         if self.kind == TF32:
             return [[self._pure("cvt.rn.tf32.f32 $0, $1;", [self._float(w)]) for w in words]]
         values = [self._float(w) for w in words]
-        found = [self._pairs(values)]
+        found = [self.pairs(values)]
         while self.kind == SPLIT and len(found) < 3:
             values = self._rest(values, found[-1])
-            found.append(self._pairs(values))
+            found.append(self.pairs(values))
         return found
 
     def _float(self, word: Any) -> Any:
         return self.builder.bitcast(word, F32)
 
-    def _pairs(self, values: list[Any]) -> list[Any]:
+    def pairs(self, values: list[Any]) -> list[Any]:
         """Two terms a word, the first in its low half."""
         text = f"{_CONVERT[self.kind]} $0, $1, $2;"
         pairs = zip(values[1::2], values[::2], strict=True)
@@ -242,7 +242,7 @@ def copy_chunk(
 
 
 @dataclass(frozen=True)
-class _Stage:
+class Stage:
     """The products of one stage: 64 rows by `columns`, `terms` terms of `kind`.
 
     Tiles are planes of rows of `row_words` words, one for each part, or for each `2 * row_words` terms, `a`
@@ -285,7 +285,7 @@ class _Stage:
     def text(self, count: int, fresh: bool) -> str:
         """All products as a group of their own, in $0 ... of `count` sums; the descriptors come behind."""
         sums = ", ".join(f"${i}" for i in range(count))
-        name = _SHAPES[self.kind]
+        name = SHAPES[self.kind]
         shape = f"m64n{self.columns}k{8 if self.kind == TF32 else 16}.f32.{name}.{name}"
         # Neither operand is negated; those of 16 bits say too whether terms come first.
         last = "1, 1" if self.kind == TF32 else f"1, 1, 0, {int(not self.by_k)}"
@@ -310,13 +310,13 @@ def group_products(
 
     What comes back is for `group_added` alone: the products if `fresh`, else `sums` with them. A lane holds
     columns / 2 sums, as `mma_store` takes them of 16 rows a warp. All arguments but the first four are
-    literal and as `_Stage` has them.
+    literal and as `Stage` has them.
     """
     given = (columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh)
     if not all(isinstance(v, types.IntegerLiteral) for v in given):
         return None
     width, depth, row, below, beside, runs, how, anew = (v.literal_value for v in given)
-    stage, count = _Stage(width, depth, row, below, beside, bool(runs), how), sums.count
+    stage, count = Stage(width, depth, row, below, beside, bool(runs), how), sums.count
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tiles = [

@@ -1,0 +1,99 @@
+"""Attention by warp groups: run thread by thread on a CPU, and built for a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cuda_emulator
+import numpy as np
+import pytest
+from test_attention import attended
+from test_attention_mma import BFLOAT16, check, chosen, program, random_case, scheduled
+from xdsl.dialects.builtin import StringAttr
+
+from irkit.dialects.precision import PRECISION
+from irkit.dialects.types import int_array
+from irkit.rkernels import families, registry
+from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.cuda import attention_wgmma
+from irkit.rkernels.legality import root_of
+from irkit.rkernels.templates import specialise, template_source
+
+SMALL = {"BM": 128, "BN": 64, "STAGES": 2}
+
+
+def emulated(
+    arrays: list[Any], scale: float, causal: int | None, order: str, tasks: int, vector: int = 1
+) -> Any:
+    """What the template makes of it, of 16-bit floats that may be rounded to."""
+    text, shape = program(arrays, scale, causal, order)
+    op, _module = scheduled(text)
+    root = root_of(op)
+    assert root.op is not None
+    root.op.attributes[PRECISION] = StringAttr("bf16" if arrays[0].dtype == BFLOAT16 else "f16")
+    rkernel = registry.find("cuda", "attention.wgmma128x64")
+    assert rkernel.legal(root)
+    op.grid = int_array(attention_wgmma.grid_of(SMALL)(root, tasks))
+    binder = Binder(op, root, "cuda")
+    families.find("attention").bind(binder)
+    given = attention_wgmma.parameters_of(SMALL, root)
+    names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
+    names |= {"THREADS": "256", "VECTOR": str(vector)}
+    body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
+    y = np.full(shape, 77, arrays[0].dtype)
+    cuda_emulator.run_text(
+        "\n".join(binder.binding.functions) + "\n" + body, "kernel", [*arrays, y],
+        int(np.prod(list(op.grid.get_values()))), 1, 256, rkernel.scratch(root, given),
+    )  # fmt: skip
+    return y
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_sizes(seed: int) -> None:
+    arrays, scale, causal = random_case(seed, halves=True)
+    if seed == 5:
+        # Several blocks of keys, and of rows, and more than one plane.
+        rng = np.random.default_rng(1)
+        shapes = [(1, 140, 72), (1, 150, 72), (1, 150, 80)]
+        arrays = [rng.standard_normal(s).astype(np.float32).astype(BFLOAT16) for s in shapes]
+    got = emulated(arrays, scale, causal, "heads", (1, 3)[seed % 2])
+    wide = [a if a.dtype == bool else a.astype(np.float32) for a in arrays]
+    want = attended(*wide[:3], *(wide[3:] or [None]), scale, causal)
+    unit = 2.0**-8 if arrays[0].dtype == BFLOAT16 else 2.0**-11
+    check(got, want, 2 * unit)
+
+
+def test_what_is_not_aligned() -> None:
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal((1, n, 8)).astype(np.float16) for n in (3, 5, 5)]
+    got = emulated(arrays, 0.4, 2, "heads", 1, vector=0)
+    check(got, attended(*arrays, None, 0.4, 2), 2.0**-10)
+
+
+def test_it_is_for_16_bit_floats_that_may_be_rounded_to() -> None:
+    rkernel = registry.find("cuda", "attention.wgmma128x64")
+    for element, precision in ((np.float32, "bf16"), (BFLOAT16, "float32")):
+        arrays = [np.empty((2, 64, 64), np.dtype(element))] * 3
+        op, _module = scheduled(program(arrays, 0.1, None, "heads")[0])
+        root = root_of(op)
+        assert root.op is not None
+        root.op.attributes[PRECISION] = StringAttr(precision)
+        assert not rkernel.legal(root)
+
+
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("variant", ["wgmma128x64", "wgmma128x128"])
+def test_it_becomes_a_cubin_without_spills(variant: str, size: int) -> None:
+    pytest.importorskip("numba_cuda")
+    from irkit.runtime.cuda import compiling, ptx
+
+    arrays = [np.empty((12, 512, size), BFLOAT16)] * 3
+    text = program(arrays, size**-0.5, 0, "heads")[0]
+    text = text.replace("> {", '> attributes {irkit.precision = "bf16"} {', 1)
+    source = chosen(text, registry.find("cuda", f"attention.{variant}"))
+    compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")
+    resources = compiled.resources()["op_0"]
+    assert resources["spill_stores"] == resources["spill_loads"] == 0
+    assert ptx.warnings(compiled.ptx) == ptx.forbidden_forms(compiled.ptx) == []
+    assert f"wgmma.mma_async.sync.aligned.m64n{size}k16.f32.bf16.bf16" in compiled.ptx
+    assert "serial" not in compiled.log
