@@ -127,7 +127,14 @@ def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -
 
 
 def weighted_products(
-    exchanged: Any, lane: int, sums: Any, factors: Any, weights: Any, p: Any, values: int, *rest: int
+    exchanged: Any,
+    lane: int,
+    sums: Any,
+    factors: Any,
+    weights: Any,
+    p: Any,
+    values: int,
+    *rest: int,
 ) -> tuple[Any, ...]:
     """`exchanged(value, source)` gives what a lane of this warp gave."""
     columns, keys, plane, kind = rest

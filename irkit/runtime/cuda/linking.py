@@ -18,6 +18,7 @@ from typing import Any
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
 from irkit.runtime.cuda.assembling import assemble
+from irkit.runtime.cuda.inline_division import without_calls
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for
 from irkit.runtime.cuda.unit_code import (
     called,
@@ -89,7 +90,7 @@ def _group_code(units: Mapping[str, list[str]], arch: str, group: Sequence[list[
     needed = {found for text in texts for found in _LINKED.findall(text)}
     for prefix in sorted(needed):
         texts += units[prefix]
-    ptx = nvvm_ptx(texts, arch)
+    ptx = without_calls(nvvm_ptx(texts, arch))
     return ptx, *assemble(ptx, arch)
 
 

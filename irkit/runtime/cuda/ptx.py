@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 _ENTRY = re.compile(r"\.visible \.entry (\w+)")
 _LABEL = re.compile(r"^(\$\w+):", re.M)
 _BACK = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+
+
+def split_at_entries(ptx: str) -> list[str]:
+    """What stands before the entry kernels, and each of them: the text in pieces."""
+    starts = [0, *(m.start() for m in _ENTRY.finditer(ptx)), len(ptx)]
+    return [ptx[a:b] for a, b in itertools.pairwise(starts)]
 
 
 def functions(ptx: str) -> dict[str, str]:

@@ -64,9 +64,7 @@ def weighted_products(
         words = packer.pairs(unpacked(b, args[2], weights.count))
         tile = stage.descriptor(b, shared_address(b, args[3], args[4]), by_k=False)
         tied = [str(i) for i in range(len(found))]
-        constraints = ",".join(
-            ["=f"] * len(found) + ["r"] * len(words) + ["l", *tied, "~{memory}"]
-        )
+        constraints = ",".join(["=f"] * len(found) + ["r"] * len(words) + ["l", *tied, "~{memory}"])
         result = ir.LiteralStructType([F32] * len(found))
         made = asm(b, _text(stage, len(found)), result, [*words, tile, *found], constraints)
         added = [b.extract_value(made, i) for i in range(len(found))]
