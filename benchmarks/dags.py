@@ -240,7 +240,10 @@ def measure(bench: Bench, e2e: bool, runs: int) -> dict[str, Any]:
         run()
         first = time.perf_counter() - start
         # Kernels are compiled in the first mode's run, and graphs made in the second of theirs.
-        found[mode] = {"error": bench.check(e2e), "first_s": first}
+        try:
+            found[mode] = {"error": bench.check(e2e), "first_s": first}
+        except AssertionError as error:
+            raise AssertionError(f"{mode}, {'end to end' if e2e else 'resident'}: {error}") from error
         if runs:
             # The second run makes irkit's graph; what it does to inputs is undone outside of the clock.
             found[mode] |= timed(run, runs=runs, warm=3)
