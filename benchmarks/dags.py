@@ -16,8 +16,8 @@ import argparse
 import itertools
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,6 @@ class Bench:
         self._pinned: list[int] = []
         self._plans: list[Any] = []
         self._eager: Any = None
-        self._open = ExitStack()
         setup = device.new_stream()
         for name, array in self.host.items():
             first = array.ctypes.data
@@ -63,7 +62,6 @@ class Bench:
 
     def close(self) -> None:
         """Give memory back."""
-        self._open.close()
         for plan in self._plans:
             plan.close()
         for first in self._pinned:
@@ -129,11 +127,18 @@ class Bench:
             "irkit": plan.run,
         }
 
+    @contextmanager
+    def opened(self, mode: str) -> Generator[None]:
+        """What a mode needs around its runs: the DAG that stays open takes all launches of this thread,
+        and is opened for its own mode alone."""
+        if mode != "eager":
+            yield
+            return
+        with irkit.dag(self._device, eager=True) as self._eager:
+            yield
+
     def _as_they_come(self, e2e: bool) -> None:
         """Each launch is analysed and started when it comes, in a DAG that stays open."""
-        if self._eager is None:
-            self._eager = irkit.dag(self._device, eager=True)
-            self._open.enter_context(self._eager)
         for name in self.work.inputs if e2e else ():
             self._eager.copy(self.there[name], self.host[name])
         for launch in self.work.launches:
@@ -235,18 +240,26 @@ def measure(bench: Bench, e2e: bool, runs: int) -> dict[str, Any]:
     """Times of all modes, each checked first."""
     found: dict[str, Any] = {}
     for mode, run in bench.modes(e2e).items():
-        bench.reset()
-        start = time.perf_counter()
-        run()
-        first = time.perf_counter() - start
-        # Kernels are compiled in the first mode's run, and graphs made in the second of theirs.
-        try:
-            found[mode] = {"error": bench.check(e2e), "first_s": first}
-        except AssertionError as error:
-            raise AssertionError(f"{mode}, {'end to end' if e2e else 'resident'}: {error}") from error
-        if runs:
-            # The second run makes irkit's graph; what it does to inputs is undone outside of the clock.
-            found[mode] |= timed(run, runs=runs, warm=3)
+        with bench.opened(mode):
+            found[mode] = _measured(bench, mode, run, e2e, runs)
+    return found
+
+
+def _measured(
+    bench: Bench, mode: str, run: Callable[[], None], e2e: bool, runs: int
+) -> dict[str, Any]:
+    bench.reset()
+    start = time.perf_counter()
+    run()
+    first = time.perf_counter() - start
+    # Kernels are compiled in the first mode's run, and graphs made in the second of theirs.
+    try:
+        found: dict[str, Any] = {"error": bench.check(e2e), "first_s": first}
+    except AssertionError as error:
+        raise AssertionError(f"{mode}, {'end to end' if e2e else 'resident'}: {error}") from error
+    if runs:
+        # The second run makes irkit's graph; what it does to inputs is undone outside of the clock.
+        found |= timed(run, runs=runs, warm=3)
     return found
 
 

@@ -21,7 +21,11 @@ from irkit.runtime.cuda.availability import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
-TENSOR_CORES = [k.name for k in registry.registered("cuda") if k.name.startswith("attention.mma")]
+TENSOR_CORES = [
+    k.name
+    for k in registry.registered("cuda")
+    if k.name.startswith(("attention.mma", "attention.wgmma"))
+]
 PLAIN = ["attention.tile32x64", "attention.warp"]
 BFLOAT16 = dtype_of("bfloat16")
 NAMES = {"float32": "f32", "bool": "i1", "bfloat16": "bf16", "float16": "f16"}

@@ -23,11 +23,12 @@ SIZES = {"VEC": 100_000, "B&S": 10_000, "ML": 500, "HITS": 10_000, "IMG": 200, "
 def test_all_modes_are_right(work: Workload, e2e: bool) -> None:
     """Three runs each: streams, the graph when it is made, the graph again."""
     bench = Bench(work, SIZES[work.name], open_device("cuda"), (64, 128))
-    for run in bench.modes(e2e).values():
-        for _ in range(3):
-            bench.reset()
-            run()
-            bench.check(e2e)
+    for mode, run in bench.modes(e2e).items():
+        with bench.opened(mode):
+            for _ in range(3):
+                bench.reset()
+                run()
+                bench.check(e2e)
     bench.close()
 
 
