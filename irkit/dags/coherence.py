@@ -66,9 +66,10 @@ class Sides:
     device_lacks: Spans
     host_lacks: Spans = field(default_factory=Spans)
 
-    def on_device(self, span: Span, writes: bool) -> list[Span]:
-        """What must be copied to the device before it uses a span; it is true there from then on."""
-        needed = self.device_lacks.within(span)
+    def on_device(self, span: Span, writes: bool, covers: bool = False) -> list[Span]:
+        """What must be copied to the device before it uses a span; it is true there from then on. Nothing
+        for a use that writes all of it before it reads any."""
+        needed = [] if covers else self.device_lacks.within(span)
         self.device_lacks.remove(span)
         if writes:
             self.host_lacks.add(span)

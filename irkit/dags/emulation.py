@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 
 def emulate(
     kernel: Any,
@@ -19,11 +21,15 @@ def emulate(
     shared: int,
     arguments: Sequence[Any],
 ) -> None:
-    """Run a Numba CUDA kernel on NumPy arrays."""
+    """Run a Numba CUDA kernel on NumPy arrays, which may share memory."""
     simulator: Any = import_module("numba.cuda.simulator.kernel")
     made = simulator.FakeCUDAKernel(kernel.py_func, False)
+    # Of an array of the host's it would make a copy, and of one that is given twice two.
+    given: list[Any] = [
+        simulator.FakeCUDAArray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments
+    ]
     with _device_functions(kernel.py_func, simulator.FakeCUDAKernel):
-        made[grid, block, 0, shared](*arguments)
+        made[grid, block, 0, shared](*given)
 
 
 @contextmanager

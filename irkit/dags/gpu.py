@@ -16,6 +16,8 @@ from irkit.runtime.cuda.driver import Event, Graph, Stream, api, call, device
 
 PINNED_FROM = 1 << 16
 """Fewer bytes than this are not worth pinning: the driver has room of its own for them."""
+VIEWS = 4096
+"""So many device arrays are kept for those who ask again."""
 _NOT_READY, _ALREADY = 600, 712
 
 
@@ -28,11 +30,18 @@ class GpuDevice:
         self._device = device(number)
         self._pinned: set[int] = set()
         self._numba: dict[int, Any] = {}
+        self._views: dict[Located, Any] = {}
 
     def begin(self, again: Event | None = None) -> Event:
         """An event behind all that is on the default stream, which others' streams are in order with."""
         self._device.activate()
         return self._event(0, again)
+
+    def quiet(self) -> bool:
+        """Whether nothing is under way on the default stream."""
+        self._device.activate()
+        status, *_ = api().cuStreamQuery(0)
+        return int(status) == 0
 
     def _event(self, stream: Any, again: Event | None) -> Event:
         event = Event() if again is None else again
@@ -72,7 +81,10 @@ class GpuDevice:
             self._device.release("cuMemHostUnregister", first)
 
     def view(self, located: Located) -> Any:
-        """A device array of Numba's."""
+        """A device array of Numba's: it holds no memory, so one serves all that ask for the same."""
+        known = self._views.get(located)
+        if known is not None:
+            return known
         cuda: Any = import_module("numba.cuda")
         described = {
             "shape": located.shape,
@@ -81,7 +93,11 @@ class GpuDevice:
             "data": (located.address, located.readonly),
             "version": 3,
         }
-        return cuda.from_cuda_array_interface(described, sync=False)
+        if len(self._views) >= VIEWS:
+            self._views.clear()
+        found = cuda.from_cuda_array_interface(described, sync=False)
+        self._views[located] = found
+        return found
 
     # -- streams
 

@@ -12,7 +12,7 @@ from irkit.dags.inference.c_signature import parameters_of
 from irkit.dags.inference.memory_values import Root
 from irkit.dags.inference.numba_effects import Effects, kernel_effects
 from irkit.dags.inference.typed_code import argument_types, machine_code
-from irkit.dags.located import arrays_in
+from irkit.dags.located import Path, arrays_in, contiguous
 from irkit.dags.works import ArrayUse, Launch
 from irkit.errors import UnsupportedError
 from irkit.schedule.host.model import Kind
@@ -59,6 +59,7 @@ class NumbaLaunch(KernelLaunch):
         effects = numba_effects(self.kernel, argument_types(self.kernel, self.arguments), check)
         names = self.kernel.py_func.__code__.co_varnames
         found: list[ArrayUse] = []
+        covered = self._covered(effects)
         for path, array, located in arrays_in(self.arguments):
             root = Root(path[0], path[1:])
             name = ".".join(map(str, (names[path[0]], *path[1:])))
@@ -68,13 +69,27 @@ class NumbaLaunch(KernelLaunch):
                     f"kernel '{self.name}' writes argument {path[0]}, an array that is read-only"
                 )
             if reads or writes:
-                found.append(ArrayUse(name, path, array, located, reads, writes))
+                whole = path in covered and contiguous(located)
+                found.append(ArrayUse(name, path, array, located, reads, writes, whole))
         for array in effects.captured.values():
             root = next(r for r in effects.reads | effects.writes if r.path == (id(array),))
             for _, _, located in arrays_in([array]):
                 reads, writes = root in effects.reads, root in effects.writes
                 found.append(ArrayUse("a global", (), array, located, reads, writes))
         return found
+
+    def _covered(self, effects: Effects) -> set[Path]:
+        """Arguments that this launch writes whole."""
+        if not effects.covers:
+            return set()
+        arrays = {path[0]: at for path, _, at in arrays_in(self.arguments) if len(path) == 1}
+        grid, block = ((*sizes, 1, 1) for sizes in (self.grid, self.block))
+        launched = [grid[axis] * block[axis] for axis in range(3)]
+        return {
+            (cover.argument,)
+            for cover in effects.covers
+            if cover.argument in arrays and cover.whole(self.arguments, arrays, launched)
+        }
 
     def start(self, stream: Any) -> None:
         self.kernel[self.grid, self.block, stream, self.shared_bytes](*self.arguments)

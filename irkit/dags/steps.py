@@ -80,7 +80,7 @@ class Stepper:
         for use in used:
             located = use.located
             if located.space == "host":
-                made += self._copies(use, on_host, origin)
+                made += self._copies(_needed(use, used), on_host, origin)
                 if not on_host:
                     located = self._there(located)
             if not on_host and use.path:
@@ -176,7 +176,8 @@ class Stepper:
             spans, direction = twin.sides.on_host(span, use.writes), "to_host"
         else:
             twin = self._twin(use)
-            spans, direction = twin.sides.on_device(span, use.writes), "to_device"
+            spans = twin.sides.on_device(span, use.writes, use.covers)
+            direction = "to_device"
         return [self._copy(s, twin, direction, origin) for s in spans]
 
     def _copy(self, span: Span, twin: Twin, to: Kind, origin: str) -> Step:
@@ -219,6 +220,15 @@ class Stepper:
         if located is None:
             return value
         return self._device.view(replace(located, space="device"))
+
+
+def _needed(use: ArrayUse, used: Sequence[ArrayUse]) -> ArrayUse:
+    """A use that covers its array, for what it needs: elements that the same launch reads by another name
+    are needed."""
+    span = use.located.region().hull
+    others = (u.located.region().hull for u in used if u is not use and u.reads)
+    read = use.covers and any(a < span[1] and span[0] < b for a, b in others)
+    return replace(use, covers=False) if read else use
 
 
 def _buffer_of(located: Located) -> int:

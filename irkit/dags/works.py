@@ -14,7 +14,7 @@ from irkit.schedule.host.model import Kind
 @dataclass(frozen=True)
 class ArrayUse:
     """An array of a launch: the parameter's name, where it stands among the arguments, where it is,
-    and what is done to it."""
+    and what is done to it. `covers`: every element of it is written, and none is read before."""
 
     name: str
     path: Path
@@ -22,6 +22,7 @@ class ArrayUse:
     located: Located
     reads: bool
     writes: bool
+    covers: bool = False
 
 
 def called(path: Path) -> str:

@@ -18,7 +18,9 @@ from irkit.runtime.cuda.availability import why_not
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 TENSOR_CORES = [
-    k.name for k in registry.registered("cuda") if "mma" in k.name or "packed" in k.name
+    k.name
+    for k in registry.registered("cuda")
+    if k.name.startswith(("product.mma", "product.wgmma", "product.packed"))
 ]
 HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
 BFLOAT16 = dtype_of("bfloat16")

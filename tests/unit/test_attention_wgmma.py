@@ -95,6 +95,8 @@ def test_it_becomes_a_cubin_without_spills(variant: str, size: int) -> None:
     resources = compiled.resources()["op_0"]
     assert resources["spill_stores"] == resources["spill_loads"] == 0
     # A division without a call is of float64.
-    assert ptx.warnings(compiled.ptx, double_expected=True) == ptx.forbidden_forms(compiled.ptx) == []
+    assert (
+        ptx.warnings(compiled.ptx, double_expected=True) == ptx.forbidden_forms(compiled.ptx) == []
+    )
     assert f"wgmma.mma_async.sync.aligned.m64n{size}k16.f32.bf16.bf16" in compiled.ptx
     assert "serial" not in compiled.log

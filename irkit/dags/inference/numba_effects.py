@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from irkit.dags.inference.covered import Cover, covers_of
 from irkit.dags.inference.memory_values import (
     CAPTURED,
     NOTHING,
@@ -32,11 +33,13 @@ from irkit.errors import UnsupportedError
 
 @dataclass
 class Effects:
-    """Roots that are read and written; `captured` has the device arrays that code names as globals."""
+    """Roots that are read and written; `captured` has the device arrays that code names as globals,
+    `covers` what is written whole by large enough launches."""
 
     reads: set[Root] = field(default_factory=set[Root])
     writes: set[Root] = field(default_factory=set[Root])
     captured: dict[int, Any] = field(default_factory=dict[int, Any])
+    covers: tuple[Cover, ...] = ()
 
     def read(self, value: Value) -> None:
         """All of a value may be read."""
@@ -66,6 +69,8 @@ def effects_of(code: Any, types: tuple[Any, ...]) -> Effects:
     effects = Effects()
     arguments = [argument_value(number, typed) for number, typed in enumerate(types)]
     _Function(code, arguments, effects, ()).run()
+    read = {root.number for root in effects.reads}
+    effects.covers = tuple(c for c in covers_of(code) if c.argument not in read)
     return effects
 
 
