@@ -1,9 +1,11 @@
-"""Memory: the planner on interval sets that are hard to pack.
+"""Memory: the planner on interval sets that are hard to pack, and the arena of a training step.
 
     python -m benchmarks.memory [--seconds 10] [--out FOLDER]
 
 Eleven sets, as `interval_sets.py` makes them: each is to be packed at the lower bound, or it is to be
-proved that none is, in ten seconds; the greedy packings of the planner stand beside it.
+proved that none is, in ten seconds; the greedy packings of the planner stand beside it. The training step is
+that of the multi-layer perceptron 784-256-100-10 of the course CSE 599W (T. Chen, 2017) at batch 1000, with
+loss, gradients and descent, planned for two threads by two policies.
 """
 
 from __future__ import annotations
@@ -15,8 +17,14 @@ from typing import Any
 
 import numpy as np
 
+import irkit
 from benchmarks import harness
 from benchmarks.interval_sets import IntervalSet, interval_set
+from irkit.context import IrkitContext
+from irkit.driver.files.parsing import parse_module
+from irkit.driver.pipelines.lowering import run_level
+from irkit.driver.registry import register_dialects
+from irkit.passes.task.program_text import plans_of
 from irkit.schedule.chain_cover import ChainCover
 from irkit.schedule.exact_packing import ExactPacking
 from irkit.schedule.pool import Pool, SearchBounds, first_packing
@@ -88,12 +96,60 @@ def sets(seconds: float) -> dict[str, Any]:
     return found
 
 
+COURSE = 5_416_004
+"""Bytes of the step's values as the course's graph has them: operation by operation, in place."""
+
+_LAYERS = ((784, 256), (256,), (256, 100), (100,), (100, 10), (10,))
+_BATCH = 1000
+
+
+def mlp_loss(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, y: Any) -> Any:
+    """Softmax cross-entropy of the perceptron; `y` is one-hot."""
+    z = np.maximum(np.maximum(x @ w1 + b1, 0) @ w2 + b2, 0) @ w3 + b3
+    z = z - z.max(axis=1, keepdims=True)
+    return -(y * (z - np.log(np.exp(z).sum(axis=1, keepdims=True)))).sum() / x.shape[0]
+
+
+def mlp() -> dict[str, Any]:
+    """Bytes of the arena, of its bounds, and of the results, which are not reused, by policy."""
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(shape).astype(np.float32) * 0.05 for shape in _LAYERS]
+    x = rng.standard_normal((_BATCH, _LAYERS[0][0])).astype(np.float32)
+    y = np.eye(10, dtype=np.float32)[rng.integers(0, 10, _BATCH)]
+    slope = irkit.value_and_grad(mlp_loss, argnums=tuple(range(len(weights))), target="cpu")
+
+    def step(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, y: Any) -> Any:
+        old = (w1, b1, w2, b2, w3, b3)
+        loss, gradients = slope(*old, x, y)
+        return (loss, *[w - np.float32(1e-3) * g for w, g in zip(old, gradients, strict=True)])
+
+    program = irkit.jit(step, target="cpu")
+    results = sum(result.nbytes for result in program(*weights, x, y))
+    text = program.ir("task")
+    found = {policy: _planned(text, policy, results) for policy in ("wavefront", "memory")}
+    for policy, one in found.items():
+        print(
+            f"perceptron, {policy:10} {one['bytes']:>10,} bytes, of {COURSE:,} operation by operation"
+        )
+    return found
+
+
+def _planned(text: str, policy: str, results: int) -> dict[str, int]:
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    module = parse_module(ctx, text, "step")
+    run_level(ctx, module, "schedule", "cpu", policy=policy)
+    (plan,) = plans_of(module)
+    arena = plan.arena_bytes.value.data if plan.arena_bytes is not None else 0
+    return {"arena": arena, **plan.memory_figures, "results": results, "bytes": arena + results}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="irkit-bench memory")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
-    harness.write("memory", {"sets": sets(given.seconds)}, given.out)
+    harness.write("memory", {"sets": sets(given.seconds), "mlp": mlp()}, given.out)
     return 0
 
 

@@ -36,6 +36,22 @@ def derive_waits(schedule: Schedule, feet: Footprints | None = None) -> Schedule
     return replace(schedule, appends=appends, notes=dict(schedule.notes))
 
 
+def wait_in_line(schedule: Schedule) -> Schedule:
+    """The same appends, each of which waits for all of the one before; old waits are dropped.
+
+    Then no vEU runs ahead of another, and what is in use at once is what it is in the order of the appends.
+    Raises ScheduleError where that contradicts program order, as `derive_waits` does.
+    """
+    made = derive_waits(schedule)
+    appends: list[Append] = []
+    for number, append in enumerate(made.appends):
+        one_veu = number and append.veus == 1 == made.appends[number - 1].veus
+        behind = one_veu and append.first_veu == made.appends[number - 1].first_veu
+        waits = () if number == 0 or behind else (number - 1,)
+        appends.append(replace(append, waits=waits))
+    return replace(made, appends=appends)
+
+
 def _conflicts_by_append(schedule: Schedule, feet: Footprints) -> list[Pairs]:
     """For each append, the earlier appends that it may conflict with, and through which touches."""
     append_of = {append.launch: number for number, append in enumerate(schedule.appends)}

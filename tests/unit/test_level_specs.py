@@ -85,7 +85,7 @@ def test_every_level_has_one_maker_and_schedules_have_policies():
         ["convert-graph-to-tensor"],
         ["form-roperators"],
         ["partition-rtasks"],
-        ["schedule-wavefront", "schedule-auto", "schedule-list"],
+        ["schedule-wavefront", "schedule-auto", "schedule-list", "schedule-memory"],
         ["plan-memory"],
         ["verify-schedule"],
     ]

@@ -81,7 +81,8 @@ def compile_model(
     that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
     device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
     launches on vEUs: "wavefront", "list" (by critical path), "auto" (of these, what is estimated to end
-    sooner), or one that `irkit.extending.add_policy` added. `measure`: whether rKernels
+    sooner), "memory" (one after another, in the order of the fewest bytes in use), or one that
+    `irkit.extending.add_policy` added. `measure`: whether rKernels
     and grids are chosen by what they take on the device, which is measured once and kept in the user's cache,
     and not by estimates; it takes minutes, and where the device is not at hand estimates stay, as the report
     then says. `mode`: "auto"

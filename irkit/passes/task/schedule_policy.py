@@ -47,6 +47,7 @@ class SchedulePass(ModulePass):
     requires: ClassVar[tuple[str, ...]] = ("partitioned", "scheduled")
     produces: ClassVar[str] = "scheduled"
     policy: ClassVar[Policy]
+    waits: ClassVar[Callable[[Schedule], Schedule]] = staticmethod(derive_waits)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         done = {o.function.string_value() for o in op.ops if isinstance(o, ProgramOp)}
@@ -82,7 +83,7 @@ class SchedulePass(ModulePass):
         def place(launches: Sequence[Launch], rows: int) -> Schedule:
             def on(some: VDevice) -> Schedule:
                 placed = type(self).policy(found.buffers, launches, some)
-                return derive_waits(_as_given(placed, found.launches))
+                return type(self).waits(_as_given(placed, found.launches))
 
             return of_best_width(device, on, rows)
 
