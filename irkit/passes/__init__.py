@@ -36,6 +36,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
+    "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "slice-first": _lazy("passes.graph.slice_first", "SliceFirst"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),

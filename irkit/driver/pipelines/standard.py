@@ -21,6 +21,7 @@ STANDARD: dict[str, list[str]] = {
         "quantise-products",
         "fold-constants",
         "fold-batch-norm",
+        "select-first",
         "unroll-recurrence",
         # Before trees become products, which stay exact.
         "set-precision",

@@ -15,11 +15,13 @@ from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.sklearn import labels
+from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
     PREDICTORS,
     TRANSFORMERS,
     accepted,
+    accepts,
     estimators_within,
     last,
     members,
@@ -61,7 +63,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     nan, infinite = accepted([step for _, step in steps])
     importer.known[x] = Values(nan, infinite)
     importer.words.sources[x] = tuple(range(features))
-    scaled = all(kind_of(step) == "StandardScaler" for _, step in steps[:-1])
+    scaled = _scaled([step for _, step in steps])
     for _, step in steps[:-1]:
         x = transform(importer, step, x)
         if scaled:
@@ -188,6 +190,20 @@ def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tupl
         for i in indices
     }
     return columns, True, tuple(n for i, n in enumerate(columns) if i not in used)
+
+
+def _scaled(steps: list[Any]) -> bool:
+    """Whether all before the last step are scalers, whose results the host can bound; selections of columns
+    after them too, where they refuse infinity in those that they leave out."""
+    kinds = [kind_of(step) for step in steps]
+    scalers = next((n for n, kind in enumerate(kinds) if kind != "StandardScaler"), len(kinds))
+    rest = steps[scalers:-1]
+    entry = PREDICTORS.get(kinds[-1])
+    if not rest:
+        return True
+    if not scalers or (entry is not None and entry.trees):
+        return False
+    return all(kind_of(step) in SELECTORS and not accepts(step)[1] for step in rest)
 
 
 def _largest(steps: list[tuple[str, Any]], dtype: str) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from xdsl.dialects.builtin import f32
-from xdsl.ir import Attribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, SSAValue, TypeAttribute
 
 from irkit.dialects.graph import (
     AbsOp,
@@ -174,6 +174,18 @@ class Importer:
     def matmul(self, x: SSAValue, matrix: Any, hint: str = "w") -> SSAValue:
         """x @ matrix"""
         return self.builder(MatmulOp, x, self.constant(x, matrix, hint))
+
+    def weighed(self, x: SSAValue, matrix: Array) -> tuple[SSAValue, Array]:
+        """x and a matrix that it is multiplied by, without what is multiplied by zeros alone.
+
+        As they are where x may be infinite, or is the model's own input, of which all is there.
+        """
+        known = self.known.get(x, Values())
+        kept = np.flatnonzero((matrix != 0).any(axis=1))
+        whole = len(kept) in (0, len(matrix)) or isinstance(x.owner, Block)
+        if whole or known.nan or known.infinite:
+            return x, matrix
+        return self.columns(x, kept), matrix[kept]
 
     def compare(self, x: SSAValue, predicate: str, array: Any, hint: str = "w") -> SSAValue:
         """x `predicate` array, as i1."""

@@ -24,7 +24,7 @@ def linear(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """`x @ coef_.T + intercept_`, rows×outputs, in the dtypes that NumPy takes for each."""
     coef = np.asarray(step.coef_)
     dtype = np.result_type(importer.dtype(x), coef.dtype)
-    matrix = np.atleast_2d(coef).T
+    x, matrix = importer.weighed(x, np.atleast_2d(coef).T)
     product = importer.matmul(importer.cast(x, dtype), matrix, "coef")
     # NumPy widens once for the product and once more for the sum; a Python float widens nothing.
     intercept = step.intercept_
