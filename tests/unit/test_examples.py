@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 @pytest.mark.parametrize(
     "name",
     [
+        "expression",
         "new_op",
         "new_pass",
         "own_device",
