@@ -68,6 +68,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "schedule-auto": _lazy("passes.task.schedule_list", "ScheduleAuto"),
     "schedule-list": _lazy("passes.task.schedule_list", "ScheduleList"),
     "schedule-memory": _lazy("passes.task.schedule_memory", "ScheduleMemory"),
+    "rematerialise": _lazy("passes.task.rematerialise", "Rematerialise"),
     "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # DAGs of kernels

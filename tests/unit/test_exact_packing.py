@@ -107,6 +107,17 @@ def test_planted_packings_are_found(seed: int) -> None:
     assert found.height == problem.bound
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(8, 20), st.floats(2.0, 5.0))
+def test_what_is_planted_is_never_refuted(seed: int, count: int, reuse: float) -> None:
+    """A search that loses a packing proves what is wrong."""
+    problem = interval_set(count, reuse, seed=seed)
+    found = ExactPacking(problem.sizes, problem.rivals, problem.cliques, PLENTY).improve(
+        stacked(problem.sizes), problem.bound
+    )
+    assert found.height == found.bound == problem.bound
+
+
 def test_the_same_steps_come_to_the_same_packing() -> None:
     problem = interval_set(120, 9.0, seed=3)
     twice = [

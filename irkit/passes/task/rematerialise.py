@@ -1,0 +1,198 @@
+"""`rematerialise`: launches that run again, so that what they make need not be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from irkit.dialects.functions import function_named, is_straight
+from irkit.dialects.linalg_generic import is_contraction
+from irkit.dialects.state import state_of
+from irkit.dialects.task import LaunchOp, ROperatorOp
+from irkit.dialects.task.roperator import lookup
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of
+from irkit.dialects.tensor_ops.reshape import RESHAPES
+from irkit.dialects.types import Tensor, tensor_type
+from irkit.errors import UnsupportedError
+from irkit.passes.task.launch_reader import LaunchReader, is_batch, row_bytes
+from irkit.passes.task.vdevices import device_of
+from irkit.remarks import applied
+from irkit.schedule.allotments import speedups
+from irkit.schedule.planner import ARENA_ALIGNMENT
+from irkit.schedule.rematerialisation import Played, Program, Rematerialiser, Step
+
+_VIEWS = (*RESHAPES, tensor.ExtractSliceOp)
+
+
+@dataclass(frozen=True)
+class Rematerialise(ModulePass):
+    """Run launches again where what they made is read behind the turn from forward to backward, so that at
+    most `budget` bytes are in use at once, in the order of the launches.
+
+    The turn is the launch at which most bytes are in use. What is kept for behind it is chosen among minimum
+    cuts that repeat no product, and segments of the part before the turn of which only what crosses their
+    borders is kept (`irkit/schedule/rematerialisation.py`): of those within the budget, the one that is
+    estimated to take least time, by the costs of the launches' alternatives. Nothing changes where the budget
+    holds as it is. A budget below what is found to be possible is refused, with the least that was found.
+
+    Results are those of the function without it, bit for bit: the same launches run on the same values. Never
+    run again is what reads state, or hangs on an open batch. `schedule-memory` keeps the order that this
+    makes; other policies may run launches again early, as nothing holds them back. Needs `partition-rtasks`.
+
+    ```mlir
+    %h = task.launch @tanh(%x) : (tensor<64xf32>) -> tensor<64xf32>
+    %z = task.launch @loss(%h) : (tensor<64xf32>) -> tensor<64xf32>
+    %g = task.launch @back(%z, %h) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    ```
+    becomes
+    ```mlir
+    %h = task.launch @tanh(%x) : (tensor<64xf32>) -> tensor<64xf32>
+    %z = task.launch @loss(%h) : (tensor<64xf32>) -> tensor<64xf32>
+    %0 = task.launch @tanh(%x) : (tensor<64xf32>) -> tensor<64xf32>
+    %g = task.launch @back(%z, %0) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    ```
+    """
+
+    name = "rematerialise"
+    requires: ClassVar[tuple[str, ...]] = ("partitioned",)
+    produces: ClassVar[str] = "partitioned"
+    budget: int
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        main = function_named(op, "main")
+        if main is None or not is_straight(main):
+            raise UnsupportedError(
+                "rematerialise of a function with loops: it takes one of launches"
+            )
+        self._within(ctx, op, main)
+
+    def _within(self, ctx: Context, module: ModuleOp, main: func.FuncOp) -> None:
+        costs = _costs(ctx, module, main)
+        steps = [op for op in main.body.block.ops if not isinstance(op, func.ReturnOp)]
+        search = Rematerialiser(_program(main, steps, costs))
+        found = search.within(self.budget)
+        if found.peak > self.budget:
+            least = search.least().peak
+            raise UnsupportedError(
+                f"budget = {self.budget}: the least that was found is {least} bytes in use at once,"
+                f" of {search.naive.peak} without recomputation"
+            )
+        if len(found.runs) > len(steps):
+            _rewrite(main, steps, found)
+        text = "{} bytes in use at once, of {}; {} launches again, {:.3f} times the time"
+        share = found.cost / search.naive.cost if search.naive.cost else 1.0
+        launched = sum(isinstance(steps[n], LaunchOp) for n, _ in found.runs)
+        repeated = launched - sum(isinstance(step, LaunchOp) for step in steps)
+        applied(main, "Rematerialise", text, found.peak, search.naive.peak, repeated, share)
+
+
+def _costs(ctx: Context, module: ModuleOp, main: func.FuncOp) -> dict[Operation, float]:
+    """The estimated time of each launch alone, in ns."""
+    found = LaunchReader(ctx, module, main).read()
+    alone = speedups(found.buffers, found.launches, device_of(module))
+    return {op: one.alone.time for op, one in zip(found.ops, alone, strict=True)}
+
+
+def _program(main: func.FuncOp, steps: list[Operation], costs: dict[Operation, float]) -> Program:
+    """A function of launches as steps on numbered values."""
+    block = main.body.block
+    values: list[SSAValue] = [*block.args, *(r for op in steps for r in op.results)]
+    number = {value: n for n, value in enumerate(values)}
+    elsewhere = set(_returned(main)) | set(block.args)
+    held: set[SSAValue] = {block.args[pair.argument] for pair in state_of(main)}
+    nbytes = [0 if v in elsewhere or _takes_none(v) else _planned(v) for v in values]
+    root = [number[_source(v)] for v in values]
+    made: list[Step] = []
+    for op in steps:
+        repeatable = isinstance(op, (LaunchOp, *_VIEWS)) and elsewhere.isdisjoint(op.results)
+        repeatable = repeatable and not any(_hangs_on(v, held) for v in op.operands)
+        made.append(
+            Step(
+                tuple(number[v] for v in op.operands),
+                tuple(number[v] for v in op.results),
+                costs.get(op, 0.0),
+                repeatable and not any(_open(r) for r in op.results),
+                isinstance(op, LaunchOp) and _is_dear(op),
+            )
+        )
+    return Program(made, nbytes, root)
+
+
+def _returned(main: func.FuncOp) -> Iterator[SSAValue]:
+    """What is returned, and what that is a view of."""
+    end = main.body.block.last_op
+    assert end is not None
+    for value in end.operands:
+        yield value
+        while isinstance(value.owner, RESHAPES):
+            value = value.owner.operands[0]
+            yield value
+
+
+def _source(value: SSAValue) -> SSAValue:
+    """Whose bytes a value has."""
+    return value.owner.operands[0] if isinstance(value.owner, _VIEWS) else value
+
+
+def _takes_none(value: SSAValue) -> bool:
+    """Whether it has no bytes in the arena: it is a view, or a constant."""
+    return not isinstance(value.owner, LaunchOp | tensor.ConcatOp)
+
+
+def _planned(value: SSAValue) -> int:
+    size = row_bytes(tensor_type(value))
+    return -(-size // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+
+
+def _open(value: SSAValue) -> bool:
+    return isa(value.type, Tensor) and is_batch(value.type)
+
+
+def _hangs_on(value: SSAValue, held: set[SSAValue]) -> bool:
+    while isinstance(value.owner, _VIEWS):
+        value = value.owner.operands[0]
+    return value in held
+
+
+def _is_dear(launch: LaunchOp) -> bool:
+    """Whether it has a product in it, or anything that is as long: what is elementwise or sums is not."""
+    op = lookup(launch, launch.callee)
+    assert isinstance(op, ROperatorOp)
+    return any(
+        kind_of(inner) is Kind.HEAVY
+        and (is_contraction(inner) or not isinstance(inner, linalg.GenericOp))
+        for inner in op.body.block.ops
+    )
+
+
+def _rewrite(main: func.FuncOp, steps: list[Operation], found: Played) -> None:
+    """Put copies of what runs again where it does, and let what is behind read theirs."""
+    read = [tuple(op.operands) for op in steps]
+    placed: list[Operation] = []
+    made: dict[tuple[int, SSAValue], SSAValue] = {}
+    seen: set[int] = set()
+    for at, (number, _) in enumerate(found.runs):
+        placed.append(steps[number].clone() if number in seen else steps[number])
+        seen.add(number)
+        for old, new in zip(steps[number].results, placed[at].results, strict=True):
+            made[at, old] = new
+    for op, (number, versions) in zip(placed, found.runs, strict=True):
+        for place, (value, version) in enumerate(zip(read[number], versions, strict=True)):
+            op.operands[place] = value if version is None else made[version, value]
+    anchor = main.body.block.last_op
+    assert anchor is not None
+    for op in reversed(placed):
+        if op.parent is None:
+            Rewriter.insert_op(op, InsertPoint.before(anchor))
+        anchor = op
