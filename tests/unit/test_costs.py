@@ -239,6 +239,10 @@ PROGRAMS = {
     "row by a matrix": text(
         "matmul", "tensor<1x512xf32>, tensor<512x256xf32>", "tensor<1x256xf32>"
     ),
+    "inserted": """func.func @main(%x: tensor<4x6xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %r = tensor.insert_slice %x into %y[1, 1] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<8x8xf32>
+  func.return %r : tensor<8x8xf32>
+}""",
     "argmax": text(
         "argmax", "tensor<8x64xf32>", "tensor<8xi64>", "{axis = 1 : i64, keepdims = false}"
     ),
