@@ -5,8 +5,9 @@
 Trains a random-forest pipeline on scikit-learn's digits; makes a two-layer LSTM and a small CNN as
 ONNX files; takes SqueezeNet from the onnx package. Each is compiled for the CPU, and for a GPU if there
 is one, and every answer is compared with scikit-learn's (equal to the last bit), ONNX Runtime's (up to
-rounding, which the order of a sum decides), or the output that comes with the model. A picture of
-SqueezeNet's schedule and a trace of one run are left in demo-output/. The exit code is 1 if anything differs.
+rounding, which the order of a sum decides), or the output that comes with the model. A perceptron is trained
+to the accuracy of scikit-learn's. A picture of SqueezeNet's schedule and a trace of one run are left in
+demo-output/. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import irkit
 from benchmarks.models import lstm_stack, small_cnn
+from examples import training_digits
 from irkit.driver.compiler.targets import resolve_target
 
 OUTPUT = Path("demo-output")
@@ -226,6 +228,7 @@ def main() -> int:
             right += [network(name, path, target) for name, (path, _) in files.items()]
             right.append(squeezenet(target))
             right.append(numpy_function(target))
+            right.append(training_digits.digits(target))
     print(f"\n{sum(right)} of {len(right)} comparisons agree")
     return 0 if all(right) else 1
 

@@ -21,6 +21,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench memory [--seconds 10] [--out FOLDER]
+       irkit-bench training [--steps 50] [--batch 1000] [--blocks 5] [--no-compile] [--out FOLDER]
        irkit-bench all [PART ...] [--seconds N] [--out FOLDER]
        irkit-bench calibrate [--device cpu|cuda|NAME] [--out FILE]
        irkit-bench costs [NETWORK ...] [--device cpu|cuda|NAME] [--calibrate] [--out FOLDER]
@@ -48,6 +49,7 @@ COMMANDS = {
     "programs": "programs",
     "quantised": "quantised",
     "render": "render",
+    "training": "training",
     "workloads": "workloads",
 }
 

@@ -35,7 +35,7 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (
             ("fast",),
             "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, memory, "
-            "networks, opt, nvforest, products, programs, quantised, render, workloads",
+            "networks, opt, nvforest, products, programs, quantised, render, training, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],

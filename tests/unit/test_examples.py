@@ -25,6 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "own_rkernel",
         "own_tensor_op",
         "streaming",
+        "training_digits",
     ],
 )
 def test_example(name):
