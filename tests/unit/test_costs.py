@@ -98,7 +98,9 @@ def test_one_call_makes_a_loop_go_element_by_element():
 def test_what_may_be_approximated_runs_in_vectors():
     granted = "attributes {irkit.fastmath = #arith.fastmath<afn>}"
     found = unary("tanh", granted=granted)
-    assert found.work["approximate"] == 64 * 256
+    assert 0.7 < found.work["approximate"] / (64 * 256) < 1, (
+        "constants are read once for four vectors"
+    )
     assert not {"tanh", "scalar"} & found.work.keys()
     assert unary("sinh", granted=granted).work["function"] == 64 * 256
 
@@ -180,6 +182,12 @@ PROGRAMS = {
     "few rows of bytes": narrow("ui8", "4x512", "64x512", "4x64"),
     "16-bit integers": narrow("i16", "64x64", "64x64", "64x64"),
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "map of polynomials": text(
+        "exp",
+        "tensor<64x64xf32>",
+        "tensor<64x64xf32>",
+        granted="attributes {irkit.fastmath = #arith.fastmath<afn>}",
+    ),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
     "product, rounded": text(

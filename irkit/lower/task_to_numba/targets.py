@@ -72,10 +72,11 @@ from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
 from irkit.runtime.intrinsics.cpu_planes import copy_every, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import (
-    row_largest, row_maximum, row_minimum, row_squares, row_sum,
+    row_from, row_largest, row_largest_ahead, row_maximum, row_minimum, row_squares, row_sum,
 )
 from irkit.runtime.intrinsics.cpu_windows import extremes
 from irkit.runtime.intrinsics.engine import cfunc, njit
+from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
     def _options(self, flags: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.approximations import may_be_approximate
-from irkit.rkernels.families.softmax import exponentials
+from irkit.rkernels.families.softmax import exponentials, in_memory
 from irkit.rkernels.families.whole_rows import row_bytes
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -40,10 +40,29 @@ def softmax_buffered(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j, row[j] / total)
 
 
+def softmax_in_memory(task, tasks, rows, scratch, OPERANDS):
+    """Nothing is copied, and the memory of one row comes while another is raised."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        # NaN is in the sum, whatever is taken from it.
+        largest = row_largest_ahead(row_from(SOURCE, r * J), J)
+        total = FLOAT(0)
+        for j in range(J):
+            raised = EXP(SOURCE[r * J + j] - largest)
+            TARGET[r * J + j] = raised
+            total += raised
+        for j in range(J):
+            TARGET[r * J + j] = TARGET[r * J + j] / total
+
+
 def _approximate(root: Root) -> bool:
     """What the C library's exp is asked for is computed element by element anyway."""
     assert root.op is not None
     return may_be_approximate(root.op)
+
+
+def _approximate_in_memory(root: Root) -> bool:
+    return _approximate(root) and in_memory(root) is not None
 
 
 def _rows_work(part: Part) -> Work:
@@ -52,14 +71,22 @@ def _rows_work(part: Part) -> Work:
     return each * part.elements + work(row=3 * part.rows)
 
 
-_SWEPT = 2
-"""Simple ops that four sweeps of a row take an element, by measurement."""
+_SWEEP = 0.5
+"""Simple ops that a sweep of a row takes an element, by measurement."""
+
+
+def _swept(part: Part, sweeps: int) -> Work:
+    """Sweeps of every row, all of them in vectors."""
+    once = work(op=_SWEEP * sweeps * part.lanes, divide=1) + exponentials(part, 1)
+    return (part.loads + once + part.store) * part.elements + work(row=sweeps * part.rows)
 
 
 def _buffered_work(part: Part) -> Work:
-    """Four sweeps, all of them in vectors."""
-    each = part.loads + work(op=_SWEPT * part.lanes, divide=1) + exponentials(part, 1) + part.store
-    return each * part.elements + work(row=4 * part.rows)
+    return _swept(part, 4)
+
+
+def _in_memory_work(part: Part) -> Work:
+    return _swept(part, 3)
 
 
 RKERNELS = [
@@ -74,5 +101,16 @@ RKERNELS = [
         work=_buffered_work,
         reassociates=True,
         scratch_bytes=row_bytes,
+    ),
+    RKernel(
+        "softmax",
+        "in_memory",
+        "cpu",
+        __name__,
+        "softmax_in_memory",
+        legal=_approximate_in_memory,
+        work=_in_memory_work,
+        reassociates=True,
+        stores_again=True,
     ),
 ]

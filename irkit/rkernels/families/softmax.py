@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from xdsl.dialects import math as math_dialect
+from xdsl.ir import BlockArgument
 
 from irkit.dialects import te
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
@@ -20,8 +23,24 @@ def exponentials(part: Part, count: float) -> Work:
     return work(approximate=count * part.lanes) if approximate else work(exp=count)
 
 
+def in_memory(root: Root) -> tuple[BlockArgument, int] | None:
+    """(the operand that holds what is raised, the number of the pointer to the one result, which is the
+    softmax), both row behind row; None if what is raised, or what is stored, is computed."""
+    if not isinstance(root.op, te.SoftmaxOp) or root.body is None or root.body.last_op is None:
+        return None
+    source, results = through_reshapes(root.op.x), list(root.body.last_op.operands)
+    same = tensor_type(source).element_type == tensor_type(root.op.x).element_type
+    if not same or not isinstance(source, BlockArgument) or results != [root.op.results[0]]:
+        return None
+    return source, len(root.body.args)
+
+
 class Softmax(WholeRows):
-    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `EXP(x)` and `STORE(OPERANDS, r, j, value)`."""
+    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `EXP(x)` and `STORE(OPERANDS, r, j, value)`.
+
+    Where the operand is in memory and the softmax the one result also pointers `SOURCE` and `TARGET`:
+    `LOAD(OPERANDS, r, j)` is `SOURCE[r * J + j]`, `STORE` writes the value to `TARGET[r * J + j]`.
+    """
 
     name = "softmax"
     op = te.SoftmaxOp
@@ -37,5 +56,9 @@ class Softmax(WholeRows):
         binder.binding.names["EXP"] = (
             "math.exp" if exact else APPROXIMATE[math_dialect.ExpOp, element]
         )
+        plain = in_memory(binder.root)
+        if plain is not None:
+            source, target = plain
+            binder.binding.names |= {"SOURCE": f"p{source.index}", "TARGET": f"p{target}"}
         binder.load("LOAD", "r, j", binder.root.op.x, binder.rj_index)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)

@@ -159,7 +159,8 @@ def _scaled_twice(builder: Any, x: Any, whole: Any) -> Any:
 
 @intrinsic
 def times_two_to(typingctx: Any, x: Any, whole: Any) -> Any:
-    """x * 2^n of a float32 about 1, rounded once; `whole` is n + 1.5 * 2^23, n from -150 to 128.
+    """x * 2^n of a float32 about 1, rounded once; `whole` is n + 1.5 * 2^23, n from -150 to 128, or 129, with
+    which the result is infinite where x is above 1/2.
 
     A sum with that number is rounded to the nearest n, which stands in its low bits.
     """

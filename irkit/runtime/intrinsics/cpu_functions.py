@@ -45,8 +45,8 @@ INFINITY, NAN = singles(math.inf, math.nan)
 LOG2_E = np.float32(1 / math.log(2))
 # ln 2 in two parts; the product of the first and an exponent is exact.
 LN2_HIGH, LN2_LOW = singles(0.693359375, -2.12194440054690583e-4)
-# Beyond these all is zero, or infinite.
-EXP_LOWEST, EXP_HIGHEST = singles(-104.0, 89.0)
+# Below it all is zero.
+EXP_LOWEST = np.float32(-104.0)
 EXP = singles(
     0.001392617611993557888,
     0.008363173074513710903,
@@ -58,19 +58,21 @@ EXP = singles(
 
 # A sum with it is rounded to a whole number, which stands in its low bits.
 MAGIC = np.float32(1.5 * 2.0**23)
+# Powers of two from this one on are infinite.
+EXP_HIGHEST = np.float32(1.5 * 2.0**23 + 129)
 
 
 @inlined
 def exp_float32(x: Any) -> Any:
     """e to the power of x."""
-    # NaN is neither below nor above. Two limits of the argument would be three instructions to LLVM, before
-    # all others; one is a maximum, and the other is asked while the polynomial is summed.
+    # NaN is neither below nor above. Two limits of x would be three instructions to LLVM: the upper one is
+    # that of its whole part, so that what is above grows with the rest, and is infinite.
     c = EXP_LOWEST if x < EXP_LOWEST else x
-    whole = fma(c, LOG2_E, MAGIC)
+    rounded = fma(c, LOG2_E, MAGIC)
+    whole = EXP_HIGHEST if rounded > EXP_HIGHEST else rounded
     n = whole - MAGIC
     r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, c))
-    y = times_two_to(fma(fma(horner(r, EXP), r, ONE), r, ONE), whole)
-    return INFINITY if x > EXP_HIGHEST else y
+    return times_two_to(fma(fma(horner(r, EXP), r, ONE), r, ONE), whole)
 
 
 @inlined

@@ -31,6 +31,8 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 
+from irkit.runtime.intrinsics.loop_hints import hint_loops
+
 _ENGINE = "__irkit_engine__"
 # Numba's stubs leave it out.
 _FunctionCompiler: Any = import_module("numba.core.dispatcher")._FunctionCompiler
@@ -57,6 +59,10 @@ def _freed(passes: Any, kind: type[Any]) -> Any:
 class _Library(JITCodeLibrary):
     """What is compiled of one function, which is optimised and made machine code of only if it is called by
     address: what others inline is linked into them as it is, and goes through LLVM once, with them."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        hint_loops(ir_module)
+        super().add_ir_module(ir_module)
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout

@@ -16,6 +16,8 @@
 // CHECK:        math.exp
 // The batch is cut into one share per vEU.
 // CHECK:      task.roperator @rows({{.*}} attributes {alternatives = [#task.alternative<{rkernel = "map.rows", grid = array<i64: 4, 1>, {{[^#]*}}]} {
+// A polynomial in place of the C library's function is taken four vectors at a time.
+// CHECK:      task.roperator @approximate({{.*}} attributes {alternatives = [#task.alternative<{rkernel = "map.interleaved", grid = array<i64: 4>, {{[^#]*}}
 // ONE:        task.vdevice @cpu1
 // ONE:        task.roperator @exp({{.*}} grid = array<i64: 1>
 // ONE:        task.roperator @rows({{.*}} grid = array<i64: 1, 1>
@@ -64,4 +66,13 @@ func.func @main(%x: tensor<8xf32>, %z: tensor<?x8xf32>) -> (tensor<8xf32>, tenso
   %0 = task.launch @exp(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %1 = task.launch @rows(%z) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %0, %1 : tensor<8xf32>, tensor<?x8xf32>
+}
+task.roperator @approximate(%a : tensor<8192xf32>) -> tensor<8192xf32> {
+  %e = tensor.empty() : tensor<8192xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : tensor<8192xf32>) outs(%e : tensor<8192xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p fastmath<afn> : f32
+    linalg.yield %s : f32
+  } -> tensor<8192xf32>
+  task.yield %y : tensor<8192xf32>
 }

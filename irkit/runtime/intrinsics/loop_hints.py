@@ -1,0 +1,98 @@
+"""What a loop of an rKernel asks of LLVM: to be taken four vectors at a time.
+
+LLVM interleaves vectors of small bodies alone. A polynomial is a large body to it, taken one vector at a
+time: each of its constants is then read from memory anew for every vector, and that, not arithmetic, is what
+it waits for.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownLambdaType=false
+# Numba's stubs give an intrinsic the parameters of its typing function, the context included.
+# pyright: reportCallIssue=false
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+from llvmlite.ir import instructions
+from numba import types
+from numba.extending import intrinsic
+
+_MARK = "irkit: four vectors at a time"
+_FOUR = 4
+
+
+@intrinsic
+def four_vectors_at_a_time(typingctx: Any) -> Any:
+    """Said in the body of a loop: where LLVM computes it in vectors, of four at a time. No instruction."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.comment(_MARK)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def hint_loops(module: ir.Module) -> None:
+    """Tell LLVM, by `llvm.loop.interleave.count`, of each innermost loop that says so."""
+    for function in module.functions:
+        marked = [block for block in function.blocks if _is_marked(block)]
+        if marked:
+            loops = sorted(_loops(function), key=lambda loop: len(loop[1]))
+            for block in marked:
+                latch = next((latch for latch, body in loops if block in body), None)
+                if latch is not None:
+                    latch.terminator.set_metadata("llvm.loop", _interleaved(module))
+
+
+def _is_marked(block: Any) -> bool:
+    return any(isinstance(i, instructions.Comment) and i.text == _MARK for i in block.instructions)
+
+
+def _interleaved(module: ir.Module) -> Any:
+    """A loop's properties are a node whose first operand is itself."""
+    count = module.add_metadata(["llvm.loop.interleave.count", ir.Constant(ir.IntType(32), _FOUR)])
+    node = ir.MDValue(module, [count], name=str(len(module.metadata)))
+    node.operands = (node, count)
+    return node
+
+
+def _successors(block: Any) -> list[Any]:
+    return [o for o in block.terminator.operands if isinstance(o, ir.Block)]
+
+
+def _loops(function: Any) -> Iterator[tuple[Any, set[Any]]]:
+    """The last block and all blocks of each loop: what reaches a jump back without passing its target.
+
+    Compiled Python has no jumps into loops, so a jump to a block that is still being visited, depth first,
+    goes back to the head of a loop.
+    """
+    before: dict[Any, list[Any]] = {block: [] for block in function.blocks}
+    for block in function.blocks:
+        for following in _successors(block):
+            before[following].append(block)
+    for latch, head in _jumps_back(function.entry_basic_block):
+        body, left = {head, latch}, [latch] if latch is not head else []
+        while left:
+            found = [b for b in before[left.pop()] if b not in body]
+            body.update(found)
+            left += found
+        yield latch, body
+
+
+def _jumps_back(entry: Any) -> Iterator[tuple[Any, Any]]:
+    seen, path = {entry}, {entry}
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, left = stack[-1]
+        following = next(left, None)
+        if following is None:
+            stack.pop()
+            path.remove(block)
+        elif following in path:
+            yield block, following
+        elif following not in seen:
+            seen.add(following)
+            path.add(following)
+            stack.append((following, iter(_successors(following))))
