@@ -20,6 +20,8 @@ MODES: Mapping[str, tuple[Mode, ...]] = {
 NOT_PROVED = "the schedule is not proved for it"
 # Calls of each mode that `auto` times, per size of batch, before it settles.
 _TRIALS = 2
+# After how many times as many calls a choice is looked at again: the first, where looks add up, and others.
+_SOON, _LATER = 2, 8
 # Calls of the chosen mode that must all be slow before it is doubted; doubled with each doubt.
 _PATIENCE = 8
 
@@ -39,7 +41,8 @@ def not_proved(target: str, proved: Collection[str]) -> dict[Mode, str]:
 class Auto:
     """Measures the modes on real calls, per power of two of the batch, and keeps the fastest.
 
-    A choice is looked at again after eight times as many calls, since the machine may have been busy.
+    A choice is looked at again after eight times as many calls, since the machine may have been busy; the
+    first one, where calls are `watched`, after twice as many.
     Where calls can be timed without waiting for a device (`watched`), also as soon as the chosen mode's last
     calls were all slower than what another mode took when they were compared: then all are measured anew.
     Since figures that move are seen there, a look after many calls adds to what was measured before: noise
@@ -86,7 +89,9 @@ class Auto:
 
     def _settle(self, size: int) -> None:
         tried = self.times[size]
-        self._review[size] = 8 * self._calls[size]
+        # What was noise in the first calls, which may all fall into one busy moment, is not kept for long.
+        times = _SOON if self._watched and size not in self._second else _LATER
+        self._review[size] = times * self._calls[size]
         # The first call of a mode pays for cold caches.
         least = self._least.get(size, {})
         best = {m: min([*tried[m][1:], least.get(m, math.inf)]) for m in self.modes}

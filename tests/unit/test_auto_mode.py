@@ -37,9 +37,22 @@ def test_a_choice_is_looked_at_again():
     assert used[-1] == "b"
 
 
+# A watched choice of two modes is looked at again behind six calls more, and then not before this one.
+SETTLED = 6 + 5 + 6
+LOOK = 8 * SETTLED
+
+
+def test_noise_in_the_first_calls_is_not_kept_for_long():
+    auto = Auto(("a", "b"), watched=True)
+    run(auto, 6, {"a": 2.5, "b": 2.0})
+    assert auto.chosen == {1: "b"}
+    assert run(auto, SETTLED - 6, {"a": 1.0, "b": 2.0}) == ["b"] * 5 + ["a"] * 3 + ["b"] * 3
+    assert auto.chosen == {1: "a"}
+
+
 def test_a_choice_whose_figures_move_is_doubted_at_once():
     auto = Auto(("a", "b"), watched=True)
-    run(auto, 6, {"a": 1.0, "b": 2.0})
+    run(auto, SETTLED, {"a": 1.0, "b": 2.0})
     assert set(run(auto, 20, {"a": 1.5, "b": 2.0})) == {"a"}  # slower, and still the fastest
     used = run(auto, 30, {"a": 3.0, "b": 2.0})
     assert used.index("b") == 8 + 3
@@ -49,12 +62,12 @@ def test_a_choice_whose_figures_move_is_doubted_at_once():
 def test_a_look_in_a_noisy_moment_changes_nothing_by_itself():
     quiet, noisy = {"a": 1.0, "b": 2.0}, {"a": 2.5, "b": 2.0}
     auto = Auto(("a", "b"), watched=True)
-    run(auto, 47, quiet)
+    run(auto, LOOK - 1, quiet)
     assert run(auto, 6, noisy) == ["a"] * 3 + ["b"] * 3
     assert auto.chosen == {1: "a"}
     # What was noise when both were first compared is found out by the next look.
     auto = Auto(("a", "b"), watched=True)
-    run(auto, 47, noisy)
+    run(auto, LOOK - 1, noisy)
     assert auto.chosen == {1: "b"}
     run(auto, 6, quiet)
     assert auto.chosen == {1: "a"}
@@ -81,7 +94,7 @@ def test_doubts_that_change_nothing_become_rare():
 
 def test_one_slow_call_is_no_doubt():
     auto = Auto(("a", "b"), watched=True)
-    run(auto, 6, {"a": 1.0, "b": 2.0})
+    run(auto, SETTLED, {"a": 1.0, "b": 2.0})
     used = [run(auto, 1, {"a": 9.0 if n % 4 else 1.0, "b": 2.0})[0] for n in range(40)]
     assert set(used) == {"a"}
 

@@ -66,9 +66,9 @@ JOB_WORDS: Final = 16
 """From one job to the next: each has cache lines of its own."""
 MAILBOX_WORDS: Final = 32
 """Words of a mailbox: the number of jobs posted and the last one's address, and, from these on: jobs done;
-whether the thread sleeps."""
-_POSTED, _JOB, _FINISHED, _ASLEEP = 0, 1, 8, 16
-_FINISHED_AT, _ASLEEP_AT = 8 * _FINISHED, 8 * _ASLEEP
+whether the thread sleeps; jobs taken, by the thread or by who posted them."""
+_POSTED, _JOB, _FINISHED, _ASLEEP, _TAKEN = 0, 1, 8, 16, 24
+_FINISHED_AT, _ASLEEP_AT, _TAKEN_AT = 8 * _FINISHED, 8 * _ASLEEP, 8 * _TAKEN
 _LIMIT = 100_000_000
 # Spins of one that waits for a job to be done, before it lets others run.
 _SPINS = 2_000
@@ -83,6 +83,19 @@ def exchange(typingctx: Any, address: Any, value: Any) -> Any:
         return builder.atomic_rmw("xchg", pointer, arguments[1], "seq_cst")
 
     return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def put_in_place_of(typingctx: Any, address: Any, expected: Any, value: Any) -> Any:
+    """Put a value into the int64 at an address if the expected one is there; whether it was. Ordered with all
+    before and after."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+        found = builder.cmpxchg(pointer, arguments[1], arguments[2], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -184,13 +197,22 @@ def walk_range(at: int) -> None:
 
 
 @njit(nogil=True)
+def take(mailbox: int) -> bool:
+    """Take the last job posted; False if somebody has. Who posts waits until a job is done, so that only the
+    last one can be open, and the mailbox has its address as long as it is not done."""
+    posted = load_acquire(mailbox)
+    taken = load_acquire(mailbox + _TAKEN_AT)
+    return taken < posted and put_in_place_of(mailbox + _TAKEN_AT, posted - 1, posted)
+
+
+@njit(nogil=True)
 def serve_jobs(mailbox: int, patience: int) -> bool:
     """Walk jobs as they come. True after `patience` pauses without one: the thread shall sleep until it is
     woken. False once it shall end."""
     words = int64p(mailbox)
     idle = 0
     while True:
-        if load_acquire(mailbox) > words[_FINISHED]:
+        if take(mailbox):
             if words[_JOB] == 0:
                 return False
             walk(words[_JOB])
@@ -202,7 +224,8 @@ def serve_jobs(mailbox: int, patience: int) -> bool:
         else:
             exchange(mailbox + _ASLEEP_AT, 1)
             # Who posted before that did not see it; then nobody wakes this thread.
-            if load_acquire(mailbox) == words[_FINISHED] or not exchange(mailbox + _ASLEEP_AT, 0):
+            nothing = load_acquire(mailbox) == load_acquire(mailbox + _TAKEN_AT)
+            if nothing or not exchange(mailbox + _ASLEEP_AT, 0):
                 return True
             idle = 0
 
@@ -218,11 +241,17 @@ def post_job(mailbox: int, job: int) -> bool:
 
 @njit(nogil=True)
 def finish_jobs(job: int, mailboxes: int, count: int) -> None:
-    """Walk a job, unless it is 0, and wait until `count` mailboxes, one behind another, have none left."""
+    """Walk a job, unless it is 0, and wait until `count` mailboxes, one behind another, have none left.
+
+    A job that its thread has not begun by then is walked here: the processor has other work for the thread.
+    """
     if job != 0:
         walk(job)
     for n in range(count):
         mailbox = mailboxes + 8 * MAILBOX_WORDS * n
+        if take(mailbox):
+            walk(int64p(mailbox)[_JOB])
+            add_release(mailbox + _FINISHED_AT, 1)
         spins = 0
         while load_acquire(mailbox + _FINISHED_AT) < int64p(mailbox)[_POSTED]:
             pause()
