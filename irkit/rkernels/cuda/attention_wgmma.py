@@ -140,7 +140,7 @@ _LARGEST = 128
 """Elements of a query or a value: the sums of more do not fit the registers."""
 _PLANE = 64
 """Elements of a row of 128 bytes."""
-_EFFORT, _BARRIERS = 0.34, 4.0
+_EFFORT, _BARRIERS = 0.42, 6.0
 """A multiply-add in those of one warp in TF32, and what a block of keys takes beside, in barriers."""
 
 
