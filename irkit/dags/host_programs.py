@@ -25,6 +25,7 @@ from irkit.dags.host_runs import (
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
 from irkit.passes.host.actions import Action, Call, Compute, HostProgram, Move, Place
+from irkit.runtime.output_memory import OutputMemory
 from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, Region, Use
 from irkit.schedule.host.planning import Policy, assign_streams
 from irkit.schedule.host.verifier import verify
@@ -83,6 +84,10 @@ class HostProgramRunner:
         verify(self.plan)
         self._awaited = {wait for place in self.plan.places for wait in place.waits}
         self._pages = Pages(device)
+        # Locking the pages of results takes longer than copying them: they serve again when nobody holds
+        # the results of an earlier call.
+        sizes = [program.buffers[n].nbytes for n in self._returned()]
+        self._outputs = OutputMemory(2 * len(sizes), 2 * sum(sizes))
         given = {*program.arguments, *self._returned()}
         self._own = {
             n for n, b in enumerate(program.buffers) if b.space == "host" and n not in given
@@ -139,6 +144,7 @@ class HostProgramRunner:
 
     def close(self) -> None:
         """Give back the memory that is kept."""
+        self._outputs = OutputMemory()
         while self._kept:
             self._kept.pop().close()
 
@@ -176,7 +182,7 @@ class HostProgramRunner:
         run.arrays.update(zip(program.arguments, given, strict=True))
         for number in self._returned():
             if number not in run.arrays:
-                run.arrays[number] = empty(program, number)
+                run.arrays[number] = empty(program, number, self._outputs)
         for number in self._copied():
             self._pages.lock(program.buffers[number].name, run.arrays[number], locked)
         begin = self._device.begin()

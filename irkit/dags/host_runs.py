@@ -16,6 +16,7 @@ from irkit.dags.programs import DeviceProgram, ProgramLaunch, ProgramSource
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.passes.host.actions import Call, HostProgram, Place
+from irkit.runtime.output_memory import OutputMemory
 
 Array = np.ndarray[Any, Any]
 HostFunction = Callable[..., object]
@@ -160,10 +161,11 @@ class Run:
         self.memory.close()
 
 
-def empty(program: HostProgram, number: int) -> Array:
-    """A new array of the host for a buffer."""
+def empty(program: HostProgram, number: int, memory: OutputMemory | None = None) -> Array:
+    """An array of the host for a buffer: new, or in `memory` of an earlier one."""
     t = program.arrays[number]
-    return np.empty(t.get_shape(), numpy_dtype(t.element_type))
+    made = np.empty if memory is None else memory.empty
+    return made(t.get_shape(), numpy_dtype(t.element_type))
 
 
 def host_view(array: Array, place: Place) -> Array:

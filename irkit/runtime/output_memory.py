@@ -42,13 +42,15 @@ _NOBODY = _holders(_Piece(np.empty(0), 0, 0))
 
 
 class OutputMemory:
-    """The last 8 pieces of memory that outputs lay in, up to 128 MiB together. Thread-safe.
+    """The last pieces of memory that outputs lay in: 8, up to 128 MiB together, if not said otherwise.
+    Thread-safe.
 
     An array holds its piece as its `base`, as all views of it do, so a piece to which only this object refers
     is one that nobody can read any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pieces: int = _KEPT, nbytes: int = _KEPT_BYTES) -> None:
+        self._most, self._most_bytes = pieces, nbytes
         self._lock = threading.Lock()
         self._pieces: deque[_Piece] = deque()
         self.kept_bytes = 0
@@ -72,9 +74,9 @@ class OutputMemory:
     def _new(self, size: int) -> _Piece:
         memory = np.empty(size + _LINE, np.uint8)
         piece = _Piece(memory, size, -memory.ctypes.data % _LINE)
-        if size <= _KEPT_BYTES:
+        if size <= self._most_bytes:
             self._pieces.append(piece)
             self.kept_bytes += size
-        while len(self._pieces) > _KEPT or self.kept_bytes > _KEPT_BYTES:
+        while len(self._pieces) > self._most or self.kept_bytes > self._most_bytes:
             self.kept_bytes -= self._pieces.popleft().size
         return piece

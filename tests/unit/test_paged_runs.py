@@ -259,6 +259,36 @@ def test_locked_pages_are_let_go():
     assert not device._pinned  # pyright: ignore
 
 
+class Locking(Device):
+    """Counts how often pages are locked."""
+
+    times = 0
+
+    def pin(self, first: int, end: int) -> None:
+        self.times += 1
+        super().pin(first, end)
+
+
+def test_pages_of_large_results_are_locked_once():
+    """They serve again when nobody holds the result, and never while somebody does."""
+    device = Locking(1, memory=1 << 22)
+    function = on(device, 1 << 18)(doubled)
+    x = np.arange(float(1 << 16))
+    for _ in range(5):
+        function(x)
+    # The argument's, the result's, and those of the call from which the shapes of results are known.
+    before = device.times
+    assert before <= 3
+    kept = [function(x + n) for n in range(4)]
+    for n, result in enumerate(kept):
+        np.testing.assert_array_equal(result, 2 * (x + n))
+    assert device.times > before
+
+
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
 def test_what_has_no_chunks():
     with pytest.raises(UnsupportedError, match="memory_limit=0: expected a number of bytes"):
         irkit.jit(memory_limit=0)(scaled)(LINE, LINE.copy())
