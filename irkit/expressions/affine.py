@@ -63,7 +63,9 @@ class Linear:
         """As `bounds`, where all of `held` are at least 0: of L and H that is L >= min(L - H) and L <=
         max(L + H)."""
         low, high = self.bounds(ranges)
-        known = [*held, *(a + b for a, b in itertools.combinations(held[:8], 2))]
+        factors = {1, *(abs(f) for _, f in self.terms)}
+        times = [one.times(f) for one in held[:8] for f in factors]
+        known = [*times, *(a + b for a, b in itertools.combinations(times[:16], 2))]
         for one in known:
             low = max(low, (self - one).bounds(ranges)[0])
             high = min(high, (self + one).bounds(ranges)[1])

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from irkit.expressions.affine import Linear, bounds_of, linear
 from irkit.expressions.binding import Step
-from irkit.expressions.ranges import Domain, Loop
+from irkit.expressions.ranges import Domain, Loop, infer
 from irkit.expressions.slopes import ONE, ZERO, slope, times
 from irkit.expressions.syntax import (
     Apply,
     Expr,
+    ExpressionError,
     Name,
     Number,
     Range,
@@ -161,17 +162,34 @@ def reverse(step: Step, tensor: str) -> list[Reverse]:
     found: list[Reverse] = []
     for read in _reads(step, tensor):
         own = value_slope(step, read)
-        if own is not None:
-            found.append(_Transposition(step, shape).reversed(read, own))
+        if own is None:
+            continue
+        one = _Transposition(step, shape).reversed(read, own)
+        if not _is_proved(step, one):
+            one = _Transposition(step, shape, solving=False).reversed(read, own)
+        found.append(one)
     return found
+
+
+def _is_proved(step: Step, one: Reverse) -> bool:
+    """Whether all that a statement reads is seen to be in bounds."""
+    domain = step.domain
+    others = (*domain.shape, *(loop.size for loop in domain.reduced))
+    shapes = {**step.shapes, RESULT: domain.shape, SHARE: domain.shape, OTHERS: others}
+    try:
+        infer(one.statement, {**shapes, CHANGE: tuple(s.size for s in one.spread)})
+    except ExpressionError:
+        return False
+    return True
 
 
 @dataclass
 class _Transposition:
-    """From the indices of a read to the indices that it is read at."""
+    """From the indices of a read to the indices that it is read at. Without `solving` all are compared."""
 
     step: Step
     shape: tuple[int, ...]
+    solving: bool = True
     loops: dict[str, Loop] = field(default_factory=dict[str, Loop])
     solved: dict[str, Expr] = field(default_factory=dict[str, Expr])
     conditions: list[Expr] = field(default_factory=list[Expr])
@@ -186,7 +204,6 @@ class _Transposition:
         self.loops |= {loop.name: loop for loop in domain.loops}
         spread = [Spread(1, 0, loop.size) for loop in domain.parallel]
         change: list[Expr] = [Name(loop.name) for loop in domain.parallel]
-        used = set(names_of(own))
         for d, (place, expr) in enumerate(zip(places, read.indices, strict=True)):
             name = self._candidate(expr)
             if name is None:
@@ -195,20 +212,21 @@ class _Transposition:
             number = next((n for n, x in enumerate(domain.parallel) if x.name == name), None)
             rest, factor = self._solve(expr, name, place)
             loop = self.loops.pop(name)
-            if number is not None and name not in used:
+            elsewhere = [own, *(e for n, e in enumerate(read.indices) if n != d)]
+            if number is not None and not any(name in names_of(e) for e in elsewhere):
                 spread[number] = self._spread(rest, factor, loop)
                 change[number] = _expr(rest + Linear(spread[number].low))
             else:
                 self.solved[name] = self._within(rest, factor, loop)
         value = times(Read(CHANGE, tuple(map(self._filled, change))), self._filled(own))
-        for condition in reversed(self.conditions):
+        for condition in map(self._filled, reversed(self.conditions)):
             value = Apply("select", (condition, value, ZERO))
         loops = list(self.loops.values())
         return Reverse(_summed(self.step, places, value, loops), tuple(spread))
 
     def _candidate(self, expr: Expr) -> str | None:
         """The index to solve for, of those not solved for yet: of the largest range."""
-        known = linear(self._filled(expr))
+        known = linear(self._filled(expr)) if self.solving else None
         names = [] if known is None else [n for n in known.names if n in self._own]
         return max(names, key=lambda n: self.loops[n].size, default=None)
 
