@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ("tour.md", "programs.md", "annotations.md", "training.md", "expressions.md")
+PAGES = ("tour.md", "programs.md", "annotations.md", "dags.md", "training.md", "expressions.md")
 BLOCK = re.compile(r"^```(console|python) ?([\w.]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import irkit
 from benchmarks.dag_programs import WORKLOADS, Workload
-from benchmarks.dags import TINY, main, verdicts
+from benchmarks.dags import TINY, Bench, main, verdicts
 from irkit.dags.mock import MockDevice
 from irkit.schedule.host.expected import cost
 from irkit.schedule.host.model import HostPlan, Place
@@ -100,3 +100,14 @@ def test_wrong_answers_are_seen() -> None:
     bench = dags.Bench(WORKLOADS[0], 50, MockDevice(), (1, 32))
     with pytest.raises(AssertionError, match="VEC: an error of"):
         bench.check(True)
+
+
+@pytest.mark.parametrize("name", ["B&S", "ML", "IMG"])
+def test_launches_as_they_come(name: str) -> None:
+    """Each launch started when it is made, by emulation, in an order that is drawn."""
+    work = next(w for w in WORKLOADS if w.name == name)
+    bench = Bench(work, TINY[name], MockDevice(seed=3), (2, 32))
+    bench.reset()
+    bench.modes(True)["eager"]()
+    assert bench.check(True) <= work.tolerance
+    bench.close()
