@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,6 +57,21 @@ class HostTask:
     def bytes_out(self) -> int:
         """Of arrays that it returns, and of those that it may write."""
         return sum(t.nbytes for t in (*self.returned.types, *(self.inputs[n] for n in self.writes)))
+
+    def cost_ns(self) -> float | None:
+        """Nanoseconds that the annotation estimates for the call; None where it says nothing.
+
+        Raises UnsupportedError where what it says is no time, and what the estimate raises.
+        """
+        estimate = self.annotation.cost
+        if estimate is None:
+            return None
+        args, kwargs = unpacked(self.arguments, lambda slot: self.inputs[slot.number])
+        with _Noted(f"{self.place}: in the cost of '{self.annotation.name}'"):
+            found = cast(object, estimate(*args, **kwargs))
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found < 1e18:
+            raise self._refused(f"costs {found!r}, by its annotation: expected nanoseconds")
+        return float(found)
 
     def same_as(self, other: HostTask) -> bool:
         """Whether both call the same function in the same way."""

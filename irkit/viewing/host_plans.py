@@ -14,7 +14,7 @@ from irkit.viewing.timeline import Kernel, Step, Timeline
 def planned(plan: HostPlan) -> Timeline:
     """What a plan expects: each task takes its estimated time, from when its queue is free and its
     events came."""
-    return _timeline("planned", plan, expected(plan.tasks, plan.places))
+    return _timeline("planned", plan, expected(plan).tasks)
 
 
 def measured(plan: HostPlan, spans: Mapping[int, tuple[float, float]]) -> Timeline:

@@ -11,7 +11,7 @@ import pytest
 from irkit.errors import ScheduleError
 from irkit.interp.interleave import interleave
 from irkit.schedule.host import planning
-from irkit.schedule.host.expected import cost
+from irkit.schedule.host.expected import WAIT_NS, cost
 from irkit.schedule.host.expected import expected as expected_times
 from irkit.schedule.host.frontier import Frontier
 from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, HostTask, Place, Region, Use
@@ -233,6 +233,26 @@ def test_long_plans_are_made_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> Non
     assert plan.places == alone(tasks, 4).places
 
 
+def test_what_a_plan_is_expected_to_take() -> None:
+    """Streams beside one another, copies in one direction not, and what comes behind a task of the host in
+    program order not before it."""
+    task = replace(kernel("k", whole(0, False, True)), cost_ns=1e5)
+    copy, here = replace(task, kind="to_device"), replace(task, kind="function")
+    places = [Place(1), Place(2), Place(HOST), Place(3)]
+    times = expected_times(HostPlan(BUFFERS, [copy, task, here, task], places))
+    assert [(one.start, one.end) for one in times.tasks] == [
+        (0, 1e5),
+        (0, 1e5),
+        (0, 1e5),
+        (1e5, 2e5),
+    ]
+    assert times.busy == {"copies in": 1e5, "computing": 2e5, "the host": 1e5}
+    assert (times.makespan, times.bound, times.one_by_one) == (2e5, 2e5, 4e5)
+    assert (times.overlap, times.gain) == (1.0, 2.0)
+    waiting = expected_times(HostPlan(BUFFERS, [copy, task], [Place(1), Place(2, (0,))]))
+    assert waiting.makespan == 2e5 + WAIT_NS
+
+
 def test_short_tasks_stand_in_line() -> None:
     """Where an event takes longer than the task, there is none; copies in one direction gain nothing side by
     side."""
@@ -244,7 +264,8 @@ def test_short_tasks_stand_in_line() -> None:
     long = [replace(task, cost_ns=1e5) for task in short]
     assert [place.queue for place in assign_streams(BUFFERS, long).places] == [1, 2, 1]
     copies = [replace(task, kind="to_device") for task in long]
-    ends = [one.end for one in expected_times(copies, [Place(1), Place(2), Place(1, (1,))])]
+    plan = HostPlan(BUFFERS, copies, [Place(1), Place(2), Place(1, (1,))])
+    ends = [one.end for one in expected_times(plan).tasks]
     assert ends[:2] == [1e5, 2e5]
 
 

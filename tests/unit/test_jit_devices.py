@@ -47,6 +47,8 @@ def test_the_plan_for_a_gpu_that_is_not_there_is_told_and_the_cpu_runs():
     assert "@main_region0 on the CPU" in told or "@main_region1 on the CPU" in told
     assert "on h200: " in told
     assert "1 MiB to h200, 512 KiB back" in told
+    assert "as scheduled on the host and " in told
+    assert " one after another (the host " in told or "one after another (copies in " in told
     assert "the link to h200 was not measured on this machine" in told
     assert "it runs on the CPU alone" in told
     assert function.report()["target"] == "cpu"

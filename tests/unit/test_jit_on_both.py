@@ -190,3 +190,38 @@ def test_a_loop_that_asks_runs_region_by_region(device: Counting):
 
     jitted = irkit.jit(device="h200")(halved)
     check(halved, jitted, np.linspace(0, 1, 8))
+
+
+def slow(x: Any) -> Any:
+    """A function of the host whose cost is known."""
+    return lfilter([0.5, 0.5], [1.0], x)
+
+
+irkit.annotate(slow, result="x", cost=lambda x: 2e6 * x.shape[0])
+
+
+def test_the_cost_of_an_annotation_is_planned_with(device: Counting):
+    def run(x: Any) -> Any:
+        y = slow(x * 2)
+        for _ in range(6):
+            y = slow(y + 1)
+        return y
+
+    jitted = on_gpu(run)
+    check(run, jitted, np.linspace(0, 1, 8))
+    tasks = jitted._last.runner._runner.runner.plan.tasks  # pyright: ignore
+    found = [t.cost_ns for t in tasks if t.kind == "function"]
+    assert found == [16e6] * 7, [t.name for t in tasks]
+    assert "the host 112 ms" in jitted.explain()
+
+
+def test_a_cost_that_is_none(device: Counting):
+    def odd(x: Any) -> Any:
+        return lfilter([1.0], [1.0], x)
+
+    def run(x: Any) -> Any:
+        return odd(x * 2)
+
+    irkit.annotate(odd, result="x", cost=lambda x: "much")
+    with pytest.raises(irkit.UnsupportedError, match=r"'.*odd' costs 'much', by its"):
+        on_gpu(run)(np.ones(4))

@@ -31,9 +31,9 @@ from irkit.interp.program import Execution
 from irkit.passes.host.actions import Rates
 from irkit.passes.host.host_program import host_program
 from irkit.passes.program.paging.paged import page_module
+from irkit.schedule.host.expected import expected
 from irkit.schedule.host.model import HostPlan, Place
 from irkit.schedule.host.planning import assign_streams
-from irkit.schedule.host.simulation import device_bytes, expected
 from irkit.schedule.host.verifier import verify
 from tests.unit.jitted import check
 from tests.unit.paged import Chunking
@@ -159,7 +159,7 @@ def plan_of(function: Any, arguments: Sequence[Any], limit: int) -> HostPlan:
 def test_no_wait_may_be_dropped(function: Any, arguments: tuple[Any, ...], limit: int):
     plan = plan_of(function, arguments, limit)
     verify(plan)
-    assert device_bytes(plan) <= limit
+    assert plan.device_bytes <= limit
     for number, place in enumerate(plan.places):
         for wait in place.waits:
             places = list(plan.places)

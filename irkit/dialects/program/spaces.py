@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, StringAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, NoneAttr, StringAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -51,3 +51,15 @@ def device_of_call(op: Operation) -> str:
     """Where a call runs: on the CPU where nothing is said."""
     said = op.attributes.get(DEVICE)
     return said.data if isinstance(said, StringAttr) else CPU
+
+
+def cpu_cost(op: Operation) -> int | None:
+    """What a call is said to take on the CPU, in nanoseconds."""
+    said = op.attributes.get(COSTS)
+    found = said.data.get(CPU) if isinstance(said, DictionaryAttr) else None
+    return found.value.data if isinstance(found, IntegerAttr) else None
+
+
+def set_cpu_cost(op: Operation, nanoseconds: int) -> None:
+    """Say what a call takes on the CPU."""
+    op.attributes[COSTS] = DictionaryAttr({CPU: IntegerAttr(nanoseconds, i64)})

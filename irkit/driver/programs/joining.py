@@ -14,6 +14,7 @@ from irkit.annotations.host_task import HostTask
 from irkit.annotations.pipelines import Pipeline
 from irkit.annotations.split_types import Broadcast, SplitType
 from irkit.dialects.program import CallOp
+from irkit.dialects.program.spaces import cpu_cost, set_cpu_cost
 from irkit.dialects.program.views import StridedView, view_of
 
 _PLAIN = (affine.ApplyOp, arith.ConstantOp, memref.AllocOp, memref.ReinterpretCastOp)
@@ -108,6 +109,9 @@ def _joined(chain: _Chain, name: str, tasks: Mapping[str, HostTask]) -> Pipeline
     writes = [n for n, use in enumerate(chain.uses) if use.written]
     call = CallOp(name, [u.value for u in chain.uses], sorted(chain.first_reads), writes)
     call.location = chain.calls[0].location
+    costs = [cost for c in chain.calls if (cost := cpu_cost(c)) is not None]
+    if len(costs) == len(chain.calls):
+        set_cpu_cost(call, sum(costs))
     Rewriter.insert_op(call, InsertPoint.after(chain.calls[-1]))
     for old in reversed(chain.calls):
         Rewriter.erase_op(old)

@@ -30,7 +30,7 @@ from irkit.passes.program.page import BUFFERS
 from irkit.passes.program.paging.calls import PagedSweep
 from irkit.passes.program.paging.paged import page_module
 from irkit.runtime.artifact import Artifact
-from irkit.schedule.host.simulation import expected
+from irkit.schedule.host.expected import expected
 from irkit.viewing.host_plans import planned
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array, WeightStore

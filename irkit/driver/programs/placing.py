@@ -15,8 +15,16 @@ from irkit.annotations.host_task import HostTask
 from irkit.annotations.pipelines import Pipeline
 from irkit.context import IrkitContext
 from irkit.dialects.functions import function_named
+from irkit.dialects.program import CallOp as HostCall
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.dialects.program.spaces import COSTS, CPU, CUDA, device_of_call, on_device
+from irkit.dialects.program.spaces import (
+    COSTS,
+    CPU,
+    CUDA,
+    device_of_call,
+    on_device,
+    set_cpu_cost,
+)
 from irkit.driver.compiler.targets import planned_device, target_of
 from irkit.driver.device_at_hand import why_elsewhere
 from irkit.driver.diagnostics.library_errors import library_errors
@@ -30,8 +38,10 @@ from irkit.passes.host.actions import HostProgram, Rates
 from irkit.passes.host.host_program import host_program
 from irkit.passes.host.sharing import shared
 from irkit.passes.placement.flow import nbytes_of
-from irkit.passes.placement.planning import PLAN
+from irkit.passes.placement.planning import PLAN, times_of
 from irkit.runtime.cuda.link_times import keep_link
+from irkit.schedule.host.expected import expected
+from irkit.schedule.host.planning import assign_streams
 from irkit.schedule.links import link_to
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore
@@ -86,19 +96,29 @@ def placement_of(built: BuiltProgram, options: Options) -> Placement | None:
     pipeline = f"form-regions,{chosen}"
     module, ctx = built.module.clone(), IrkitContext(weights=built.weights)
     register_dialects(ctx)
+    tasks = {n: t for n, t in built.functions.items() if isinstance(t, HostTask)}
+    _price(module, tasks)
     with library_errors():
         passes = build_pipeline(f"{pipeline},insert-transfers", all_passes())
         PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
     calls = [op for op in module.walk() if isinstance(op, CallOp) and COSTS in op.attributes]
-    lines = tuple(_told(module, calls, gpu, absent, forced))
     devices = frozenset(map(device_of_call, calls))
     text, main = str(module), function_named(module, "main")
-    tasks = {n: t for n, t in built.functions.items() if isinstance(t, HostTask)}
     pipelines = {} if main is None else join_calls(main, tasks)
     plan = _plan(module, gpu)
+    lines = tuple(_told(module, calls, gpu, absent, forced, plan))
     return Placement(
         options, gpu, pipeline, module, ctx.weights, text, pipelines, plan, devices, lines, absent
     )
+
+
+def _price(module: ModuleOp, tasks: Mapping[str, HostTask]) -> None:
+    """Write what annotations say that calls of the host cost where they are made."""
+    for op in module.walk():
+        if isinstance(op, HostCall) and (task := tasks.get(op.callee.root_reference.data)):
+            cost = task.cost_ns()
+            if cost is not None:
+                set_cpu_cost(op, round(cost * times_of(op)))
 
 
 def _plan(module: ModuleOp, gpu: VDevice) -> HostProgram | str:
@@ -128,7 +148,12 @@ def _gpu(options: Options) -> VDevice | None:
 
 
 def _told(
-    module: ModuleOp, calls: Sequence[CallOp], gpu: VDevice, absent: str | None, forced: str
+    module: ModuleOp,
+    calls: Sequence[CallOp],
+    gpu: VDevice,
+    absent: str | None,
+    forced: str,
+    plan: HostProgram | str,
 ) -> Iterator[str]:
     main = function_named(module, "main")
     total = _numbers(main.attributes.get(PLAN) if main is not None else None)
@@ -136,6 +161,8 @@ def _told(
         f"planned for the CPU and {gpu.name}: {_time(total['chosen'])}; "
         f"{_time(total['cpu'])} with all on the CPU, {_time(total['cuda'])} with all on {gpu.name}"
     )
+    if isinstance(plan, HostProgram) and plan.tasks:
+        yield _scheduled(plan)
     if forced == CUDA:
         yield f"all that may be is on {gpu.name}, as asked for"
     for call in calls:
@@ -149,6 +176,17 @@ def _told(
         yield f"the link to {gpu.name} was not measured on this machine; assumed: {', '.join(link.assumed)}"
     if absent is not None and forced != CUDA:
         yield f"it runs on the CPU alone: {absent}"
+
+
+def _scheduled(program: HostProgram) -> str:
+    """What the schedule of a plan is expected to take, with overlap, beside the sum of its tasks."""
+    plan = assign_streams(program.buffers, program.tasks)
+    times = expected(plan)
+    busy = ", ".join(f"{name} {_time(ns)}" for name, ns in times.busy.items())
+    return (
+        f"as scheduled on the host and {plan.queues - 1} streams: {_time(times.makespan)}; "
+        f"{_time(times.one_by_one)} one after another ({busy})"
+    )
 
 
 def _region(call: CallOp, gpu: VDevice) -> str:

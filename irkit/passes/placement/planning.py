@@ -72,7 +72,7 @@ def placed(module: ModuleOp, function: FuncOp, planner: Planner) -> list[Group]:
     inline_regions(module, function)
     _drop_unused(function)
     segments = [
-        units_of(run, stays, _times(run[0])) for run, stays in list(runs_of(function.body.block))
+        units_of(run, stays, times_of(run[0])) for run, stays in list(runs_of(function.body.block))
     ]
     choice = planner.choice(flow_of(function, segments))
     on_gpu = planner.chosen(choice)
@@ -87,7 +87,7 @@ def placed(module: ModuleOp, function: FuncOp, planner: Planner) -> list[Group]:
     return _with_regions(function, list(zip(groups, runs, strict=True)), choice, on_gpu)
 
 
-def _times(op: Operation) -> float:
+def times_of(op: Operation) -> float:
     """How often an op is done in a run of the program."""
     times, outer = 1.0, op.parent_op()
     while outer is not None and not isinstance(outer, FuncOp):

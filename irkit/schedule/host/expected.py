@@ -1,4 +1,4 @@
-"""When the tasks of a plan are expected to start and end, and what a plan costs by that.
+"""When the tasks of a plan are expected to start and end, how long it takes by that, and what it costs.
 
 Estimates: no more than what it takes to tell one plan from another. Kernels that run side by side are taken
 not to slow each other; copies in one direction are, as a GPU has one engine for each.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from irkit.schedule.host.model import HostPlan, HostTask, Kind, Place, Use
+from irkit.schedule.host.model import HOST, HostPlan, Kind, Use
 
 LATENCY_NS: Final[dict[Kind, float]] = {
     "kernel": 2_000.0,
@@ -34,12 +35,46 @@ EVENT_NS = 1_000.0
 """What an event costs the host, which records it and lets a stream wait for it."""
 
 
-class Expected(NamedTuple):
+class Times(NamedTuple):
     """Of a task: when its queue comes to it, when it starts, and when it ends, in ns."""
 
     arrived: float
     start: float
     end: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Times in ns. `tasks`: of each. `busy`: what host, computing, copies in and copies out have to do, by
+    name."""
+
+    tasks: Sequence[Times]
+    busy: dict[str, float]
+
+    @property
+    def makespan(self) -> float:
+        """From start to end."""
+        return max((one.end for one in self.tasks), default=0.0)
+
+    @property
+    def bound(self) -> float:
+        """What the busiest has to do, which no order is faster than."""
+        return max(self.busy.values(), default=0.0)
+
+    @property
+    def one_by_one(self) -> float:
+        """All tasks, each when the one before it has ended."""
+        return sum(self.busy.values())
+
+    @property
+    def overlap(self) -> float:
+        """The share of the bound in the makespan: 1 where something is busy all the time."""
+        return self.bound / self.makespan if self.makespan else 1.0
+
+    @property
+    def gain(self) -> float:
+        """How many times faster than one by one."""
+        return self.one_by_one / self.makespan if self.makespan else 1.0
 
 
 def estimate(kind: Kind, uses: Sequence[Use]) -> float:
@@ -49,25 +84,39 @@ def estimate(kind: Kind, uses: Sequence[Use]) -> float:
     return LATENCY_NS[kind] + moved / BYTES_PER_NS[kind]
 
 
-def expected(tasks: Sequence[HostTask], places: Sequence[Place]) -> list[Expected]:
-    """When each task is expected to run."""
+ENGINES: Final[dict[Kind, str]] = {
+    "kernel": "computing",
+    "program": "computing",
+    "function": "the host",
+    "to_device": "copies in",
+    "to_host": "copies out",
+}
+"""What does a kind of tasks."""
+
+
+def expected(plan: HostPlan) -> Expected:
+    """When each task of a plan is expected to run: when its queue is free, its events have come, and the host
+    has come to it, which does its own tasks on the way."""
     free: dict[int, float] = {}
     engines: dict[Kind, float] = {"to_device": 0.0, "to_host": 0.0}
-    found: list[Expected] = []
-    for task, place in zip(tasks, places, strict=True):
-        arrived = free.get(place.queue, 0.0)
+    busy: dict[str, float] = {}
+    found: list[Times] = []
+    for task, place in zip(plan.tasks, plan.places, strict=True):
+        arrived = max(free.get(place.queue, 0.0), free.get(HOST, 0.0))
         start = arrived + (WAIT_NS if place.waits else 0.0)
         start = max([start, *(found[wait].end + WAIT_NS for wait in place.waits)])
         start = max(start, engines.get(task.kind, 0.0))
-        one = Expected(arrived, start, start + task.cost_ns)
+        one = Times(arrived, start, start + task.cost_ns)
         if task.kind in engines:
             engines[task.kind] = one.end
         free[place.queue] = one.end
         found.append(one)
-    return found
+        engine = ENGINES[task.kind]
+        busy[engine] = busy.get(engine, 0.0) + task.cost_ns
+    return Expected(found, busy)
 
 
 def cost(plan: HostPlan) -> float:
     """What a plan costs, in ns: how long it takes, and what its events take the host."""
-    ends = [one.end for one in expected(plan.tasks, plan.places)]
-    return max(ends, default=0.0) + EVENT_NS * sum(len(place.waits) for place in plan.places)
+    waits = sum(len(place.waits) for place in plan.places)
+    return expected(plan).makespan + EVENT_NS * waits

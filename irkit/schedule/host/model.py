@@ -141,6 +141,11 @@ class HostPlan:
         """How many queues there are, the host's among them."""
         return max((place.queue for place in self.places), default=0) + 1
 
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the device that it has from start to end."""
+        return sum(buffer.nbytes for buffer in self.buffers if buffer.space == "device")
+
     def schedule(self) -> Schedule:
         """The same as a schedule of one rTask an append, whose vEUs are the queues.
 
