@@ -108,6 +108,7 @@ def test_launches_as_they_come(name: str) -> None:
     work = next(w for w in WORKLOADS if w.name == name)
     bench = Bench(work, TINY[name], MockDevice(seed=3), (2, 32))
     bench.reset()
-    bench.modes(True)["eager"]()
+    with bench.opened("eager"):
+        bench.modes(True)["eager"]()
     assert bench.check(True) <= work.tolerance
     bench.close()
