@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 import irkit
 from benchmarks import dag_kernels as k
 from benchmarks.dag_programs import WORKLOADS, Arrays, Launch, Workload
-from benchmarks.harness import RESULTS, timed
+from benchmarks.harness import on_a_gpu, timed, write
 from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located, steps_of
 
@@ -340,6 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[w.name for w in WORKLOADS])
     parser.add_argument("--tiny", action="store_true", help="small sizes, answers alone")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--out", type=Path, help="folder for dags.json")
     parser.add_argument("--blocks", type=int, nargs="*", default=[448, 2048])
     parser.add_argument("--threads", type=int, default=256)
     options = parser.parse_args(arguments)
@@ -361,8 +362,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.tiny:
         line = "replay of {tasks:4} tasks ({shape}): {host_us:7.1f} us on the host, bar {bar_us}"
         print(*(line.format(**one) for one in costs), *verdicts(results), sep="\n")
-        found = json.dumps({"programs": results, "replay": costs}, indent=1)
-        (RESULTS / "dags.json").write_text(found + "\n", encoding="utf-8")
+        programs = {
+            f"{r['work']} {r['n']}, {r['blocks']} blocks, {r['clock']}": r["times"] for r in results
+        }
+        replays = {f"{c['tasks']} tasks, {c['shape']}": c["host_us"] for c in costs}
+        suites = {"programs": programs, "host us of a replay": replays}
+        write(
+            "dags",
+            on_a_gpu(suites, None if options.device == "cuda" else options.device),
+            options.out,
+        )
     return 0
 
 

@@ -7,7 +7,7 @@
 Whole arrays are compared with float64 NumPy. Two clocks: `host`, wall time of a call on NumPy arrays with its
 copies, and `device`, between two events around a call on arrays that lie on the device. CuPy's functions are
 the same text on its arrays; where CuPy is not installed its columns are empty. A figure is the median of
-several runs, in milliseconds. The table is printed, and written as JSON to the file that `--out` names.
+several runs, in milliseconds. The table is printed, and written as JSON to the folder that `--out` names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import irkit
+from benchmarks import harness
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.jitted import JittedFunction
 from irkit.driver.programs.lowering import Lowered
@@ -259,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", help="the GPU at hand, by name")
     parser.add_argument("--build", metavar="GPU", help="only compile, for a GPU by name")
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--out", type=Path, help="a file for the figures as JSON")
+    parser.add_argument("--out", type=Path, help="a folder for gpu_loops.json")
     options = parser.parse_args(argv)
     unknown = sorted(set(options.programs) - set(PROGRAMS))
     if unknown:
@@ -273,7 +273,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         records.append(measured(name, options.preset, options.device, options.repeats))
         print("\n".join(lines(records[-1])), flush=True)
     if options.out is not None:
-        options.out.write_text(json.dumps(records, indent=1))
+        suites = {f"{r.pop('program')} {r.pop('preset')}": r for r in records}
+        harness.write("gpu_loops", harness.on_a_gpu(suites, options.device), options.out)
     errors = [of.get("error", 0.0) for r in records for of in r["irkit"].values()]
     return int(not all(e <= 1e-9 for e in errors))
 

@@ -173,6 +173,14 @@ def _git(*arguments: str) -> str:
     return found.stdout.strip()
 
 
+def on_a_gpu(suites: dict[str, Any], name: str | None = None) -> dict[str, Any]:
+    """Suites that ran on the GPU at hand, for `write`; or on one by name. Raises DeviceError where there is
+    none."""
+    from irkit.runtime.cuda.driver import device
+
+    return {"device": name or device(0).name, "suites": suites}
+
+
 def gpu_folder(device: str) -> str:
     """The folder of results of a GPU: "NVIDIA H100 80GB HBM3" has "h100", no GPU has ""."""
     found = re.search(r"NVIDIA (?:GeForce )?((?:RTX |GTX )?\S+)", device)

@@ -342,9 +342,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=28)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--device", help="a GPU that is not here: nothing runs on it")
-    parser.add_argument("--out", type=Path, help="a file for the figures as JSON")
+    parser.add_argument("--out", type=Path, help="a folder for offloading.json")
     options = parser.parse_args(argv)
-    record: dict[str, Any] = {"machine": harness.machine(), "programs": {}, "choice": {}}
+    record: dict[str, Any] = {"programs": {}, "choice": {}}
     for name in options.only if "programs" in options.parts else ():
         row = measured(name, 1 << options.size, options.device, options.runs)
         record["programs"][name] = row
@@ -358,7 +358,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             worse = " <-- slower than the better one" if rows[size]["ratio"] > CHOICE else ""
             print(f"{name} 2^{size} {json.dumps(rows[size])}{worse}", flush=True)
     if options.out is not None:
-        options.out.write_text(json.dumps(record, indent=1))
+        harness.write("offloading", harness.on_a_gpu(record, options.device), options.out)
     rows = [
         *record["programs"].values(),
         *(r for n in record["choice"].values() for r in n.values()),

@@ -17,10 +17,12 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import harness
 from irkit.dags.device import DagDevice
 from irkit.dags.mock import MockDevice
 from irkit.dialects.program.builder import BuiltProgram
@@ -181,11 +183,17 @@ def main() -> None:
     parser.add_argument("--works", nargs="+", default=list(WORKS), choices=list(WORKS))
     parser.add_argument("--device", choices=("cuda", "mock"), default="cuda")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--out", type=Path, help="folder for paging.json")
     chosen = parser.parse_args()
+    suites: dict[str, Any] = {}
     for name in chosen.works:
         for times in chosen.times:
             row = measure(name, chosen.pool, times, chosen.device, chosen.rounds)
+            suites[f"{name}, {times} x {chosen.pool} bytes"] = row
             print(json.dumps(row), flush=True)
+    if chosen.out is not None:
+        name = None if chosen.device == "cuda" else chosen.device
+        harness.write("paging", harness.on_a_gpu(suites, name), chosen.out)
 
 
 if __name__ == "__main__":

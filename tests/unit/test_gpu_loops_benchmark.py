@@ -42,7 +42,6 @@ def test_loops_are_checked_and_timed(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = tmp_path / "figures.json"
     monkeypatch.setattr(gpu_loops, "MODES", {"cuda": (Mode.PERSISTENT,)})
     given = [
         "jacobi_1d",
@@ -53,10 +52,10 @@ def test_loops_are_checked_and_timed(
         "--repeats",
         "1",
         "--out",
-        str(out),
+        str(tmp_path),
     ]
     assert gpu_loops.main(given) == 0
-    (record,) = json.loads(out.read_text())
+    (record,) = json.loads((tmp_path / "gpu_loops.json").read_text())["suites"].values()
     assert set(record["irkit"]) == {"persistent"}
     assert all(of["error"] < 1e-12 for of in record["irkit"].values())
     assert emulated.launches.count("persistent") == 6
