@@ -38,6 +38,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
+    "split-reductions": _lazy("passes.graph.split_reductions", "SplitReductions"),
     "slice-first": _lazy("passes.graph.slice_first", "SliceFirst"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),
     "tree-to-gemm": _lazy("passes.graph.tree_to_gemm", "TreeToGemm"),

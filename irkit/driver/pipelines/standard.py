@@ -30,6 +30,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "hoist-input-products",
+        "split-reductions",
         "slice-first",
         "recognise-attention",
         "join-products",
@@ -76,13 +77,18 @@ def level_pipeline(
     level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `join-products`, `hoist-input-terms`, `pack-products` and `partition-rtasks` plan for, `policy` what
-    stands for `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is measured on that
-    device, which has to be at hand."""
+    `split-reductions`, `join-products`, `hoist-input-terms`, `pack-products` and `partition-rtasks` plan
+    for, `policy` what stands for `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is
+    measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
-            for name in ("join-products", "hoist-input-terms", "pack-products")
+            for name in (
+                "split-reductions",
+                "join-products",
+                "hoist-input-terms",
+                "pack-products",
+            )
         },
         "partition-rtasks": _partition(device, measure),
         f"schedule-{WAVEFRONT}": f"schedule-{policy}",
