@@ -208,6 +208,13 @@ PROGRAMS = {
         "tensor<2x4x40x32xf32>",
         "{scale = 0.25 : f64}",
     ),
+    "attention of 16-bit floats": text(
+        "attention",
+        "tensor<4x40x64xbf16>, tensor<4x48x64xbf16>, tensor<4x48x64xbf16>",
+        "tensor<4x40x64xbf16>",
+        "{scale = 0.25 : f64}",
+        granted='attributes {irkit.precision = "bf16"}',
+    ),
     "gemv": text("gemm", "tensor<1x2048xf32>, tensor<64x2048xf32>", "tensor<1x64xf32>", _BY_ROWS),
     "few rows": text("gemm", "tensor<4x512xf32>, tensor<64x512xf32>", "tensor<4x64xf32>", _BY_ROWS),
     "batch by rows": text(

@@ -103,8 +103,8 @@ def test_the_cache_is_written_in_place() -> None:
     assert text.count('space = "state"') == 3
     written = re.findall(r"reads\((?:.*, )?%(\w+)\) writes\(%(\w+)\)", text)
     assert sorted(old for old, new in written if old == new) == ["at", "keys", "values"]
-    # What makes queries, keys and values, a row of places, three for the mask, and the attention: no copies.
-    assert text.count(" task.append ") == 11
+    # What makes queries, keys and values, places and the mask, and the attention: no copies.
+    assert text.count(" task.append ") == 10
 
 
 def test_a_cache_that_grows_is_an_operand() -> None:

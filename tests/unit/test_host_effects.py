@@ -125,5 +125,6 @@ def copies(function: Any) -> list[str]:
 
 
 def test_what_a_function_only_reads_is_not_copied_back() -> None:
-    assert len(copies(halved)) == 3
-    assert len(copies(halved.py_func)) == 4
+    # What the last kernel but one writes whole is not copied there.
+    assert len(copies(halved)) == 2
+    assert len(copies(halved.py_func)) == 3

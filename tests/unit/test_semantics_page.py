@@ -14,6 +14,7 @@ from irkit.dialects.element_sets import (
     INTEGERS,
     NODES,
     NUMBERS,
+    WORDS,
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "graph.md"
@@ -23,6 +24,7 @@ NAMES = {
     "integers": (INTEGERS,),
     "integers, floats": (NUMBERS,),
     "floats": (FLOATS,),
+    "ui64": (WORDS,),
     "all, indices of i32 or i64": (ALL, INDICES),
     "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),
     "i1 for the condition, all for the rest": (BOOLEANS, ALL),

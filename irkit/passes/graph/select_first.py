@@ -134,11 +134,10 @@ class SelectionOfConcat(_OfColumns):
             return self.no_match(op, "columns of one part stand among others")
         made: list[Operation] = []
         parts = [self.pick(source.inputs[part], picked, made) for part, picked in runs]
-        if len(parts) == 1:
-            rewriter.replace(op, made, parts)
-            return
-        y = ConcatOp.make(parts, {"axis": _axis(1)})
-        rewriter.replace(op, [*made, y], [y.results[0]])
+        if len(parts) > 1:
+            made.append(ConcatOp.make(parts, {"axis": _axis(1)}))
+            parts = [made[-1].results[0]]
+        rewriter.replace(op, made, parts)
 
 
 def _runs(columns: Array, ends: Array) -> Iterator[tuple[int, Array]]:

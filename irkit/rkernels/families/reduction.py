@@ -158,11 +158,16 @@ def _between(row: Rows, index: Index) -> str:
 
 
 def _reduction_index(root: Root, printer: ElementPrinter) -> Index:
-    """Names of the reduction indices; of joined loops the last goes over all, the others stay at 0."""
+    """Names of the reduction indices; of joined loops the last that moves goes over all, the others stay at
+    0: what is read of a dimension of one element is not asked for its index."""
     extents = joined_reduction(root)
-    zeros = ["0"] * (len(root.reduction) - len(extents))
+    joined = root.reduction[len(extents) - 1 :]
+    moving = max((n for n, extent in enumerate(joined) if extent != 1), default=0)
+
+    def group(name: str) -> list[str]:
+        return [name if n == moving else "0" for n in range(len(joined))]
+
     if len(extents) <= 3:
-        *lead, last = (f"k{i}" for i in range(len(extents)))
-        return (*lead, *zeros, last)
+        return (*(f"k{i}" for i in range(len(extents) - 1)), *group(f"k{len(extents) - 1}"))
     lead = [printer.name(i) for i in delinearised("k0", extents[:-2])]
-    return (*lead, "k1", *zeros, "k2")
+    return (*lead, "k1", *group("k2"))
