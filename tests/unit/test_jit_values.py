@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.jitted import check
@@ -261,6 +261,17 @@ PARTS = [
 ]
 
 
+def numpy_copies(length: int, to: int, source: int) -> bool:
+    """Whether NumPy assigns one part of an array to another as if by a copy: 2.4.6 does not where
+    `a[1:5] = a[::2]` of 7 elements reads what it has written."""
+    a = np.arange(length) + 1.0
+    target, given = a[PARTS[to]], a[PARTS[source]]
+    n = min(len(target), len(given))
+    wanted = given[-n:].copy()
+    target[:n] = given[-n:]
+    return np.array_equal(target[:n], wanted)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_random_updates_of_overlapping_slices(data):
@@ -275,6 +286,7 @@ def test_random_updates_of_overlapping_slices(data):
             max_size=5,
         )
     )
+    assume(all(numpy_copies(length, to, source) for to, source, how, _ in steps if how == "="))
 
     def update(a, b):
         for to, source, how, own in steps:
