@@ -27,10 +27,6 @@ class DagDevice(Protocol):
         wait for. `again`: one that was made here before, and serves again."""
         ...
 
-    def quiet(self) -> bool:
-        """Whether nothing is under way that `begin` would give an event behind."""
-        ...
-
     def allocate(self, nbytes: int) -> int:
         """The address of new memory. Raises DeviceError where there is none."""
         ...

@@ -37,12 +37,6 @@ class GpuDevice:
         self._device.activate()
         return self._event(0, again)
 
-    def quiet(self) -> bool:
-        """Whether nothing is under way on the default stream."""
-        self._device.activate()
-        status, *_ = api().cuStreamQuery(0)
-        return int(status) == 0
-
     def _event(self, stream: Any, again: Event | None) -> Event:
         event = Event() if again is None else again
         event.record(stream)

@@ -100,10 +100,6 @@ class MockDevice:
         """Nobody else is here."""
         return MockEvent(True, self._clock)
 
-    def quiet(self) -> bool:
-        """It is not told: runs wait for `begin`'s event."""
-        return False
-
     # -- memory
 
     @property
