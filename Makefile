@@ -26,7 +26,7 @@ lint: setup ## ruff and pyright
 cross-check: setup ## verify all test modules with MLIR's own mlir-opt (Debian: mlir-22-tools)
 	IRKIT_NEEDS_MLIR_OPT=1 $(BIN)/python -m pytest tests/unit/test_cross_check.py
 
-demo: setup ## train, compile, compare and report three small models
+demo: setup ## compile, train, compare and report small models
 	$(BIN)/python examples/demo.py
 
 format: setup ## apply ruff's formatting and import order

@@ -17,6 +17,7 @@ from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph import CastOp, ConcatOp, ForestOp, GatherOp, MatmulOp, WhereOp
 from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
+from irkit.dialects.precision import inherit
 from irkit.dialects.types import tensor_type
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
@@ -165,6 +166,7 @@ class SelectionOfProduct(_OfColumns):
             return self.no_match(op, "the product's columns are of no constant")
         w = constant(np.ascontiguousarray(array[:, columns]), self.weights)
         y = MatmulOp.make([source.a, w.results[0]], dict(source.properties))
+        inherit(y, source)
         rewriter.replace(op, [w, y], [y.results[0]])
 
 
@@ -212,6 +214,7 @@ class ColumnsOfProduct(_OfColumns):
         x = self.pick(op.a, kept, made)
         rows = constant(np.ascontiguousarray(w[kept]), self.weights)
         y = MatmulOp.make([x, rows.results[0]], dict(op.properties))
+        inherit(y, op)
         rewriter.replace(op, [*made, rows, y], [y.results[0]])
 
 

@@ -24,14 +24,14 @@ func.func @scaled(%x: tensor<?x4xf32>, %column: tensor<?x1xf32>) -> tensor<?x2xf
 // CHECK-LABEL: func.func @side_by_side
 // CHECK-NOT: graph.exp
 // CHECK: %[[W:.*]] = arith.constant dense<{{\[\[}}2.000000e+00], [4.000000e+00]]> : tensor<2x1xf32>
-// CHECK: %[[P:.*]] = graph.matmul %b, %[[W]] : (tensor<?x2xf32>, tensor<2x1xf32>) -> tensor<?x1xf32>
+// CHECK: %[[P:.*]] = graph.matmul %b, %[[W]] {irkit.precision = "ieee"} : (tensor<?x2xf32>, tensor<2x1xf32>) -> tensor<?x1xf32>
 // CHECK: %[[A:.*]] = graph.gather %a
 // CHECK: graph.concat(%[[P]], %{{.*}}) {axis = 1 : i64} : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x2xf32>
 func.func @side_by_side(%a: tensor<?x2xf32>, %b: tensor<?x2xf32>) -> tensor<?x2xf32> {
   %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %best = arith.constant dense<[3, 5]> : tensor<2xi64>
   %0 = graph.exp %a : (tensor<?x2xf32>) -> tensor<?x2xf32>
-  %1 = graph.matmul %b, %w : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+  %1 = graph.matmul %b, %w {irkit.precision = "ieee"} : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
   %2 = graph.sqrt %a : (tensor<?x2xf32>) -> tensor<?x2xf32>
   %3 = graph.concat(%0, %1, %2) {axis = 1 : i64} : (tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x6xf32>
   %4 = graph.gather %3, %best {axis = 1 : i64} : (tensor<?x6xf32>, tensor<2xi64>) -> tensor<?x2xf32>
@@ -63,13 +63,13 @@ func.func @forest(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
 // CHECK: graph.gather %x
 // CHECK: graph.compare %{{.*}} : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xi1>
 // CHECK: graph.cast
-// CHECK: graph.matmul %{{.*}} : (tensor<?x2xf32>, tensor<2x1xf32>) -> tensor<?x1xf32>
+// CHECK: graph.matmul %{{.*}} {irkit.precision = "ieee"} : (tensor<?x2xf32>, tensor<2x1xf32>) -> tensor<?x1xf32>
 func.func @zeros(%x: tensor<?x3xf32>) -> tensor<?x1xf32> {
   %c = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
   %w = arith.constant dense<[[1.0], [0.0], [3.0]]> : tensor<3x1xf32>
   %0 = graph.compare %x, %c {predicate = "eq"} : (tensor<?x3xf32>, tensor<3xf32>) -> tensor<?x3xi1>
   %1 = graph.cast %0 {to = f32} : (tensor<?x3xi1>) -> tensor<?x3xf32>
-  %2 = graph.matmul %1, %w : (tensor<?x3xf32>, tensor<3x1xf32>) -> tensor<?x1xf32>
+  %2 = graph.matmul %1, %w {irkit.precision = "ieee"} : (tensor<?x3xf32>, tensor<3x1xf32>) -> tensor<?x1xf32>
   func.return %2 : tensor<?x1xf32>
 }
 
