@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -23,6 +23,13 @@ Slots = Mapping[str, Any]
 """What is kept for one parameter, by name: arrays of its shape and dtype, zeros at first."""
 Updated = tuple[Any, dict[str, Any]]
 """A parameter's next value, and those of its slots."""
+
+
+_OPTIONAL = ("clip_value", "clip_norm")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -44,12 +51,14 @@ class Optimizer(ABC):
     def __post_init__(self) -> None:
         names = ("rate", "weight_decay", "clip_value", "clip_norm", "eps", "rate_decay")
         for name in names:
-            value = getattr(self, name, None)
-            if value is not None and not callable(value) and not value >= 0:
+            value = getattr(self, name, 0.0)
+            if (value is None and name in _OPTIONAL) or (callable(value) and name == "rate"):
+                continue
+            if not _is_number(value) or not value >= 0:
                 raise self._refused(name, value, "a number that is not below 0")
         for name in ("momentum", "decay", "beta1", "beta2"):
             value = getattr(self, name, 0.0)
-            if not 0 <= value < 1:
+            if not _is_number(value) or not 0 <= value < 1:
                 raise self._refused(name, value, "a number from 0 to below 1")
 
     def _refused(self, name: str, value: object, expected: str) -> UnsupportedError:

@@ -123,6 +123,8 @@ def test_functions_are_written_into_what_calls_them():
     np.testing.assert_allclose(op(x, y, z), x @ y @ z + 1, rtol=1e-5)
     with pytest.raises(ExpressionError, match="expected"):
         op(x, y, z.astype(np.float64))
+    with pytest.raises(ExpressionError, match="a tensor expression is a string, got NoneType"):
+        irkit.te.op(None)
     with pytest.raises(ExpressionError, match="in place of 3"):
         op(x, x, z)
     with pytest.raises(ExpressionError, match=r"takes 3 tensor\(s\) \(X, Y, Z\), got 2"):

@@ -195,13 +195,16 @@ def test_a_schedule_is_asked_at_each_step() -> None:
     ("make", "text"),
     [
         (lambda: SGD(-0.1), r"SGD: rate=-0.1: expected a number that is not below 0"),
+        (lambda: SGD("fast"), r"SGD: rate='fast': expected a number that is not below 0"),
+        (lambda: SGD(None), r"SGD: rate=None: expected a number that is not below 0"),
+        (lambda: SGD(0.1, momentum="much"), r"momentum='much': expected a number from 0"),
         (lambda: SGD(0.1, momentum=1.0), r"momentum=1.0: expected a number from 0 to below 1"),
         (lambda: SGD(0.1, nesterov=True), r"nesterov=True: expected momentum above 0"),
         (lambda: Adam(beta2=1.5), r"Adam: beta2=1.5"),
         (lambda: Adam(clip_norm=math.nan), r"clip_norm=nan"),
         (lambda: schedules.cosine(1.0, 0), r"cosine: 0 steps"),
     ],
-    ids=["rate", "momentum", "nesterov", "beta", "nan", "steps"],
+    ids=["rate", "text", "none", "momentum text", "momentum", "nesterov", "beta", "nan", "steps"],
 )
 def test_what_is_refused(make: Callable[[], Any], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):

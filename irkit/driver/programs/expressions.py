@@ -14,12 +14,25 @@ from irkit.driver.programs.jitted import JittedFunction, jit
 from irkit.expressions.binding import Step, bind, operands_of, program_of
 from irkit.expressions.printing import text_of
 from irkit.expressions.ranges import Checked, Loop, Shape
-from irkit.expressions.syntax import Apply, Expr, Number, Range, Statement, names_of
+from irkit.expressions.syntax import (
+    Apply,
+    Expr,
+    ExpressionError,
+    Number,
+    Range,
+    Statement,
+    names_of,
+)
 from irkit.frontends.numpy.arrays import fresh, value_of
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.recorder import recorder, tracing
 from irkit.frontends.numpy.records import Value
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise ExpressionError(f"a tensor expression is a string, got {type(text).__name__}")
 
 
 class Operator:
@@ -29,6 +42,7 @@ class Operator:
     """
 
     def __init__(self, text: str, options: Mapping[str, Any]) -> None:
+        _check_text(text)
         self._program = program_of(text)
         self.text = text
         self.name = self._program.name
