@@ -18,8 +18,10 @@ MODES: Mapping[str, tuple[Mode, ...]] = {
 }
 """The modes of each target, as `mode=` takes them besides "auto"."""
 NOT_PROVED = "the schedule is not proved for it"
-# Calls of each mode that `auto` times, per size of batch, before it settles.
-_TRIALS = 2
+# Calls of each mode that `auto` times, per size of batch, before it settles, beside the first. Of short calls more,
+# until they took so many seconds: threads that were asleep take part from the third one on.
+_TRIALS, _SHORT_TRIALS = 2, 7
+_AWAKE_AFTER = 5e-4
 # After how many times as many calls a choice is looked at again: the first, where looks add up, and others.
 _SOON, _LATER = 2, 8
 # Calls of the chosen mode that must all be slow before it is doubted; doubled with each doubt.
@@ -36,6 +38,13 @@ def check_mode(target: str, mode: str) -> None:
 def not_proved(target: str, proved: Collection[str]) -> dict[Mode, str]:
     """The modes of `target` that a proof does not cover, with the reason."""
     return {mode: NOT_PROVED for mode in MODES[target] if mode not in proved}
+
+
+def _enough(seconds: Sequence[float]) -> bool:
+    """Whether these calls of a mode, one behind another, tell what it takes."""
+    if len(seconds) <= _TRIALS:
+        return False
+    return len(seconds) > _SHORT_TRIALS or sum(seconds) >= _AWAKE_AFTER
 
 
 class Auto:
@@ -74,7 +83,7 @@ class Auto:
             self._look_again(size)
         tried = self.times.setdefault(size, {m: [] for m in self.modes})
         # All calls of a mode in a row, as they will be: the one before leaves threads awake, or asleep.
-        return next((m for m in self.modes if len(tried[m]) <= _TRIALS), self.modes[-1]), True
+        return next((m for m in self.modes if not _enough(tried[m])), self.modes[-1]), True
 
     def report(self, rows: int, mode: Mode, seconds: float) -> None:
         """Record a timed call; settles when every mode has been tried often enough."""
@@ -84,7 +93,7 @@ class Auto:
             return
         tried = self.times[size]
         tried[mode].append(seconds)
-        if all(len(t) > _TRIALS for t in tried.values()):
+        if all(map(_enough, tried.values())):
             self._settle(size)
 
     def _settle(self, size: int) -> None:

@@ -27,6 +27,18 @@ def test_the_fastest_is_kept():
     assert auto.chosen == {1: "b"}
 
 
+def test_short_calls_are_tried_until_threads_are_awake():
+    auto, took = Auto(("a", "b")), {"a": 60e-6, "b": 40e-6}
+    asleep = dict.fromkeys(took, 100e-6)
+    assert run(auto, 3, asleep) == ["a"] * 3
+    assert run(auto, 4, took) == ["a"] * 4  # 0.54 ms
+    assert run(auto, 3, asleep) + run(auto, 5, took) == ["b"] * 8
+    assert auto.chosen == {1: "b"}
+    shortest = Auto(("a", "b"))
+    assert run(shortest, 16, {"a": 5e-6, "b": 6e-6}) == ["a"] * 8 + ["b"] * 8
+    assert shortest.chosen == {1: "a"}
+
+
 def test_a_choice_is_looked_at_again():
     auto = Auto(("a", "b"))
     run(auto, 6, {"a": 1.0, "b": 2.0})
