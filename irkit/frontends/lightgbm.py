@@ -31,12 +31,17 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
-from irkit.dialects.types import DYNAMIC, element_type, tensor, tensor_type
+from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
-from irkit.frontends.module import GraphBuilder, ImportedModel, refused_labels
+from irkit.frontends.module import (
+    GraphBuilder,
+    ImportedModel,
+    Methods,
+    Outputs,
+    refused_labels,
+)
 from irkit.frontends.trees import Trees, floor32, join
-from irkit.model_info import ModelInfo
 
 # What is done to the summed trees, by objective.
 _OBJECTIVES = {
@@ -59,6 +64,7 @@ _OBJECTIVES = {
     "regression_l1": "",
     "tweedie": "exp",
 }
+ESTIMATORS = ("LGBMClassifier", "LGBMRanker", "LGBMRegressor")
 _CATEGORICAL = 1
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 # LightGBM's kZeroThreshold, a float32 constant: its predictor drops what is no larger, as zeros.
@@ -82,34 +88,43 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     if dtype not in ("float32", "float64"):
         raise UnsupportedError(f"LightGBM input of dtype {dtype}; accepted: float32, float64")
     kind = type(model).__name__
-    if kind not in ("Booster", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"):
-        raise UnsupportedError(
-            f"LightGBM model {kind}; supported: Booster, LGBMClassifier, LGBMRegressor, LGBMRanker"
-        )
-    booster = model if kind == "Booster" else _fitted_booster(model)
-    text = parse_text(booster.model_to_string())
-    missing = _why_not(text) + _why_not_this_wrapper(text, model)
+    if kind not in ("Booster", *ESTIMATORS):
+        known = ", ".join(ESTIMATORS)
+        raise UnsupportedError(f"LightGBM model {kind}; supported: Booster, {known}")
+    text = text_of(model)
+    missing = why_not(text, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     features = int(text.header["max_feature_idx"]) + 1
     builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, features)))])
+    outputs = lightgbm_outputs(builder, builder.inputs[0], text, model)
+    return builder.finish(outputs.values, outputs.info(source=f"LightGBM {kind}"))
+
+
+def lightgbm_outputs(builder: GraphBuilder, x: SSAValue, text: TextModel, model: Any) -> Outputs:
+    """The methods of a model on rows×features of float32 or float64."""
+    dtype = numpy_dtype(tensor_type(x).element_type)
+    features = int(text.header["max_feature_idx"]) + 1
     columns = int(text.header["num_tree_per_iteration"])
     sets = CategorySets(features)
     parts = [_tree(t, i % columns, columns, dtype, sets) for i, t in enumerate(text.trees)]
-    x = _missing_values(builder, builder.inputs[0], text, features, np.dtype(dtype))
-    total = join(parts).build(builder, sets.extend(builder, x))
+    x = _missing_values(builder, x, text, features, dtype)
+    margins = total = join(parts).build(builder, sets.extend(builder, x))
     if "average_output" in text.header:
         iterations = np.array([len(text.trees) // columns], np.float64)
         total = builder(DivOp, total, builder.constant(iterations, "iterations"))
     values = _transformed(builder, total, text.header.get("objective", "custom"))
-    if kind == "LGBMClassifier":
-        return _classifier(builder, model, values)
+    if type(model).__name__ == "LGBMClassifier":
+        return _classifier(builder, model, margins, values)
     shape = [DYNAMIC] if columns == 1 else [DYNAMIC, columns]
-    outputs = [("prediction", builder(ReshapeOp, values, shape=shape))]
-    info = ModelInfo(
-        "regressor", ("x",), ("prediction",), {"predict": "prediction"}, source=f"LightGBM {kind}"
-    )
-    return builder.finish(outputs, info)
+    prediction = builder(ReshapeOp, values, shape=shape)
+    return Outputs("regressor", [("prediction", prediction)], {"predict": "prediction"})
+
+
+def text_of(model: Any) -> TextModel:
+    """A Booster's or an estimator's model. Raises InvalidModelError if it is not fitted."""
+    booster = model if type(model).__name__ == "Booster" else _fitted_booster(model)
+    return parse_text(booster.model_to_string())
 
 
 def _fitted_booster(model: Any) -> Any:
@@ -143,8 +158,12 @@ def _numbers(tree: dict[str, str], key: str, dtype: Any) -> Any:
     return np.array(tree[key].split(), dtype=dtype)
 
 
-def _why_not(text: TextModel) -> list[str]:
+def why_not(text: TextModel, model: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
+    return _why_not_trees(text) + _why_not_this_wrapper(text, model)
+
+
+def _why_not_trees(text: TextModel) -> list[str]:
     reasons: list[str] = []
     objective = text.header.get("objective", "custom").split()
     if objective[0] not in _OBJECTIVES:
@@ -190,7 +209,9 @@ def _missing_kinds(text: TextModel) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _tree(tree: dict[str, str], column: int, columns: int, dtype: str, sets: CategorySets) -> Trees:
+def _tree(
+    tree: dict[str, str], column: int, columns: int, dtype: np.dtype[Any], sets: CategorySets
+) -> Trees:
     leaves = int(tree["num_leaves"])
     inner = leaves - 1
     nodes = np.arange(inner + leaves)
@@ -211,7 +232,7 @@ def _tree(tree: dict[str, str], column: int, columns: int, dtype: str, sets: Cat
     if inner:
         _use_sets(tree, feature, threshold, nan_left, sets)
     threshold = _among_dropped(threshold)
-    cut = floor32(threshold) if dtype == "float32" else threshold
+    cut = floor32(threshold) if dtype == np.float32 else threshold
     base = np.zeros(columns)
     root, output = np.zeros(1, np.int64), np.array([column])
     return Trees(feature, cut, left, right, nan_left, value, root, output, base)
@@ -294,19 +315,17 @@ def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAV
             return total
 
 
-def _classifier(builder: GraphBuilder, model: Any, values: SSAValue) -> ImportedModel:
-    classes = tuple(np.asarray(model.classes_).tolist())
+def _classifier(builder: GraphBuilder, model: Any, margins: SSAValue, values: SSAValue) -> Outputs:
+    """`margins` are sums of trees, which LightGBM does not average."""
+    classes = np.asarray(model.classes_)
     if tensor_type(values).get_shape()[1] == 1:
         first = builder(SubOp, builder.constant(np.ones(1), "one"), values)
         values = builder(ConcatOp, first, values, axis=1)
     label = builder(ArgmaxOp, values, axis=1, keepdims=False)
-    info = ModelInfo(
-        "classifier",
-        ("x",),
-        ("label", "probabilities"),
-        {"predict": "label", "predict_proba": "probabilities"},
-        classes,
-        source="LightGBM LGBMClassifier",
-        label_dtype=np.asarray(model.classes_).dtype.str,
-    )
-    return builder.finish([("label", label), ("probabilities", values)], info)
+    named = [("label", label), ("probabilities", values)]
+    methods: Methods = {"predict": "label", "predict_proba": "probabilities"}
+    if hasattr(model, "decision_function"):
+        one = tensor_type(margins).get_shape()[1] == 1
+        margin = builder(ReshapeOp, margins, shape=[DYNAMIC]) if one else margins
+        named, methods = [*named, ("margin", margin)], methods | {"decision_function": "margin"}
+    return Outputs("classifier", named, methods, tuple(classes.tolist()), classes.dtype.str)

@@ -28,6 +28,32 @@ from irkit.model_info import ModelInfo
 from irkit.weights import Array, WeightStore
 
 MODEL_ATTRIBUTE = "irkit.model"
+Methods = dict[str, str | tuple[str, ...]]
+
+
+@dataclass
+class Outputs:
+    """What a model, or the last step of one, gives: named values, and which method returns which."""
+
+    kind: Any
+    values: list[tuple[str, SSAValue]]
+    methods: Methods
+    classes: tuple[Any, ...] | None = None
+    labels: str = ""
+    source: str = ""
+    """The estimator's kind."""
+
+    def info(self, **facts: Any) -> ModelInfo:
+        """The ModelInfo of a model of one input "x" that gives this; `facts` are its other fields."""
+        return ModelInfo(
+            self.kind,
+            ("x",),
+            tuple(name for name, _ in self.values),
+            self.methods,
+            self.classes,
+            label_dtype=self.labels,
+            **facts,
+        )
 
 
 @dataclass

@@ -28,10 +28,9 @@ from irkit.dialects.graph import (
 from irkit.dialects.types import DYNAMIC, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
-from irkit.frontends.module import GraphBuilder, ImportedModel
+from irkit.frontends.module import GraphBuilder, ImportedModel, Methods, Outputs
 from irkit.frontends.trees import Trees, join
 from irkit.frontends.xgboost_json import JsonModel, base_margin, read, with_empty_tree
-from irkit.model_info import ModelInfo
 
 # What is done to the margins.
 _OBJECTIVES = {
@@ -56,7 +55,7 @@ _OBJECTIVES = {
     "survival:cox": "exp",
 }
 _CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
-_WRAPPERS = (*_CLASSIFIERS, "XGBRFRegressor", "XGBRanker", "XGBRegressor")
+ESTIMATORS = (*_CLASSIFIERS, "XGBRFRegressor", "XGBRanker", "XGBRegressor")
 # XGBoost's Sigmoid keeps exp(-x) finite.
 _LOWEST_LOGIT = np.float32(-88.7)
 
@@ -70,16 +69,34 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     if dtype not in ("float32", "float64"):
         raise UnsupportedError(f"XGBoost input of dtype {dtype}; accepted: float32, float64")
     kind = type(model).__name__
-    if kind not in ("Booster", *_WRAPPERS):
-        raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(_WRAPPERS)}")
-    booster = model if kind == "Booster" else _fitted_booster(model)
-    found = read(booster, _last_iteration(booster) if kind in _WRAPPERS else None)
-    wrapper = model if kind in _WRAPPERS else None
-    missing = _why_not(found, wrapper)
+    if kind not in ("Booster", *ESTIMATORS):
+        raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(ESTIMATORS)}")
+    found = json_of(model)
+    missing = why_not(found, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
-    base = base_margin(booster, found)
+    outputs = xgboost_outputs(builder, builder.inputs[0], found, model)
+    names = _booster(model).feature_names
+    info = outputs.info(
+        casts=("float64",),
+        # A Booster is given a DMatrix, which refuses infinity; the estimators go past it.
+        allow_infinity=kind in ESTIMATORS,
+        source=f"XGBoost {kind}",
+        columns=tuple(names) if names else None,
+    )
+    return builder.finish(outputs.values, info)
+
+
+def json_of(model: Any) -> JsonModel:
+    """A Booster's or an estimator's model. Raises InvalidModelError if it is not fitted."""
+    booster = _booster(model)
+    return read(booster, _last_iteration(booster) if _wrapper(model) is not None else None)
+
+
+def xgboost_outputs(builder: GraphBuilder, x: SSAValue, found: JsonModel, model: Any) -> Outputs:
+    """The methods of a model on rows×features of float32."""
+    base, wrapper = base_margin(_booster(model), found), _wrapper(model)
     found = found if found.trees else with_empty_tree(found)
     sets = CategorySets(found.features, unknown_left=True, named_right=True)
     weights = found.weights or [1.0] * len(found.trees)
@@ -89,24 +106,20 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
         _tree(t, c, base, sets, np.float32(w), None if lift is None else lift[c])
         for t, c, w in zip(found.trees, found.output, weights, strict=True)
     ]
-    x = _without_missing(builder, wrapper)
+    x = _without_missing(builder, x, wrapper)
     margins = join(parts).build(builder, sets.extend(builder, x))
-    names = booster.feature_names
-    facts = {
-        "casts": ("float64",),
-        # A Booster is given a DMatrix, which refuses infinity; the estimators go past it.
-        "allow_infinity": wrapper is not None,
-        "source": f"XGBoost {kind}",
-        "columns": tuple(names) if names else None,
-    }
-    if kind in _CLASSIFIERS:
-        return _classifier(builder, model, margins, found, facts)
-    return _predictor(builder, margins, found, facts)
+    if type(model).__name__ in _CLASSIFIERS:
+        return _classifier(builder, model, margins, found)
+    return _predictor(builder, margins, found)
 
 
-def _without_missing(builder: GraphBuilder, wrapper: Any) -> SSAValue:
-    """The input with NaN for the estimator's own missing value."""
-    x = builder.inputs[0]
+def _wrapper(model: Any) -> Any:
+    """The estimator; None for a Booster."""
+    return model if type(model).__name__ in ESTIMATORS else None
+
+
+def _without_missing(builder: GraphBuilder, x: SSAValue, wrapper: Any) -> SSAValue:
+    """x with NaN for the estimator's own missing value."""
     if wrapper is None or _is_nan(wrapper.missing):
         return x
     value = builder.constant(np.array([wrapper.missing], np.float32), "missing")
@@ -114,9 +127,11 @@ def _without_missing(builder: GraphBuilder, wrapper: Any) -> SSAValue:
     return builder(WhereOp, builder(CompareOp, x, value, predicate="eq"), nan, x)
 
 
-def _fitted_booster(model: Any) -> Any:
+def _booster(model: Any) -> Any:
     from sklearn.exceptions import NotFittedError
 
+    if _wrapper(model) is None:
+        return model
     try:
         return model.get_booster()
     except NotFittedError:
@@ -129,9 +144,10 @@ def _last_iteration(booster: Any) -> int | None:
     return None if best is None else int(best) + 1
 
 
-def _why_not(found: JsonModel, wrapper: Any) -> list[str]:
+def why_not(found: JsonModel, model: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
     reasons: list[str] = []
+    wrapper = _wrapper(model)
     if found.booster not in ("gbtree", "dart"):
         reasons.append(f"booster '{found.booster}' (supported: 'gbtree', 'dart')")
     if found.objective not in _OBJECTIVES:
@@ -230,10 +246,9 @@ def _classifier(
     model: Any,
     margins: SSAValue,
     found: JsonModel,
-    facts: dict[str, Any],
-) -> ImportedModel:
+) -> Outputs:
     if _marks_columns(found, model):
-        return _marked(builder, margins, found, facts)
+        return _marked(builder, margins, found)
     # One label that never changed in training still has two columns, and may be predicted as 1.
     classes = tuple(range(max(int(model.n_classes_), found.columns, 2)))
     labels = "int32" if found.objective == "multi:softmax" else "int64"
@@ -249,16 +264,9 @@ def _classifier(
         # softmax decides by margins, softprob by probabilities, where rounding can make ties.
         deciding = margins if found.objective == "multi:softmax" else probabilities
         label = builder(ArgmaxOp, deciding, axis=1, keepdims=False)
-    info = ModelInfo(
-        "classifier",
-        ("x",),
-        ("label", "probabilities"),
-        {"predict": "label", "predict_proba": "probabilities"},
-        classes,
-        label_dtype=labels,
-        **facts,
-    )
-    return builder.finish([("label", label), ("probabilities", probabilities)], info)
+    methods: Methods = {"predict": "label", "predict_proba": "probabilities"}
+    values = [("label", label), ("probabilities", probabilities)]
+    return Outputs("classifier", values, methods, classes, labels)
 
 
 def _marks_columns(found: JsonModel, model: Any) -> bool:
@@ -267,26 +275,18 @@ def _marks_columns(found: JsonModel, model: Any) -> bool:
     return found.columns > 1 and found.objective != "multi:softmax" and model.n_classes_ == 2
 
 
-def _marked(
-    builder: GraphBuilder, margins: SSAValue, found: JsonModel, facts: dict[str, Any]
-) -> ImportedModel:
+def _marked(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outputs:
     if _OBJECTIVES[found.objective] == "softmax":
         values = builder(SoftmaxOp, margins, axis=1)
     else:
         values = _sigmoid(builder, margins)
     half = builder.constant(np.array([0.5], np.float32), "half")
     label = builder(CastOp, builder(CompareOp, values, half, predicate="gt"), to=f64)
-    methods: dict[str, str | tuple[str, ...]] = {
-        "predict": "label",
-        "predict_proba": "probabilities",
-    }
-    info = ModelInfo("classifier", ("x",), ("label", "probabilities"), methods, **facts)
-    return builder.finish([("label", label), ("probabilities", values)], info)
+    methods: Methods = {"predict": "label", "predict_proba": "probabilities"}
+    return Outputs("classifier", [("label", label), ("probabilities", values)], methods)
 
 
-def _predictor(
-    builder: GraphBuilder, margins: SSAValue, found: JsonModel, facts: dict[str, Any]
-) -> ImportedModel:
+def _predictor(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outputs:
     values = margins
     match _OBJECTIVES[found.objective]:
         case "sigmoid":
@@ -305,6 +305,4 @@ def _predictor(
             pass
     if found.columns == 1:
         values = _flat(builder, values)
-    methods: dict[str, str | tuple[str, ...]] = {"predict": "prediction"}
-    info = ModelInfo("regressor", ("x",), ("prediction",), methods, **facts)
-    return builder.finish([("prediction", values)], info)
+    return Outputs("regressor", [("prediction", values)], {"predict": "prediction"})

@@ -15,6 +15,7 @@ from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.sklearn import labels
+from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -176,7 +177,8 @@ def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tupl
     """Names of the columns that a model was fitted on, whether it picks them by name, and which of
     them it never looks at."""
     names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    # LightGBM goes by places: the names that it keeps are not even those of the frame.
+    if names is None or kind_of(first) in LIGHTGBM:
         return None, False, ()
     columns = tuple(str(name) for name in names)
     picks = getattr(first, "_preprocessor", None) or first
@@ -199,6 +201,8 @@ def _scaled(steps: list[Any]) -> bool:
     scalers = next((n for n, kind in enumerate(kinds) if kind != "StandardScaler"), len(kinds))
     rest = steps[scalers:-1]
     entry = PREDICTORS.get(kinds[-1])
+    if accepts(steps[-1])[1]:
+        return False
     if not rest:
         return True
     if not scalers or (entry is not None and entry.trees):

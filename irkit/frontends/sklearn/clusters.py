@@ -8,7 +8,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AddOp, ExpOp, GatherOp, MulOp, SubOp, WhereOp
-from irkit.frontends.sklearn.importer import Importer, Methods, Outputs, Predictor, Transformer
+from irkit.frontends.module import Methods
+from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
 from irkit.frontends.sklearn.kernels import distances, nearest, squared_norm
 from irkit.frontends.sklearn.outputs import largest, log_sum_exp
 from irkit.weights import Array

@@ -11,6 +11,7 @@ from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
     adaboost,
     bayes,
+    boosters,
     calibration,
     clusters,
     columns,
@@ -50,6 +51,7 @@ TRANSFORMERS: dict[str, Transformer] = {
 PREDICTORS: dict[str, Predictor] = {
     **adaboost.PREDICTORS,
     **bayes.PREDICTORS,
+    **boosters.PREDICTORS,
     **calibration.PREDICTORS,
     **clusters.PREDICTORS,
     **ensembles.PREDICTORS,
@@ -200,7 +202,7 @@ def accepts(step: Any) -> tuple[bool, bool]:
         each = [accepted([s for _, s in pipeline_steps(e)]) for e in seen]
         own = kind not in _FINITE
         return own and all(nan for nan, _ in each), own and all(inf for _, inf in each)
-    if kind in (*COMPOSITIONS, *histogram.PREDICTORS, "IsolationForest"):
+    if kind in (*COMPOSITIONS, *boosters.PREDICTORS, *histogram.PREDICTORS, "IsolationForest"):
         return True, True
     if kind == "FunctionTransformer":
         return not step.validate, not step.validate

@@ -148,8 +148,8 @@ def chosen(
 
 def _logs(importer: Importer, estimator: Any, outputs: Outputs, width: int) -> SSAValue | None:
     """What a member adds to the sum of probabilities as logarithms, if it computes them as such."""
-    same = outputs.methods.get("predict_log_proba") == outputs.methods.get("predict_proba")
-    if same or len(estimator.classes_) != width:
+    found = outputs.methods.get("predict_log_proba")
+    if found in (None, outputs.methods.get("predict_proba")) or len(estimator.classes_) != width:
         return None
     return value(outputs, "predict_log_proba")
 

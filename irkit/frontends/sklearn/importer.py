@@ -29,25 +29,11 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
-from irkit.frontends.module import GraphBuilder
+from irkit.frontends.module import GraphBuilder, Outputs
 from irkit.frontends.sklearn.strings import Words
 from irkit.weights import Array
 
 Missing = Literal["keeps", "clears", "makes"]
-Methods = dict[str, str | tuple[str, ...]]
-
-
-@dataclass
-class Outputs:
-    """What the last step of a model gives: named values, and which method returns which."""
-
-    kind: Any
-    values: list[tuple[str, SSAValue]]
-    methods: Methods
-    classes: tuple[Any, ...] | None = None
-    labels: str = ""
-    source: str = ""
-    """The estimator's kind."""
 
 
 @dataclass(frozen=True)

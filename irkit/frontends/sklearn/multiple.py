@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import CastOp, DivOp, SubOp
+from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.ensembles import members
-from irkit.frontends.sklearn.importer import Importer, Methods, Outputs, Predictor
+from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor
 from irkit.frontends.sklearn.kernels import nearest
 from irkit.frontends.sklearn.outputs import classifier, largest, regressor
 from irkit.frontends.sklearn.responses import (

@@ -20,7 +20,8 @@ from irkit.dialects.graph import (
     SoftmaxOp,
     SubOp,
 )
-from irkit.frontends.sklearn.importer import Importer, Methods, Outputs
+from irkit.frontends.module import Methods
+from irkit.frontends.sklearn.importer import Importer, Outputs
 
 
 def regressor(importer: Importer, y: SSAValue, flat: bool = True) -> Outputs:

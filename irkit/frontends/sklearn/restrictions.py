@@ -72,6 +72,11 @@ RESTRICTIONS: Mapping[str, str] = {
 
 
 def supported() -> dict[str, str]:
-    """Estimator → what is refused of it."""
+    """Estimator of scikit-learn's own → what is refused of it."""
     every = {*COMPOSITIONS, *DELEGATES, *LABEL_ENCODERS, *PREDICTORS, *TRANSFORMERS}
-    return {name: RESTRICTIONS.get(name, "") for name in sorted(every) if name[0] != "_"}
+    return {name: RESTRICTIONS.get(name, "") for name in sorted(every) if _own(name)}
+
+
+def _own(name: str) -> bool:
+    """Whether a kind is public, and no other library's."""
+    return name[0] != "_" and "." not in name
