@@ -24,7 +24,7 @@ from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.runtime.state_memory import host_state
 from irkit.runtime.stored_arrays import in_place
-from irkit.runtime.veu_team import RELEASED, Ranges, ranges_of, veu_team
+from irkit.runtime.veu_team import Ranges, ranges_of, veu_team
 from irkit.runtime.veu_threads import Places, join, veu_threads, walk_in_place
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
@@ -35,6 +35,10 @@ from irkit.weights import Array
 def _bits(arrays: Sequence[Array]) -> list[Array]:
     """16-bit floats as the bits that they are: the type that entry points have for them."""
     return [a.view(np.uint16) if is_half(a.dtype) else a for a in arrays]
+
+
+# More than any counter reaches, and far from overflow.
+_RELEASED = 1 << 62
 
 
 def _with_addresses(records: Table, addresses: Table) -> Table:
@@ -292,31 +296,30 @@ class CpuExecutor:
         """Walk one range of records per vEU: the first on this thread, the others on the team's, or on the
         pool's."""
         ranges, busy = walked.of_veus, walked.busy
-        if len(busy) > 1 and self._of_a_team:
+        if len(busy.values) > 1 and self._of_a_team:
             jobs = space.jobs(records, HEADER + 2 * self.tables.max_waits)
             values = jobs.values
-            for veu in busy:
+            for veu in busy.values:
                 first, call = JOB_WORDS * veu + RANGE.start, JOB_WORDS * veu + CALL.start
                 values[first], values[first + 1] = ranges[veu]
                 values[call], values[call + 1], values[call + 2] = epoch, rows, padded
-            self._check(veu_team().run(jobs, busy, space.counters), walked)
+            self._check(veu_team().run(jobs, busy), walked)
             return
         arguments = (space.counters, epoch, rows, padded)
         futures: list[Future[int]] = []
         wanted = [True]
         try:
-            if len(busy) > 1:
-                self._submit(
-                    futures, wanted, space, [(v, ranges[v]) for v in busy[1:]], records, arguments
-                )
+            if len(busy.values) > 1:
+                others = [(v, ranges[v]) for v in busy.values[1:]]
+                self._submit(futures, wanted, space, others, records, arguments)
             done = sum(
                 self._run(records, *ranges[v], space.bases, *arguments, space.addresses[v])
-                for v in busy[:1]
+                for v in busy.values[:1]
             )
         except BaseException:
             # Nobody may wait for a vEU that did not start, nor start one that nobody waits for.
             wanted.clear()
-            space.counters.fill(RELEASED)
+            space.counters.fill(_RELEASED)
             raise
         finally:
             join(futures)

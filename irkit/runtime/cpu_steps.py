@@ -6,7 +6,7 @@ import numpy as np
 
 from irkit.errors import DeviceError
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB, JOB_WORDS, STEPS
-from irkit.runtime.veu_team import RELEASED, veu_team
+from irkit.runtime.veu_team import numbers_of, veu_team
 from irkit.runtime.workspace import Jobs, Workspace
 from irkit.schedule.modes import Mode
 from irkit.schedule.step_tables import StepTables, step_tables
@@ -24,6 +24,7 @@ class StepJobs:
         self, space: Workspace, tables: ProgramTables, steps: StepTables, records: Array
     ) -> None:
         self.steps, self.epoch = steps, 0
+        self.busy = numbers_of(steps.busy)
         self._space = space
         self._words = np.zeros((len(space.addresses), JOB_WORDS), dtype=np.int64)
         # Bases move, and each vEU moves its own.
@@ -37,7 +38,7 @@ class StepJobs:
             own = np.array(
                 [
                     *(steps.code.ctypes.data, len(steps.code), ranges.ctypes.data),
-                    *(steps.moves.ctypes.data, steps.depth, len(steps.busy)),
+                    *(steps.moves.ctypes.data, steps.depth, len(self.busy.values)),
                     *(self._meeting.ctypes.data, local.ctypes.data, steps.meetings),
                 ],
                 dtype=np.int64,
@@ -51,15 +52,6 @@ class StepJobs:
             ]
         values = self._words.reshape(-1).data
         self.jobs = Jobs(self._words, self._words.ctypes.data, values)
-
-    @property
-    def counters(self) -> Array:
-        """What vEUs wait for."""
-        return self._counters
-
-    def release(self, count: int) -> None:
-        """Let go whoever waits for the others."""
-        self._meeting.fill(count)
 
     def begin(self, rows: int, padded: int) -> Jobs:
         """The jobs of the next call, on the arrays that are bound to the workspace."""
@@ -88,15 +80,9 @@ class StepRunner:
         """All runs and loops of a call, on the arrays that are bound to its workspace. Raises DeviceError
         where they did not come to their end."""
         jobs, team = self._jobs(space, mode), veu_team()
-        words, busy = jobs.begin(rows, padded), jobs.steps.busy
-        if len(busy) == 1:
-            done = team.run_alone(words, busy[0])
-        else:
-            try:
-                done = team.run(words, busy, jobs.counters)
-            except BaseException:
-                jobs.release(RELEASED)
-                raise
+        words, busy = jobs.begin(rows, padded), jobs.busy
+        alone = len(busy.values) == 1
+        done = team.run_alone(words, busy.values[0]) if alone else team.run(words, busy)
         if done != jobs.steps.total:
             raise DeviceError("a vEU gave up waiting: the program did not finish")
 

@@ -18,8 +18,8 @@ MODES: Mapping[str, tuple[Mode, ...]] = {
 }
 """The modes of each target, as `mode=` takes them besides "auto"."""
 NOT_PROVED = "the schedule is not proved for it"
-# Calls of each mode that `auto` times, per size of batch, before it settles, beside the first. Of short calls more,
-# until they took so many seconds: threads that were asleep take part from the third one on.
+# Calls of each mode that `auto` times, per size of batch, before it settles, beside the first. Of short calls
+# more, until they took so many seconds: threads that were asleep take part from the third one on.
 _TRIALS, _SHORT_TRIALS = 2, 7
 _AWAKE_AFTER = 5e-4
 # After how many times as many calls a choice is looked at again: the first, where looks add up, and others.

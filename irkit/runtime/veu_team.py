@@ -1,8 +1,8 @@
 """Threads that are vEUs of CPU programs, and stay awake a little while for the next call.
 
 To wake a sleeping thread takes tens of microseconds, as long as much of what it is woken for. A thread of the
-team looks for its next job for `_PATIENCE` pauses before it sleeps; jobs are passed in memory, without the
-interpreter (`intrinsics/cpu_team.py`).
+team looks for its next job for `_PATIENCE` pauses before it sleeps; jobs are passed, and threads sleep and
+wake, without the interpreter (`intrinsics/cpu_team.py`).
 """
 
 from __future__ import annotations
@@ -18,26 +18,31 @@ import numpy as np
 
 from irkit.errors import DeviceError
 from irkit.runtime.intrinsics.cpu_team import DONE, JOB_WORDS, MAILBOX_WORDS
+from irkit.runtime.intrinsics.posix_threads import CPU_WORDS
 from irkit.runtime.loading import entry_points
-from irkit.runtime.veu_threads import Places
 from irkit.runtime.workspace import Jobs
 from irkit.weights import Array
 
 _PATIENCE = 4000
 """Pauses: about 50 to 150 microseconds."""
 _MAX_MEMBERS = 1024
-# More than any counter reaches, and far from overflow.
-RELEASED = 1 << 62
 
 _NATIVE = '''"""What the threads of a team run, for all programs."""
 
 from numba import types
 
-from irkit.runtime.intrinsics.cpu_team import finish_jobs, post_job, serve_jobs
+from irkit.runtime.intrinsics.cpu_team import (
+    finish_jobs, make_mailbox, post_job, run_jobs, serve_jobs, wake_up,
+)
 from irkit.runtime.intrinsics.engine import njit
 
 
-@njit(types.boolean(types.int64, types.int64), nogil=True, cache=True)
+@njit(types.none(types.int64, types.int64), nogil=True, cache=True)
+def make(mailbox, places):
+    return make_mailbox(mailbox, places)
+
+
+@njit(types.none(types.int64, types.int64), nogil=True, cache=True)
 def serve(mailbox, patience):
     return serve_jobs(mailbox, patience)
 
@@ -47,6 +52,16 @@ def post(mailbox, job):
     return post_job(mailbox, job)
 
 
+@njit(types.boolean(types.int64), nogil=True, cache=True)
+def wake(mailbox):
+    return wake_up(mailbox)
+
+
+@njit(types.none(*[types.int64] * 6), nogil=True, cache=True)
+def run(jobs, veus, count, mailboxes, members, places):
+    run_jobs(jobs, veus, count, mailboxes, members, places)
+
+
 @njit(types.none(types.int64, types.int64, types.int64), nogil=True, cache=True)
 def finish(job, mailboxes, count):
     finish_jobs(job, mailboxes, count)
@@ -54,8 +69,11 @@ def finish(job, mailboxes, count):
 
 
 class _Native(NamedTuple):
-    serve: Callable[..., bool]
+    make: Callable[..., None]
+    serve: Callable[..., None]
     post: Callable[..., bool]
+    wake: Callable[..., bool]
+    run: Callable[..., None]
     finish: Callable[..., None]
 
 
@@ -66,44 +84,41 @@ def _native() -> _Native:
 
 
 class _Member:
-    """A thread, the address of its mailbox, and what it sleeps on."""
+    """A thread, and the address of its mailbox."""
 
-    def __init__(self, mailbox: int) -> None:
-        self.mailbox, self.places = mailbox, Places()
-        self._native, self._sleep = _native(), threading.Lock()
-        self._sleep.acquire()
-        self._thread = threading.Thread(target=self._serve, name="irkit-veu", daemon=True)
+    def __init__(self, mailbox: int, places: int) -> None:
+        self.mailbox, self._native = mailbox, _native()
+        self._native.make(mailbox, places)
+        self._thread = threading.Thread(
+            target=self._native.serve, args=(mailbox, _PATIENCE), name="irkit-veu", daemon=True
+        )
         self._thread.start()
-
-    def _serve(self) -> None:
-        self.places.take()
-        while self._native.serve(self.mailbox, _PATIENCE):
-            self._sleep.acquire()
-            self.places.take()
-
-    def post(self, job: int, places: Places) -> None:
-        """Give it the job at an address."""
-        # Before it wakes, which it does where its last job was done.
-        self.places = places
-        if self._native.post(self.mailbox, job):
-            self.wake()
-
-    def wake(self) -> None:
-        """Let it look for a job; one that is awake only looks once more."""
-        if self._sleep.locked():
-            self._sleep.release()
 
     def end(self) -> None:
         """Let the thread end."""
-        self.post(0, self.places)
+        self._native.post(self.mailbox, 0)
         self._thread.join(timeout=1)
+
+
+class Numbers(NamedTuple):
+    """Numbers of vEUs, also as an array that compiled code reads."""
+
+    values: list[int]
+    words: Array
+    address: int
+
+
+def numbers_of(veus: Sequence[int]) -> Numbers:
+    """The numbers of vEUs."""
+    words = np.array(veus, dtype=np.int64)
+    return Numbers(list(veus), words, words.ctypes.data)
 
 
 class Ranges(NamedTuple):
     """Which records each vEU walks: (begin, end), those vEUs that have any, and how many records all have."""
 
     of_veus: list[tuple[int, int]]
-    busy: list[int]
+    busy: Numbers
     total: int
 
 
@@ -111,7 +126,7 @@ def ranges_of(of_veus: list[tuple[int, int]]) -> Ranges:
     """The ranges (begin, end) of vEUs."""
     busy = [v for v, (begin, end) in enumerate(of_veus) if begin < end]
     total = sum(end - begin for begin, end in of_veus)
-    return Ranges(of_veus, busy, total)
+    return Ranges(of_veus, numbers_of(busy), total)
 
 
 class VeuTeam:
@@ -121,28 +136,22 @@ class VeuTeam:
         self._lock = threading.Lock()
         self._mailboxes = np.zeros((_MAX_MEMBERS, MAILBOX_WORDS), dtype=np.int64)
         self._address: int = self._mailboxes.ctypes.data
+        self._places = np.zeros(CPU_WORDS, dtype=np.int64)
+        self._taken: int = self._places.ctypes.data
         self._members: list[_Member] = []
 
-    def run(self, jobs: Jobs, veus: Sequence[int], counters: Array) -> int:
+    def run(self, jobs: Jobs, veus: Numbers) -> int:
         """Walk the job `jobs[v]` of each of `veus`, the first on this thread; how many records were run.
 
-        An interrupt waits for the threads, which write into the caller's arrays; whoever waits in `counters`
-        for a vEU that was not started is let go. Raises DeviceError where there are no threads.
+        An interrupt waits for all of them, since they are one call of compiled code. Raises DeviceError where
+        there are no threads.
         """
+        count = len(veus.values)
         with self._lock:
-            self._grow(len(veus) - 1)
-            first, places, finish = jobs.address, Places(), _native().finish
-            try:
-                for member, veu in zip(self._members, veus[1:], strict=False):
-                    member.post(first + 8 * JOB_WORDS * veu, places)
-                finish(first + 8 * JOB_WORDS * veus[0], self._address, len(self._members))
-            except BaseException:
-                counters.fill(RELEASED)
-                for member in self._members:
-                    member.wake()
-                finish(0, self._address, len(self._members))
-                raise
-        return sum([jobs.values[JOB_WORDS * veu + DONE] for veu in veus])
+            self._grow(count - 1)
+            members = len(self._members)
+            _native().run(jobs.address, veus.address, count, self._address, members, self._taken)
+        return sum([jobs.values[JOB_WORDS * veu + DONE] for veu in veus.values])
 
     def run_alone(self, jobs: Jobs, veu: int) -> int:
         """Walk the job of one vEU on this thread, whatever the team does; how many records were run."""
@@ -153,7 +162,7 @@ class VeuTeam:
         try:
             while len(self._members) < count:
                 address = self._mailboxes[len(self._members)].ctypes.data
-                self._members.append(_Member(address))
+                self._members.append(_Member(address, self._taken))
         except (IndexError, RuntimeError) as error:
             raise DeviceError(f"no threads for {count} more vEUs: {error}") from None
 

@@ -157,45 +157,25 @@ def test_a_team_without_threads_is_an_error(artifact, team, monkeypatch):
         check(run)
 
 
-@pytest.mark.parametrize("posted", [0, 1, 2])
+@pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("mode", [Mode.PERSISTENT, Mode.PER_WAVE])
-def test_an_interrupt_waits_for_the_team(artifact, team, monkeypatch, mode, posted):
-    """Members that were not posted to leave others waiting, and one may sleep through its job."""
+def test_an_interrupt_waits_for_the_team(artifact, team, monkeypatch, mode, behind):
+    """It comes before all jobs are posted or behind the last, and what it left is not used again."""
     run = executor(artifact, mode=mode)
     check(run)
     (space,) = run._idle
-    time.sleep(0.05)
-    posts = []
-    real = veu_team._Member.post
+    real = veu_team._native()
 
-    def post(member, job, places):
-        if len(posts) == posted:
-            raise KeyboardInterrupt
-        posts.append(member)
-        real(member, job, places)
-
-    monkeypatch.setattr(veu_team._Member, "post", post)
-    with pytest.raises(KeyboardInterrupt):
-        run.run([X, Y])
-    assert space not in run._idle
-    monkeypatch.setattr(veu_team._Member, "post", real)
-    for _ in range(20):
-        check(run)
-
-
-def test_an_interrupt_before_a_member_is_woken(artifact, team, monkeypatch):
-    run = executor(artifact, mode="persistent")
-    check(run)
-    time.sleep(0.1)
-    real = veu_team._Member.wake
-
-    def wake(member):
-        monkeypatch.setattr(veu_team._Member, "wake", real)
+    def interrupted(*arguments):
+        if behind:
+            real.run(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(veu_team._Member, "wake", wake)
-    with pytest.raises(KeyboardInterrupt):
-        run.run([X, Y])
+    with monkeypatch.context() as patch:
+        patch.setattr(veu_team, "_native", lambda: real._replace(run=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            run.run([X, Y])
+    assert space not in run._idle
     for _ in range(20):
         check(run)
 

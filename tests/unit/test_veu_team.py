@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import pytest
 
 import irkit
 from irkit.runtime.intrinsics.cpu_team import DONE, JOB_WORDS, MAILBOX_WORDS
+from irkit.runtime.intrinsics.posix_threads import CPU_WORDS
 from irkit.runtime.veu_team import _native
 from irkit.weights import Array
 
@@ -21,6 +26,9 @@ def nothing_to_walk(count: int) -> Array:
 
 def test_a_job_that_no_thread_begins_is_walked_by_who_waits_for_it() -> None:
     native, mailboxes = _native(), np.zeros((3, MAILBOX_WORDS), dtype=np.int64)
+    taken = np.zeros(CPU_WORDS, dtype=np.int64)
+    for mailbox in mailboxes:
+        native.make(mailbox.ctypes.data, taken.ctypes.data)
     for _ in range(5):
         jobs = nothing_to_walk(4)
         for mailbox, job in zip(mailboxes, jobs[1:], strict=True):
@@ -29,21 +37,61 @@ def test_a_job_that_no_thread_begins_is_walked_by_who_waits_for_it() -> None:
         assert (jobs[:, DONE] == 0).all()
 
 
-def test_what_was_taken_is_nothing_to_wake_for() -> None:
-    """A thread that looks later finds no job, goes to sleep, and is woken for the next one alone."""
+def until(said: Callable[[], bool]) -> None:
+    """Wait until it is so, for a minute at most."""
+    end = time.monotonic() + 60
+    while not said():
+        assert time.monotonic() < end
+        time.sleep(1e-3)
+
+
+@pytest.fixture
+def member() -> Iterator[tuple[int, Array]]:
+    """The address of the mailbox of a thread that sleeps at once, and the set of CPUs of its call."""
     native, mailbox = _native(), np.zeros(MAILBOX_WORDS, dtype=np.int64)
-    at, (first, second) = mailbox.ctypes.data, nothing_to_walk(2)
-    native.post(at, first.ctypes.data)
-    native.finish(0, at, 1)
-    assert native.serve(at, 10), "asleep"
-    assert native.post(at, second.ctypes.data), "it must be woken"
+    taken, at = np.zeros(CPU_WORDS, dtype=np.int64), mailbox.ctypes.data
+    native.make(at, taken.ctypes.data)
     served = threading.Thread(target=native.serve, args=(at, 10))
     served.start()
-    served.join(30)
-    assert second[DONE] == 0
-    # The end of a thread is told it as a job is.
+    yield at, taken
     native.post(at, 0)
-    assert not native.serve(at, 10)
+    served.join(60)
+    assert not served.is_alive()
+
+
+def test_a_thread_without_a_job_sleeps_and_is_woken_for_the_next(
+    member: tuple[int, Array],
+) -> None:
+    native, (at, _) = _native(), member
+    for _ in range(50):
+        (job,) = nothing_to_walk(1)
+        until(lambda job=job: native.post(at, job.ctypes.data) or job[DONE] == 0)
+        until(lambda job=job: job[DONE] == 0)
+
+
+def test_who_is_woken_for_nothing_sleeps_again(member: tuple[int, Array]) -> None:
+    native, (at, _) = _native(), member
+    for _ in range(50):
+        until(lambda: native.wake(at))
+    (job,) = nothing_to_walk(1)
+    native.post(at, job.ctypes.data)
+    until(lambda: job[DONE] == 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be placed here")
+def test_who_is_woken_is_named_a_cpu_and_is_not_bound_to_it(member: tuple[int, Array]) -> None:
+    native, (at, taken) = _native(), member
+    cpus = sorted(os.sched_getaffinity(0))
+    for cpu in (cpus[0], cpus[-1]):
+        taken[:] = 0
+        taken[cpu // 64] = np.uint64(1 << cpu % 64).astype(np.int64)
+        until(lambda: native.wake(at))
+        named = {64 * w + b for w in range(CPU_WORDS) for b in range(64) if taken[w] >> b & 1}
+        assert len(named) == min(2, len(cpus))
+        assert named <= {cpu, *cpus}
+    until(lambda: native.wake(at))  # it slept, so it has run
+    (thread,) = [t for t in threading.enumerate() if getattr(t, "_args", ())[:1] == (at,)]
+    until(lambda: os.sched_getaffinity(thread.native_id or 0) == set(cpus))
 
 
 def test_each_job_is_walked_once_whoever_is_late() -> None:

@@ -114,6 +114,28 @@ def add_release(typingctx: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
+def exchange(typingctx: Any, address: Any, value: Any) -> Any:
+    """Put a value into the int64 at an address; what was there. Ordered with all before and after."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+        return builder.atomic_rmw("xchg", pointer, arguments[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def add(typingctx: Any, address: Any, value: Any) -> Any:
+    """Add to the int64 at an address; what was there. Ordered with all before and after."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+        return builder.atomic_rmw("add", pointer, arguments[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
 def sched_yield(typingctx: Any) -> Any:
     """Let another thread run (POSIX sched_yield, found by name so that callers can be cached)."""
 

@@ -2,7 +2,8 @@
 
 A job is int64 words in memory (`JOB`), and says which records a vEU walks. A mailbox is what two threads know
 of each other, words again, on cache lines of their own: how many jobs were posted, how many are done, whether
-the thread sleeps. `runtime/veu_team.py` compiles these into one module, which runs the jobs of all programs.
+the thread sleeps, and on what. `runtime/veu_team.py` compiles these into one module, which runs the jobs of
+all programs.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -22,10 +23,19 @@ from numba.extending import intrinsic
 from irkit.runtime.intrinsics.cpu import (
     add_release,
     call_rkernel,
+    exchange,
     int64p,
     load_acquire,
     sched_yield,
     wait_for,
+)
+from irkit.runtime.intrinsics.posix_threads import (
+    SLEEPER_WORDS,
+    begin_places,
+    make_sleeper,
+    sleep,
+    wake,
+    will_sleep,
 )
 
 _I64 = ir.IntType(64)
@@ -64,25 +74,14 @@ CALL: Final = slice(7, 10)
 """Of a job: the range; epoch and rows, which change from call to call."""
 JOB_WORDS: Final = 16
 """From one job to the next: each has cache lines of its own."""
-MAILBOX_WORDS: Final = 32
+_POSTED, _JOB, _FINISHED, _TAKEN, _SLEEPER = 0, 1, 8, 16, 24
+MAILBOX_WORDS: Final = _SLEEPER + SLEEPER_WORDS
 """Words of a mailbox: the number of jobs posted and the last one's address, and, from these on: jobs done;
-whether the thread sleeps; jobs taken, by the thread or by who posted them."""
-_POSTED, _JOB, _FINISHED, _ASLEEP, _TAKEN = 0, 1, 8, 16, 24
-_FINISHED_AT, _ASLEEP_AT, _TAKEN_AT = 8 * _FINISHED, 8 * _ASLEEP, 8 * _TAKEN
+jobs taken, by the thread or by who posted them; what the thread sleeps on (`posix_threads.py`)."""
+_FINISHED_AT, _TAKEN_AT, _SLEEPER_AT = 8 * _FINISHED, 8 * _TAKEN, 8 * _SLEEPER
 _LIMIT = 100_000_000
 # Spins of one that waits for a job to be done, before it lets others run.
 _SPINS = 2_000
-
-
-@intrinsic
-def exchange(typingctx: Any, address: Any, value: Any) -> Any:
-    """Put a value into the int64 at an address; what was there. Ordered with all before and after."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
-        return builder.atomic_rmw("xchg", pointer, arguments[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -206,15 +205,21 @@ def take(mailbox: int) -> bool:
 
 
 @njit(nogil=True)
-def serve_jobs(mailbox: int, patience: int) -> bool:
-    """Walk jobs as they come. True after `patience` pauses without one: the thread shall sleep until it is
-    woken. False once it shall end."""
+def make_mailbox(mailbox: int, places: int) -> None:
+    """Make one of zeros, whose thread keeps clear of the set of CPUs at `places`."""
+    make_sleeper(mailbox + _SLEEPER_AT, places)
+
+
+@njit(nogil=True)
+def serve_jobs(mailbox: int, patience: int) -> None:
+    """Walk jobs as they come, until the thread shall end. After `patience` pauses without one it sleeps until
+    it is woken."""
     words = int64p(mailbox)
     idle = 0
     while True:
         if take(mailbox):
             if words[_JOB] == 0:
-                return False
+                return
             walk(words[_JOB])
             add_release(mailbox + _FINISHED_AT, 1)
             idle = 0
@@ -222,21 +227,38 @@ def serve_jobs(mailbox: int, patience: int) -> bool:
             pause()
             idle += 1
         else:
-            exchange(mailbox + _ASLEEP_AT, 1)
-            # Who posted before that did not see it; then nobody wakes this thread.
-            nothing = load_acquire(mailbox) == load_acquire(mailbox + _TAKEN_AT)
-            if nothing or not exchange(mailbox + _ASLEEP_AT, 0):
-                return True
             idle = 0
+            will_sleep(mailbox + _SLEEPER_AT)
+            # Who posted before that did not see it; then nobody wakes this thread.
+            if load_acquire(mailbox) != load_acquire(mailbox + _TAKEN_AT):
+                wake(mailbox + _SLEEPER_AT)
+            sleep(mailbox + _SLEEPER_AT)
 
 
 @njit(nogil=True)
 def post_job(mailbox: int, job: int) -> bool:
-    """Give a job, or 0 to end, to the thread of a mailbox; whether it must be woken for it."""
+    """Give a job, or 0 to end, to the thread of a mailbox; whether it slept, and was woken for it."""
     words = int64p(mailbox)
     words[_JOB] = job
     exchange(mailbox, words[_POSTED] + 1)
-    return exchange(mailbox + _ASLEEP_AT, 0) == 1
+    return wake(mailbox + _SLEEPER_AT)
+
+
+@njit(nogil=True)
+def wake_up(mailbox: int) -> bool:
+    """Let the thread of a mailbox look for a job; whether it slept."""
+    return wake(mailbox + _SLEEPER_AT)
+
+
+@njit(nogil=True)
+def run_jobs(jobs: int, veus: int, count: int, mailboxes: int, members: int, places: int) -> None:
+    """Walk those of `jobs` that are numbered in `veus`, an array of `count`: the first on this thread, the
+    others on those of the first of `members` mailboxes."""
+    numbers = int64p(veus)
+    begin_places(places)
+    for n in range(1, count):
+        post_job(mailboxes + 8 * MAILBOX_WORDS * (n - 1), jobs + 8 * JOB_WORDS * numbers[n])
+    finish_jobs(jobs + 8 * JOB_WORDS * numbers[0], mailboxes, members)
 
 
 @njit(nogil=True)
