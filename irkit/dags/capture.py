@@ -30,14 +30,16 @@ def capturing(launcher: Launcher) -> Generator[None]:
         _unwatch()
 
 
-@contextmanager
-def launching() -> Generator[None]:
+class Launching:
     """While it lasts, launches in this thread are done as ever."""
-    token = _OPEN.set(None)
-    try:
-        yield
-    finally:
-        _OPEN.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _OPEN.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        _OPEN.reset(self._token)
 
 
 def _watch() -> None:

@@ -45,7 +45,10 @@ class Spans:
         if span[0] >= span[1]:
             return
         first, last = self._touching(span)
-        met = [span, *self._spans[first:last]]
+        met = self._spans[first:last]
+        if len(met) == 1 and met[0][0] <= span[0] and span[1] <= met[0][1]:
+            return
+        met.append(span)
         self._spans[first:last] = [(min(a for a, _ in met), max(b for _, b in met))]
 
     def remove(self, span: Span) -> None:
@@ -69,16 +72,20 @@ class Sides:
     def on_device(self, span: Span, writes: bool, covers: bool = False) -> list[Span]:
         """What must be copied to the device before it uses a span; it is true there from then on. Nothing
         for a use that writes all of it before it reads any."""
-        needed = [] if covers else self.device_lacks.within(span)
-        self.device_lacks.remove(span)
+        needed: list[Span] = []
+        if self.device_lacks:
+            needed = [] if covers else self.device_lacks.within(span)
+            self.device_lacks.remove(span)
         if writes:
             self.host_lacks.add(span)
         return needed
 
     def on_host(self, span: Span, writes: bool) -> list[Span]:
         """What must be copied to the host before it uses a span; it is true there from then on."""
-        needed = self.host_lacks.within(span)
-        self.host_lacks.remove(span)
+        needed: list[Span] = []
+        if self.host_lacks:
+            needed = self.host_lacks.within(span)
+            self.host_lacks.remove(span)
         if writes:
             self.device_lacks.add(span)
         return needed

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.dags.capture import capturing, launching
+from irkit.dags.capture import Launching, capturing
 from irkit.dags.device import DagDevice
 from irkit.dags.eager import Eager
 from irkit.dags.host_calls import HostCall, HostProgram
@@ -17,6 +17,7 @@ from irkit.dags.located import Located, contiguous, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
 from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
+from irkit.dags.repeated import Repeats, key_of
 from irkit.dags.steps import HOST_BUFFER, Step, Stepper
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError, IrkitError, UnsupportedError
@@ -44,6 +45,11 @@ def _at(origin: str) -> Generator[None]:
         raise
 
 
+def _numba_launch(configured: Any, arguments: tuple[Any, ...]) -> NumbaLaunch:
+    grid, block = tuple(configured.griddim), tuple(configured.blockdim)
+    return NumbaLaunch(arguments, configured.dispatcher, grid, block, configured.sharedmem)
+
+
 class Dag:
     """Records launches of kernels, programs and host functions, or starts them as they come.
 
@@ -57,6 +63,7 @@ class Dag:
         self._device, self._limit = device, streams
         self._stepper = Stepper(device)
         self._eager = Eager(device, streams) if eager else None
+        self._repeats = Repeats(self._stepper, device.checks) if eager else None
         self._steps: list[Step] = []
         self._plan: Plan | None = None
         self._open = ExitStack()
@@ -75,7 +82,7 @@ class Dag:
         for step in self._stepper.home("the end of the DAG"):
             self._accept(step)
         if self._eager is not None:
-            with launching():
+            with Launching():
                 self._eager.finish()
             self._stepper.close()
 
@@ -84,7 +91,7 @@ class Dag:
         if self._eager is None:
             return
         # The error that led here is the one to tell of.
-        with suppress(DeviceError), launching():
+        with suppress(DeviceError), Launching():
             self._eager.finish()
         self._stepper.close()
 
@@ -197,21 +204,40 @@ class Dag:
         return array
 
     def _captured(self, configured: Any, arguments: tuple[Any, ...]) -> None:
-        grid, block = tuple(configured.griddim), tuple(configured.blockdim)
-        self._take(NumbaLaunch(arguments, configured.dispatcher, grid, block, configured.sharedmem))
+        if self._repeats is None:
+            self._take(_numba_launch(configured, arguments))
+            return
+        key = key_of(configured, arguments)
+        steps = self._repeats.find(key, arguments)
+        if steps is not None:
+            self._again(steps)
+            return
+        last = self._take(_numba_launch(configured, arguments))
+        self._repeats.keep(key, arguments, last)
 
-    def _take(self, launch: Launch) -> None:
+    def _again(self, steps: Sequence[Step]) -> None:
+        try:
+            for step in steps:
+                self._accept(step)
+        except IrkitError as error:
+            error.args = (f"{caller()}: {error.args[0]}", *error.args[1:])
+            raise
+
+    def _take(self, launch: Launch) -> Step:
+        """What a launch takes; the last of its steps, the launch itself."""
         origin = caller()
         with _at(origin):
-            for step in self._stepper.steps(launch, origin):
+            steps = self._stepper.steps(launch, origin)
+            for step in steps:
                 self._accept(step)
+        return steps[-1]
 
     def _accept(self, step: Step) -> None:
         if self._eager is None:
             self._steps.append(step)
             self._plan = None
             return
-        with launching():
+        with Launching():
             self._eager.start(step)
 
     def wait(self) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from irkit.dags.device import DagDevice, do_here, put
@@ -19,11 +20,13 @@ from irkit.schedule.host.streams import Placed, Streams
 
 IN_FLIGHT = 512
 """Launches that may be under way; the next one waits for the first of them."""
+MEMO = 512
+"""So many spans are known with their buffers until these change."""
 SWEEP = 64
 """So many launches come between two looks for what has ended."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Running:
     """A launch that was started; `step` keeps its arrays until it has ended."""
 
@@ -39,12 +42,23 @@ class Buffers:
     def __init__(self) -> None:
         self._spans: dict[int, list[tuple[int, int, int]]] = {0: [], 1: []}
         self._next = 0
+        self._known: dict[tuple[int, tuple[int, int]], int] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._spans.values()))
 
     def number(self, space: int, span: tuple[int, int]) -> tuple[int, list[int]]:
         """The buffer that holds a span, and others that turn out to be the same one."""
+        known = self._known.get((space, span))
+        if known is not None:
+            return known, []
+        number, same = self._met(space, span)
+        if same or len(self._known) >= MEMO:
+            self._known.clear()
+        self._known[space, span] = number
+        return number, same
+
+    def _met(self, space: int, span: tuple[int, int]) -> tuple[int, list[int]]:
         spans = self._spans[space]
         first = bisect_right(spans, span[0], key=lambda s: s[1])
         last = bisect_left(spans, span[1], key=lambda s: s[0])
@@ -60,6 +74,7 @@ class Buffers:
 
     def keep(self, used: set[int]) -> None:
         """Forget all but some."""
+        self._known.clear()
         for space, spans in self._spans.items():
             self._spans[space] = [s for s in spans if s[2] in used]
 
@@ -84,8 +99,8 @@ class Eager:
 
     def start(self, step: Step) -> None:
         """Start one step. Raises DeviceError where the device fails."""
-        uses = [self._numbered(use) for use in step.task.uses]
-        parents = [parent for use in uses for parent in self._frontier.before(use)]
+        uses = self._numbered(step.task.uses)
+        parents = [parent for use, buffer in uses for parent in self._frontier.before(use, buffer)]
         by_number = {parent.placed.number: parent for parent in parents}
         placed, waits = self._policy.place(
             self._count, [p.placed for p in parents], step.task, self._idle
@@ -93,8 +108,8 @@ class Eager:
         self._count += 1
         events = [by_number[p.number].event for p in waits]
         running = Running(placed, self._issue(step, placed.queue, events), step)
-        for use in uses:
-            self._frontier.add(running, use)
+        for use, buffer in uses:
+            self._frontier.add(running, use, buffer)
         self._note(running)
 
     def finish(self) -> None:
@@ -147,9 +162,15 @@ class Eager:
         tail = self._tails.get(queue)
         return tail is None or tail.placed.ended_by(self._policy.host_clock)
 
-    def _numbered(self, use: Use) -> Use:
-        region = use.region
-        number, same = self._buffers.number(region.buffer, region.hull)
-        for other in same:
-            self._frontier.join(other, number)
-        return replace(use, region=replace(region, buffer=number))
+    def _numbered(self, uses: Sequence[Use]) -> list[tuple[Use, int]]:
+        """Uses with their buffers. The regions themselves stay counted from the start of their space."""
+        found: list[tuple[Use, int]] = []
+        joined = False
+        for use in uses:
+            number, same = self._buffers.number(use.region.buffer, use.region.hull)
+            for other in same:
+                self._frontier.join(other, number)
+            joined = joined or bool(same)
+            found.append((use, number))
+        # A later use may have made one buffer of what an earlier one is in.
+        return self._numbered(uses) if joined else found

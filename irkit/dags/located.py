@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -74,9 +75,9 @@ def _on_host(value: np.ndarray[Any, Any]) -> Located:
     owner = owner_of(value)
     readonly = not value.flags.writeable
     found = Located(
-        "host", value.ctypes.data, value.shape, value.strides, value.dtype, readonly, (0, 0)
+        "host", address_of(value), value.shape, value.strides, value.dtype, readonly, (0, 0)
     )
-    whole = Region.of(0, owner.ctypes.data, owner.shape, owner.strides, owner.itemsize)
+    whole = Region.of(0, address_of(owner), owner.shape, owner.strides, owner.itemsize)
     return _with_root(found, whole.hull)
 
 
@@ -85,6 +86,25 @@ def owner_of(array: Any) -> Any:
     while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
         array = cast("np.ndarray[Any, Any]", array).base
     return cast(Any, array)
+
+
+_WORD = ctypes.c_size_t.from_address
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """The address of a host array's first element: what `array.ctypes.data` says, in a tenth of the time."""
+    return _WORD(id(array) + object.__basicsize__).value if _AT_HAND else array.ctypes.data
+
+
+def _is_at_hand() -> bool:
+    """Whether an array's object begins as all do, and then has the address (`PyArrayObject_fields.data`, the
+    first field of NumPy's binary interface)."""
+    whole = np.arange(7)
+    places = [(a, _WORD(id(a) + object.__basicsize__).value) for a in (whole, whole[3:])]
+    return all(found == a.ctypes.data for a, found in places)
+
+
+_AT_HAND: Final = _is_at_hand()
 
 
 def _with_root(found: Located, root: tuple[int, int]) -> Located:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
-from irkit.dags.capture import launching
+from irkit.dags.capture import Launching
 from irkit.dags.clocks import Clocks
 from irkit.dags.device import DagDevice, do_here, put
 from irkit.dags.memory import Memory
@@ -71,7 +71,7 @@ class Plan:
             self._replay()
             self._finish(self._ends[1])
             return
-        with launching():
+        with Launching():
             self._open()
             if not graph:
                 self._stream()
@@ -239,7 +239,7 @@ class Plan:
         """One run, task by task, with a clock around each: events in its stream, or the host's. Raises as
         `run` does."""
         self._watch.check()
-        with launching():
+        with Launching():
             self._open()
             clocks = Clocks(self._device)
             for stream in self._streams[1:]:

@@ -27,11 +27,12 @@ HOST_BUFFER, DEVICE_BUFFER = 0, 1
 @dataclass(frozen=True)
 class Step:
     """One task with what it takes to do it. Regions are counted from address 0 of the host and the
-    device."""
+    device. `kept`: what has to stay until it has ended, beside what `used` has."""
 
     task: HostTask
     work: Work
     used: tuple[ArrayUse, ...] = ()
+    kept: tuple[Any, ...] = ()
 
 
 def task_of(work: Work, uses: Sequence[Use], origin: str) -> HostTask:
@@ -53,6 +54,18 @@ class Twin:
     def there(self, span: Span) -> int:
         """The address on the device of bytes of the host."""
         return self.address + span[0] - self.root[0]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Bytes of the host, of the argument of a number, that have to be true on the device when a launch
+    starts; nothing has to be that it covers."""
+
+    argument: int
+    twin: Twin
+    span: Span
+    writes: bool
+    covers: bool
 
 
 class Stepper:
@@ -92,6 +105,30 @@ class Stepper:
         arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, (), leaf))
         task = task_of(work, uses, origin)
         return [*made, Step(task, work.at(arguments), tuple(used))]
+
+    def moves(self, used: Sequence[ArrayUse]) -> tuple[Move, ...]:
+        """What a launch on the device that was just turned into steps needs of the host, for the next one of
+        the same arguments."""
+        return tuple(
+            Move(
+                use.path[0],
+                self._twins[use.located.root],
+                use.located.region().hull,
+                use.writes,
+                _needed(use, used).covers,
+            )
+            for use in used
+            if use.located.space == "host"
+        )
+
+    def moved(self, move: Move) -> list[Step]:
+        """The copies of a move, as things stand."""
+        spans = move.twin.sides.on_device(move.span, move.writes, move.covers)
+        return [self._copy(span, move.twin, "to_device", "") for span in spans]
+
+    def has(self, twin: Twin, owner: Any) -> bool:
+        """Whether a twin is still here, and that of this array."""
+        return self._twins.get(twin.root) is twin and twin.owner() is owner
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array of the device's memory, which is given back when all is closed."""

@@ -8,7 +8,7 @@ number of tasks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from irkit.schedule.host.model import Region, Use
@@ -20,7 +20,7 @@ KEPT = 64
 """Uses kept of a buffer before they are put together, as that of their hull."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Live(Generic[T]):
     """A use that still matters, the task that it is of, and how many were added before it."""
 
@@ -32,6 +32,7 @@ class Live(Generic[T]):
 class Frontier(Generic[T]):
     """Live uses by buffer. `queue_of` says in which queue a task is: of those in one queue, the last of
     several that read the same stands for all, and so does the last of several that are put together.
+    Buffers are those of regions, or those that the caller says.
     """
 
     def __init__(self, queue_of: Callable[[T], int], kept: int = KEPT) -> None:
@@ -42,20 +43,21 @@ class Frontier(Generic[T]):
     def __len__(self) -> int:
         return sum(len(live) for live in self._live.values())
 
-    def before(self, use: Use) -> list[T]:
+    def before(self, use: Use, buffer: int | None = None) -> list[T]:
         """The tasks that a use must come after."""
-        live = self._live.get(use.region.buffer, ())
+        live = self._live.get(use.region.buffer if buffer is None else buffer, ())
         return [one.task for one in live if conflict(one.use, use)]
 
-    def add(self, task: T, use: Use) -> None:
+    def add(self, task: T, use: Use, buffer: int | None = None) -> None:
         """Take note of a use by a task that comes after all that `before` said."""
-        known = self._live.setdefault(use.region.buffer, [])
+        buffer = use.region.buffer if buffer is None else buffer
+        known = self._live.get(buffer, ())
         kept = [one for one in known if not self._replaced(one, task, use)]
         kept.append(Live(task, use, self._added))
         self._added += 1
         if len(kept) > self._kept:
             kept = self._together(kept)
-        self._live[use.region.buffer] = kept
+        self._live[buffer] = kept
 
     def forget(self, ended: Callable[[T], bool]) -> None:
         """Drop the uses of tasks that have ended for whoever comes later."""
@@ -71,11 +73,8 @@ class Frontier(Generic[T]):
         return set(self._live)
 
     def join(self, buffer: int, into: int) -> None:
-        """Two buffers turn out to be one."""
-        moved = [
-            replace(one, use=replace(one.use, region=replace(one.use.region, buffer=into)))
-            for one in self._live.pop(buffer, [])
-        ]
+        """Two buffers that the caller told apart, of regions that are counted alike, turn out to be one."""
+        moved = self._live.pop(buffer, [])
         # The last of a queue stands for the others there.
         self._live[into] = sorted([*self._live.get(into, []), *moved], key=lambda one: one.at)
 

@@ -30,6 +30,8 @@ class _Somewhere:
 
 def overlap(a: Region, b: Region) -> bool:
     """Whether some byte is in both; true where it would take too long to tell."""
+    if a is b:
+        return 0 not in a.shape
     (low_a, high_a), (low_b, high_b) = a.hull, b.hull
     if a.buffer != b.buffer or max(low_a, low_b) >= min(high_a, high_b):
         return False
@@ -48,7 +50,7 @@ def covers(a: Region, b: Region) -> bool:
     """Whether every byte of `b` is certainly in `a`; false where that is not plain to see."""
     if a.buffer != b.buffer:
         return False
-    return a == b or (a.dense and a.hull[0] <= b.hull[0] and b.hull[1] <= a.hull[1])
+    return a is b or a == b or (a.dense and a.hull[0] <= b.hull[0] and b.hull[1] <= a.hull[1])
 
 
 def conflict(a: Use, b: Use) -> bool:

@@ -32,7 +32,7 @@ def _never(queue: int) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Placed:
     """A task that has a queue: its number, where it is there, how far every queue certainly is when it
     ends, and when, in ns, that is expected."""
@@ -53,13 +53,16 @@ def _at(clock: Clock, queue: int) -> int:
 
 
 def _merged(a: Clock, b: Clock) -> Clock:
-    if len(a) < len(b):
-        a, b = b, a
-    return tuple(max(n, _at(b, queue)) for queue, n in enumerate(a))
+    if a is b:
+        return a
+    # Queues that one of them does not have are at 0 there.
+    return (*map(max, a, b), *a[len(b) :], *b[len(a) :])
 
 
 def reduced(parents: Sequence[Placed]) -> list[Placed]:
     """Parents, less those that another one comes after; in program order."""
+    if len(parents) < 2:
+        return list(parents)
     # Of those in one queue, the last comes after the others.
     last: dict[int, Placed] = {}
     for parent in parents:
@@ -125,8 +128,7 @@ class Streams:
         for parent in waits:
             clock = _merged(clock, parent.clock)
         position = self._filled[queue]
-        own = tuple(position + 1 if q == queue else 0 for q in range(queue + 1))
-        ended = _merged(clock, own)
+        ended = _merged(clock, (*(0,) * queue, position + 1))
         placed = Placed(number, queue, position, ended, start + task.cost_ns)
         # The next one here starts after this one.
         self._known[queue] = ended
