@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from irkit.dags.host_runs import (
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
 from irkit.passes.host.actions import Action, Call, Compute, HostProgram, Move, Place
-from irkit.runtime.output_memory import OutputMemory
+from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, Region, Use
 from irkit.schedule.host.planning import Policy, assign_streams
 from irkit.schedule.host.verifier import verify
@@ -86,9 +86,14 @@ class HostProgramRunner:
         self._pages = Pages(device)
         # Locking the pages of results takes longer than copying them: they serve again when nobody holds
         # the results of an earlier call.
-        sizes = [program.buffers[n].nbytes for n in self._returned()]
-        self._outputs = OutputMemory(2 * len(sizes), 2 * sum(sizes))
-        given = {*program.arguments, *self._returned()}
+        self._returns = [place.buffer for place in (*program.results, *program.left.values())]
+        sizes = [program.buffers[n].nbytes for n in self._returns]
+        self._outputs = OutputMemory(2 * len(sizes), 2 * sum(sizes), 0 if keep else LARGE)
+        given = {*program.arguments, *self._returns}
+        self._copies = self._copied()
+        self._wants = [_wanted(program, number) for number in program.arguments]
+        # What the host does in between is in no graph.
+        self._graphed = keep and all(place.queue != HOST for place in self.plan.places)
         self._own = {
             n for n, b in enumerate(program.buffers) if b.space == "host" and n not in given
         }
@@ -110,10 +115,6 @@ class HostProgramRunner:
                 tasks[number] = replace(tasks[number], uses=(*tasks[number].uses, *more))
         return buffers, tasks
 
-    def _returned(self) -> list[int]:
-        places = (*self._program.results, *self._program.left.values())
-        return [place.buffer for place in places]
-
     def run(self, arguments: Sequence[Array], one_by_one: bool = False) -> list[Array]:
         """What the program returns. Raises as `execute`."""
         return self.execute(arguments, one_by_one).results
@@ -124,15 +125,17 @@ class HostProgramRunner:
         naming the task: all memory is given back then, and arguments that the program does not write are as
         they were."""
         program = self._program
-        given = [_fitting(program, n, a) for n, a in zip(program.arguments, arguments, strict=True)]
+        for number, want, array in zip(program.arguments, self._wants, arguments, strict=True):
+            _check_fits(program.buffers[number].name, want, array)
         run = self._opened()
         with ExitStack() as locked:
             try:
-                self._begin(run, given, locked)
+                pages = self._begin(run, arguments, locked)
                 run.one_by_one = one_by_one
-                for number in range(len(self.plan.tasks)):
-                    self._start(number, run)
-                self._finish(run)
+                if one_by_one or not self._as_graph(run, pages):
+                    run.opens(run.streams[1:])
+                    self._issue(run)
+                    self._finish(run, range(1, len(run.streams)))
             except BaseException:
                 run.drain()
                 run.close()
@@ -144,7 +147,7 @@ class HostProgramRunner:
 
     def close(self) -> None:
         """Give back the memory that is kept."""
-        self._outputs = OutputMemory()
+        self._outputs = OutputMemory(0)
         while self._kept:
             self._kept.pop().close()
 
@@ -173,21 +176,32 @@ class HostProgramRunner:
             run.close()
             return
         # What was returned, and the caller's, is the caller's alone.
-        for number in (*self._program.arguments, *self._returned()):
+        for number in (*self._program.arguments, *self._returns):
             run.arrays.pop(number, None)
         self._kept.append(run)
 
-    def _begin(self, run: Run, given: Sequence[Array], locked: ExitStack) -> None:
+    def _begin(self, run: Run, given: Sequence[Array], locked: ExitStack) -> tuple[int | None, ...]:
+        """The arrays of a run, and which pages they have."""
         program = self._program
         run.arrays.update(zip(program.arguments, given, strict=True))
-        for number in self._returned():
+        for number in self._returns:
             if number not in run.arrays:
                 run.arrays[number] = empty(program, number, self._outputs)
-        for number in self._copied():
+        return tuple(
             self._pages.lock(program.buffers[number].name, run.arrays[number], locked)
-        begin = self._device.begin()
-        for stream in run.streams[1:]:
-            self._device.wait(stream, begin)
+            for number in self._copies
+        )
+
+    def _as_graph(self, run: Run, pages: tuple[int | None, ...]) -> bool:
+        """Whether the run went as a graph, which names the memory that it copies from and to."""
+        if not self._graphed or None in pages or len(run.streams) < 2:
+            return False
+        with self._to_its_end():
+            return run.replayed(pages, lambda: self._issue(run))
+
+    def _issue(self, run: Run) -> None:
+        for number in range(len(self.plan.tasks)):
+            self._start(number, run)
 
     def _copied(self) -> list[int]:
         """Buffers of the host that are copied from or to."""
@@ -247,25 +261,34 @@ class HostProgramRunner:
         elif isinstance(action, Call):
             self._device.start(run.launch(action, self._loaded), stream)
 
-    def _finish(self, run: Run) -> None:
-        for stream in run.streams[1:]:
-            try:
-                self._device.synchronize(self._device.record(stream))
-            except DeviceError as error:
-                raise DeviceError(
-                    f"a run of '{self.plan.tasks[0].name}' to its end: {error}"
-                ) from error
+    def _finish(self, run: Run, queues: Sequence[int]) -> None:
+        with self._to_its_end():
+            run.finishes(queues)
+
+    @contextmanager
+    def _to_its_end(self) -> Generator[None]:
+        try:
+            yield
+        except DeviceError as error:
+            raise DeviceError(
+                f"a run of '{self.plan.tasks[0].name}' to its end: {error}"
+            ) from error
 
 
-def _fitting(program: HostProgram, number: int, given: Array) -> Array:
+Want = tuple[np.dtype[Any], tuple[int, ...]]
+
+
+def _wanted(program: HostProgram, number: int) -> Want:
     t = program.arrays[number]
-    want = numpy_dtype(t.element_type), tuple(t.get_shape())
+    return numpy_dtype(t.element_type), tuple(t.get_shape())
+
+
+def _check_fits(name: str, want: Want, given: Array) -> None:
     if (given.dtype, given.shape) != want or not given.flags.c_contiguous:
         raise InvalidInputError(
-            f"'{program.buffers[number].name}': expected a contiguous array of {want[0]}{list(want[1])}, "
+            f"'{name}': expected a contiguous array of {want[0]}{list(want[1])}, "
             f"got {given.dtype}{list(given.shape)}"
         )
-    return given
 
 
 def _check_moves(program: HostProgram) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from irkit.dags.device import DagDevice
-from irkit.dags.located import Located, steps_of
+from irkit.dags.located import Located, address_of, steps_of
 from irkit.dags.programs import DeviceProgram, ProgramLaunch, ProgramSource
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, UnsupportedError
@@ -58,15 +59,20 @@ class Pages:
 
     def __init__(self, device: DagDevice) -> None:
         self._device = device
-        self._pinned: set[tuple[int, int]] = set()
+        self._pinned: dict[tuple[int, int], int] = {}
+        self._locked = 0
 
-    def lock(self, name: str, array: Array, kept: ExitStack) -> None:
-        """Lock the pages of an array; where nobody can tell when it goes, until `kept` is closed. Raises
-        DeviceError where they cannot be."""
-        first = array.ctypes.data
+    def lock(self, name: str, array: Array, kept: ExitStack) -> int | None:
+        """Lock the pages of an array; where nobody can tell when it goes, until `kept` is closed.
+
+        Returns a number that pages have as long as they are locked, and no others ever; None for those that
+        are let go with `kept`. Raises DeviceError where they cannot be locked.
+        """
+        first = address_of(array)
         span = first, first + array.nbytes
-        if span in self._pinned or not array.nbytes:
-            return
+        known = self._pinned.get(span)
+        if known is not None or not array.nbytes:
+            return known
         try:
             self._device.pin(*span)
         except DeviceError as error:
@@ -74,9 +80,48 @@ class Pages:
         owner = _owner(array)
         if owner is None:
             kept.callback(self._device.unpin, first)
-            return
-        self._pinned.add(span)
+            return None
+        self._locked += 1
+        self._pinned[span] = self._locked
         weakref.finalize(owner, _let_go, self._device, self._pinned, span).atexit = False
+        return self._locked
+
+
+RECORD: Final = "record"
+"""In the place of a graph: this run is the one to record."""
+GRAPHS = 4
+"""So many graphs are kept of one run's memory: results take turns."""
+
+
+class Graphs:
+    """Graphs by what they were recorded on, those of the last `GRAPHS` that came again."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[Hashable, Any] = {}
+        self._seen: deque[Hashable] = deque(maxlen=2 * GRAPHS)
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def find(self, key: Hashable) -> Any:
+        """The graph of a key; `RECORD` where it comes for the second time, None for the first."""
+        graph = self._graphs.get(key)
+        if graph is None and key in self._seen:
+            return RECORD
+        if graph is None:
+            self._seen.append(key)
+        return graph
+
+    def keep(self, key: Hashable, graph: Any) -> None:
+        """Take note of the graph of a key; the oldest one makes place."""
+        while len(self._graphs) >= GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+        self._graphs[key] = graph
+
+    def clear(self) -> None:
+        """Let all go."""
+        self._graphs.clear()
+        self._seen.clear()
 
 
 @dataclass
@@ -90,6 +135,9 @@ class Run:
     streams: list[Any] = field(default_factory=list[Any])
     events: dict[int, Any] = field(default_factory=dict[int, Any])
     one_by_one: bool = False
+    begin: Any = None
+    ends: list[Any] = field(default_factory=list[Any])
+    graphs: Graphs = field(default_factory=lambda: Graphs())
     memory: ExitStack = field(default_factory=ExitStack)
     _launches: dict[tuple[Any, ...], ProgramLaunch] = field(
         default_factory=dict[tuple[Any, ...], ProgramLaunch]
@@ -105,6 +153,7 @@ class Run:
             elif number in own:
                 self.arrays[number] = empty(program, number)
         self.streams = [None, *(self.device.new_stream() for _ in range(queues - 1))]
+        self.ends = [None] * queues
 
     def _allocate(self, name: str, nbytes: int) -> int:
         try:
@@ -144,6 +193,43 @@ class Run:
             Located("device", address, place.sizes, strides, dtype, False, root)
         )
 
+    def opens(self, streams: Sequence[Any]) -> None:
+        """What is put into streams from now on comes after all that others have put on the device."""
+        self.begin = self.device.begin(self.begin)
+        for stream in streams:
+            self.device.wait(stream, self.begin)
+
+    def finishes(self, queues: Sequence[int]) -> None:
+        """Wait for the streams of queues. Raises DeviceError where the device failed."""
+        for queue in queues:
+            self.ends[queue] = self.device.record(self.streams[queue], self.ends[queue])
+            self.device.synchronize(self.ends[queue])
+
+    def replayed(self, key: Hashable, issue: Callable[[], None]) -> bool:
+        """Whether a run on the pages of `key` went as a graph: the second on them is recorded, by `issue`,
+        which puts its tasks into streams, and from then on that is replayed."""
+        graph = self.graphs.find(key)
+        if graph is None:
+            return False
+        first = self.streams[1]
+        if graph is RECORD:
+            graph = self.device.graph(lambda: self._forked(issue), first)
+            self.graphs.keep(key, graph)
+        self.opens([first])
+        self.device.replay(graph, first)
+        self.finishes([1])
+        return True
+
+    def _forked(self, issue: Callable[[], None]) -> None:
+        """All tasks, in streams that leave the first one and come back to it."""
+        first, *others = self.streams[1:]
+        fork = self.device.record(first)
+        for stream in others:
+            self.device.wait(stream, fork)
+        issue()
+        for stream in others:
+            self.device.wait(first, self.device.record(stream))
+
     def drain(self) -> None:
         """Nothing of a run that failed may go on in memory that is given back."""
         for stream in self.streams[1:]:
@@ -155,9 +241,12 @@ class Run:
 
     def close(self) -> None:
         """Give everything back."""
+        # Graphs name streams, events and what launches have.
+        self.graphs.clear()
         self._launches.clear()
         self.streams.clear()
         self.events.clear()
+        self.begin, self.ends = None, []
         self.memory.close()
 
 
@@ -175,8 +264,8 @@ def host_view(array: Array, place: Place) -> Array:
     return np.ndarray(place.sizes, dtype, raw.data, place.offset, place.strides)
 
 
-def _let_go(device: DagDevice, pinned: set[tuple[int, int]], span: tuple[int, int]) -> None:
-    pinned.discard(span)
+def _let_go(device: DagDevice, pinned: dict[tuple[int, int], int], span: tuple[int, int]) -> None:
+    pinned.pop(span, None)
     device.unpin(span[0])
 
 

@@ -42,15 +42,15 @@ _NOBODY = _holders(_Piece(np.empty(0), 0, 0))
 
 
 class OutputMemory:
-    """The last pieces of memory that outputs lay in: 8, up to 128 MiB together, if not said otherwise.
-    Thread-safe.
+    """The last pieces of memory that outputs of `least` bytes or more lay in: 8, up to 128 MiB together, if
+    not said otherwise. Thread-safe.
 
     An array holds its piece as its `base`, as all views of it do, so a piece to which only this object refers
     is one that nobody can read any more.
     """
 
-    def __init__(self, pieces: int = _KEPT, nbytes: int = _KEPT_BYTES) -> None:
-        self._most, self._most_bytes = pieces, nbytes
+    def __init__(self, pieces: int = _KEPT, nbytes: int = _KEPT_BYTES, least: int = LARGE) -> None:
+        self._most, self._most_bytes, self._least = pieces, nbytes, least
         self._lock = threading.Lock()
         self._pieces: deque[_Piece] = deque()
         self.kept_bytes = 0
@@ -61,7 +61,7 @@ class OutputMemory:
         Raises MemoryError.
         """
         size = math.prod(shape) * dtype.itemsize
-        if size < LARGE:
+        if size < self._least:
             return np.empty(shape, dtype)
         with self._lock:
             # What was lent last is most likely in a cache.

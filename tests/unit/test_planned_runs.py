@@ -4,7 +4,7 @@ allow, and the answer is NumPy's."""
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from irkit.errors import ScheduleError
 from irkit.passes.host.actions import HostProgram
 from irkit.passes.host.host_program import host_program
 from irkit.passes.host.sharing import shared
+from irkit.schedule.host.model import HOST as HOST_QUEUE
 from irkit.schedule.host.model import HostPlan, Place
 from irkit.schedule.host.verifier import verify
 from tests.unit.on_both import Counting, functions_of, on_drawn_devices, planned_copies
@@ -29,6 +30,20 @@ from tools.fuzz.effects.attempt import HOST
 from tools.fuzz.effects.programs import Program, random_program
 
 SEEDS = range(60)
+
+
+class Graphing(Counting):
+    """It counts graphs too."""
+
+    recorded = replayed = 0
+
+    def graph(self, record: Callable[[], None], stream: Any) -> Any:
+        self.recorded += 1
+        return super().graph(record, stream)
+
+    def replay(self, graph: Any, stream: Any) -> None:
+        self.replayed += 1
+        super().replay(graph, stream)
 
 
 def drawn_program(seed: int) -> tuple[Program, BuiltProgram, ModuleOp]:
@@ -105,6 +120,34 @@ def test_there_are_programs_of_every_kind():
     assert any(b.name.endswith("_turn") for p in plans for b in p.buffers)
     saved = [len(p.buffers) - len(shared(p).buffers) for p in plans]
     assert sum(saved) > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_on_the_same_memory_are_graphs(seed: int):
+    """The first goes task by task, the second is recorded; arrays' contents count, not which they were."""
+    program, built, module = drawn_program(seed)
+    device, main = Graphing(seed), main_of(built)
+    made = shared(host_program(module, keep_arguments=True))
+    runner = runner_of(built, module, made, device)
+    alone = all(place.queue != HOST_QUEUE for place in runner.plan.places)
+    kept = [np.array(x, order="C") for x in program.inputs(seed)]
+    for turn in range(6):
+        inputs = program.inputs(seed + turn)
+        for array, new in zip(kept, inputs, strict=True):
+            array[...] = new
+        device.scramble()
+        ran = runner.execute(kept)
+        found = [*ran.results, *(ran.left.get(n, kept[n]) for n in written_arguments(main))]
+        assert same(found, expected_of(program, inputs, main))
+        del ran, found
+    moved = alone and runner.plan.queues > 1 and bool(made.arguments)
+    assert (device.recorded, device.replayed) == ((1, 5) if moved else (0, 0))
+    # Other arrays, and then as many as there are graphs kept.
+    for turn in range(8):
+        inputs = program.inputs(seed + turn)
+        assert same(outcome(runner, main, inputs), expected_of(program, inputs, main))
+    runner.close()
+    assert device.used == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
