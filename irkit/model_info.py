@@ -26,6 +26,8 @@ class ModelInfo:
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN.
+    `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
+    model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -48,6 +50,9 @@ class ModelInfo:
     by_name: bool = False
     unused: tuple[str, ...] = ()
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
+    absent: Literal["", "zero", "nan"] = ""
+    dense_only: str = ""
+    sparse_nan: bool = True
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 

@@ -84,6 +84,7 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
         allow_infinity=kind in ESTIMATORS,
         source=f"XGBoost {kind}",
         columns=tuple(names) if names else None,
+        absent="nan",
     )
     return builder.finish(outputs.values, info)
 

@@ -17,6 +17,7 @@ from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
+from irkit.runtime.sparse_rows import SparseRows, is_sparse
 from irkit.runtime.variant import Variant
 from irkit.runtime.words import numbered
 from irkit.weights import Array
@@ -61,6 +62,8 @@ class CompiledProgram:
         Strings are numbers then.
         """
         info = self._first.info
+        if inputs and is_sparse(inputs[0]):
+            return inputs
         if info.words:
             return [numbered(info, x) for x in inputs]
         if type(inputs[0] if inputs else None) is np.ndarray:
@@ -72,8 +75,13 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
+    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows:
         """The program of its input dtypes that takes these inputs."""
+        if inputs and is_sparse(inputs[0]):
+            return SparseRows(self._of_dtype(inputs), self._first.info)
+        return self._of_dtype(inputs)
+
+    def _of_dtype(self, inputs: Sequence[Any]) -> Variant | SizedVariant:
         if len(self._variants) + len(self._pending) == 1 or not inputs:
             return self._first
         # A torch dtype prints as torch.float32; a data frame has one only as an array.

@@ -50,10 +50,12 @@ class Variant:
             outputs = self._border.leave(self.executor.run(self._border.enter(inputs)))
         else:
             outputs = self.executor.run(inputs)
-        return outputs if not self.info.checks else self._without_checks(outputs)
+        return self.checked(outputs)
 
-    def _without_checks(self, outputs: list[Any]) -> list[Any]:
-        """The model's own outputs, if none of its checks failed in any row."""
+    def checked(self, outputs: list[Any]) -> list[Any]:
+        """The model's own outputs, if none of its checks failed in any row. Raises InvalidInputError."""
+        if not self.info.checks:
+            return outputs
         own = len(outputs) - len(self.info.checks)
         for array, message in zip(outputs[own:], self.info.checks.values(), strict=True):
             host: Array = to_host(array)

@@ -34,6 +34,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
+from irkit.frontends.sklearn.sparse_rows import sparse_facts
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
@@ -94,6 +95,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         by_name=by_name,
         unused=unused,
         words=importer.words.table(),
+        **sparse_facts(model),
     )
     return builder.finish(values, info)
 

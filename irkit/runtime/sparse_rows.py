@@ -1,0 +1,88 @@
+"""Rows of a `scipy.sparse` CSR matrix, as dense rows of a program some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
+from irkit.runtime.host_arrays import to_host
+from irkit.runtime.sized import SizedVariant
+from irkit.runtime.variant import Variant
+from irkit.weights import Array
+
+CHUNK_BYTES = 1 << 20
+"""Dense rows at a time: what a core's cache holds while a program reads them."""
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether `value` is a sparse matrix or array of any format."""
+    return type(value) is not np.ndarray and hasattr(value, "tocsr")
+
+
+def sparse_rows(info: ModelInfo, value: Any) -> Any:
+    """`value` as rows that the model takes: CSR of numbers, no element twice.
+
+    Raises UnsupportedError if the model takes no sparse rows, InvalidInputError for another format.
+    """
+    name = info.inputs[0] if info.inputs else "0"
+    if not info.absent:
+        reason = f": {info.dense_only}" if info.dense_only else ""
+        raise UnsupportedError(f"input '{name}': sparse matrices{reason}")
+    if value.format != "csr" or value.ndim != 2:
+        shown = f"{value.format.upper()} of {value.ndim} dimensions"
+        raise InvalidInputError(
+            f"input '{name}' is sparse, in the format {shown}; accepted: CSR of 2, which .tocsr() makes"
+        )
+    kinds = "f" if info.absent == "nan" else "fiub"
+    if value.dtype.kind not in kinds:
+        wanted = "floats" if kinds == "f" else "numbers"
+        raise InvalidInputError(f"input '{name}': expected {wanted}, got dtype {value.dtype}")
+    if len(value.indices) and not 0 <= value.indices.min() <= value.indices.max() < value.shape[1]:
+        raise InvalidInputError(f"input '{name}': a CSR matrix with columns that it has not")
+    if not info.sparse_nan and value.dtype.kind == "f" and np.isnan(value.data).any():
+        raise InvalidInputError(
+            f"input '{name}' has NaN, which the model does not accept in sparse rows"
+        )
+    if value.has_canonical_format:
+        return value
+    value = value.copy()
+    value.sum_duplicates()
+    return value
+
+
+class SparseRows:
+    """A program of dense rows as one of sparse rows; thread-safe as it is."""
+
+    def __init__(self, variant: Variant | SizedVariant, info: ModelInfo) -> None:
+        if not isinstance(variant, Variant):
+            raise UnsupportedError("sparse rows of a model that has a program for each batch size")
+        self._variant, self._info = variant, info
+        self.outputs = variant.outputs
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """All outputs, in order. Raises InvalidInputError, UnsupportedError."""
+        rows = sparse_rows(self._info, inputs[0])
+        if len(inputs) != 1:
+            raise InvalidInputError(f"expected 1 input, got {len(inputs)}")
+        parts = [self._variant.executor.run([chunk]) for chunk in self._chunks(rows)]
+        if len(parts) == 1:
+            return self._variant.checked(parts[0])
+        whole = [np.concatenate([to_host(a) for a in each]) for each in zip(*parts, strict=True)]
+        return self._variant.checked(whole)
+
+    def _chunks(self, rows: Any) -> Iterator[Array]:
+        """Dense rows, in order; at least one chunk, so that no rows are refused as such."""
+        count, width = rows.shape
+        size = max(1, CHUNK_BYTES // max(1, width * rows.dtype.itemsize))
+        absent = np.nan if self._info.absent == "nan" else 0
+        for start in range(0, max(count, 1), size):
+            starts = rows.indptr[start : start + size + 1]
+            here = slice(int(starts[0]), int(starts[-1]))
+            dense = np.full((len(starts) - 1, width), absent, rows.dtype)
+            row = np.repeat(np.arange(len(dense)), np.diff(starts))
+            dense[row, rows.indices[here]] = rows.data[here]
+            yield dense
