@@ -1,11 +1,12 @@
 """Steps of training on two threads of a CPU, beside PyTorch eager and compiled.
 
-    python -m benchmarks.training [--steps 50] [--batch 1000] [--blocks 5] [--no-compile] [--out FOLDER]
+    python -m benchmarks.training [--only CNN LSTM] [--steps 50] [--batch N] [--blocks 5] [--no-compile]
 
-The perceptron 784-256-100-10 with ReLU, softmax cross-entropy and plain gradient descent, float32, from the
-same weights on the same data: losses of all steps are compared, and who is off by more than rounding has no
-time. A time is that of a whole epoch of so many steps; candidates take turns, block by block. Beside
-wall-clock times there are those of processors, which say more where others work on the machine.
+A perceptron, a small convolutional network, an LSTM and a decoder (`training_networks.py`) with softmax
+cross-entropy and plain gradient descent, float32, each from the same weights on the same data: losses of all
+steps are compared, and who is off by more than rounding has no time. A time is that of a whole epoch of so
+many steps; candidates take turns, block by block. Beside wall-clock times there are those of processors,
+which say more where others work on the machine.
 """
 
 from __future__ import annotations
@@ -13,53 +14,31 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import irkit
 from benchmarks import harness
+from benchmarks.training_networks import WORKLOADS, Workload
 from irkit.training import losses, optimizers
 
-SIZES = (784, 256, 100, 10)
-RATE = 1e-3
-ROUNDING = 1e-5
-"""By how much a loss of magnitude 1 may differ, in float32, after all steps."""
 NAIVE_BYTES, COURSE_BYTES = 12_702_688, 5_416_004
-"""Of a step of batch 1000: one buffer a node, and the arena to be reached."""
+"""Of a step of the perceptron of batch 1000: one buffer a node, and the arena to be reached."""
+ROUNDING = 1e-4
+"""By how much a loss of magnitude 1 may differ, in float32, after all steps. Where two elements of a window
+are equal but for rounding, a gradient goes another way, and the difference grows from there."""
 
 Epoch = Callable[[], list[float]]
 """Runs all steps once more; their losses."""
 
 
-def start() -> list[dict[str, np.ndarray]]:
-    """The first weights."""
-    rng = np.random.default_rng(0)
-    return [
-        {
-            "w": (rng.standard_normal((a, b)) / np.sqrt(a)).astype(np.float32),
-            "b": np.zeros(b, np.float32),
-        }
-        for a, b in pairwise(SIZES)
-    ]
-
-
-def perceptron(p: Any, x: Any) -> Any:
-    """Logits, in NumPy."""
-    for layer in p[:-1]:
-        x = np.maximum(x @ layer["w"] + layer["b"], 0)
-    return x @ p[-1]["w"] + p[-1]["b"]
-
-
-def of_irkit(x: Any, y: Any) -> tuple[Epoch, dict[str, Any]]:
+def of_irkit(work: Workload, x: Any, y: Any) -> tuple[Epoch, dict[str, Any]]:
     """irkit's epoch, and what its program is."""
     step = irkit.training_step(
-        perceptron,
+        work.model(),
         losses.softmax_cross_entropy,
-        optimizers.SGD(RATE),
-        parameters=start(),
+        optimizers.SGD(work.rate),
+        parameters=work.parameters(),
         target="cpu",
         device="cpu2",
     )
@@ -67,19 +46,13 @@ def of_irkit(x: Any, y: Any) -> tuple[Epoch, dict[str, Any]]:
     return lambda: [float(step(*pair)) for pair in zip(x, y, strict=True)], step.report()
 
 
-def of_torch(x: Any, y: Any, *, compiled: bool) -> Epoch:
+def of_torch(work: Workload, x: Any, y: Any, *, compiled: bool) -> Epoch:
     """PyTorch's epoch. Raises ImportError without it."""
     torch = harness.peer("torch")
     torch.set_num_threads(2)
-    layers: list[Any] = []
-    for held in start():
-        layer = torch.nn.Linear(*held["w"].shape)
-        layer.weight.data = torch.tensor(np.ascontiguousarray(held["w"].T))
-        layer.bias.data = torch.tensor(held["b"])
-        layers += [layer, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-    pairs = [(torch.tensor(a), torch.tensor(b)) for a, b in zip(x, y, strict=True)]
+    model = work.module(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=work.rate)
+    pairs = [(torch.tensor(a), torch.tensor(b).reshape(-1)) for a, b in zip(x, y, strict=True)]
 
     def step(a: Any, b: Any) -> Any:
         optimizer.zero_grad()
@@ -92,14 +65,16 @@ def of_torch(x: Any, y: Any, *, compiled: bool) -> Epoch:
     return lambda: [float(run(*pair)) for pair in pairs]
 
 
-def candidates(x: Any, y: Any, compiled: bool) -> tuple[dict[str, Epoch], dict[str, Any]]:
+def candidates(
+    work: Workload, x: Any, y: Any, compiled: bool
+) -> tuple[dict[str, Epoch], dict[str, Any]]:
     """All that can run here, and facts of irkit's program."""
-    epoch, report = of_irkit(x, y)
+    epoch, report = of_irkit(work, x, y)
     found = {"irkit": epoch}
     try:
-        found["PyTorch"] = of_torch(x, y, compiled=False)
+        found["PyTorch"] = of_torch(work, x, y, compiled=False)
         if compiled:
-            found["torch.compile"] = of_torch(x, y, compiled=True)
+            found["torch.compile"] = of_torch(work, x, y, compiled=True)
     except ImportError as error:
         print(f"without PyTorch: {error}")
     return found, report
@@ -124,31 +99,41 @@ def measured(epochs: dict[str, Epoch], blocks: int) -> dict[str, Any]:
     return found
 
 
+def trained(
+    name: str, steps: int, batch: int | None, blocks: int, compiled: bool
+) -> dict[str, Any]:
+    """A workload's epochs measured, and its program's memory."""
+    work = WORKLOADS[name]
+    rows = batch or work.batch
+    epochs, report = candidates(work, *work.data(steps, rows), compiled)
+    facts: dict[str, Any] = {
+        "arena bytes": report["arena_bytes"],
+        "arena over its lower bound": report["arena_ratio"],
+    }
+    if (name, rows) == ("MLP", 1000):
+        arena = report["arena_bytes"]
+        facts |= {"arena over naive": arena / NAIVE_BYTES, "arena over goal": arena / COURSE_BYTES}
+    return {**measured(epochs, blocks), **facts}
+
+
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(description="Steps of training beside PyTorch.")
+    parser.add_argument("--only", nargs="+", choices=[*WORKLOADS], default=[*WORKLOADS])
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--batch", type=int)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal((options.steps, options.batch, SIZES[0])).astype(np.float32)
-    y = rng.integers(0, SIZES[-1], (options.steps, options.batch))
-    epochs, report = candidates(x, y, not options.no_compile)
-    found = measured(epochs, options.blocks)
-    arena = report["arena_bytes"]
-    facts: dict[str, Any] = {
-        "arena bytes": arena,
-        "arena over its lower bound": report["arena_ratio"],
-    }
-    if options.batch == 1000:
-        facts |= {"arena over naive": arena / NAIVE_BYTES, "arena over goal": arena / COURSE_BYTES}
-    name = f"MLP, {options.steps} steps of {options.batch}"
-    harness.show(name, {**found, **facts})
-    results = {"threads": 2, "suites": {name: {**found, **facts}}}
-    print(harness.write("training", results, options.out))
+    suites: dict[str, Any] = {}
+    for only in options.only:
+        name = f"{only}, {options.steps} steps of {options.batch or WORKLOADS[only].batch}"
+        suites[name] = trained(
+            only, options.steps, options.batch, options.blocks, not options.no_compile
+        )
+        harness.show(name, suites[name])
+    print(harness.write("training", {"threads": 2, "suites": suites}, options.out))
     return 0
 
 

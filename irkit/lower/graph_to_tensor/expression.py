@@ -72,10 +72,12 @@ class _Statement:
         """The value of a reduction; of unsigned numbers as signless ones of the same order."""
         shape, element = step.domain.shape, element_type(value.dtype)
         every, operator = list(range(len(shape))), step.statement.operator
-        if step.is_product and not self._lone(list(self.places.values())):
+        if step.is_product:
             start = self.b.fill(0, shape, element, [])
-            a, w = (self.places[p.source] for p in value.arguments if isinstance(p.source, Read))
-            return self.b.contract(a, w, (start, every), len(step.domain.reduced))
+            if not self._lone([*self.places.values(), (start, every)]):
+                reads = (p.source for p in value.arguments if isinstance(p.source, Read))
+                a, w = (self.places[read] for read in reads)
+                return self.b.contract(a, w, (start, every), len(step.domain.reduced))
         plain = signless(element)
         first = {"max": lowest(plain), "min": highest(plain), "*": 1}
         start = self.b.fill(first.get(operator, 0), shape, plain, [])

@@ -38,3 +38,14 @@ func.func @main(%x: tensor<9x2xf32>, %i: tensor<4xi64>) -> tensor<4x2xf32> {
   %y = graph.expression %x, %i {text = "O(i, j) = X(I(i), j)"} : (tensor<9x2xf32>, tensor<4xi64>) -> tensor<4x2xf32>
   func.return %y : tensor<4x2xf32>
 }
+
+// -----
+
+// The extents of windows stand in the result: a product of them is a contraction.
+// CHECK:      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (((d2 * 2) + d1))>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%d, %x : tensor<2x4xf32>, tensor<9xf32>)
+// CHECK:      arith.mulf
+// CHECK-NEXT: arith.addf
+func.func @main(%d: tensor<2x4xf32>, %x: tensor<9xf32>) -> tensor<2x3xf32> {
+  %y = graph.expression %d, %x {text = "W(m, t) +=! D(m, h) * X(2 * h + t) where t in 0:3"} : (tensor<2x4xf32>, tensor<9xf32>) -> tensor<2x3xf32>
+  func.return %y : tensor<2x3xf32>
+}

@@ -1,21 +1,23 @@
-"""Gradients of convolutions: of one by its input a transposed one, by its filters another convolution.
+"""Gradients of convolutions: of one by its input a transposed one, by its filters a product with its windows.
 
-By filters the roles of dimensions change: channels are the batch, the batch is summed over, the result's cotangent is
-the filter, strides are dilations and the other way round (as in V. Dumoulin and F. Visin, arXiv:1603.07285, chapter 4).
+V. Dumoulin and F. Visin, arXiv:1603.07285, chapter 4. The product is a tensor expression, so that its loops stand in
+the order of the filters, and what is many, the batch and all places of a window, is summed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import ConvBase
-from irkit.dialects.graph.gradients.rule import Builder, Linear, Rules
-from irkit.dialects.types import ints
+from irkit.dialects.graph.gradients.rule import Builder, Linear, Rules, zeros
+from irkit.dialects.graph.gradients.shape import padded
+from irkit.dialects.types import ints, is_half, tensor_type
 
 
 def _props(op: ConvBase) -> dict[str, object]:
@@ -36,22 +38,30 @@ def _leading(o: Builder, x: SSAValue, sizes: Sequence[int]) -> SSAValue:
 
 
 def filters(o: Builder, op: ConvBase, x: SSAValue, ct: SSAValue, kernel: Sequence[int]) -> SSAValue:
-    """The cotangent of the filters of a convolution of `x`, whose result's is `ct`."""
-    group, rank = _group(op), len(kernel)
+    """The cotangent of the filters of a convolution of `x`, whose result's is `ct`.
+
+    One product: filters by the input's windows, summed over the batch and all places of a window. The
+    cotangent is laid out as that product reads it. Of 16-bit floats the sums are of float32, as a
+    convolution's are.
+    """
+    group, rank, kind = _group(op), len(kernel), o.dtype(ct)
     batch, channels, *sizes = o.shape(x)
-    each = channels // group
-    spatial = list(range(2, 2 + rank))
-    parts = o.reshape(x, [batch, group, each, *sizes])
-    parts = o.transpose(parts, [2, 1, 0, *(d + 1 for d in spatial)])
-    rows = o.reshape(parts, [each, group * batch, *sizes])
-    columns = o.transpose(ct, [1, 0, *spatial])
-    made = o(
-        graph.ConvOp, rows, columns, strides=ints(op.dilations), dilations=ints(op.strides),
-        pads=ints(op.pads), group=group,
-    )  # fmt: skip
-    # Where windows do not reach the end there is room for more taps than the filters have.
-    made = o.transpose(made, [1, 0, *spatial])
-    return _leading(o, made, [*o.shape(made)[:2], *kernel])
+    if 0 in (*o.shape(x), *o.shape(ct)):
+        return zeros(o, op.w)
+    pads, strides, dilations = (ints(p) for p in (op.pads, op.strides, op.dilations))
+    if is_half(tensor_type(ct).element_type):
+        x, ct = o.cast(x, np.float32), o.cast(ct, np.float32)
+    windows, columns = o.reshape(x, [batch, group, channels // group, *sizes]), o.shape(ct)
+    windows = padded(o, windows, [0, 0, 0, *pads[:rank]], [0, 0, 0, *pads[rank:]])
+    columns = o.reshape(ct, [batch, group, columns[1] // group, *columns[2:]])
+    columns = o.transpose(columns, [1, 2, 0, *range(3, 3 + rank)])
+    out = ", ".join(f"h{d}" for d in range(rank))
+    taps = ", ".join(f"t{d}" for d in range(rank))
+    slides = ", ".join(f"{strides[d]} * h{d} + {dilations[d]} * t{d}" for d in range(rank))
+    extents = ", ".join(f"t{d} in 0:{size}" for d, size in enumerate(kernel))
+    text = f"W(g, m, c, {taps}) +=! D(g, m, n, {out}) * X(n, g, c, {slides}) where {extents}"
+    made = o(graph.ExpressionOp, columns, windows, text=text)
+    return o.cast(o.reshape(made, o.shape(op.w)), kind)
 
 
 def _x(o: Builder, op: GraphOp, ct: SSAValue) -> SSAValue:

@@ -1,7 +1,7 @@
 """Gradients of elementwise ops.
 
 Where there is no derivative, PyTorch's choice is made: of `relu` and `abs` 0 at 0; of `max` and `min` one half to each
-of two that are equal; of `clip` 0 at its limits; of `sqrt` infinity at 0; of `pow` by its exponent 0 where 0 is raised
+of two that are equal; of `clip` 1 at its limits; of `sqrt` infinity at 0; of `pow` by its exponent 0 where 0 is raised
 to a power of 0 or more.
 """
 
@@ -122,7 +122,7 @@ def _extremum(predicate: str, mine: int) -> Scale:
 def _inside(o: Builder, op: GraphOp) -> SSAValue:
     assert isinstance(op, graph.ClipOp)
     low, high = (o.like(limit.value.data, op.x) for limit in (op.min, op.max))
-    return o(graph.AndOp, o.compare(op.x, low, "gt"), o.compare(op.x, high, "lt"))
+    return o(graph.AndOp, o.compare(op.x, low, "ge"), o.compare(op.x, high, "le"))
 
 
 def _sigmoid(o: Builder, x: SSAValue, y: SSAValue) -> SSAValue:

@@ -29,6 +29,8 @@ from irkit.dialects.graph.gradients.shape import padded, unsliced
 from irkit.dialects.graph.pooling import PoolOp, Windows
 from irkit.weights import Array
 
+_ROW_MAJOR = BoolAttr.from_bool(False)
+
 
 @dataclass(frozen=True)
 class Taps:
@@ -59,6 +61,11 @@ class Taps:
     def wide(self) -> list[int]:
         """The padded shape."""
         return [s + a + b for s, a, b in zip(self.shape, self.low, self.high, strict=True)]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """How many windows there are along each dimension, and how long they are."""
+        return list(zip(self.where.outputs, self.where.kernel, strict=True))
 
     def offsets(self, tap: Sequence[int]) -> list[int]:
         """Where a tap's slice begins."""
@@ -109,8 +116,7 @@ class _MaxPool(Rule):
     def _masks(
         self, o: Builder, op: PoolOp, taps: Taps
     ) -> Iterator[tuple[tuple[int, ...], SSAValue]]:
-        props = {n: p for n, p in op.properties.items()}
-        where = o(graph.MaxPoolIndicesOp, op.x, **props, column_major=BoolAttr.from_bool(False))
+        where = o(graph.MaxPoolIndicesOp, op.x, **op.properties, column_major=_ROW_MAJOR)
         for tap in taps:
             yield tap, o.compare(where, o.constant(taps.positions(tap)), "eq")
 
@@ -133,9 +139,23 @@ class _MaxPool(Rule):
         if ct is None:
             return [None]
         taps, zero = Taps.of(o, op), o.like(0, ct)
+        if _apart(taps):
+            return [self._chosen(o, op, ct, taps)]
         masks = self._masks(o, op, taps)
         wide = summed(o, (taps.back(o, o.where(mask, ct, zero), tap) for tap, mask in masks))
         return [taps.inside(o, wide)]
+
+    def _chosen(self, o: Builder, op: PoolOp, ct: SSAValue, taps: Taps) -> SSAValue:
+        """Each element of the input is in one window: it asks whether it is that window's."""
+        where = o(graph.MaxPoolIndicesOp, op.x, **op.properties, column_major=_ROW_MAJOR)
+        rest, plane = [1] * (len(taps.shape) - 2), math.prod(taps.shape[2:])
+        first = np.arange(math.prod(taps.shape[:2])) * plane
+        inside = o.sub(where, o.constant(first.reshape(*taps.shape[:2], *rest)))
+        pairs = [s for n, k in taps.pairs for s in (n, k)]
+        here = o.constant(np.arange(plane).reshape(pairs))
+        mask = o.compare(_grown(o, inside, taps), here, "eq")
+        chosen = o.where(mask, _grown(o, ct, taps), o.like(0, ct))
+        return o.reshape(chosen, taps.shape)
 
 
 def _spread(o: Builder, op: GraphOp, ct: SSAValue) -> SSAValue:
@@ -160,11 +180,13 @@ def _apart(taps: Taps) -> bool:
 
 def _repeated(o: Builder, x: SSAValue, taps: Taps) -> SSAValue:
     """Each element as often as its window is large."""
-    lead, outputs = list(taps.shape[:2]), taps.where.outputs
-    pairs = list(zip(outputs, taps.where.kernel, strict=True))
-    grown = o.reshape(x, [*lead, *(s for n, _ in pairs for s in (n, 1))])
-    wide = o.expand(grown, [*lead, *(s for pair in pairs for s in pair)])
-    return o.reshape(wide, taps.shape)
+    wide = [*taps.shape[:2], *(s for pair in taps.pairs for s in pair)]
+    return o.reshape(o.expand(_grown(o, x, taps), wide), taps.shape)
+
+
+def _grown(o: Builder, x: SSAValue, taps: Taps) -> SSAValue:
+    """An array of the windows, with a dimension of 1 for each of a window."""
+    return o.reshape(x, [*taps.shape[:2], *(s for n, _ in taps.pairs for s in (n, 1))])
 
 
 def _global(o: Builder, op: GraphOp, ct: SSAValue) -> SSAValue:
