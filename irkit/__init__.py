@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from irkit.runtime.program import CompiledProgram
+    from irkit.serving.scorer import Scorer
     from irkit.training.step import training_step
 
 __version__ = "0.1.0"
@@ -75,6 +76,7 @@ _LAZY = {
     "training_step": ("irkit.training.step", "training_step"),
     "parse": ("irkit.driver.compiler.models", "parse"),
     "supported_operators": ("irkit.driver.compiler.supported", "supported_operators"),
+    "Scorer": ("irkit.serving.scorer", "Scorer"),
     "CompiledProgram": ("irkit.runtime.program", "CompiledProgram"),
     "ArtifactError": ("irkit.errors", "ArtifactError"),
     "ConstantInputError": ("irkit.errors", "ConstantInputError"),
@@ -99,6 +101,7 @@ __all__ = [
     "IrkitError",
     "NotFiniteError",
     "ScheduleError",
+    "Scorer",
     "UnsupportedError",
     "__version__",
     "accuracy",

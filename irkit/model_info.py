@@ -18,7 +18,7 @@ class ModelInfo:
     for each of several outputs), `label_dtype` is NumPy's name for their dtype.
     Where "predict_log_proba" names the outputs of "predict_proba", the host takes their logarithms.
     `casts` names dtypes that the source library itself converts on entry ("float64" for a
-    scikit-learn forest, whose program takes float32); any other dtype is an error.
+    scikit-learn forest, whose program takes float32), and integers too, at once; any other dtype is an error.
     `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
     to which no step of the model overflows (the source library refuses what does); None if there is none.
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.

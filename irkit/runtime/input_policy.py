@@ -131,9 +131,10 @@ class InputPolicy:
 
     def _cast(self, port: Port, array: Array) -> Array:
         """The conversions that the source library itself makes, and lossless ones."""
-        name = str(array.dtype)
+        name, casts = str(array.dtype), self._info.casts
+        whole = array.dtype.kind in "iub" and bool(casts)
         if array.dtype.kind in "fiub" and (
-            name in self._info.casts or np.can_cast(array.dtype, port.dtype, "safe")
+            whole or name in casts or np.can_cast(array.dtype, port.dtype, "safe")
         ):
             with np.errstate(over="ignore"):
                 return array.astype(port.dtype)

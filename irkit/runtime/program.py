@@ -162,6 +162,16 @@ class CompiledProgram:
     # Looking inside
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """Which of the source model's methods it has: "predict", "transform" and so on."""
+        return tuple(self._methods)
+
+    @property
+    def takes_strings(self) -> bool:
+        """Whether some of its columns are strings, so that rows are objects."""
+        return bool(self._first.info.words)
+
+    @property
     def target(self) -> str:
         """ "cpu" or "cuda"."""
         return self._first.target

@@ -54,9 +54,12 @@ ALLOWED = {
         "interp",
         "dialects",
     },
+    # Programs within scikit-learn, and in the processes of others.
+    "serving": {"serving", "driver", "runtime"},
     # Doors of the package, which open what they name on first use.
-    "__init__": {"driver", "runtime", "dags", "annotations", "te", "training"},
+    "__init__": {"driver", "runtime", "dags", "annotations", "te", "training", "serving"},
     "te": {"driver"},
+    "sklearn": {"serving"},
     "universe": set(RANKS),
     "extending": set(RANKS),
 }

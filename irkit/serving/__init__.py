@@ -1,0 +1,1 @@
+"""Programs where others serve them: within scikit-learn, and in the processes of an engine of batches."""
