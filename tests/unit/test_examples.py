@@ -26,11 +26,14 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "own_tensor_op",
         "streaming",
         "training_digits",
+        "training_physics --rounds 100",
+        "training_text --steps 90 --width 32 --blocks 1",
     ],
 )
-def test_example(name):
+def test_example(name: str) -> None:
+    name, *arguments = name.split()
     environment = {**os.environ, "IRKIT_CACHE_DIR": ""}
-    command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
+    command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), *arguments]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
