@@ -6,6 +6,8 @@ PYTHONPATH=. .venv/bin/python tools/sklearn_coverage.py --compiled  the same, bu
 PYTHONPATH=. .venv/bin/python tools/sklearn_coverage.py --page      rewrite docs/sklearn.md from the record
 """
 
+# pyright: basic
+
 from __future__ import annotations
 
 import json
@@ -44,7 +46,7 @@ the interpreter of the graph level (with `--compiled`, compiled for the CPU) and
 labels are equal, numbers agree within 1e-6. Its methods stand here if they do, beside what is refused of it;
 the same stands in `irkit.supported_operators()`. All that is refused is an `UnsupportedError` that names
 estimator, parameter and reason. Input is an array or a data frame, of numbers and of strings that are
-categories; pipelines, ColumnTransformers and FeatureUnions may be nested, and estimators within others may
+categories, or documents; pipelines, ColumnTransformers and FeatureUnions may be nested, and estimators within others may
 be pipelines.
 
 Trees, encoders, scalers and votes have scikit-learn's own bits; what multiplies matrices sums in another
@@ -89,6 +91,7 @@ def made(name: str, cls: type) -> Any:
         },
         "SparseCoder": {"dictionary": np.eye(4)},
         "SelfTrainingClassifier": {"estimator": special["classifier"]},
+        "HashingVectorizer": {"n_features": 64},
         "IsotonicRegression": {"out_of_bounds": "clip"},
         "MissingIndicator": {"features": "all"},
         "RadiusNeighborsClassifier": {"radius": 9.0},
@@ -121,6 +124,8 @@ def data(name: str, estimator: Any) -> tuple[Any, Any]:
     x, y = datasets.load_iris(return_X_y=True)
     # No two rows are equally far from a third: which is the nearer is open.
     x, y = x[::2] + np.random.default_rng(0).random((75, 4)) / 1000, y[::2]
+    if name.endswith("Vectorizer") and name != "DictVectorizer":
+        return [" ".join(f"word{int(9 * v)}" for v in row) for row in x], y
     if name == "KernelCenterer":
         return x @ x.T, y
     if name in ("ClassifierChain", "MultiOutputClassifier"):

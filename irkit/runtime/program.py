@@ -14,6 +14,7 @@ import numpy as np
 from irkit.errors import ArtifactError, UnsupportedError
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
+from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
@@ -62,6 +63,8 @@ class CompiledProgram:
         Strings are numbers then.
         """
         info = self._first.info
+        if self._documents is not None:
+            return [self._documents.counted(x) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
@@ -69,6 +72,12 @@ class CompiledProgram:
         if type(inputs[0] if inputs else None) is np.ndarray:
             return inputs
         return [fitted_columns(info, x) if is_data_frame(x) else x for x in inputs]
+
+    @cached_property
+    def _documents(self) -> Documents | None:
+        """What counts documents, where the input is some."""
+        facts = self._first.info.text
+        return None if facts is None else Documents(facts)
 
     def __call__(self, *inputs: Any) -> Any:
         """The output, or a tuple of them."""

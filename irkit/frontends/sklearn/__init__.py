@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, f64
 
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
-from irkit.frontends.sklearn import labels
+from irkit.frontends.sklearn import documents, labels
 from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
@@ -53,13 +53,19 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         )
     if kind_of(model) in LABEL_ENCODERS:
         return _import_labels(model, dtype)
-    steps = _checked(model)
+    head, steps = documents.split(pipeline_steps(model))
+    _check(model, head, steps)
+    sparse = sparse_facts(steps, counted=head is not None)
+    if head is not None and sparse.get("dense_only"):
+        raise UnsupportedError(f"sparse counts of {kind_of(head)}: {sparse['dense_only']}")
+    if head is not None and not steps:
+        return _import_counts(head)
     final = steps[-1][1]
     entry = PREDICTORS.get(kind_of(final))
     # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
     alone = len(steps) == 1 and entry is not None and entry.trees
     element = f32 if alone else element_type(np.dtype(dtype))
-    features = _features(steps[0][1])
+    features = _features(steps[0][1]) if head is None else documents.columns(head)
     builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
     importer, x = Importer(builder, predict), builder.inputs[0]
     nan, infinite = accepted([step for _, step in steps])
@@ -77,7 +83,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     outputs = last(importer, final, x)
     checks = importer.check_outputs()
     values = [*outputs.values, *((name, value) for name, value, _ in checks)]
-    names, by_name, unused = _columns(model, steps[0][1])
+    names, by_name, unused = _columns(None if head is not None else model, steps[0][1])
     info = ModelInfo(
         outputs.kind,
         ("x",),
@@ -95,7 +101,26 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         by_name=by_name,
         unused=unused,
         words=importer.words.table(),
-        **sparse_facts(model),
+        text=None if head is None else documents.text_facts(head),
+        **sparse,
+    )
+    return builder.finish(values, info)
+
+
+def _import_counts(head: Any) -> ImportedModel:
+    """The module of a vectorizer alone, whose counts the host makes."""
+    kind = np.dtype(head.dtype)
+    builder = GraphBuilder([("x", tensor(f64, (DYNAMIC, documents.columns(head))))])
+    importer = Importer(builder, predict)
+    values = [("transformed", importer.cast(builder.inputs[0], kind))]
+    info = ModelInfo(
+        "transformer",
+        ("x",),
+        ("transformed",),
+        {"transform": "transformed"},
+        source=f"scikit-learn {type(head).__name__}",
+        absent="zero",
+        text=documents.text_facts(head),
     )
     return builder.finish(values, info)
 
@@ -134,11 +159,12 @@ def _features(step: Any) -> int:
     return int(found)
 
 
-def _checked(model: Any) -> list[tuple[str, Any]]:
-    """The steps of a model all of which can be imported."""
-    steps = pipeline_steps(model)
-    if not steps:
+def _check(model: Any, head: Any, steps: list[tuple[str, Any]]) -> None:
+    """Raises UnsupportedError if a step cannot be imported, InvalidModelError if one is not fitted."""
+    if not steps and head is None:
         raise UnsupportedError("a Pipeline without steps")
+    if head is not None:
+        _check_head(model, head)
     ends = [number == len(steps) - 1 for number in range(len(steps))]
     missing = [
         r for (name, step), end in zip(steps, ends, strict=True) for r in why_not(name, step, end)
@@ -154,7 +180,13 @@ def _checked(model: Any) -> list[tuple[str, Any]]:
     ]
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
-    return steps
+
+
+def _check_head(model: Any, head: Any) -> None:
+    _check_fitted(head)
+    name = pipeline_steps(model)[0][0]
+    if missing := documents.why_not(name, head):
+        raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
 
 
 def _check_fitted(step: Any) -> None:

@@ -16,6 +16,7 @@ from irkit.frontends.sklearn import (
     clusters,
     columns,
     curves,
+    documents,
     encoders,
     ensembles,
     histogram,
@@ -42,6 +43,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **clusters.TRANSFORMERS,
     **columns.TRANSFORMERS,
     **curves.TRANSFORMERS,
+    **documents.TRANSFORMERS,
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
     **neural.TRANSFORMERS,
@@ -139,6 +141,8 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
     if kind in DELEGATES:
         return [f"step '{name}': {kind} without {DELEGATES[kind]} (is it fitted, with refit?)"]
     entry = _entry(kind, last)
+    if kind in documents.VECTORIZERS:
+        return [f"step '{name}': {kind} elsewhere than first in a Pipeline"]
     if entry is None:
         return [f"step '{name}': estimator {kind} (irkit.supported_operators() has those that are)"]
     return [f"step '{name}': {reason}" for reason in entry.why_not(step)]

@@ -10,10 +10,15 @@ from irkit.frontends.sklearn.composition import (
     PREDICTORS,
     TRANSFORMERS,
 )
+from irkit.frontends.sklearn.documents import VECTORIZERS
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 
 _MACHINE = (
     "kernels that are functions; sparse support vectors; predict_proba of more than six classes"
+)
+_DOCUMENTS = (
+    "elsewhere than first in a Pipeline; functions as parameters; input that is no content; "
+    "more than 131072 columns; XGBoost behind it"
 )
 _KERNEL = "kernels that are functions, kernel_params"
 _CATEGORIES = "categories that are neither numbers nor strings"
@@ -26,11 +31,13 @@ RESTRICTIONS: Mapping[str, str] = {
     "AffinityPropagation": "affinity='precomputed'",
     "CalibratedClassifierCV": "method='temperature' over margins of several classes",
     "ClassifierChain": "labels that are no numbers, or more than two of them",
+    "CountVectorizer": _DOCUMENTS,
     "DummyClassifier": "strategies that draw at random; several outputs",
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
     "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
     "GradientBoostingClassifier": "init other than None and 'zero'",
     "GradientBoostingRegressor": "init other than None and 'zero'",
+    "HashingVectorizer": _DOCUMENTS,
     "HistGradientBoostingClassifier": _CATEGORIES,
     "HistGradientBoostingRegressor": _CATEGORIES,
     "IsolationForest": "trained on a single row",
@@ -67,13 +74,15 @@ RESTRICTIONS: Mapping[str, str] = {
     "SplineTransformer": "degree=0, and 1 with extrapolation='linear'",
     "StackingClassifier": "several outputs",
     "TargetEncoder": _CATEGORIES,
+    "TfidfTransformer": "sparse rows that are no counts, with sublinear_tf",
+    "TfidfVectorizer": _DOCUMENTS,
     "VotingClassifier": "flatten_transform=False; negative weights",
 }
 
 
 def supported() -> dict[str, str]:
     """Estimator of scikit-learn's own → what is refused of it."""
-    every = {*COMPOSITIONS, *DELEGATES, *LABEL_ENCODERS, *PREDICTORS, *TRANSFORMERS}
+    every = {*COMPOSITIONS, *DELEGATES, *LABEL_ENCODERS, *PREDICTORS, *TRANSFORMERS, *VECTORIZERS}
     return {name: RESTRICTIONS.get(name, "") for name in sorted(every) if _own(name)}
 
 

@@ -25,20 +25,26 @@ _DENSE = (
 """Steps that make dense rows of sparse ones."""
 
 
-def sparse_facts(model: Any) -> dict[str, Any]:
-    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`."""
-    steps = pipeline_steps(model)
-    for name, step in steps:
+def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[str, Any]:
+    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`.
+
+    `counted`: the rows are counts of words, of which none that is stored is 0.
+    """
+    before = next((n for n, (_, s) in enumerate(steps) if kind_of(s) in _DENSE), len(steps))
+    seen = steps[: before + 1]
+    for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
-        if kind_of(step) in _DENSE:
-            break
-    if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST:
+        if kind_of(step) == "TfidfTransformer" and step.sublinear_tf and not counted:
+            reason = f"step '{name}' (TfidfTransformer with sublinear_tf) takes a stored 0 for no 0"
+            return {"dense_only": reason}
+    if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST and not counted:
         return {"absent": "nan"}
-    if _asks_xgboost(model):
+    if any(_asks_xgboost(step) for _, step in seen):
         # XGBoost takes for missing what a sparse row does not have, and not what a dense one has as 0.
         return {"dense_only": "XGBoost within a model, to which what is absent is missing and no 0"}
-    return {"absent": "zero", "sparse_nan": kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")}
+    takes_nan = bool(steps) and kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")
+    return {"absent": "zero", "sparse_nan": takes_nan}
 
 
 def _asks_xgboost(model: Any) -> bool:

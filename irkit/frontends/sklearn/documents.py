@@ -1,0 +1,107 @@
+"""Text at the head of a model: the host counts what documents have, and what follows is compiled.
+
+`CountVectorizer` and `HashingVectorizer` are wholly the host's but for the norm; of `TfidfVectorizer`, its
+counts are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from irkit.dialects.graph import AbsOp, DivOp, LogOp, MulOp, SqrtOp
+from irkit.frontends.sklearn.importer import Importer, Transformer, kind_of
+
+VECTORIZERS = ("CountVectorizer", "HashingVectorizer", "TfidfVectorizer")
+WIDEST = 1 << 17
+"""Columns of a vectorizer up to which it is imported: its rows are made dense some at a time."""
+_ANALYSIS = (
+    "analyzer",
+    "binary",
+    "decode_error",
+    "encoding",
+    "lowercase",
+    "ngram_range",
+    "stop_words",
+    "strip_accents",
+    "token_pattern",
+)
+_FUNCTIONS = ("analyzer", "preprocessor", "strip_accents", "tokenizer")
+
+Steps = list[tuple[str, Any]]
+
+
+def split(steps: Steps) -> tuple[Any, Steps]:
+    """The vectorizer that stands first, or None, and the steps that are compiled."""
+    if not steps or kind_of(steps[0][1]) not in VECTORIZERS:
+        return None, steps
+    name, head = steps[0]
+    if kind_of(head) == "TfidfVectorizer":
+        # It has none before it is fitted, which is refused later.
+        return head, [(name, getattr(head, "_tfidf", None)), *steps[1:]]
+    if kind_of(head) == "HashingVectorizer" and head.norm is not None:
+        from sklearn.preprocessing import Normalizer
+
+        return head, [(name, Normalizer(head.norm)), *steps[1:]]
+    return head, steps[1:]
+
+
+def why_not(name: str, head: Any) -> list[str]:
+    """Reasons why documents cannot be counted as a vectorizer does."""
+    reasons = [f"parameter {p}, a function" for p in _FUNCTIONS if callable(getattr(head, p))]
+    if head.input != "content":
+        reasons.append(f"parameter input={head.input!r} (supported: 'content')")
+    if np.dtype(head.dtype).name not in ("float32", "float64", "int32", "int64"):
+        reasons.append(f"parameter dtype={np.dtype(head.dtype)}")
+    if columns(head) > WIDEST:
+        reasons.append(f"{columns(head)} columns (supported: up to {WIDEST})")
+    return [f"step '{name}': {kind_of(head)} with {reason}" for reason in reasons]
+
+
+def columns(head: Any) -> int:
+    """How many columns a vectorizer makes; 0 before it is fitted."""
+    if kind_of(head) == "HashingVectorizer":
+        return int(head.n_features)
+    return len(getattr(head, "vocabulary_", ()))
+
+
+def text_facts(head: Any) -> dict[str, Any]:
+    """What the host needs to count as a fitted vectorizer does, as plain data."""
+    facts = {name: getattr(head, name) for name in _ANALYSIS}
+    facts["ngram_range"] = list(head.ngram_range)
+    if head.stop_words is not None and not isinstance(head.stop_words, str):
+        facts["stop_words"] = sorted(head.stop_words)
+    facts["dtype"] = np.dtype(head.dtype).name
+    if kind_of(head) == "HashingVectorizer":
+        return facts | {
+            "n_features": int(head.n_features),
+            "alternate_sign": bool(head.alternate_sign),
+        }
+    words = sorted(head.vocabulary_, key=head.vocabulary_.__getitem__)
+    return facts | {"vocabulary": [str(word) for word in words]}
+
+
+# TfidfTransformer
+
+
+def _tfidf(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """Counts weighed by how rare their words are; elements that are 0 stay so."""
+    build = importer.builder
+    if step.sublinear_tf:
+        absent = importer.compare(x, "eq", [0.0], "zero")
+        x = importer.where(absent, importer.add(build(LogOp, x), [1.0], "one"), [0.0], "zero")
+    if hasattr(step, "idf_"):
+        x = importer.update(MulOp, x, step.idf_, "idf")
+    if step.norm is None:
+        return x
+    if step.norm == "l1":
+        norm = importer.reduce("sum", build(AbsOp, x))
+    else:
+        norm = build(SqrtOp, importer.reduce("sum", build(MulOp, x, x)))
+    none = importer.compare(norm, "eq", [0.0], "zero")
+    return build(DivOp, x, importer.where(none, norm, [1.0], "one"))
+
+
+TRANSFORMERS: dict[str, Transformer] = {"TfidfTransformer": Transformer(_tfidf)}
