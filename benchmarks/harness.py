@@ -46,7 +46,9 @@ def timed(
 
 
 def interleaved(
-    candidates: dict[str, Callable[[], Any]], runs: int = 30
+    candidates: dict[str, Callable[[], Any]],
+    runs: int = 30,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, dict[str, float]]:
     """Times of several candidates taken in turn, so that a noisy machine is noisy for all."""
     for f in candidates.values():
@@ -55,9 +57,9 @@ def interleaved(
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(runs):
         for name, f in candidates.items():
-            start = time.perf_counter()
+            start = clock()
             f()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: spread(s) for name, s in seconds.items()}
 
 
@@ -195,8 +197,8 @@ def _home(results: dict[str, Any]) -> Path:
 def update(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
     """`write`, beside the suites that the file has of earlier runs on the same device."""
     path = (folder or _home(results)) / f"{name}.json"
-    before = json.loads(path.read_text()) if path.exists() else {}
-    kept = before["suites"] if before.get("device") == results["device"] else {}
+    before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    kept: dict[str, Any] = before["suites"] if before.get("device") == results["device"] else {}
     run = {"date": time.strftime("%Y-%m-%d"), "commit": commit()}
     new = {suite: {**found, "measured in": run} for suite, found in results["suites"].items()}
     return write(name, {**results, "suites": {**kept, **new}}, folder)

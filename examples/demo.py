@@ -2,14 +2,16 @@
 
     python examples/demo.py          (or: make demo)
 
-Trains a random-forest pipeline on scikit-learn's digits; makes a two-layer LSTM and a small CNN as
-ONNX files; takes SqueezeNet from the onnx package. Each is compiled for the CPU, and for a GPU if there
+Trains a random-forest pipeline on scikit-learn's digits, and gradient-boosted trees over scaled and encoded
+columns; makes a two-layer LSTM and a small CNN as ONNX files; takes SqueezeNet from the onnx package. Each
+is compiled for the CPU, and for a GPU if there
 is one, and every answer is compared with scikit-learn's (equal to the last bit), ONNX Runtime's (up to
 rounding, which the order of a sum decides), or the output that comes with the model. A perceptron is trained
 to the accuracy of scikit-learn's. A picture of SqueezeNet's schedule and a trace of one run are left in
 demo-output/. The exit code is 1 if anything differs.
 """
 
+# pyright: basic, reportArgumentType=false
 from __future__ import annotations
 
 import statistics
@@ -116,6 +118,38 @@ def digits(target: str) -> bool:
     )
     show_report(program)
     return equal == len(labels) and off == singly == 0
+
+
+def boosted_columns(target: str) -> bool:
+    """Scaled and one-hot encoded columns of the diabetes data set, and gradient-boosted trees."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.datasets import load_diabetes
+    from sklearn.ensemble import GradientBoostingRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    x, y = load_diabetes(return_X_y=True)
+    columns = make_column_transformer(
+        (StandardScaler(), [0, *range(2, 10)]), (OneHotEncoder(), [1]), sparse_threshold=0
+    )
+    model = make_pipeline(columns, GradientBoostingRegressor(random_state=0)).fit(x, y)
+    start = time.perf_counter()
+    program = irkit.compile(model, target=target)
+    print(
+        f"\nBoosted trees over columns, {target}: compiled in {time.perf_counter() - start:.1f} s"
+    )
+    rows = np.tile(x, (10, 1))
+    off = difference(program.predict(rows), model.predict(rows))
+    print(f"  answers                {len(rows)} rows, values differ by at most {off:g}")
+    for some in (rows, rows[:1]):
+        show_speed(
+            f"{len(some)} rows" if len(some) > 1 else "1 row",
+            microseconds(lambda some=some: program.predict(some)),
+            microseconds(lambda some=some: model.predict(some), 10),
+            "scikit-learn",
+        )
+    show_report(program)
+    return off == 0
 
 
 def network(name: str, path: Path, target: str) -> bool:
@@ -225,6 +259,7 @@ def main() -> int:
             onnx.save(model, path)
         for target in targets:
             right.append(digits(target))
+            right.append(boosted_columns(target))
             right += [network(name, path, target) for name, (path, _) in files.items()]
             right.append(squeezenet(target))
             right.append(numpy_function(target))

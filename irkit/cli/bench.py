@@ -18,6 +18,8 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench workloads [SET] [W1] [LSTM@16] [ResNet-50@16:bf16] [...] [--out FOLDER]
        irkit-bench programs [PROGRAM ...] [--npbench PATH] [--preset M] [--sizes 20 22 24 26]
                             [--runs 30] [--out FOLDER]
+       irkit-bench operators [NAME ...] [--rows 1000000] [--one-thread] [--runs N] [--out FOLDER]
+       irkit-bench pipelines [NAME ...] [--rows 1000 10000] [--one-thread] [--runs N] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench memory [--seconds 10] [--out FOLDER]
@@ -45,6 +47,8 @@ COMMANDS = {
     "networks": "networks",
     "opt": "opt",
     "nvforest": "gpu_nvforest",
+    "operators": "operators",
+    "pipelines": "pipelines",
     "products": "products",
     "programs": "programs",
     "quantised": "quantised",

@@ -1,5 +1,6 @@
 """irkit-bench: its errors, the gate before every time, the figures, the rendered page."""
 
+# pyright: basic, reportReturnType=false
 from __future__ import annotations
 
 import json
@@ -35,7 +36,8 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (
             ("fast",),
             "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, memory, "
-            "networks, opt, nvforest, products, programs, quantised, render, training, workloads",
+            "networks, opt, nvforest, operators, pipelines, products, programs, quantised, render, "
+            "training, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],

@@ -1,0 +1,48 @@
+"""The suites of pipelines and operators: every pipeline is named once, and wrong answers have no times."""
+
+# pyright: basic
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import operators, pipelines
+
+
+def test_thirty_pipelines() -> None:
+    assert len(pipelines.PIPELINES) == 30
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_is_measured_and_written(tmp_path, monkeypatch) -> None:
+    arguments = ["standard logistic", "--rows", "50", "--one-thread", "--runs", "2"]
+    monkeypatch.setattr("sys.argv", ["pipelines", *arguments, "--out", str(tmp_path)])
+    assert pipelines.main() == 0
+    found = json.loads((tmp_path / "pipelines.json").read_text())
+    assert found["summary"]["50"]["pipelines"] == 1
+    assert found["suites"]["standard logistic"]["50"]["max error"] < 1e-12
+    arguments = ["StandardScaler", "--rows", "50", "--one-thread", "--runs", "2"]
+    monkeypatch.setattr("sys.argv", ["operators", *arguments, "--out", str(tmp_path)])
+    assert operators.main() == 0
+    assert json.loads((tmp_path / "operators.json").read_text())["suites"]["StandardScaler"]
+
+
+def test_wrong_answers_have_no_times() -> None:
+    assert pipelines._off(np.array([1, 2]), np.array([1, 3])) == float("inf")
+    assert pipelines._off(np.array(["a"]), np.array(["a"])) == 0
+    found = {
+        "a": {"10": {"ratio": 4.0}},
+        "b": {"10": {"ratio": 0.25}},
+        "c": {"10": {"wrong": 1.0}},
+    }
+    totals = pipelines.summary(found, [10])["10"]
+    assert totals["geometric mean"] == pytest.approx(1.0)
+    assert (totals["slower"], totals["wrong"], totals["least"]) == (["b"], ["c"], 0.25)
+
+
+def test_unknown_names(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["operators", "Scaler"])
+    assert operators.main() == 1
+    assert "unknown name 'Scaler': expected LogisticRegression" in capsys.readouterr().out
