@@ -46,8 +46,8 @@ the interpreter of the graph level (with `--compiled`, compiled for the CPU) and
 labels are equal, numbers agree within 1e-6. Its methods stand here if they do, beside what is refused of it;
 the same stands in `irkit.supported_operators()`. All that is refused is an `UnsupportedError` that names
 estimator, parameter and reason. Input is an array or a data frame, of numbers and of strings that are
-categories, or documents; pipelines, ColumnTransformers and FeatureUnions may be nested, and estimators within others may
-be pipelines.
+categories, or documents; pipelines, ColumnTransformers and FeatureUnions may be nested, and estimators within
+others may be pipelines.
 
 Trees, encoders, scalers and votes have scikit-learn's own bits; what multiplies matrices sums in another
 order. Where scikit-learn says that an order is open (rows that are equally near), the first that was
