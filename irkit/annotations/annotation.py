@@ -42,6 +42,7 @@ class Annotation:
     result: ResultRule | None = None
     device_twin: Callable[..., Any] | None = None
     cost: Callable[..., float] | None = None
+    device_cost: Callable[..., float] | None = None
     why: str = "not annotated"
 
     @property
@@ -139,6 +140,7 @@ def annotate(
     parameters: Sequence[str] | None = None,
     device_twin: Callable[..., Any] | None = None,
     cost: Callable[..., float] | None = None,
+    device_cost: Callable[..., float] | None = None,
 ) -> Annotated:
     """Say what is known of a function that irkit does not compile; the library that has it stays as it is.
 
@@ -151,8 +153,11 @@ def annotate(
     parameter, if what is returned has its shape and dtype; an `ArrayType`; an `Argument`, if it is that array
     itself; or a function of the same arguments, arrays among them as ArrayTypes, that gives one of these, or
     a structure of them. Without it the function is called once on copies to see. `parameters`: their names,
-    for functions of C that do not say. `device_twin`: the same function of arrays on a GPU. `cost`: a
-    function of the same arguments that estimates nanoseconds.
+    for functions of C that do not say. `device_twin`: the same function of arrays on a GPU, which has
+    `__cuda_array_interface__`; a plan may call it in the place of the function. What it starts goes to the
+    stream that it is given as `stream` (an address), if it has such a parameter, or to the current one of
+    CuPy or PyTorch. `cost`: a function of the same arguments that estimates nanoseconds; `device_cost`:
+    those of the twin.
 
     Raises UnsupportedError for names that are no parameters, and for what cannot be called or told apart.
     """
@@ -170,6 +175,7 @@ def annotate(
         result,
         device_twin,
         cost,
+        device_cost,
         why="annotated",
     )
     _check_names(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -63,7 +63,13 @@ class HostTask:
 
         Raises UnsupportedError where what it says is no time, and what the estimate raises.
         """
-        estimate = self.annotation.cost
+        return self._estimated(self.annotation.cost)
+
+    def device_cost_ns(self) -> float | None:
+        """The same of its device twin."""
+        return self._estimated(self.annotation.device_cost)
+
+    def _estimated(self, estimate: Callable[..., float] | None) -> float | None:
         if estimate is None:
             return None
         args, kwargs = unpacked(self.arguments, lambda slot: self.inputs[slot.number])

@@ -22,11 +22,13 @@ from irkit.dags.host_runs import (
     empty,
     host_view,
 )
+from irkit.dags.twins import Twin, TwinLaunch
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
 from irkit.passes.host.actions import Action, Call, Compute, HostProgram, Move, Place
 from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.schedule.host.model import HOST, HostBuffer, HostPlan, Region, Use
+from irkit.schedule.host.model import Place as Queue
 from irkit.schedule.host.planning import Policy, assign_streams
 from irkit.schedule.host.verifier import verify
 
@@ -62,13 +64,15 @@ class HostProgramRunner:
         policy: Policy = "by-kind",
         keep: bool = False,
         computing: Computing | None = None,
+        twins: Mapping[str, Twin] | None = None,
     ) -> None:
-        """`functions` are those that tasks call, `computing` does what the host computes itself. With `keep`
-        the memory of a run serves the next one, until `close` or the end of the last reference. Raises
-        UnsupportedError where memory of more than `limit` bytes is needed on the device, DeviceError where
-        programs cannot be loaded."""
+        """`functions` are those that tasks call, `computing` does what the host computes itself; `twins`
+        stand in on the device for functions of the host, by the same names. With `keep` the memory of a run
+        serves the next one, until `close` or the end of the last reference. Raises UnsupportedError where
+        memory of more than `limit` bytes is needed on the device, DeviceError where programs cannot be
+        loaded."""
         self._program, self._device, self._functions = program, device, functions
-        self._computing = computing
+        self._computing, self._twins = computing, dict(twins or {})
         self._keep, self._kept = keep, list[Run]()
         self.arrays_bytes = sum(b.nbytes for b in program.buffers if b.space == "device")
         _check_moves(program)
@@ -92,8 +96,8 @@ class HostProgramRunner:
         given = {*program.arguments, *self._returns}
         self._copies = self._copied()
         self._wants = [_wanted(program, number) for number in program.arguments]
-        # What the host does in between is in no graph.
-        self._graphed = keep and all(place.queue != HOST for place in self.plan.places)
+        # What the host does in between is in no graph, nor what somebody's twin may ask of the driver.
+        self._graphed = keep and all(map(self._in_graphs, program.actions, self.plan.places))
         self._own = {
             n for n, b in enumerate(program.buffers) if b.space == "host" and n not in given
         }
@@ -114,6 +118,10 @@ class HostProgramRunner:
                 more = spaces[action.function]
                 tasks[number] = replace(tasks[number], uses=(*tasks[number].uses, *more))
         return buffers, tasks
+
+    def _in_graphs(self, action: Action, place: Queue) -> bool:
+        called = isinstance(action, Call) and action.function not in self._loaded
+        return place.queue != HOST and not called
 
     def run(self, arguments: Sequence[Array], one_by_one: bool = False) -> list[Array]:
         """What the program returns. Raises as `execute`."""
@@ -258,8 +266,16 @@ class HostProgramRunner:
             nbytes = action.source.hull[1] - action.source.hull[0]
             target, source = _address(run, action.target), _address(run, action.source)
             self._device.copy(target, source, nbytes, stream)
-        elif isinstance(action, Call):
+        elif isinstance(action, Call) and action.function in self._loaded:
             self._device.start(run.launch(action, self._loaded), stream)
+        elif isinstance(action, Call):
+            self._device.start(self._twin(action, run), stream)
+
+    def _twin(self, action: Call, run: Run) -> TwinLaunch:
+        twin = self._twins.get(action.function)
+        if twin is None:
+            raise UnsupportedError(f"'@{action.function}': no twin of it on the device was given")
+        return TwinLaunch(tuple(map(run.view, action.arrays)), twin, action.function)
 
     def _finish(self, run: Run, queues: Sequence[int]) -> None:
         with self._to_its_end():
@@ -302,7 +318,9 @@ def _check_moves(program: HostProgram) -> None:
 
 
 def _returned(array: Array, place: Place) -> Array:
-    return array if place.sizes == array.shape else host_view(array, place)
+    # A view of as many elements along each axis may be another one: a transposed square.
+    same = (place.offset, place.sizes, place.strides) == (0, array.shape, array.strides)
+    return array if same else host_view(array, place)
 
 
 def _bytes_of(run: Run, region: Region) -> Array:

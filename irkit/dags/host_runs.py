@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from irkit.dags.device import DagDevice
-from irkit.dags.located import Located, address_of, steps_of
+from irkit.dags.located import Located, address_of
 from irkit.dags.programs import DeviceProgram, ProgramLaunch, ProgramSource
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import DeviceError, UnsupportedError
@@ -186,11 +186,10 @@ class Run:
         """An array of the device."""
         dtype = numpy_dtype(place.array.element_type)
         address = self.addresses[place.buffer] + place.offset
-        size = int(np.prod(place.sizes)) * dtype.itemsize
-        strides = steps_of(place.sizes, dtype.itemsize)
-        root = address, address + size
+        low, high = place.region.hull
+        root = address - place.offset + low, address - place.offset + high
         return self.device.view(
-            Located("device", address, place.sizes, strides, dtype, False, root)
+            Located("device", address, place.sizes, place.strides, dtype, False, root)
         )
 
     def opens(self, streams: Sequence[Any]) -> None:

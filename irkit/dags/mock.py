@@ -20,6 +20,7 @@ from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import Located
 from irkit.dags.mock_programs import MockProgram, mock_program
 from irkit.dags.programs import ProgramLaunch, ProgramSource
+from irkit.dags.twins import TwinLaunch
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError, UnsupportedError
 
@@ -162,6 +163,8 @@ class MockDevice:
         """Put a launch into a stream."""
         if isinstance(launch, ProgramLaunch):
             launch.start(stream.work.append)
+        elif isinstance(launch, TwinLaunch):
+            stream.work.append(lambda: launch.at(tuple(map(_plain, launch.arguments))).start(None))
         else:
             stream.work.append(lambda: self._run(launch))
 

@@ -15,7 +15,7 @@ from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
 from irkit.dialects.functions import function_named
 from irkit.dialects.levels import Fault, is_number
 from irkit.dialects.program.call import CallOp
-from irkit.dialects.program.spaces import is_of_device, on_device, space_fault
+from irkit.dialects.program.spaces import CUDA, device_of_call, is_of_device, on_device, space_fault
 from irkit.dialects.program.views import (
     StridedView,
     affine_of,
@@ -82,6 +82,9 @@ def _elsewhere(op: Operation, function: FuncOp) -> str | None:
         return "calls the host from the device" if isinstance(op, CallOp) else None
     if isinstance(op, (FunctionCall, memref.CopyOp)):
         return None
+    if isinstance(op, CallOp) and device_of_call(op) == CUDA:
+        there = set(map(on_device, op.arrays))
+        return "is called on the device with arrays of both sides" if len(there) > 1 else None
     touched = [*arrays_read(op), *arrays_written(op)]
     if isinstance(op, ReturnOp):
         touched = list(op.operands)

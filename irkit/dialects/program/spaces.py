@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, NoneAttr, StringAttr, i64
@@ -55,11 +56,26 @@ def device_of_call(op: Operation) -> str:
 
 def cpu_cost(op: Operation) -> int | None:
     """What a call is said to take on the CPU, in nanoseconds."""
+    return _cost(op, CPU)
+
+
+def twin_cost(op: Operation) -> int | None:
+    """What a call of the host is said to take on the device, in nanoseconds; None where it cannot be there."""
+    return _cost(op, CUDA)
+
+
+def _cost(op: Operation, device: str) -> int | None:
     said = op.attributes.get(COSTS)
-    found = said.data.get(CPU) if isinstance(said, DictionaryAttr) else None
+    found = said.data.get(device) if isinstance(said, DictionaryAttr) else None
     return found.value.data if isinstance(found, IntegerAttr) else None
 
 
 def set_cpu_cost(op: Operation, nanoseconds: int) -> None:
     """Say what a call takes on the CPU."""
-    op.attributes[COSTS] = DictionaryAttr({CPU: IntegerAttr(nanoseconds, i64)})
+    set_costs(op, {CPU: nanoseconds})
+
+
+def set_costs(op: Operation, nanoseconds: Mapping[str, int]) -> None:
+    """Say what a call takes, by device."""
+    found = {device: IntegerAttr(ns, i64) for device, ns in nanoseconds.items()}
+    op.attributes[COSTS] = DictionaryAttr(found)

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp
 
+from irkit.annotations.device_twin import why_not_there
 from irkit.annotations.host_task import HostTask
 from irkit.annotations.pipelines import Pipeline
 from irkit.annotations.structures import same_bytes
@@ -160,7 +161,9 @@ def calls_in_words(tasks: Mapping[str, HostTask], pipelines: Mapping[str, Pipeli
             f"host task: {task.annotation.name} at {task.place}: {task.bytes_in} bytes in, "
             f"{task.bytes_out} bytes out; {task.annotation.why}"
         )
-        lines.append(line + (f"; in parts of {task.cut.units}" if task.cut else ""))
+        line += f"; in parts of {task.cut.units}" if task.cut else ""
+        why = why_not_there(task) if task.annotation.device_twin is not None else None
+        lines.append(line + (f"; its device twin is not called: {why}" if why else ""))
     chains = [
         f"chunk by chunk: {', '.join(t.annotation.name for t in p.tasks)}"
         for p in pipelines.values()

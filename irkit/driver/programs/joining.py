@@ -14,7 +14,7 @@ from irkit.annotations.host_task import HostTask
 from irkit.annotations.pipelines import Pipeline
 from irkit.annotations.split_types import Broadcast, SplitType
 from irkit.dialects.program import CallOp
-from irkit.dialects.program.spaces import cpu_cost, set_cpu_cost
+from irkit.dialects.program.spaces import CPU, cpu_cost, device_of_call, set_cpu_cost
 from irkit.dialects.program.views import StridedView, view_of
 
 _PLAIN = (affine.ApplyOp, arith.ConstantOp, memref.AllocOp, memref.ReinterpretCastOp)
@@ -92,7 +92,8 @@ def _chains(block: Block, tasks: Mapping[str, HostTask]) -> list[_Chain]:
     for op in block.ops:
         if isinstance(op, _PLAIN):
             continue
-        task = tasks.get(_callee(op)) if isinstance(op, CallOp) else None
+        on_host = isinstance(op, CallOp) and device_of_call(op) == CPU
+        task = tasks.get(_callee(op)) if isinstance(op, CallOp) and on_host else None
         if task is not None and isinstance(op, CallOp) and found[-1].take(op, task):
             continue
         found.append(_Chain())

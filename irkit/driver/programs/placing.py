@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Operation
 
+from irkit.annotations.device_twin import why_not_there
 from irkit.annotations.host_task import HostTask
 from irkit.annotations.pipelines import Pipeline
 from irkit.context import IrkitContext
@@ -21,8 +22,10 @@ from irkit.dialects.program.spaces import (
     COSTS,
     CPU,
     CUDA,
+    DEVICE,
     device_of_call,
     on_device,
+    set_costs,
     set_cpu_cost,
 )
 from irkit.driver.compiler.targets import planned_device, target_of
@@ -101,7 +104,9 @@ def placement_of(built: BuiltProgram, options: Options) -> Placement | None:
     with library_errors():
         passes = build_pipeline(f"{pipeline},insert-transfers", all_passes())
         PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
-    calls = [op for op in module.walk() if isinstance(op, CallOp) and COSTS in op.attributes]
+    calls = [
+        op for op in module.walk() if isinstance(op, CallOp | HostCall) and DEVICE in op.attributes
+    ]
     devices = frozenset(map(device_of_call, calls))
     text, main = str(module), function_named(module, "main")
     pipelines = {} if main is None else join_calls(main, tasks)
@@ -113,12 +118,23 @@ def placement_of(built: BuiltProgram, options: Options) -> Placement | None:
 
 
 def _price(module: ModuleOp, tasks: Mapping[str, HostTask]) -> None:
-    """Write what annotations say that calls of the host cost where they are made."""
+    """Write what annotations say that calls of the host cost where they are made, on either side where their
+    functions have twins that may be called."""
     for op in module.walk():
         if isinstance(op, HostCall) and (task := tasks.get(op.callee.root_reference.data)):
-            cost = task.cost_ns()
-            if cost is not None:
-                set_cpu_cost(op, round(cost * times_of(op)))
+            _price_call(op, task, Rates())
+
+
+def _price_call(call: HostCall, task: HostTask, rates: Rates) -> None:
+    cost, times = task.cost_ns(), times_of(call)
+    nbytes = task.bytes_in + task.bytes_out
+    if why_not_there(task) is None:
+        there = task.device_cost_ns()
+        own = rates.run(nbytes, False) if cost is None else cost
+        twin = rates.run(nbytes, True) if there is None else there
+        set_costs(call, {CPU: round(own * times), CUDA: round(twin * times)})
+    elif cost is not None:
+        set_cpu_cost(call, round(cost * times))
 
 
 def _plan(module: ModuleOp, gpu: VDevice) -> HostProgram | str:
@@ -149,7 +165,7 @@ def _gpu(options: Options) -> VDevice | None:
 
 def _told(
     module: ModuleOp,
-    calls: Sequence[CallOp],
+    calls: Sequence[CallOp | HostCall],
     gpu: VDevice,
     absent: str | None,
     forced: str,
@@ -189,7 +205,7 @@ def _scheduled(program: HostProgram) -> str:
     )
 
 
-def _region(call: CallOp, gpu: VDevice) -> str:
+def _region(call: CallOp | HostCall, gpu: VDevice) -> str:
     costs, there = _numbers(call.attributes[COSTS]), device_of_call(call) == CUDA
     here, other = (gpu.name, "the CPU") if there else ("the CPU", gpu.name)
     own, elsewhere = (costs["cuda"], costs["cpu"]) if there else (costs["cpu"], costs["cuda"])
@@ -197,16 +213,18 @@ def _region(call: CallOp, gpu: VDevice) -> str:
     more = costs["moved"]
     why = f"there the program would take {_time(abs(more))} {'more' if more >= 0 else 'less'}"
     copied = f"; {_size(moved)} copied for it" if moved else ""
+    twin = ", its device twin," if there and isinstance(call, HostCall) else ""
     return (
-        f"@{call.callee.string_value()} on {here}: {_time(own)}, on {other} {_time(elsewhere)}; "
+        f"@{call.callee.string_value()}{twin} on {here}: {_time(own)}, on {other} {_time(elsewhere)}; "
         f"{why}, copies and all{copied}"
     )
 
 
-def _copies_before(call: CallOp) -> Iterator[memref.CopyOp]:
+def _copies_before(call: CallOp | HostCall) -> Iterator[memref.CopyOp]:
     op: Operation | None = call.prev_op
-    while isinstance(op, memref.CopyOp):
-        yield op
+    while isinstance(op, memref.CopyOp | memref.ReinterpretCastOp):
+        if isinstance(op, memref.CopyOp):
+            yield op
         op = op.prev_op
 
 

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.printer import Printer
 
+from irkit.annotations.device_twin import DeviceTwin, why_not_there
 from irkit.annotations.structures import same_bytes
 from irkit.dags.device import DagDevice
 from irkit.dags.host_programs import Computing, DeviceFunction, HostFunction, HostProgramRunner
@@ -25,7 +26,7 @@ from irkit.driver.programs.lowering import Lowered
 from irkit.driver.programs.placing import Placement
 from irkit.errors import UnsupportedError
 from irkit.interp.program import Execution
-from irkit.passes.host.actions import HostProgram
+from irkit.passes.host.actions import Call, HostProgram
 from irkit.passes.host.program_text import program_of
 from irkit.passes.program.regions import region_modules
 from irkit.runtime.artifact import Artifact
@@ -56,6 +57,10 @@ class Planned:
         self.tasks, self.pipelines = tasks_of(built), placement.pipelines
         self.artifacts: dict[str, Artifact] = {}
         self.regions: dict[str, Lowered] = {}
+        calls = (a for a in program.actions if isinstance(a, Call) and not a.on_device)
+        here = {a.function for a in calls}
+        self._here = [t for n, t in self.tasks.items() if n in here]
+        self._here += [t for n, p in self.pipelines.items() if n in here for t in p.tasks]
         made: dict[str, Any] = {}
         functions: dict[str, DeviceFunction | HostFunction] = {**built.functions, **self.pipelines}
         with ONE_BUILDER, seldom_collected():
@@ -74,6 +79,7 @@ class Planned:
             policy="disjoint",
             keep=True,
             computing=computing(self._weights),
+            twins={n: DeviceTwin(t) for n, t in self.tasks.items() if why_not_there(t) is None},
         )
 
     def _region(self, name: str, function: FuncOp, module: Any) -> DeviceFunction | HostFunction:
@@ -93,7 +99,7 @@ class Planned:
     def run(self, buffers: Sequence[Array]) -> tuple[list[Array], Mapping[int, Array]]:
         """As `Runner` has it."""
         # A function of the host that was not seen to keep to its annotation may write what it is not to.
-        trusted = all(task.checked for task in self.tasks.values())
+        trusted = all(task.checked for task in self._here)
         ran = self.runner.execute(buffers if trusted else [np.array(b, order="C") for b in buffers])
         left = {n: a for n, a in ran.left.items() if not same_bytes(a, buffers[n])}
         return ran.results, left

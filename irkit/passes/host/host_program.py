@@ -95,9 +95,18 @@ class _Walk:
             if alone or (step is None and not isinstance(op, scf.YieldOp)):
                 self._pending.append(op)
                 continue
-            self._compute()
+            if not (isinstance(op, memref.CopyOp) and self._only_reads_beside(op)):
+                self._compute()
             if step is not None:
                 step(self, op)
+
+    def _only_reads_beside(self, copy: memref.CopyOp) -> bool:
+        """Whether what the host is about to compute has only read so far, and nothing that a copy changes: it
+        may as well read that behind the copy, with the rest."""
+        inner = [one for op in self._pending for one in op.walk()]
+        changed = view_of(copy.destination).buffer
+        read = {view_of(a).buffer for one in inner for a in arrays_read(one)}
+        return changed not in read and not any(arrays_written(one) for one in inner)
 
     def loop(self, op: Operation) -> None:
         """A loop, round by round."""
@@ -175,12 +184,13 @@ class _Walk:
         self._versions.turn(view.buffer)
 
     def host_call(self, op: Operation) -> None:
-        """A function of the host."""
+        """A function of the host, or its twin on the device."""
         assert isinstance(op, CallOp)
         arrays = list(op.arrays)
         reads = {n for n, a in enumerate(arrays) if a in op.read}
         writes = {n for n, a in enumerate(arrays) if a in op.written}
-        self._call(op, op.callee.root_reference.data, arrays, reads, writes, False)
+        there = any(map(on_device, arrays))
+        self._call(op, op.callee.root_reference.data, arrays, reads, writes, there)
 
     def _call(
         self,

@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.memref import ReinterpretCastOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.bufferization import ToTensorOp
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.program.spaces import COSTS, CPU, CUDA, DEVICE
-from irkit.dialects.program.views import trips_of
+from irkit.dialects.program.call import CallOp as HostCall
+from irkit.dialects.program.spaces import COSTS, CPU, CUDA, DEVICE, cpu_cost, twin_cost
+from irkit.dialects.program.views import is_buffer, trips_of
 from irkit.passes.placement.amounts import amount_of
 from irkit.passes.placement.cut import Choice, cheapest
 from irkit.passes.placement.flow import Flow, flow_of
 from irkit.passes.placement.grouping import Group, grouped
 from irkit.passes.placement.inlining import inline_regions
 from irkit.passes.placement.region_costs import nanoseconds
-from irkit.passes.placement.units import units_of
+from irkit.passes.placement.units import Unit, units_of
 from irkit.passes.program.form_regions import has_effect, outlined, runs_of, sweep
 from irkit.passes.program.spilling import Run, spill
 from irkit.schedule.links import Link
@@ -55,6 +57,10 @@ class Planner:
             [t * nanoseconds(a, device, self.link) for a, t in zip(amounts, times, strict=True)]
             for device in (self.cpu, self.gpu)
         )
+        for number, unit in enumerate(flow.parts):
+            if isinstance(call := unit.ops[0], HostCall):
+                # Of all rounds of its loops, as it is said.
+                cpu[number], gpu[number] = cpu_cost(call) or 0, twin_cost(call) or 0
         tied = frozenset(n for n, unit in enumerate(flow.parts, 1) if unit.stays)
         return Choice(flow, self.link, cpu, gpu, tied)
 
@@ -74,7 +80,8 @@ def placed(module: ModuleOp, function: FuncOp, planner: Planner) -> list[Group]:
     segments = [
         units_of(run, stays, times_of(run[0])) for run, stays in list(runs_of(function.body.block))
     ]
-    choice = planner.choice(flow_of(function, segments))
+    calls = [Unit([op], times=times_of(op)) for op in function.walk() if may_be_there(op)]
+    choice = planner.choice(flow_of(function, [*segments, *([call] for call in calls)]))
     on_gpu = planner.chosen(choice)
     where = dict(zip(choice.flow.parts, on_gpu, strict=True))
     groups: list[Group] = []
@@ -84,7 +91,26 @@ def placed(module: ModuleOp, function: FuncOp, planner: Planner) -> list[Group]:
         groups += made
     runs = [group.ops for group in groups]
     spill(runs)
+    for call in calls:
+        _place_call(call, choice, on_gpu)
     return _with_regions(function, list(zip(groups, runs, strict=True)), choice, on_gpu)
+
+
+def may_be_there(op: Operation) -> bool:
+    """Whether an op is a call of the host whose function has a twin on the device, of buffers or plain views
+    of them."""
+    if not isinstance(op, HostCall) or twin_cost(op) is None:
+        return False
+    sources = [v.owner.source if isinstance(v.owner, ReinterpretCastOp) else v for v in op.arrays]
+    return bool(sources) and all(is_buffer(v) for v in sources)
+
+
+def _place_call(unit: Unit, choice: Choice, on_gpu: Sequence[bool]) -> None:
+    """A call of the host goes where its part does."""
+    number = choice.flow.parts.index(unit)
+    (call,) = unit.ops
+    call.attributes[DEVICE] = StringAttr(CUDA if on_gpu[number] else CPU)
+    call.attributes[COSTS] = _costs(choice, on_gpu, [number])
 
 
 def times_of(op: Operation) -> float:

@@ -16,6 +16,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irkit.dialects.program.call import CallOp as HostCall
 from irkit.dialects.program.spaces import CUDA, device_of_call, in_device_space
 from irkit.dialects.program.views import array_type, trips_of
 from irkit.passes.program.effects import BufferUse, uses_of
@@ -109,7 +110,7 @@ class _Walk:
         if isinstance(op, memref.AllocOp):
             self.written.add(op.memref)
             return {**state, op.memref: NOWHERE}
-        side = DEVICE if isinstance(op, CallOp) and device_of_call(op) == CUDA else HOST
+        side = DEVICE if isinstance(op, CallOp | HostCall) and device_of_call(op) == CUDA else HOST
         uses = uses_of(op)
         if isinstance(op, ReturnOp) and op.parent_op() is self.coherence.function:
             uses = [*uses, *self.coherence.left()]

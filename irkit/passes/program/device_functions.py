@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.memref import ReinterpretCastOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.functions import function_named
+from irkit.dialects.program.call import CallOp as HostCall
 from irkit.dialects.program.check import function_called
 from irkit.dialects.program.spaces import (
     CUDA,
@@ -35,6 +37,22 @@ def move_to_device(module: ModuleOp, call: CallOp, twin: Callable[[SSAValue], SS
         _retype(callee)
     for number, buffer in enumerate(list(call.operands)):
         call.operands[number] = twin(buffer)
+
+
+def move_call(call: HostCall, twin: Callable[[SSAValue], SSAValue]) -> None:
+    """Let a call of the host be one of the twins of its buffers, and of views of these."""
+    for number, array in enumerate(list(call.arrays)):
+        view = array.owner
+        if not isinstance(view, ReinterpretCastOp):
+            call.operands[number] = twin(array)
+            continue
+        there = view.clone()
+        there.operands[0] = twin(view.source)
+        Rewriter.insert_op(there, InsertPoint.before(call))
+        there_type = in_device_space(array_type(there.result))
+        call.operands[number] = Rewriter.replace_value_with_new_type(there.result, there_type)
+        if not array.uses:
+            Rewriter.erase_op(view)
 
 
 def _is_of_host_too(module: ModuleOp, callee: FuncOp) -> bool:

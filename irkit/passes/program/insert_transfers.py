@@ -1,7 +1,12 @@
-"""`insert-transfers`: memory of the device, and the copies to and from it."""
+"""`insert-transfers`: memory of the device, and the copies to and from it.
+
+A call of the host that is on the device, as its function has a twin there, becomes one of the device's
+arrays, or of views of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +22,7 @@ from irkit.dialects.program.call import CallOp as HostCall
 from irkit.dialects.program.check import function_called
 from irkit.dialects.program.spaces import CPU, CUDA, device_of_call, on_device
 from irkit.passes.program.coherence import Coherence
-from irkit.passes.program.device_functions import move_to_device
+from irkit.passes.program.device_functions import move_call, move_to_device
 from irkit.remarks import applied
 
 
@@ -53,17 +58,17 @@ class InsertTransfers(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.ops if isinstance(f, FuncOp) and f.body.blocks]:
-            calls = [c for c in function.walk() if isinstance(c, CallOp)]
+            calls = [c for c in function.walk() if isinstance(c, CallOp | HostCall)]
             if any(device_of_call(c) != CPU for c in calls) and not _is_placed(calls):
                 _insert(op, function, calls)
 
 
-def _is_placed(calls: list[CallOp]) -> bool:
+def _is_placed(calls: Sequence[CallOp | HostCall]) -> bool:
     """Whether there are copies already."""
     return any(on_device(v) for call in calls for v in call.operands)
 
 
-def _insert(module: ModuleOp, function: FuncOp, calls: list[CallOp]) -> None:
+def _insert(module: ModuleOp, function: FuncOp, calls: Sequence[CallOp | HostCall]) -> None:
     moved = [call for call in calls if device_of_call(call) == CUDA]
     for call in calls:
         _check(call)
@@ -73,7 +78,10 @@ def _insert(module: ModuleOp, function: FuncOp, calls: list[CallOp]) -> None:
     for copy in copies.wanted:
         copy.insert(copies.twin)
     for call in moved:
-        move_to_device(module, call, copies.twin)
+        if isinstance(call, HostCall):
+            move_call(call, copies.twin)
+        else:
+            move_to_device(module, call, copies.twin)
     for op in reversed(list(function.walk())):
         if isinstance(op, memref.AllocOp) and not op.memref.uses:
             Rewriter.erase_op(op)
@@ -82,8 +90,10 @@ def _insert(module: ModuleOp, function: FuncOp, calls: list[CallOp]) -> None:
     applied(function, "InsertTransfers", text, len(moved), into, len(copies.wanted) - into)
 
 
-def _check(call: CallOp) -> None:
+def _check(call: CallOp | HostCall) -> None:
     said = device_of_call(call)
+    if isinstance(call, HostCall):
+        return
     if said not in (CPU, CUDA):
         raise PassFailedException(
             f"'{call.name}' of @{call.callee.string_value()}: device '{said}': expected '{CPU}' or '{CUDA}'"
