@@ -9,11 +9,13 @@ from xdsl.ir import Attribute
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import ints
 from irkit.errors import UnsupportedError
 from irkit.rkernels import families
 from irkit.rkernels.binding.binder import Binder, Binding
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.templates import placeholders
+from irkit.rkernels.work import Part
 
 # Element types that `irkit.runtime.intrinsics.cpu` has arrays on the stack for.
 _STACKS = ("float32", "float64", "int32", "int64")
@@ -43,6 +45,8 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binding.resident = op.residents is not None
     binding.names |= {name: str(value) for name, value in parameters.items()}
     binding.names |= _of_target(op, rkernel, binding, threads)
+    if rkernel.spreads and not binding.batch:
+        binding.spread = _spread(op, root, threads)
     if missing := sorted(placeholders(rkernel) - set(binding.names)):
         raise UnsupportedError(
             f"placeholder {', '.join(missing)} in rKernel template '{rkernel.function}'"
@@ -50,11 +54,19 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     return binding
 
 
+def _spread(op: ROperatorOp, root: Root, threads: int) -> int:
+    """How many blocks of `threads` have something to do of the largest rTask."""
+    part = Part(root, ints(op.grid), threads)
+    return part.rounds(part.elements, threads)
+
+
 def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int) -> dict[str, str]:
     """Placeholders that only one target has."""
     if rkernel.target == "cuda":
         vector = int(op.vector_bytes is not None)
-        return {"THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0"}
+        return {
+            "THREAD": "thread_index()", "THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0",
+        }  # fmt: skip
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}
     return {

@@ -41,6 +41,8 @@ class RKernel:
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
     `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
+    `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
+    template says THREAD for a thread's number and THREADS for how many there are.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
@@ -65,6 +67,7 @@ class RKernel:
     grid: Callable[[Root, int], list[int]] | None = None
     halves: bool = False
     wgmma: bool = False
+    spreads: bool = False
 
     @property
     def name(self) -> str:

@@ -41,7 +41,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
     own = {} if callable(rkernel.parameters) else rkernel.parameters
     names = {k: str(v) for k, v in {**own, **sample.overrides}.items()}
     names = {"VECTOR": "1", "RESIDENT": "0"} | names
-    names |= {"OPERANDS": operands, "THREADS": str(threads)}
+    names |= {"OPERANDS": operands, "THREAD": "thread_index()", "THREADS": str(threads)}
     names |= {k: str(v) for k, v in sample.names.items()}
     functions = sample.functions.replace("OPERANDS", operands)
     for name in (

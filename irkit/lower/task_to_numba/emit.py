@@ -11,8 +11,9 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.dialects.task import ROperatorOp
 from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.program import describe
-from irkit.lower.task_to_numba.target_cuda import RESIDENT
+from irkit.lower.task_to_numba.target_cuda import RESIDENT, SPREAD
 from irkit.lower.task_to_numba.targets import TARGETS
+from irkit.lower.task_to_numba.walkers_cuda import shared_by_blocks
 from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
@@ -57,7 +58,8 @@ def emit_module(module: ModuleOp, weights: WeightStore, target: Target | None = 
 
 
 def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[Binding, str]:
-    """Fused functions and specialised rKernel of one rOperator; a second copy for operands that stay."""
+    """Fused functions and specialised rKernel of one rOperator; copies of it for operands that stay, and for
+    rTasks that several blocks share."""
     if op.rkernel is None:
         raise PassFailedException(
             f"@{op.sym_name.data} has no rKernel: run partition-rtasks and a scheduling pass first"
@@ -71,6 +73,9 @@ def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[
     if binding.resident:
         names = {**binding.names, "RESIDENT": "1"}
         kernels.append(specialise(template, rkernel.function, binding.symbol + RESIDENT, names))
+    if binding.spread > 1:
+        names = {**binding.names, **shared_by_blocks(program.threads)}
+        kernels.append(specialise(template, rkernel.function, binding.symbol + SPREAD, names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(flags))
     decorator = printer.kernel(flags)
     text = "\n\n".join(f"{decorator}\n{printer.signature(k, binding)}" for k in kernels)

@@ -21,6 +21,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         "scratch": tuple(k.scratch for k in kernels),
         "batch": tuple(k.batch for k in kernels),
     }
+    if any(k.spread > 1 for k in kernels):
+        facts["spread"] = tuple(k.spread for k in kernels)
     if program.moving:
         facts["places"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}

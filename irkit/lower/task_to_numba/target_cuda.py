@@ -11,7 +11,7 @@ from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.rkernels.binding.binder import Binding
 from irkit.schedule.tables import Program
 
-RESIDENT = "_resident"
+RESIDENT, SPREAD = "_resident", "_spread"
 
 
 class CudaPrinter:
@@ -66,6 +66,14 @@ def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
     return [
-        Kernel(b.symbol + suffix * b.resident, b.pointer_types, b.scratch_bytes, b.batch, b.call)
+        Kernel(
+            b.symbol + suffix * b.resident,
+            b.pointer_types,
+            b.scratch_bytes,
+            b.batch,
+            b.call,
+            b.spread,
+            b.symbol + SPREAD * (b.spread > 1),
+        )
         for b in bindings
     ]

@@ -204,7 +204,8 @@ class Kernel:
     """A specialised rKernel: its name, its operands' element types as Numba names them, its scratch.
 
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
-    mode `per-op` asks a library for instead.
+    mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
+    mode, where `alone` is the function that runs it.
     """
 
     function: str
@@ -212,6 +213,8 @@ class Kernel:
     scratch_bytes: int = 0
     batch: bool = False
     call: LibraryCall | None = None
+    spread: int = 1
+    alone: str = ""
 
     @property
     def scratch(self) -> int:
@@ -237,19 +240,38 @@ def op_kernel(number: int, kernel: Kernel) -> str:
 
     `record` is the address of any record of the append. `resolve` must stand before it.
     """
+    of_block = "block b is rTask b" if kernel.spread == 1 else "several blocks are one rTask"
     lines = [
         f"def op_{number}(record, bases, rows, rows_padded):",
-        f'    """Runs {kernel.function} alone: block b is rTask b."""',
+        f'    """Runs {kernel.alone or kernel.function} alone: {of_block}."""',
         "    words = i64p(record)",
         "    # Entry 0 of the table in shared memory is base -1, which no operand has here.",
         "    table = i64p(bases - 8)",
     ]
     arguments = ["block_index()", "block_count()", "rows", "0"]
+    if kernel.spread > 1:
+        lines.append(f"    share = {_BLOCKS.format(tasks='words[2]')}")
+        arguments[:2] = ["divide(block_index(), share)[0]", "words[2]"]
     for i, pointer in enumerate(kernel.pointers):
         lines.append(f"    a{i} = resolve(words, {i}, table, rows_padded)")
         arguments.append(f"{POINTERS[pointer]}(a{i})")
-    lines.append(f"    {kernel.function}({', '.join(arguments)})")
+    lines.append(f"    {kernel.alone or kernel.function}({', '.join(arguments)})")
     return "\n".join(lines) + "\n"
+
+
+# How many blocks share an rTask.
+_BLOCKS = "divide(block_count(), {tasks})[0]"
+
+
+def shared_by_blocks(threads: int) -> dict[str, str]:
+    """What a thread's number and the number of threads are in an rTask that blocks of `threads` share: block
+    b is one of those of rTask b // blocks."""
+    blocks = _BLOCKS.format(tasks="tasks")
+    number = f"divide(block_index(), {blocks})[1]"
+    return {
+        "THREAD": f"(thread_index() + {threads} * {number})",
+        "THREADS": f"({threads} * {blocks})",
+    }
 
 
 def layout_of(program: Program) -> Layout:

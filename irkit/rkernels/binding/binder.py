@@ -37,7 +37,10 @@ from irkit.schedule.library_call import LibraryCall
 
 @dataclass
 class Binding:
-    """What the placeholders of one rOperator's rKernel become, and the functions they name."""
+    """What the placeholders of one rOperator's rKernel become, and the functions they name.
+
+    `spread`: how many blocks at most may share an rTask that runs alone on a GPU.
+    """
 
     symbol: str
     pointers: list[str]
@@ -47,6 +50,7 @@ class Binding:
     resident: bool = False
     scratch_bytes: int = 0
     batch: bool = False
+    spread: int = 1
     call: LibraryCall | None = None
 
     @property

@@ -8,11 +8,11 @@ def map_elements(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     width = j1 - j0
     count = (r1 - r0) * width
-    element = thread_index()
+    element, step = THREAD, THREADS
     while element < count:
         r, j = divide(element, width)
         STORE(OPERANDS, r0 + r, j0 + j)
-        element += THREADS
+        element += step
 
 
 def _work(part: Part) -> Work:
@@ -29,5 +29,6 @@ RKERNELS = [
         __name__,
         "map_elements",
         work=_work,
+        spreads=True,
     ),
 ]

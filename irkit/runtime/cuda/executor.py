@@ -372,11 +372,14 @@ class CudaExecutor:
         self.ops[append.kernel].launch(blocks, (*arguments, padded), stream)
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
-        """Blocks to run an rOperator alone: its rTasks, or as many shares of the batch as fit."""
-        if not self.facts.batch[kernel]:
+        """Blocks to run an rOperator alone: its rTasks, or as many shares of these or of the batch as fit."""
+        most = self.facts.spread[kernel] if self.facts.spread else 1
+        if most == 1 and not self.facts.batch[kernel]:
             return tasks
         fitting = self.ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
-        return max(1, min(rows, fitting))
+        if self.facts.batch[kernel]:
+            return max(1, min(rows, fitting))
+        return tasks * max(1, min(most, fitting // tasks))
 
     def synchronize(self) -> None:
         """Wait until everything queued has run."""

@@ -29,7 +29,8 @@ class LaunchFacts:
     memory of `persistent` and `wave`; `record_words` a record takes; per rOperator, its `scratch` and
     whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
-    for an rOperator's own kernel in mode `per-op`, by its number, where there is one.
+    for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
+    blocks at most share an rTask in that mode; nothing where it is one for all.
     """
 
     arch: str
@@ -39,6 +40,7 @@ class LaunchFacts:
     scratch: tuple[int, ...]
     batch: tuple[bool, ...]
     places: bool = False
+    spread: tuple[int, ...] = ()
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
     @property

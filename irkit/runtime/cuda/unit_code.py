@@ -31,16 +31,18 @@ Entry = tuple[str, tuple[str, ...]]
 
 SEPARATOR = "\n;---- module ----\n"
 _DEFINED = re.compile(r'^define [^@\n]*@"?([\w.$]+)"?\(', re.MULTILINE)
+# As an rTask of a walker, and alone.
 _CALLED = re.compile(
-    r"^        (\w+)\(task, tasks, rows, top - \d+((?:, \w+\(addresses\[\d+\]\))*)\)$", re.MULTILINE
+    r"^ +(\w+)\([^\n]+, rows, (?:top - \d+|0)((?:, \w+\((?:addresses\[\d+\]|a\d+)\))*)\)$",
+    re.MULTILINE,
 )
-_POINTER = re.compile(r"(\w+)\(addresses")
+_POINTER = re.compile(r"(\w+)\(a")
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _HALVES = {"f16p": "float16", "bf16p": "bfloat16"}
 
 
 def called(rest: str) -> dict[str, tuple[str, ...]]:
-    """The rKernels that a module's walkers call, and how they make pointers of the operands' addresses."""
+    """The rKernels that a module's entries call, and how they make pointers of the operands' addresses."""
     return {name: tuple(_POINTER.findall(operands)) for name, operands in _CALLED.findall(rest)}
 
 
@@ -66,6 +68,7 @@ def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
     exec(compile(f"{SLOT_IMPORT}\n{text}", "<rKernel>", "exec"), names)
     built = ARCHITECTURES[arch]
     cc = (*built.capability, built.suffix)
+    entered: list[Any] = []
     modules: dict[int, Any] = {}
     try:
         for function, pointers in entries:
@@ -77,8 +80,11 @@ def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
                     abi="c",
                     abi_info={"abi_name": linked_name(text, function)},
                 )
-            modules |= {id(m): m for m in library.modules}
-        return zlib.compress(SEPARATOR.join(_own_names(modules.values(), digest)).encode(), 1)
+            entered.append(library.modules[0])
+            modules |= {id(m): m for m in library.modules[1:]}
+        # What a module calls is linked only if it comes behind it.
+        linked = [*entered, *modules.values()]
+        return zlib.compress(SEPARATOR.join(_own_names(linked, digest)).encode(), 1)
     finally:
         # Dispatchers refer to one another through these names, where no garbage collector looks.
         names.clear()
