@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import RandomGraph
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import IrkitContext
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.targets import DEVICES
+from irkit.driver.files.parsing import parse_module
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.errors import InvalidModelError, ScheduleError
@@ -85,7 +85,7 @@ def test_compiled_programs_agree(seed, monkeypatch, tmp_path):
 def parsed(text):
     ctx = IrkitContext()
     register_dialects(ctx)
-    return ctx, Parser(ctx, text).parse_module()
+    return ctx, parse_module(ctx, text, "mutant")
 
 
 def rejected(text):

@@ -54,6 +54,7 @@ STANDARD: dict[str, list[str]] = {
         "group-products",
         "sink-reshapes",
         "canonicalize",
+        "join-siblings",
         "propagate-fastmath",
     ],
     "task": ["form-roperators", "pack-products", "partition-rtasks"],

@@ -1,0 +1,147 @@
+"""`join-siblings`: elementwise ops over the same loops that read the same as one op with several results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from irkit.dialects.functions import is_straight
+from irkit.dialects.linalg_generic import is_elementwise
+from irkit.dialects.tensor_ops.interface import Kind
+from irkit.dialects.tensor_ops.registry import kind_of
+from irkit.dialects.types import tensor_type
+from irkit.passes.tensor.group_products import Depths
+from irkit.passes.tensor.joining import join, why_not_joined
+from irkit.remarks import applied, missed
+
+RULE = "JoinSiblings"
+OPERANDS, BODY = 16, 256
+"""At most so many inputs and results, and ops of a body, in one: what the registers of a kernel can hold."""
+
+
+@dataclass(eq=False)
+class Family:
+    """Ops that can be one, in program order; what they read and make."""
+
+    ops: list[linalg.GenericOp]
+    values: set[SSAValue] = field(default_factory=set[SSAValue])
+
+    def add(self, op: linalg.GenericOp) -> None:
+        """Have `op` too, which stands behind all others."""
+        self.ops.append(op)
+        self.values |= _whole(op)
+
+
+def _whole(op: linalg.GenericOp) -> set[SSAValue]:
+    """What an op makes, and what it reads that has as many elements."""
+    shape = tensor_type(op.results[0]).get_shape()
+    return {*op.results, *(v for v in op.inputs if tensor_type(v).get_shape() == shape)}
+
+
+def _why_alone(op: linalg.GenericOp) -> str | None:
+    """Why an op goes by itself; None if it may be joined."""
+    if (reason := why_not_joined([op])) is not None:
+        return reason
+    for value in op.inputs:
+        maker = value.owner
+        made = isinstance(maker, Operation) and kind_of(maker) is Kind.HEAVY
+        if made and {use.operation for use in value.uses} == {op}:
+            return "it is computed where what it reads is made"
+    users = [use.operation for result in op.results for use in result.uses]
+    if any(isinstance(user, tensor.InsertSliceOp) for user in users):
+        return "it is computed where it is inserted"
+    if len(set(users)) == 1 and not (
+        is_elementwise(users[0]) or isinstance(users[0], func.ReturnOp)
+    ):
+        return "it is computed where it is read"
+    return None
+
+
+def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | None:
+    """Why an op cannot be one of a family; None if it can."""
+    if not family.values & _whole(op):
+        return "they read nothing in common"
+    ops = [*family.ops, op]
+    made = {result for member in ops for result in member.results}
+    read = {value for member in ops for value in member.inputs} - made
+    kept = sum(any(u.operation not in ops for u in result.uses) for result in made)
+    if len(read) + kept > OPERANDS or sum(len(o.body.block.ops) for o in ops) > BODY:
+        return "they are too many for the registers of one kernel"
+    return depths.why_apart(ops) or why_not_joined(ops)
+
+
+def _families(block: Block, depths: Depths) -> list[Family]:
+    """The elementwise ops of a block, those together that can be one."""
+    families: list[Family] = []
+    for op in block.ops:
+        if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
+            continue
+        if (reason := _why_alone(op)) is not None:
+            missed(op, RULE, "{}", reason)
+            continue
+        own = _family_of(op, families, depths)
+        if own not in families:
+            families.append(own)
+        own.add(op)
+    return families
+
+
+def _family_of(op: linalg.GenericOp, families: Sequence[Family], depths: Depths) -> Family:
+    """The first family that takes an op, or a new one."""
+    for family in families:
+        if (reason := _why_not_of(family, op, depths)) is None:
+            return family
+        missed(op, RULE, "{}", reason)
+    return Family([])
+
+
+def join_block(block: Block) -> None:
+    """Join the elementwise ops of a function's body, in place."""
+    for family in _families(block, Depths(block)):
+        if len(family.ops) < 2:
+            continue
+        for op in family.ops:
+            applied(op, RULE, "one of {}", len(family.ops))
+        join(family.ops, {})
+
+
+@dataclass(frozen=True)
+class JoinSiblings(ModulePass):
+    """Compute elementwise ops over the same loops together, where one reads what another reads or makes.
+
+    `fuse-elementwise` computes a producer in its one reader. A producer of several readers, and readers of
+    one array, are passes over memory of their own: here they become one, with a result for each that is
+    needed outside. What will be computed where a heavy op makes what it reads, or reads what it makes, is
+    left alone, and so is what waits for more heavy ops than the others, and what is inserted in place.
+    (Sibling fusion of MLIR's affine loops; K. Kennedy, K. McKinley, Maximizing Loop Parallelism and Improving
+    Data Locality via Loop Fusion and Distribution, LCPC 1993.) No value changes.
+
+    ```mlir
+    %0 = linalg.generic {...} ins(%x) outs(%e) { ^(%p, %o): %s = math.exp %p  linalg.yield %s }
+    %1 = linalg.generic {...} ins(%0, %y) outs(%e) { ^(%p, %q, %o): %s = arith.addf %p, %q  linalg.yield %s }
+    %2 = linalg.generic {...} ins(%0, %y) outs(%e) { ^(%p, %q, %o): %s = arith.mulf %p, %q  linalg.yield %s }
+    ```
+    becomes
+    ```mlir
+    %1, %2 = linalg.generic {...} ins(%x, %y) outs(%e, %e) {
+      ^(%p, %q, %o, %r):
+        %s = math.exp %p  %t = arith.addf %s, %q  %u = arith.mulf %s, %q  linalg.yield %t, %u }
+    ```
+    """
+
+    name = "join-siblings"
+    requires: ClassVar[tuple[str, ...]] = ("tensor",)
+    produces: ClassVar[str] = "tensor"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if is_straight(function):
+                join_block(function.body.block)
