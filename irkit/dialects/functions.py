@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Operation
 
 
@@ -18,7 +18,9 @@ def function_named(module: ModuleOp, name: str) -> FuncOp | None:
 
 def is_composed(function: FuncOp) -> bool:
     """Whether a function calls others, in loops or not: its ops are those of its parts."""
-    return any(isinstance(op, CallOp | ForOp) for b in function.body.blocks for op in b.ops)
+    return any(
+        isinstance(op, CallOp | ForOp | WhileOp) for b in function.body.blocks for op in b.ops
+    )
 
 
 def is_straight(op: Operation) -> TypeGuard[FuncOp]:

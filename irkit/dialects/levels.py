@@ -44,10 +44,14 @@ SLICES = frozenset({"tensor.extract_slice", "tensor.insert_slice"})
 _INDICES = frozenset(
     {f"arith.{name}" for name in ("addi", "constant", "index_cast", "muli", "subi")}
 )
-_CALLS = frozenset({"func.call", "scf.for", *SLICES}) | _INDICES
+_CALLS = frozenset({"func.call", "scf.for", "scf.while", *SLICES}) | _INDICES
 NUMBERS = frozenset({"tensor.from_elements", "tensor.splat"})
 """A loop's variable as a tensor, until it is carried as one."""
+ASKED = frozenset({"tensor.extract"})
+"""What a loop reads of what it asks for."""
 _LOOP = frozenset({"scf.yield"}) | _CALLS
+# What asks for one more turn, beside what a turn does.
+_ASKING = _LOOP | ASKED | {"scf.condition"}
 TENSOR_DIALECTS = {"linalg", "tensor", "te"}
 """Dialects of the tensor level alone; `irkit.extending.add_tensor_op` adds others."""
 # The bits of an unsigned integer, which is a signless one inside of bodies.
@@ -136,13 +140,18 @@ _VALUES = frozenset({"tensor", "scalar"})
 _MODULE = frozenset({"func.func"})
 _TASK_MODULE = frozenset({"func.func", "task.roperator", "task.vdevice"})
 _LAUNCHES = _FUNCTION | _VIEWS | {"task.launch"} | _CALLS
-_STEPS = frozenset({"task.run", "task.repeat"})
-_COMPOSITE = {"task.composite": _STEPS | {"task.buffer"}, "task.repeat": _STEPS}
+_STEPS = frozenset({"task.run", "task.repeat", "task.while"})
+_COMPOSITE = {
+    "task.composite": _STEPS | {"task.buffer"},
+    "task.repeat": _STEPS,
+    "task.while": _STEPS,
+}
 _SCHEDULED = {
     "builtin.module": _TASK_MODULE | {"task.program", "task.composite"},
     # What a schedule is proved against.
     "func.func": _LAUNCHES,
     "scf.for": _LOOP,
+    "scf.while": _ASKING,
     "task.program": frozenset({"task.append", "task.buffer", "task.view"}),
     **_COMPOSITE,
     **_ROPERATOR,
@@ -151,6 +160,7 @@ _TASK = {
     "builtin.module": _TASK_MODULE,
     "func.func": _LAUNCHES,
     "scf.for": _LOOP,
+    "scf.while": _ASKING,
     **_ROPERATOR,
 }
 # Effects on arrays, and values between them.
@@ -196,6 +206,7 @@ LEVELS: dict[str, Level] = {
                 "builtin.module": _MODULE,
                 "func.func": _FUNCTION | {"graph.*"} | _CALLS | NUMBERS,
                 "scf.for": _LOOP | NUMBERS | {"graph.*"},
+                "scf.while": _ASKING | NUMBERS | {"graph.*"},
             },
             _VALUES,
             arguments=frozenset({"tensor"}),
@@ -206,6 +217,7 @@ LEVELS: dict[str, Level] = {
                 "builtin.module": _MODULE,
                 "func.func": _FUNCTION | _TENSOR_OPS | _CALLS,
                 "scf.for": _LOOP,
+                "scf.while": _ASKING,
                 **_BODIES,
             },
             _VALUES,

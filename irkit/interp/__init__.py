@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irkit.dialects.levels import NUMBERS, SLICES, TENSOR_DIALECTS, kind_of
+from irkit.dialects.levels import ASKED, NUMBERS, SLICES, TENSOR_DIALECTS, kind_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -32,7 +32,7 @@ def level_of(module: ModuleOp) -> str:
             return "schedule"
         if dialect == "task" and name != "vdevice":
             level = "task"
-        elif op.name in SLICES or op.name in NUMBERS:
+        elif op.name in SLICES | NUMBERS | ASKED:
             slices = True
         elif dialect in TENSOR_DIALECTS and level == "graph":
             level = "tensor"

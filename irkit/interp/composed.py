@@ -9,6 +9,7 @@ from xdsl.dialects import arith, func, scf, tensor
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from irkit.dialects.loops import asked_of
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.errors import InvalidModelError
 from irkit.interp.tensor import evaluate_op
@@ -36,6 +37,8 @@ def _block(
             return operands
         if isinstance(op, scf.ForOp):
             results = _loop(op, scope, weights, leaf)
+        elif isinstance(op, scf.WhileOp):
+            results = _while(op, scope, weights, leaf)
         elif isinstance(op, tensor.ExtractSliceOp | tensor.InsertSliceOp) or _is_index(op):
             results = evaluate_op(op, operands, weights)
         elif isinstance(op, tensor.FromElementsOp | tensor.SplatOp):
@@ -68,4 +71,15 @@ def _loop(
         given: dict[SSAValue, Array] = {variable: np.array(i)}
         given.update(zip(arguments, carried, strict=True))
         carried = _block(op.body.block, {**scope, **given}, weights, leaf)
+    return carried
+
+
+def _while(
+    op: scf.WhileOp, scope: Mapping[SSAValue, Array], weights: WeightStore, leaf: Leaf
+) -> list[Array]:
+    asked, body = asked_of(op), op.after_region.block
+    carried = [scope[v] for v in op.arguments]
+    while carried[asked]:
+        given = dict(zip(body.args, carried, strict=True))
+        carried = _block(body, {**scope, **given}, weights, leaf)
     return carried

@@ -3,7 +3,7 @@ its mode allows, on bytes that lie as the composite says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from xdsl.ir import Block, SSAValue
 
 from irkit.dialects.functions import function_named
 from irkit.dialects.state import state_of
-from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp
+from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.composite import Place
 from irkit.dialects.types import Tensor, numpy_dtype, tensor_type
 from irkit.errors import InvalidModelError
@@ -36,7 +36,7 @@ def run_composite(
 ) -> list[Array]:
     """The outputs of a composite. Raises InvalidModelError for a program that is not there."""
     memory = _memory(composite, inputs)
-    for op, iterations in _runs(composite.body.block, ()):
+    for op, iterations in _runs(composite.body.block, (), memory):
         _run(module, op, iterations, memory, run)
     found = {
         op.port.value.data: _array(memory[op.result], tensor_type(op.result))
@@ -46,13 +46,21 @@ def run_composite(
     return [found[port] for port in sorted(found)]
 
 
-def _runs(block: Block, iterations: tuple[int, ...]) -> Iterator[tuple[RunOp, tuple[int, ...]]]:
+def _runs(
+    block: Block, iterations: tuple[int, ...], memory: Mapping[SSAValue, Bytes]
+) -> Iterator[tuple[RunOp, tuple[int, ...]]]:
+    """Runs as they come: who asks for the next has done the one before."""
     for op in block.ops:
         if isinstance(op, RunOp):
             yield op, iterations
         elif isinstance(op, RepeatOp):
             for i in range(op.trips.value.data):
-                yield from _runs(op.body.block, (*iterations, i))
+                yield from _runs(op.body.block, (*iterations, i), memory)
+        elif isinstance(op, WhileOp):
+            turns = 0
+            while memory[op.condition][0]:
+                yield from _runs(op.body.block, (*iterations, turns), memory)
+                turns += 1
 
 
 def _memory(composite: CompositeOp, inputs: Sequence[Array]) -> dict[SSAValue, Bytes]:

@@ -39,7 +39,7 @@ class StepJobs:
                 [
                     *(steps.code.ctypes.data, len(steps.code), ranges.ctypes.data),
                     *(steps.moves.ctypes.data, steps.depth, len(self.busy.values)),
-                    *(self._meeting.ctypes.data, local.ctypes.data, steps.meetings),
+                    *(self._meeting.ctypes.data, local.ctypes.data),
                 ],
                 dtype=np.int64,
             )
@@ -83,7 +83,8 @@ class StepRunner:
         words, busy = jobs.begin(rows, padded), jobs.busy
         alone = len(busy.values) == 1
         done = team.run_alone(words, busy.values[0]) if alone else team.run(words, busy)
-        if done != jobs.steps.total:
+        total = jobs.steps.total
+        if done < 0 or (total is not None and done != total):
             raise DeviceError("a vEU gave up waiting: the program did not finish")
 
     def _jobs(self, space: Workspace, mode: Mode) -> StepJobs:

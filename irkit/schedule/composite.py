@@ -38,7 +38,16 @@ class Repeat:
     steps: tuple[Step, ...]
 
 
-Step = Run | Repeat
+@dataclass(frozen=True)
+class While:
+    """Steps that are run as long as the boolean that buffer `condition` holds is true, which is asked before
+    each turn."""
+
+    condition: int
+    steps: tuple[Step, ...]
+
+
+Step = Run | Repeat | While
 
 
 @dataclass
@@ -106,14 +115,16 @@ class Put:
 
 @dataclass(frozen=True)
 class Looped:
-    """`trips` iterations of `body`, which makes `yielded` of `arguments`."""
+    """`trips` iterations of `body`, which makes `yielded` of `arguments`; with None as long as the value that
+    comes as `arguments[asked]` is true."""
 
-    trips: int
+    trips: int | None
     start: tuple[int, ...]
     arguments: tuple[int, ...]
     body: tuple[Op, ...]
     yielded: tuple[int, ...]
     results: tuple[int, ...]
+    asked: int = 0
 
 
 Op = Called | Cut | Put | Looped

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irkit.schedule.block_memory import BlockMemory
-from irkit.schedule.composite import Composite, Repeat, Run, Step, runs_of
+from irkit.schedule.composite import Composite, Run, Step, While, runs_of
 from irkit.schedule.model import Schedule, VDevice
 from irkit.schedule.step_tables import Shape, places_of_steps
 from irkit.schedule.tables import FIRST_INPUT
@@ -24,6 +24,10 @@ def check_blocks(composite: Composite, schedules: Mapping[str, Schedule], device
             reject("shared", f"@{name} keeps operands in memory in which other programs run too")
     if device.kind != "cuda":
         return
+    if _asks(composite.steps):
+        reject(
+            "device", f"a loop whose turns data decide, on '{device.name}': blocks ask for nothing"
+        )
     needed = block_memory(composite, list(ran.values())).nbytes
     if needed > device.shared_bytes:
         reject(
@@ -52,9 +56,11 @@ def block_memory(composite: Composite, schedules: Sequence[Schedule]) -> BlockMe
     )
 
 
+def _asks(steps: Sequence[Step]) -> bool:
+    loops = [step for step in steps if not isinstance(step, Run)]
+    return any(isinstance(loop, While) or _asks(loop.steps) for loop in loops)
+
+
 def _shape(step: Step) -> Shape:
-    return None if isinstance(step, Run) else _loop(step)
-
-
-def _loop(step: Repeat) -> Shape:
-    return step.trips, tuple(map(_shape, step.steps))
+    assert not isinstance(step, While)
+    return None if isinstance(step, Run) else (step.trips, tuple(map(_shape, step.steps)))

@@ -24,11 +24,15 @@ from irkit.schedule.composite import (
     Repeat,
     Run,
     Step,
+    While,
     Window,
     runs_of,
 )
 from irkit.schedule.meaning import Port
 from irkit.schedule.wellformed import reject
+
+Turns = tuple[int | None, ...]
+"""How many turns each loop around makes, from outside; None where data say so."""
 
 
 def prove_composite(composite: Composite, function: Composed, parts: Mapping[str, Part]) -> None:
@@ -99,7 +103,7 @@ class _Proof:
         if end > self.composite.link_bytes:
             reject("arena", f"{self.composite.link_bytes} bytes are planned, {end} are needed")
 
-    def _steps(self, steps: Sequence[Step], body: Sequence[Op], trips: tuple[int, ...]) -> None:
+    def _steps(self, steps: Sequence[Step], body: Sequence[Op], trips: Turns) -> None:
         """Steps of one block of the function."""
         left = list(steps)
         for op in body:
@@ -116,17 +120,21 @@ class _Proof:
         if left:
             reject("once", f"a {_named(left[0])} is no call or loop of @{self.function.name} there")
 
-    def _loop(self, step: Step, op: Looped, trips: tuple[int, ...]) -> None:
-        if not isinstance(step, Repeat):
+    def _loop(self, step: Step, op: Looped, trips: Turns) -> None:
+        if isinstance(step, Run):
             reject("meaning", f"a {_named(step)} stands for a loop of @{self.function.name}")
-        if step.trips != op.trips:
+        if (step.trips if isinstance(step, Repeat) else None) != op.trips:
             reject(
                 "meaning",
-                f"a loop of @{self.function.name} is run {step.trips} times, not {op.trips} times",
+                f"a loop of @{self.function.name} is run {_often(step)}, not {_times(op.trips)}",
             )
         places = [self._place_of(value) for value in op.start]
         if len(set(places)) < len(places):
             reject("meaning", "two values that a loop carries start in one buffer")
+        if isinstance(step, While) and step.condition != places[op.asked]:
+            reject(
+                "meaning", f"a loop of @{self.function.name} asks for another value than is meant"
+            )
         self._forget(step, places)
         for place, argument in zip(places, op.arguments, strict=True):
             self.holds[place] = argument
@@ -145,7 +153,7 @@ class _Proof:
             reject("meaning", "what a loop starts from is in no buffer")
         return found[0]
 
-    def _forget(self, step: Repeat, places: Sequence[int]) -> None:
+    def _forget(self, step: Repeat | While, places: Sequence[int]) -> None:
         """Of what other iterations write nothing is known."""
         for run in runs_of(step.steps):
             for window in (*run.writes, *run.state):
@@ -153,7 +161,7 @@ class _Proof:
                     self.holds[window.buffer] = None
                     self.put.pop(window.buffer, None)
 
-    def _call(self, step: Step, op: Called, trips: tuple[int, ...]) -> None:
+    def _call(self, step: Step, op: Called, trips: Turns) -> None:
         if not isinstance(step, Run):
             reject("meaning", f"a loop stands for a call of @{op.function}")
         part = self.parts.get(step.program)
@@ -178,13 +186,15 @@ class _Proof:
         for window, result in (*results, *((w, n) for w, _, n in made)):
             self._write(step, window, op.results[result])
 
-    def _check_window(self, run: Run, window: Window, nbytes: int, trips: tuple[int, ...]) -> None:
+    def _check_window(self, run: Run, window: Window, nbytes: int, trips: Turns) -> None:
         """Rule 'access': in every iteration a window lies in its buffer."""
         if not 0 <= window.buffer < len(self.buffers):
             reject("access", f"the run of @{run.program} names a buffer that does not exist")
         buffer = self.buffers[window.buffer]
         if len(window.steps) > len(trips):
             reject("access", f"'{buffer.name}' moves with more loops than there are")
+        if any(s for s, n in zip(window.steps, trips, strict=False) if n is None):
+            reject("access", f"'{buffer.name}' moves with a loop whose turns nobody knows")
         low, high = reach(window, trips)
         if low < 0 or high + nbytes > buffer.nbytes:
             reject(
@@ -203,7 +213,7 @@ class _Proof:
         reads: Sequence[Window],
         writes: Sequence[Window],
         part: Part,
-        trips: tuple[int, ...],
+        trips: Turns,
     ) -> None:
         """Rule 'alias': what a run writes is apart from all else that it touches, in every iteration."""
         sizes = [part.inputs[n] for n in part.given]
@@ -255,7 +265,7 @@ class _Proof:
                 )
             self.put.setdefault(window.buffer, []).append((run, window, value))
 
-    def _put(self, op: Put, trips: tuple[int, ...]) -> None:
+    def _put(self, op: Put, trips: Turns) -> None:
         """A slice has been written where it is inserted."""
         for buffer, waiting in self.put.items():
             for number, (_, window, value) in enumerate(waiting):
@@ -274,16 +284,17 @@ class _Proof:
         reject("meaning", f"a slice of @{self.function.name} is not written where it is inserted")
 
 
-def reach(window: Window, trips: Sequence[int]) -> tuple[int, int]:
-    """The first bytes of a window over all iterations: the lowest and the highest."""
-    ends = [s * (n - 1) for s, n in zip(window.steps, trips, strict=False)]
+def reach(window: Window, trips: Turns) -> tuple[int, int]:
+    """The first bytes of a window over all iterations: the lowest and the highest. It moves with no loop
+    whose turns nobody knows."""
+    ends = [s * (n - 1) for s, n in zip(window.steps, trips, strict=False) if n is not None]
     return (
         window.offset + sum(min(e, 0) for e in ends),
         window.offset + sum(max(e, 0) for e in ends),
     )
 
 
-def apart(a: Window, a_bytes: int, b: Window, b_bytes: int, trips: Sequence[int]) -> bool:
+def apart(a: Window, a_bytes: int, b: Window, b_bytes: int, trips: Turns) -> bool:
     """Whether two windows of one buffer share no byte in any one iteration."""
     steps = tuple(
         (b.steps[d] if d < len(b.steps) else 0) - (a.steps[d] if d < len(a.steps) else 0)
@@ -298,6 +309,14 @@ def _same(a: Window, b: Window) -> bool:
     depth = max(len(a.steps), len(b.steps))
     padded = [(*w.steps, *(0,) * (depth - len(w.steps))) for w in (a, b)]
     return (a.buffer, a.offset, padded[0]) == (b.buffer, b.offset, padded[1])
+
+
+def _times(trips: int | None) -> str:
+    return "as long as data say so" if trips is None else f"{trips} times"
+
+
+def _often(step: Repeat | While) -> str:
+    return _times(step.trips if isinstance(step, Repeat) else None)
 
 
 def _what(op: Op) -> str:

@@ -2,14 +2,17 @@
 
 `code` has a line a step (`CODE_WORDS` int64 words):
 
-| word | a run | where a loop begins | where it ends |
-|---|---|---|---|
-| 0 | RUN | BEGIN | END |
-| 1 | number of the range | depth of the loop | depth of the loop |
-| 2 | how often it is run in a call | - | iterations |
-| 3, 4 | the moving bases from, to | - | the line behind its beginning, - |
+| word | a run | where a loop begins | where it ends | a question |
+|---|---|---|---|---|
+| 0 | RUN | BEGIN | END | ASK |
+| 1 | number of the range | depth of the loop | depth of the loop | the base of what is asked for |
+| 2 | how often it is run in a call | - | iterations | its offset |
+| 3, 4 | the moving bases from, to | - | the line behind its beginning, - | the line to go to if it is 0 |
 
 Behind every run all vEUs meet. A run may be cut into several: into waves where nothing waits, into appends.
+A loop that goes on as long as data say so is one of as many iterations as can be counted, that begins with a
+question; behind it all vEUs meet too, so that all have the same answer. How often its runs are run in a call
+is not known: word 2 of them is 0.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irkit.errors import ArtifactError
 from irkit.schedule.modes import Mode
 from irkit.schedule.tables import (
     FIRST_INPUT,
     Appended,
+    Operand,
     Program,
     Ran,
     Repeated,
@@ -31,7 +36,9 @@ from irkit.schedule.tables import (
 )
 
 CODE_WORDS = 5
-RUN, BEGIN, END = 0, 1, 2
+RUN, BEGIN, END, ASK = 0, 1, 2, 3
+UNCOUNTED = 1 << 62
+"""Iterations of a loop that nobody counts."""
 Range = tuple[int, int]
 MOVE_WORDS = 3
 """Words of a moving base, beside a step of each loop."""
@@ -137,7 +144,14 @@ def places_of(program: Program) -> StepPlaces:
 
 
 def _shape(step: Ran | Repeated) -> Shape:
-    return None if isinstance(step, Ran) else (step.trips, tuple(map(_shape, step.steps)))
+    return None if isinstance(step, Ran) else (counted_trips(step), tuple(map(_shape, step.steps)))
+
+
+def counted_trips(step: Repeated) -> int:
+    """How often a loop runs, on a GPU. Raises ArtifactError where data say so."""
+    if isinstance(step.trips, Operand):
+        raise ArtifactError("a loop whose turns data decide, in a program for a GPU")
+    return step.trips
 
 
 def block_steps(program: Program) -> Table:
@@ -155,14 +169,12 @@ def block_steps(program: Program) -> Table:
 @dataclass(frozen=True)
 class StepTables:
     """`code` as above; `ranges` is ranges×vEUs×2: the records of each vEU; `moves` a line a moving base: the
-    base that it is, the one that it starts from, offset, and a step of each of the `depth` loops around;
-    `meetings`: how often the vEUs meet in a call."""
+    base that it is, the one that it starts from, offset, and a step of each of the `depth` loops around."""
 
     code: Table
     ranges: Table
     moves: Table
     depth: int
-    meetings: int
 
     @property
     def busy(self) -> list[int]:
@@ -171,8 +183,10 @@ class StepTables:
         return [int(v) for v in np.flatnonzero(counts)] or [0]
 
     @property
-    def total(self) -> int:
-        """How many records all vEUs walk in a call."""
+    def total(self) -> int | None:
+        """How many records all vEUs walk in a call; None where data say so."""
+        if (self.code[:, 0] == ASK).any():
+            return None
         runs = self.code[self.code[:, 0] == RUN]
         lengths = (self.ranges[:, :, 1] - self.ranges[:, :, 0]).sum(axis=1)
         return int((lengths[runs[:, 1]] * runs[:, 2]).sum())
@@ -200,7 +214,6 @@ def step_tables(program: Program, mode: Mode) -> StepTables:
         np.ascontiguousarray(ranges),
         np.array(moves, dtype=np.int64).reshape(len(moves), 3 + builder.depth),
         builder.depth,
-        builder.meetings,
     )
 
 
@@ -211,22 +224,30 @@ class _Builder:
         self.program, self.cut = program, cut
         self.code: list[Sequence[int]] = []
         self.ranges: list[Sequence[Range]] = []
-        self.depth = self.meetings = 0
+        self.depth = 0
 
     def add(self, steps: Sequence[Ran | Repeated], depth: int, times: int) -> None:
-        """Steps in `depth` loops that are run `times` times in a call."""
+        """Steps in `depth` loops that are run `times` times in a call, 0 where nobody knows."""
         self.depth = max(self.depth, depth)
         for step in steps:
             if isinstance(step, Repeated):
-                self.code.append((BEGIN, depth, 0, 0, 0))
-                back = len(self.code)
-                self.add(step.steps, depth + 1, times * step.trips)
-                self.code.append((END, depth, step.trips, back, 0))
+                self._loop(step, depth, times)
                 continue
             for ranges in self.cut(self.program, step):
                 self.code.append((RUN, len(self.ranges), times, *step.moving))
                 self.ranges.append(ranges)
-                self.meetings += times
+
+    def _loop(self, step: Repeated, depth: int, times: int) -> None:
+        self.code.append((BEGIN, depth, 0, 0, 0))
+        back = len(self.code)
+        if not isinstance(step.trips, Operand):
+            self.add(step.steps, depth + 1, times * step.trips)
+            self.code.append((END, depth, step.trips, back, 0))
+            return
+        self.code.append(())
+        self.add(step.steps, depth + 1, 0)
+        self.code.append((END, depth, UNCOUNTED, back, 0))
+        self.code[back] = (ASK, step.trips.base, step.trips.offset, len(self.code), 0)
 
 
 def _records(veu: int, appends: Sequence[Appended]) -> int:

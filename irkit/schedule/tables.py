@@ -68,9 +68,10 @@ class Ran(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """Steps that are run `trips` times."""
+    """Steps that are run `trips` times; where that is an operand, as long as its byte, asked for before each
+    turn, is not 0."""
 
-    trips: int
+    trips: int | Operand
     steps: tuple[Ran | Repeated, ...]
 
 

@@ -10,10 +10,11 @@ ARRAY, ROW = f"tensor<{ROWS}x{COLUMNS}xf64>", f"tensor<{COLUMNS}xf64>"
 
 class LoopProgram:
     """A function of two arrays and a row, with loops in which values old and new are read, written in parts,
-    at fixed places and at places that move, and yielded in any order."""
+    at fixed places and at places that move, and yielded in any order. `asks`: some of them go on as long as
+    data say so, a few turns at most."""
 
-    def __init__(self, seed: int, columns: bool = False) -> None:
-        self.columns = columns
+    def __init__(self, seed: int, columns: bool = False, asks: bool = False) -> None:
+        self.columns, self.asks = columns, asks
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
@@ -150,6 +151,8 @@ class LoopProgram:
         ]
         start = [self.pick(values, t) for t in types]
         arguments, result = [self.name() for _ in types], self.name()
+        if self.asks and self.random.random() < 0.6:
+            return self.asking(values, depth, nesting, types, start)
         low = self.random.randrange(2)
         high = self.random.randrange(low, ROWS)
         variable = self.name()
@@ -168,3 +171,61 @@ class LoopProgram:
         self.bounds.pop()
         self.line("}", depth)
         return {**values, **{f"{result}#{n}": t for n, t in enumerate(types)}}
+
+    def asking(
+        self,
+        values: dict[str, str],
+        depth: int,
+        nesting: int,
+        types: list[str],
+        start: list[str],
+    ) -> dict[str, str]:
+        """The same as long as a number is below a limit, and one of what is carried is."""
+        turns, at = self.random.randrange(4), self.random.randrange(len(types) + 1)
+        go, count, limit, one = (self.name() for _ in range(4))
+        self.line(f"{go} = arith.constant dense<{str(turns > 0).lower()}> : tensor<i1>", depth)
+        for name, number in ((count, 1), (limit, turns), (one, 1)):
+            self.line(f"{name} = arith.constant dense<{number}> : tensor<i64>", depth)
+        types = [*types[:at], "tensor<i1>", *types[at:], "tensor<i64>"]
+        start = [*start[:at], go, *start[at:], count]
+        before, arguments = ([self.name() for _ in types] for _ in range(2))
+        result, held = self.name(), self.name()
+        carried = ", ".join(f"{a} = {s}" for a, s in zip(before, start, strict=True))
+        listed = ", ".join(types)
+        self.line(
+            f"{result}:{len(types)} = scf.while ({carried}) : ({listed}) -> ({listed}) {{", depth
+        )
+        self.line(f"{held} = tensor.extract {before[at]}[] : tensor<i1>", depth + 1)
+        self.line(f"scf.condition({held}) {', '.join(before)} : {listed}", depth + 1)
+        given = ", ".join(f"{a}: {t}" for a, t in zip(arguments, types, strict=True))
+        self.line(f"}} do {{\n^bb0({given}):", depth)
+        inner = self.block({**values, **dict(zip(arguments, types, strict=True))}, depth + 1)
+        if nesting > 1:
+            inner = self.block(self.loop(inner, depth + 1, nesting - 1), depth + 1)
+        more, fewer, small, both = (self.name() for _ in range(4))
+        lines = (
+            f'{fewer} = graph.compare {arguments[-1]}, {limit} {{predicate = "lt"}} : '
+            "(tensor<i64>, tensor<i64>) -> tensor<i1>",
+            f"{more} = graph.add {arguments[-1]}, {one} : (tensor<i64>, tensor<i64>) -> tensor<i64>",
+        )
+        for line in (*lines, *self.below(self.pick(inner, ROW), small)):
+            self.line(line, depth + 1)
+        line = f"{both} = graph.and {fewer}, {small} : (tensor<i1>, tensor<i1>) -> tensor<i1>"
+        self.line(line, depth + 1)
+        made = {"tensor<i1>": both, "tensor<i64>": more}
+        yielded = [made[t] if t in made else self.pick(inner, t) for t in types]
+        self.line(f"scf.yield {', '.join(yielded)} : {listed}", depth + 1)
+        self.line("}", depth)
+        return {**values, **{f"{result}#{n}": t for n, t in enumerate(types)}}
+
+    def below(self, row: str, name: str) -> list[str]:
+        """Whether the first of a row is below a limit."""
+        part, first, limit = (self.name() for _ in range(3))
+        cut = "{offsets = array<i64: 0>, sizes = array<i64: 1>, strides = array<i64: 1>}"
+        return [
+            f"{part} = graph.slice {row} {cut} : ({ROW}) -> tensor<1xf64>",
+            f"{first} = graph.reshape {part} {{shape = array<i64>}} : (tensor<1xf64>) -> tensor<f64>",
+            f"{limit} = arith.constant dense<2.0> : tensor<f64>",
+            f'{name} = graph.compare {first}, {limit} {{predicate = "lt"}} : '
+            "(tensor<f64>, tensor<f64>) -> tensor<i1>",
+        ]

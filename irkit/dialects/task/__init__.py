@@ -8,7 +8,7 @@ from xdsl.ir import Dialect
 
 from irkit.dialects.task.alternative import AlternativeAttr
 from irkit.dialects.task.buffers import SPACES, BufferOp, ViewOp
-from irkit.dialects.task.composite import CompositeOp, RepeatOp, RunOp
+from irkit.dialects.task.composite import CompositeOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.program import AppendOp, ProgramOp, TokenType
 from irkit.dialects.task.roperator import LaunchOp, ROperatorOp, YieldOp, lookup, verify_call
 from irkit.dialects.task.vdevice import VDeviceOp
@@ -26,6 +26,7 @@ Task = Dialect(
         RunOp,
         VDeviceOp,
         ViewOp,
+        WhileOp,
         YieldOp,
     ],
     [AlternativeAttr, TokenType],
@@ -46,6 +47,7 @@ __all__ = [
     "TokenType",
     "VDeviceOp",
     "ViewOp",
+    "WhileOp",
     "YieldOp",
     "lookup",
     "verify_call",

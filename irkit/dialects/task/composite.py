@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, Region, SSAValue
@@ -23,6 +24,7 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -97,7 +99,7 @@ class RunOp(IRDLOperation):
     def depth(self) -> int:
         """How many loops there are around."""
         found, parent = 0, self.parent_op()
-        while isinstance(parent, RepeatOp):
+        while isinstance(parent, RepeatOp | WhileOp):
             found, parent = found + 1, parent.parent_op()
         return found
 
@@ -197,6 +199,51 @@ class RepeatOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.trips.value.data} ")
+        printer.print_region(self.body)
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """Run what stands in it as long as a buffer of one boolean holds that: it is asked before each turn, and
+    all vEUs have ended what stands before, and have asked, when a turn begins.
+
+    How many turns there will be is not known: nothing in it lies at a place that moves with them.
+
+    ```mlir
+    task.composite @main_schedule of @main attributes {device = @test4, link_bytes = 256 : i64} {
+      %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
+      %go = task.buffer {space = "arena", offset = 0 : i64} : tensor<i1>
+      task.run @main_part1_schedule writes(%go, %y)
+      task.while %go {
+        task.run @main_part0_schedule state(%go, %y)
+      }
+    }
+    ```
+    """
+
+    name = "task.while"
+    condition = operand_def(TensorType)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, condition: SSAValue, body: Region) -> None:
+        super().__init__(operands=[condition], regions=[body])
+
+    def verify_(self) -> None:
+        if self.condition.type != TensorType(i1, []):
+            raise VerifyException(
+                f"'task.while' expects a buffer of one boolean, tensor<i1>, got {self.condition.type}"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WhileOp:
+        condition = parse_defined_operand(parser)
+        return cls(condition, parser.parse_region())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.condition)
+        printer.print_string(" ")
         printer.print_region(self.body)
 
 

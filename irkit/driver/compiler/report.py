@@ -14,7 +14,7 @@ from irkit.passes.task.program_text import appends_of, plans_of, programs_of
 from irkit.passes.task.vdevices import device_of
 from irkit.row_ranges import called
 from irkit.runtime.artifact import LEVELS
-from irkit.schedule.composite import Run, Step, runs_of
+from irkit.schedule.composite import Repeat, Run, Step, runs_of
 from irkit.schedule.model import VDevice
 
 
@@ -92,7 +92,10 @@ def _steps(steps: Sequence[Step]) -> list[Any]:
     return [
         step.program
         if isinstance(step, Run)
-        else {"trips": step.trips, "steps": _steps(step.steps)}
+        else {
+            "trips": step.trips if isinstance(step, Repeat) else None,
+            "steps": _steps(step.steps),
+        }
         for step in steps
     ]
 

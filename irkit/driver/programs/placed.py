@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 
 def lowered(built: BuiltProgram, options: Mapping[str, Any]) -> Runner:
     """What runs a program of arrays: one compiled program, or several with the host between them."""
-    needed = any(isinstance(op, CallOp | scf.WhileOp) for op in built.module.walk())
+    ops = list(built.module.walk())
+    calls = any(isinstance(op, CallOp) for op in ops)
     placement = placement_of(built, options)
     if placement is None:
-        return Hosted(built, options) if needed else Lowered(built, options)
+        return Hosted(built, options) if calls else Lowered(built, options)
     parts = {d: placement.options_of(d) for d in placement.devices}
     compiled = {options["target"] for options in parts.values()}
+    # A GPU asks for nothing: there the host does, between regions.
+    needed = calls or (CUDA in compiled and any(isinstance(op, scf.WhileOp) for op in ops))
     if not needed and len(compiled) < 2:
         alone = next(iter(parts.values()), placement.options_of(CPU))
         return Placed(Lowered(built, alone), placement)

@@ -13,7 +13,15 @@ from irkit.passes.task.composite_text import parts_of, read_composite
 from irkit.passes.task.program_text import programs_of, read_program
 from irkit.passes.task.proof import require_proof
 from irkit.passes.task.vdevices import device_of
-from irkit.schedule.composite import ALIGNED, Part, Run, Step, Window, runs_of
+from irkit.schedule.composite import (
+    ALIGNED,
+    Part,
+    Repeat,
+    Run,
+    Step,
+    Window,
+    runs_of,
+)
 from irkit.schedule.model import Buffer, Schedule
 from irkit.schedule.tables import (
     ARENA,
@@ -110,7 +118,8 @@ class _Describer:
 
     def _step(self, step: Step) -> Ran | Repeated:
         if not isinstance(step, Run):
-            return Repeated(step.trips, tuple(self._step(inner) for inner in step.steps))
+            trips = step.trips if isinstance(step, Repeat) else self.base(Window(step.condition))
+            return Repeated(trips, tuple(self._step(inner) for inner in step.steps))
         schedule, describer = self.schedules[step.program], self.describers[step.program]
         first, moved = len(self.appends), len(self.moving)
         places = _Placed(self, step, self.parts[step.program])

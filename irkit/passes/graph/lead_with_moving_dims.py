@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from irkit.dialects.loops import is_loop
 from irkit.passes.graph.loops.turning import Turner, order_for
 from irkit.passes.graph.loops.webs import webs_of
 
@@ -47,7 +47,7 @@ class LeadWithMovingDims(ModulePass):
         for function in list(op.ops):
             if not isinstance(function, FuncOp) or len(function.body.blocks) != 1:
                 continue
-            if not any(isinstance(inner, scf.ForOp) for inner in function.body.block.ops):
+            if not any(is_loop(inner) for inner in function.body.block.ops):
                 continue
             for web in webs_of(function):
                 order = order_for(web)

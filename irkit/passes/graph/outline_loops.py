@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
+from irkit.dialects.loops import is_loop
 from irkit.passes.graph.loops.outline import LoopOutliner
 from irkit.passes.graph.loops.slices import normalise_slices
 
@@ -18,12 +18,13 @@ from irkit.passes.graph.loops.slices import normalise_slices
 class OutlineLoops(ModulePass):
     """Make each run of ops in a loop, or between loops, a function that is called there.
 
-    What is left of a function with loops is `scf.for`, `func.call`, and slices at places that hang on the
-    loops' variables; the levels below compile the functions that it calls, each by itself. What a loop
-    carries from one iteration to the next is state of the function that makes it (`irkit.state`), and has one
-    place: where two values would need the same place, one of them is copied by the function before. Static
-    slices become `graph.slice`, insertions get the rank of what they go into. Trip counts must be known, and
-    moving slices be runs of bytes at places that are affine in the loops' variables. Exact.
+    What is left of a function with loops is `scf.for`, `scf.while`, `func.call`, and slices at places that
+    hang on the loops' variables; the levels below compile the functions that it calls, each by itself. What
+    a loop carries from one iteration to the next is state of the function that makes it (`irkit.state`), and
+    has one place: where two values would need the same place, one of them is copied by the function before.
+    Static slices become `graph.slice`, insertions get the rank of what they go into. Trip counts of `scf.for`
+    must be known, and moving slices be runs of bytes at places that are affine in the loops' variables.
+    Exact.
 
     ```mlir
     func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> {
@@ -62,5 +63,5 @@ class OutlineLoops(ModulePass):
             if not isinstance(function, FuncOp) or len(function.body.blocks) != 1:
                 continue
             normalise_slices(function)
-            if any(isinstance(inner, scf.ForOp) for inner in function.body.block.ops):
+            if any(is_loop(inner) for inner in function.body.block.ops):
                 LoopOutliner(function).run()

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
+
+from irkit.dialects.loops import (
+    LoopOp,
+    asked_of,
+    body_of,
+    carried_in,
+    is_loop,
+    over,
+    starts_of,
+)
 
 
 def drop_dead_values(function: FuncOp) -> None:
@@ -23,31 +33,32 @@ def _drop_once(block: Block) -> bool:
         if not any(r.uses for r in op.results):
             Rewriter.erase_op(op)
             dropped = True
-        elif isinstance(op, scf.ForOp):
-            dropped |= _drop_once(op.body.block) or _drop_carried(op)
+        elif is_loop(op):
+            dropped |= _drop_once(body_of(op)) or _drop_carried(op)
     return dropped
 
 
-def _drop_carried(loop: scf.ForOp) -> bool:
+def _drop_carried(loop: LoopOp) -> bool:
     """Take from a loop what is read neither behind it nor in its next iteration."""
-    ended = loop.body.block.last_op
+    body = body_of(loop)
+    ended = body.last_op
     assert isinstance(ended, scf.YieldOp)
+    asked = asked_of(loop) if isinstance(loop, scf.WhileOp) else None
     dead = [
         n
         for n, result in enumerate(loop.results)
-        if not result.uses and _feeds_itself(loop, n, ended)
+        if not result.uses and n != asked and _feeds_itself(loop, n, ended)
     ]
     if not dead:
         return False
     kept = [n for n in range(len(loop.results)) if n not in dead]
-    body = loop.body.block
     for n in reversed(dead):
-        argument = body.args[n + 1]
-        argument.replace_all_uses_with(loop.iter_args[n])
+        argument = carried_in(loop)[n]
+        argument.replace_all_uses_with(starts_of(loop)[n])
         body.erase_arg(argument)
     Rewriter.replace_op(ended, scf.YieldOp(*(ended.operands[n] for n in kept)))
-    loop.body.detach_block(body)
-    made = scf.ForOp(loop.lb, loop.ub, loop.step, [loop.iter_args[n] for n in kept], Region(body))
+    ask = None if asked is None else kept.index(asked)
+    made = over(loop, [starts_of(loop)[n] for n in kept], ask)
     made.location = loop.location
     Rewriter.insert_op(made, InsertPoint.before(loop))
     for n, result in zip(kept, made.results, strict=True):
@@ -56,8 +67,8 @@ def _drop_carried(loop: scf.ForOp) -> bool:
     return True
 
 
-def _feeds_itself(loop: scf.ForOp, number: int, ended: Operation) -> bool:
+def _feeds_itself(loop: LoopOp, number: int, ended: Operation) -> bool:
     """Whether an iteration uses what it is given of a value for nothing but to give it on unchanged, or not
     at all."""
-    argument = loop.body.block.args[number + 1]
+    argument = carried_in(loop)[number]
     return all(use.operation is ended and use.index == number for use in argument.uses)

@@ -29,6 +29,7 @@ from irkit.dialects.bufferization import (
     tensor_of_array,
 )
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.loops import while_op
 from irkit.dialects.program.check import (
     arrays_read,
     arrays_written,
@@ -62,9 +63,8 @@ class Functionalise(ModulePass):
     the write is elsewhere. A write that later ones cover is gone. Parts are `graph.slice` and
     `tensor.insert_slice`; in loops, whose place hangs on the variable, `tensor.extract_slice`. A view that is
     no box of its buffer under any shape (a diagonal, windows that overlap) is picked by constant indices.
-    Loops carry the buffers that they write. What was allocated and never written is 0.
-
-    Of a program with calls of the host, or with loops that ask for a condition, there is none. Exact.
+    Loops carry the buffers that they write, a loop that asks also the one it reads there. What was allocated
+    and never written is 0. Of a program with calls of the host there is none. Exact.
 
     ```mlir
     %tail = memref.reinterpret_cast %x to offset: [1], sizes: [7], strides: [1]
@@ -103,7 +103,7 @@ def _is_of_arrays(function: FuncOp) -> bool:
 
 def functionalised(function: FuncOp, weights: WeightStore) -> FuncOp:
     """The function of tensors that a function of arrays is. Raises UnsupportedError for calls of the host,
-    loops with a condition, and views whose place moves that are no boxes."""
+    loops that compute where they ask, and views whose place moves that are no boxes."""
     source = function.body.block
     block = Block(arg_types=[tensor_of_array(array_type(a)) for a in source.args])
     for old, new in zip(source.args, block.args, strict=True):
@@ -245,12 +245,47 @@ class _Walk:
         for buffer, result in zip(carried, made.results, strict=True):
             self.contents[buffer].become(result)
 
+    def loop_while(self, op: Operation) -> None:
+        """A loop that asks: it carries what it asks for, and the buffers that it writes."""
+        assert isinstance(op, scf.WhileOp)
+        outer = self.emitter
+        flag = _asked_buffer(op)
+        for buffer in self._touched(op, arrays_read):
+            self.contents[buffer].settle(outer)
+        carried = [flag, *(b for b in self._touched(op, arrays_written) if b is not flag)]
+        starts = [self.contents[b].settle(outer) for b in carried]
+        body = Block(arg_types=[v.type for v in starts])
+        block, outer.block = outer.block, body
+        for buffer, argument in zip(carried, body.args, strict=True):
+            argument.name_hint = buffer.name_hint
+            self.contents[buffer].become(argument)
+        self.block(op.after_region.block)
+        left = [self.contents[b].value(outer) for b in carried]
+        outer.add(scf.YieldOp(*left))
+        outer.block, outer.location = block, op.location
+        made = outer.add(while_op(starts, 0, body))
+        for buffer, result in zip(carried, made.results, strict=True):
+            self.contents[buffer].become(result)
+
     def _touched(
         self, loop: Operation, arrays: Callable[[Operation], list[SSAValue]]
     ) -> list[SSAValue]:
         """Buffers from outside a loop that ops in it touch, in order."""
         found = (view_of(v).buffer for op in loop.walk() for v in arrays(op))
         return list(dict.fromkeys(b for b in found if b in self.contents))
+
+
+def _asked_buffer(op: scf.WhileOp) -> SSAValue:
+    """The buffer of one boolean that a loop reads before each turn."""
+    inside = list(op.before_region.block.ops)
+    kinds = (ToTensorOp, tensor.ExtractOp, scf.ConditionOp)
+    if not op.operands and [type(inner) for inner in inside] == [*kinds]:
+        read = inside[0]
+        assert isinstance(read, ToTensorOp)
+        view = view_of(read.memref)
+        if view.buffer is read.memref and not array_type(read.memref).get_shape():
+            return view.buffer
+    raise UnsupportedError("'scf.while' that does more, where it asks, than to read a boolean")
 
 
 def _check_picked(view: StridedView, len_of: Sequence[int]) -> None:
@@ -270,4 +305,5 @@ _STEPS: Mapping[type[Operation], Callable[[_Walk, Operation], None]] = {
     ToTensorOp: _Walk.to_tensor,
     MaterializeInDestinationOp: _Walk.write,
     scf.ForOp: _Walk.loop,
+    scf.WhileOp: _Walk.loop_while,
 }

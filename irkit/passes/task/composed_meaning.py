@@ -8,6 +8,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.loop_places import Affine, first_byte, trips_of, why_no_run
+from irkit.dialects.loops import (
+    LoopOp,
+    asked_of,
+    body_of,
+    carried_in,
+    is_loop,
+    starts_of,
+    yielded_by,
+)
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.task.function_meaning import port_of
@@ -51,15 +60,15 @@ class _Reader:
     def _all(self, values: list[SSAValue]) -> tuple[int, ...]:
         return tuple(map(self._number, values))
 
-    def _block(self, block: Block, loops: list[scf.ForOp]) -> tuple[Op, ...]:
+    def _block(self, block: Block, loops: list[LoopOp]) -> tuple[Op, ...]:
         found = [self._op(op, loops) for op in block.ops if not _is_none(op)]
         return tuple(found)
 
-    def _op(self, op: Operation, loops: list[scf.ForOp]) -> Op:
+    def _op(self, op: Operation, loops: list[LoopOp]) -> Op:
         if isinstance(op, func.CallOp):
             callee = op.callee.string_value()
             return Called(callee, self._all(list(op.arguments)), self._all(list(op.res)))
-        if isinstance(op, scf.ForOp):
+        if is_loop(op):
             return self._loop(op, loops)
         if isinstance(op, tensor.ExtractSliceOp):
             offset, steps = self._place(op, loops)
@@ -70,19 +79,19 @@ class _Reader:
             return Put(source, dest, offset, steps, self._number(op.result))
         raise PassFailedException(f"'{op.name}' between calls: run outline-loops first")
 
-    def _loop(self, op: scf.ForOp, loops: list[scf.ForOp]) -> Looped:
-        start, arguments = self._all(list(op.iter_args)), self._all(list(op.body.block.args[1:]))
-        body = self._block(op.body.block, [*loops, op])
-        terminator = op.body.block.last_op
-        assert terminator is not None
-        yielded, results = self._all(list(terminator.operands)), self._all(list(op.res))
+    def _loop(self, op: LoopOp, loops: list[LoopOp]) -> Looped:
+        start, arguments = self._all(list(starts_of(op))), self._all(list(carried_in(op)))
+        body = self._block(body_of(op), [*loops, op])
+        yielded, results = self._all(list(yielded_by(op))), self._all(list(op.res))
         try:
-            return Looped(trips_of(op).count, start, arguments, body, yielded, results)
+            trips = trips_of(op).count if isinstance(op, scf.ForOp) else None
+            asked = asked_of(op) if isinstance(op, scf.WhileOp) else 0
+            return Looped(trips, start, arguments, body, yielded, results, asked)
         except UnsupportedError as error:
             raise PassFailedException(str(error)) from None
 
     def _place(
-        self, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, loops: list[scf.ForOp]
+        self, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, loops: list[LoopOp]
     ) -> tuple[int, tuple[int, ...]]:
         reason = why_no_run(op)
         if reason is not None:
@@ -93,9 +102,10 @@ class _Reader:
             raise PassFailedException(str(error)) from None
 
 
-def place_in(place: Affine, loops: list[scf.ForOp]) -> tuple[int, tuple[int, ...]]:
+def place_in(place: Affine, loops: list[LoopOp]) -> tuple[int, tuple[int, ...]]:
     """A place as an offset, and a step of each of the loops around."""
-    return place.constant, tuple(place.terms.get(loop, 0) for loop in loops)
+    terms = [place.terms.get(loop, 0) if isinstance(loop, scf.ForOp) else 0 for loop in loops]
+    return place.constant, tuple(terms)
 
 
 def _is_none(op: Operation) -> bool:

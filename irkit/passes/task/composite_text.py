@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from irkit.dialects.state import state_of
-from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp
+from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.composite import Place
 from irkit.dialects.types import tensor_type
 from irkit.passes.task.launch_reader import as_buffer, row_bytes
 from irkit.passes.task.program_text import function_of
-from irkit.schedule.composite import Composite, Part, Repeat, Run, Step, Window
+from irkit.schedule.composite import Composite, Part, Repeat, Run, Step, While, Window
 from irkit.schedule.model import Space
 
 
@@ -45,6 +45,8 @@ def _steps(block: Block, index: dict[SSAValue, int]) -> tuple[Step, ...]:
     for op in block.ops:
         if isinstance(op, RepeatOp):
             found.append(Repeat(op.trips.value.data, _steps(op.body.block, index)))
+        elif isinstance(op, WhileOp):
+            found.append(While(index[op.condition], _steps(op.body.block, index)))
         elif isinstance(op, RunOp):
             groups = [tuple(_window(p, index) for p in places) for places in op.places()]
             found.append(Run(op.program.string_value(), *groups))

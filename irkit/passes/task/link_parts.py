@@ -16,8 +16,17 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.loop_places import first_byte, trips_of
+from irkit.dialects.loops import (
+    LoopOp,
+    asked_of,
+    body_of,
+    carried_in,
+    is_loop,
+    starts_of,
+    yielded_by,
+)
 from irkit.dialects.state import state_of
-from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp
+from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.composite import Place
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
@@ -36,6 +45,7 @@ class LinkParts(ModulePass):
     What a loop carries has one buffer, a result of the function where it is returned; a slice at a moving
     place is that place of the buffer. What else passes between calls has a buffer of its own, in bytes that
     lie below the arenas of the programs. Needs the programs' own memory to be planned; changes nothing else.
+    A loop that asks is one that looks at the buffer of what it asks for; on a GPU it is refused.
 
     ```mlir
     func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> {
@@ -80,6 +90,7 @@ class _Linker:
 
     def __init__(self, module: ModuleOp, main: func.FuncOp) -> None:
         self.module, self.main = module, main
+        self.device = device_of(module)
         self.parent: dict[SSAValue, SSAValue] = {}
         # Slices of what lies elsewhere: their op says where.
         self.slices: dict[SSAValue, tensor.ExtractSliceOp | tensor.InsertSliceOp] = {}
@@ -109,7 +120,7 @@ class _Linker:
                         self._link(value)
         self._steps(self.main.body.block, [], self.builder)
         name = self.main.sym_name.data
-        device = device_of(self.module).name
+        device = self.device.name
         composite = CompositeOp(
             f"{name}_schedule", name, device, Region(self.block), self.link_bytes
         )
@@ -119,14 +130,12 @@ class _Linker:
 
     def _join_all(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, scf.ForOp):
-                terminator = op.body.block.last_op
-                assert terminator is not None
-                groups = (op.iter_args, op.body.block.args[1:], terminator.operands, op.res)
+            if is_loop(op):
+                groups = (starts_of(op), carried_in(op), yielded_by(op), op.res)
                 for first, *others in zip(*groups, strict=True):
                     for other in others:
                         self._join(first, other)
-                self._join_all(op.body.block)
+                self._join_all(body_of(op))
             elif isinstance(op, tensor.ExtractSliceOp):
                 self.slices[op.result] = op
             elif isinstance(op, tensor.InsertSliceOp):
@@ -155,16 +164,26 @@ class _Linker:
 
     # Steps
 
-    def _steps(self, block: Block, loops: list[scf.ForOp], builder: Builder) -> None:
+    def _steps(self, block: Block, loops: list[LoopOp], builder: Builder) -> None:
         for op in block.ops:
             if isinstance(op, func.CallOp):
                 builder.insert(self._run(op, loops))
-            elif isinstance(op, scf.ForOp):
+            elif is_loop(op):
                 inner = Block()
-                self._steps(op.body.block, [*loops, op], Builder(InsertPoint.at_end(inner)))
-                builder.insert(RepeatOp(trips_of(op).count, Region(inner)))
+                self._steps(body_of(op), [*loops, op], Builder(InsertPoint.at_end(inner)))
+                builder.insert(self._loop(op, Region(inner)))
 
-    def _run(self, op: func.CallOp, loops: list[scf.ForOp]) -> RunOp:
+    def _loop(self, op: LoopOp, body: Region) -> RepeatOp | WhileOp:
+        if isinstance(op, scf.ForOp):
+            return RepeatOp(trips_of(op).count, body)
+        if self.device.kind == "cuda":
+            raise UnsupportedError(
+                "'scf.while' in a schedule for a GPU: blocks walk a number of turns that is known when a call"
+                " begins, and the host, which could ask, does not walk with them"
+            )
+        return WhileOp(self._whole(op.arguments[asked_of(op)]), body)
+
+    def _run(self, op: func.CallOp, loops: list[LoopOp]) -> RunOp:
         name = op.callee.string_value()
         function = function_named(self.module, name)
         assert function is not None
@@ -179,7 +198,7 @@ class _Linker:
         run.location = op.location
         return run
 
-    def _place(self, value: SSAValue, loops: list[scf.ForOp]) -> Place:
+    def _place(self, value: SSAValue, loops: list[LoopOp]) -> Place:
         op = self.slices.get(value)
         if op is None:
             return Place(self.buffers[self._find(value)])

@@ -20,7 +20,7 @@ from irkit.runtime.cuda.facts import LaunchFacts
 from irkit.runtime.cuda.memory import DeviceBuffer, Pool
 from irkit.runtime.cuda.residence import Residence
 from irkit.schedule.modes import Mode
-from irkit.schedule.step_tables import block_steps, step_tables
+from irkit.schedule.step_tables import block_steps, counted_trips, step_tables
 from irkit.schedule.tables import Ran, Repeated, Table
 
 PARAMETERS, _PLACE_PARAMETERS = 8, 6
@@ -80,16 +80,17 @@ class StepLaunches:
 
     def _play(self, mode: Mode, record: Record, loop: Repeated, stream: Any) -> None:
         runs = [step for step in loop.steps if isinstance(step, Ran)]
+        trips = counted_trips(loop)
         if len(runs) < len(loop.steps):
             inner = list(_stretches(loop.steps))
-            for _ in range(loop.trips):
+            for _ in range(trips):
                 for step in inner:
                     self._play(mode, record, step, stream)
             return
         if not runs:
             return
-        together = max(1, min(loop.trips, GRAPH_RUNS // len(runs)))
-        whole, rest = divmod(loop.trips, together)
+        together = max(1, min(trips, GRAPH_RUNS // len(runs)))
+        whole, rest = divmod(trips, together)
         graph = self._graph(mode, record, runs, together)
         for _ in range(whole):
             graph.launch(stream)
@@ -136,7 +137,7 @@ def _trips(steps: Sequence[Ran | Repeated], around: tuple[int, ...]) -> list[tup
         if isinstance(step, Ran):
             found.append(around)
         else:
-            found += _trips(step.steps, (*around, step.trips))
+            found += _trips(step.steps, (*around, counted_trips(step)))
     return found
 
 

@@ -42,6 +42,7 @@ int16p = _pointer_to(types.int16)
 uint16p = _pointer_to(types.uint16)
 int32p = _pointer_to(types.int32)
 uint32p = _pointer_to(types.uint32)
+int8p = _pointer_to(types.int8)
 int64p = _pointer_to(types.int64)
 uint64p = _pointer_to(types.uint64)
 

@@ -24,6 +24,7 @@ from irkit.runtime.intrinsics.cpu import (
     add_release,
     call_rkernel,
     exchange,
+    int8p,
     int64p,
     load_acquire,
     sched_yield,
@@ -63,15 +64,17 @@ address of the steps that it is one of, or 0."""
 _OPERANDS, DONE, _STEPS = 11, 12, 13
 
 STEPS: Final = (
-    "code", "lines", "ranges", "moves", "depth", "team", "meeting", "local", "meetings",
+    "code", "lines", "ranges", "moves", "depth", "team", "meeting", "local",
 )  # fmt: skip
 """Words of a vEU's steps (`schedule/step_tables.py`): addresses of the tables, of `ranges` its own; how many
-vEUs meet, and the counter where they do; memory for the iterations and how often each range was run; how
-often they meet in a call."""
+vEUs meet, and the counter where they do; memory for the iterations, and how often each range was run and they
+have met in all calls."""
 
 RANGE: Final = slice(3, 5)
 CALL: Final = slice(7, 10)
 """Of a job: the range; epoch and rows, which change from call to call."""
+LOST: Final = -(1 << 40)
+"""What a job with steps has done that did not come to its end: less than nothing, whatever others did."""
 JOB_WORDS: Final = 16
 """From one job to the next: each has cache lines of its own."""
 _POSTED, _JOB, _FINISHED, _TAKEN, _SLEEPER = 0, 1, 8, 16, 24
@@ -122,42 +125,54 @@ def walk(at: int) -> None:
 
 @njit(nogil=True)
 def walk_steps(at: int) -> None:
-    """Run the steps of a job: behind each run all vEUs meet."""
+    """Run the steps of a job: behind each run, and behind each question, all vEUs meet."""
     job = int64p(at)
     steps = int64p(job[_STEPS])
     code, ranges, depth = int64p(steps[0]), int64p(steps[2]), steps[4]
     iterations, ran = int64p(steps[7]), int64p(steps[7] + 8 * depth)
     epoch, total, line = job[_EPOCH], 0, 0
-    met = (epoch - 1) * steps[8]
+    lost = False
     while line < steps[1]:
         word = 5 * line
         kind, which, times = code[word], code[word + 1], code[word + 2]
         line += 1
-        if kind == 1:
+        if kind == 0:
+            place_bases(job[_BASES], steps[3], code[word + 3], code[word + 4], depth, steps[7])
+            job[_BEGIN], job[_END] = ranges[2 * which], ranges[2 * which + 1]
+            # Counters are never set back, and no job is of a call that failed.
+            ran[which] += 1
+            job[_EPOCH] = ran[which]
+            walk_range(at)
+            total += job[DONE]
+            lost = job[DONE] != job[_END] - job[_BEGIN]
+            lost = lost or not meet(steps, ran)
+        elif kind == 1:
             iterations[which] = 0
         elif kind == 2:
             iterations[which] += 1
             if iterations[which] < times:
                 line = code[word + 3]
         else:
-            place_bases(job[_BASES], steps[3], code[word + 3], code[word + 4], depth, steps[7])
-            job[_BEGIN], job[_END] = ranges[2 * which], ranges[2 * which + 1]
-            job[_EPOCH] = (epoch - 1) * times + ran[which] + 1
-            ran[which] += 1
-            walk_range(at)
-            total += job[DONE]
-            met += 1
-            lost = job[DONE] != job[_END] - job[_BEGIN]
-            if not lost and steps[5] > 1:
-                add_release(steps[6], 1)
-                lost = not wait_for(steps[6], met * steps[5], _LIMIT)
-            if lost:
-                break
+            go_on = int8p(int64p(job[_BASES])[which] + times)[0]
+            # Before all have looked, nobody may write there.
+            lost = not meet(steps, ran)
+            if go_on == 0:
+                line = code[word + 3]
+        if lost:
+            break
     for n in range(depth):
         iterations[n] = 0
-    for n in range(steps[1]):
-        ran[n] = 0
-    job[_EPOCH], job[DONE] = epoch, total
+    job[_EPOCH], job[DONE] = epoch, LOST if lost else total
+
+
+@njit(nogil=True)
+def meet(steps: Any, ran: Any) -> bool:
+    """Wait for all vEUs to come here; False if they did not. How often they met is behind what was ran."""
+    if steps[5] < 2:
+        return True
+    ran[steps[1]] += 1
+    add_release(steps[6], 1)
+    return wait_for(steps[6], ran[steps[1]] * steps[5], _LIMIT)
 
 
 @njit(nogil=True)

@@ -48,3 +48,34 @@ func.func @main(%x: memref<4xf64>) {
   }
   func.return
 }
+
+// -----
+
+// A loop that asks carries what it asks for, and the arrays that it writes; what no turn writes is read from outside.
+// CHECK-LABEL: func.func @main(%x: tensor<4xf64>, %go: tensor<i1>, %w: tensor<4xf64>)
+// CHECK: %[[R:.*]], %[[X:.*]] = scf.while (%[[G:.*]] = %go, %[[Y:.*]] = %x) : (tensor<i1>, tensor<4xf64>) -> (tensor<i1>, tensor<4xf64>) {
+// CHECK-NEXT: %[[C:.*]] = tensor.extract %[[G]][] : tensor<i1>
+// CHECK-NEXT: scf.condition(%[[C]]) %[[G]], %[[Y]]
+// CHECK-NEXT: } do {
+// CHECK-NEXT: ^{{.*}}(%[[H:.*]]: tensor<i1>, %[[Z:.*]]: tensor<4xf64>):
+// CHECK-NEXT: %[[S:.*]] = graph.add %[[Z]], %w
+// CHECK-NEXT: %[[N:.*]] = graph.not %[[H]]
+// CHECK-NEXT: scf.yield %[[N]], %[[S]]
+// CHECK: func.return %[[X]], %[[R]]
+func.func @main(%x: memref<4xf64>, %go: memref<i1>, %w: memref<4xf64>) {
+  scf.while () : () -> () {
+    %c = bufferization.to_tensor %go : memref<i1> to tensor<i1>
+    %e = tensor.extract %c[] : tensor<i1>
+    scf.condition(%e)
+  } do {
+    %a = bufferization.to_tensor %x : memref<4xf64> to tensor<4xf64>
+    %b = bufferization.to_tensor %w : memref<4xf64> to tensor<4xf64>
+    %s = graph.add %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+    bufferization.materialize_in_destination %s in writable %x : (tensor<4xf64>, memref<4xf64>) -> ()
+    %g = bufferization.to_tensor %go : memref<i1> to tensor<i1>
+    %n = graph.not %g : (tensor<i1>) -> tensor<i1>
+    bufferization.materialize_in_destination %n in writable %go : (tensor<i1>, memref<i1>) -> ()
+    scf.yield
+  }
+  func.return
+}

@@ -275,3 +275,13 @@ task.composite @main_all of @main attributes {device = @test4} {
     task.run @main_schedule reads(%x)
   }
 }
+
+// -----
+
+task.composite @main_all of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xi1>
+  // expected-error@+1 {{'task.while' expects a buffer of one boolean, tensor<i1>, got tensor<16xi1>}}
+  task.while %x {
+    task.run @main_schedule reads(%x)
+  }
+}

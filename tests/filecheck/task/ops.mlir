@@ -79,3 +79,16 @@ task.composite @main_all of @main attributes {device = @test4, link_bytes = 256 
     }
   }
 }
+
+// CHECK:      task.composite @main_until of @main attributes {device = @test4} {
+// CHECK:        task.while %go {
+// CHECK-NEXT:     task.run @main_schedule reads(%x) state(%go)
+// CHECK-NEXT:   }
+// GENERIC:    "task.while"(%go) ({
+task.composite @main_until of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<16xf32>
+  %go = task.buffer {space = "arena", offset = 0 : i64} : tensor<i1>
+  task.while %go {
+    task.run @main_schedule reads(%x) state(%go)
+  }
+}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import scf, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.graph import ReshapeOp
 from irkit.dialects.loop_places import moves
+from irkit.dialects.loops import body_of, is_body, is_loop
 from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.graph.loops.segments import is_constant
 
 
 def blocks_of(function: FuncOp) -> list[Block]:
     """The blocks of a function and of its loops."""
-    inner = [op.body.block for op in function.body.walk() if isinstance(op, scf.ForOp)]
+    inner = [body_of(op) for op in function.body.walk() if is_loop(op)]
     return [function.body.block, *inner]
 
 
@@ -39,7 +40,7 @@ def _copied(value: SSAValue, before: Operation) -> SSAValue:
 def _outermost(op: Operation) -> Operation:
     """The outermost loop that an op is in, or the op itself."""
     found, parent = op, op.parent_op()
-    while isinstance(parent, scf.ForOp):
+    while is_loop(parent):
         found, parent = parent, parent.parent_op()
     return found
 
@@ -50,7 +51,7 @@ def _in_place(op: tensor.InsertSliceOp, block: Block) -> bool:
     if is_constant(dest):
         return False
     if isinstance(dest, BlockArgument):
-        own = dest.owner is block and isinstance(block.parent_op(), scf.ForOp)
+        own = dest.owner is block and is_body(block)
     else:
         own = isinstance(dest.owner, Operation) and dest.owner.parent is block
     order = {inner: number for number, inner in enumerate(block.ops)}

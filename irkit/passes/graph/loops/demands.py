@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf, tensor
+from xdsl.dialects import tensor
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from irkit.dialects.loop_places import moves
+from irkit.dialects.loops import carried_in, first_start, is_body, is_loop, starts_of
 from irkit.passes.graph.loops.segments import Item, Segment, is_constant, position
 
 
@@ -35,8 +36,8 @@ class Demands:
             else:
                 before = self.items[number - 1]
                 assert isinstance(before, Segment)
-                for operand in range(3, 3 + len(item.iter_args)):
-                    self._want(item, operand, before, number)
+                for operand in range(len(starts_of(item))):
+                    self._want(item, first_start(item) + operand, before, number)
         last, terminator = self.items[-1], self.block.last_op
         assert isinstance(last, Segment)
         assert terminator is not None
@@ -63,16 +64,14 @@ class Demands:
             if operand == 0:
                 return value.owner in item.ops and len(list(value.uses)) == 1
             return self._not_read(value, number, op)
-        if isinstance(op, scf.ForOp):
+        if is_loop(op):
             return self._not_read(value, number - 1, op)
         return self._is_carried(value, operand)
 
     def _of_outside(self, value: SSAValue) -> bool:
         """Whether a value is no loop's, nor made in this block."""
         if isinstance(value, BlockArgument):
-            return value.owner is not self.block or not isinstance(
-                self.block.parent_op(), scf.ForOp
-            )
+            return value.owner is not self.block or not is_body(self.block)
         owner = value.owner
         return not isinstance(owner, Operation) or owner.parent is not self.block
 
@@ -84,9 +83,10 @@ class Demands:
 
     def _is_carried(self, value: SSAValue, operand: int) -> bool:
         """Whether a value that the block ends with can lie where argument `operand` of its loop does."""
-        if not isinstance(self.block.parent_op(), scf.ForOp):
+        loop = self.block.parent_op()
+        if not is_loop(loop):
             return True
-        argument = self.block.args[operand + 1]
+        argument = carried_in(loop)[operand]
         if value is argument:
             return True
         start, base = self._chain(value)
@@ -101,8 +101,9 @@ class Demands:
 
     def _moved(self) -> list[SSAValue]:
         """What is made in the place of another value."""
-        ops = [o for o in self.block.ops if isinstance(o, scf.ForOp | tensor.InsertSliceOp)]
-        return [r for o in ops if isinstance(o, scf.ForOp) or moves(o) for r in o.results]
+        loops = [o for o in self.block.ops if is_loop(o)]
+        put = [o for o in self.block.ops if isinstance(o, tensor.InsertSliceOp) and moves(o)]
+        return [r for o in (*loops, *put) for r in o.results]
 
     def _reads_before(self, user: Operation, start: int) -> bool:
         """Whether an op reads no later than in the segment that writes the new value."""
@@ -121,8 +122,8 @@ class Demands:
                 return -1, value
             assert isinstance(owner, Operation)
             number = position(self.items, owner, self.block)
-            if isinstance(owner, scf.ForOp):
-                operand = 3 + [r is value for r in owner.results].index(True)
+            if is_loop(owner):
+                operand = first_start(owner) + [r is value for r in owner.results].index(True)
                 before = self.items[number - 1]
                 assert isinstance(before, Segment)
                 if (owner, operand) in before.copied:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irkit.dialects.loops import body_of, carried_in, first_start, is_body, is_loop
 from irkit.dialects.state import StatePair, set_state
 from irkit.passes.graph.loops.copies import blocks_of, copy_where_read
 from irkit.passes.graph.loops.demands import Demands
@@ -44,8 +45,8 @@ class LoopOutliner:
 
     def _block(self, block: Block) -> None:
         for op in list(block.ops):
-            if isinstance(op, scf.ForOp):
-                self._block(op.body.block)
+            if is_loop(op):
+                self._block(body_of(op))
         items = items_of(block)
         Demands(block, items).place()
         places = _Places(block, [i for i in items if isinstance(i, Segment)])
@@ -180,16 +181,16 @@ class _Places:
             return (op, operand) if (op, operand) in copied else op.operands[operand]
 
         for op in block.ops:
-            if isinstance(op, scf.ForOp):
+            if is_loop(op):
                 for n, result in enumerate(op.results):
-                    self._join(node(op, 3 + n), result)
+                    self._join(node(op, first_start(op) + n), result)
         for segment in segments:
             for op in segment.behind:
                 self._join(node(op, 1), op.result)
         terminator, loop = block.last_op, block.parent_op()
         assert terminator is not None
-        if isinstance(loop, scf.ForOp):
-            for n, argument in enumerate(block.args[1:]):
+        if is_body(block) and is_loop(loop):
+            for n, argument in enumerate(carried_in(loop)):
                 self._join(node(terminator, n), argument)
 
     def _join(self, a: Node, b: Node) -> None:

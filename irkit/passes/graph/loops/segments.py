@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from irkit.dialects.loop_places import Affine, first_byte, moves, trips_of, why_no_run
+from irkit.dialects.loops import LoopOp, asked_of, is_loop
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 
@@ -47,7 +48,7 @@ class Segment:
         return list(found)
 
 
-Item = Segment | scf.ForOp
+Item = Segment | LoopOp
 
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
@@ -68,13 +69,16 @@ def _is_index(op: Operation) -> bool:
 def items_of(block: Block) -> list[Item]:
     """A block's loops, each with a segment before it, and a segment at the end.
 
-    Raises UnsupportedError for a slice at a moving place that is no run of bytes.
+    Raises UnsupportedError for a slice at a moving place that is no run of bytes, and for a loop that
+    computes where it asks.
     """
     items: list[Item] = [Segment()]
     for op in block.ops:
         current = items[-1]
         assert isinstance(current, Segment)
-        if isinstance(op, scf.ForOp):
+        if is_loop(op):
+            if isinstance(op, scf.WhileOp):
+                asked_of(op)
             _end(items)
             items += [op, Segment()]
         elif _is_index(op) or is_constant_op(op) or op.has_trait(IsTerminator):

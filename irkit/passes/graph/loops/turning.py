@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
@@ -14,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.graph import ReshapeOp, SliceOp, TransposeOp
 from irkit.dialects.loop_places import is_run, offsets_of
+from irkit.dialects.loops import LoopOp, first_start, is_body, is_loop
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor, tensor_type
 from irkit.passes.graph.loops.webs import Part, Web, in_loop, is_part, trips_around
 
@@ -45,16 +45,15 @@ def can_turn(web: Web) -> bool:
 
 
 def _in_body(use: Use) -> bool:
-    block = use.operation.parent
-    return block is not None and isinstance(block.parent_op(), scf.ForOp)
+    return is_body(use.operation.parent)
 
 
-def _loop_starts(web: Web) -> list[tuple[scf.ForOp, int]]:
+def _loop_starts(web: Web) -> list[tuple[LoopOp, int]]:
     """Loops, and which of their operands is another array before it is this one."""
     found = [
-        (v.owner, 3 + n)
+        (v.owner, first_start(v.owner) + n)
         for v in web.values
-        if isinstance(v.owner, scf.ForOp)
+        if is_loop(v.owner)
         for n, r in enumerate(v.owner.results)
         if r is v
     ]

@@ -12,8 +12,18 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from irkit.dialects.graph import SliceOp
 from irkit.dialects.loop_places import moves, trips_of
+from irkit.dialects.loops import (
+    carried_in,
+    first_start,
+    is_body,
+    is_loop,
+    starts_of,
+    yielded_by,
+)
 from irkit.dialects.types import Tensor, tensor_type
 
+TURNS = 32
+"""What is taken for the turns of a loop that goes on as long as data say so."""
 Part = tensor.ExtractSliceOp | tensor.InsertSliceOp
 """An op that reads or writes a part of an array."""
 
@@ -49,12 +59,13 @@ class Web:
 
     def _hands_on(self, use: Use) -> bool:
         op = use.operation
-        if isinstance(op, scf.ForOp):
-            return op.results[use.index - 3] in self.values
+        if is_loop(op):
+            return op.results[use.index - first_start(op)] in self.values
         if isinstance(op, scf.YieldOp):
             parent = op.parent_op()
-            return isinstance(parent, scf.ForOp) and parent.results[use.index] in self.values
-        return False
+            return is_loop(parent) and parent.results[use.index] in self.values
+        # Where a loop asks, it hands on what it carries.
+        return isinstance(op, scf.ConditionOp)
 
 
 def is_part(use: Use) -> bool:
@@ -67,23 +78,26 @@ def is_part(use: Use) -> bool:
 
 def _is_made_in_place(value: SSAValue) -> bool:
     if isinstance(value, BlockArgument):
-        return isinstance(value.owner.parent_op(), scf.ForOp)
-    return isinstance(value.owner, scf.ForOp | tensor.InsertSliceOp)
+        return is_loop(value.owner.parent_op())
+    return is_loop(value.owner) or isinstance(value.owner, tensor.InsertSliceOp)
 
 
 def in_loop(value: SSAValue) -> bool:
     """Whether a value is made in a loop."""
     owner = value.owner
     block = owner if isinstance(owner, Block) else owner.parent
-    return block is not None and isinstance(block.parent_op(), scf.ForOp)
+    return is_body(block)
 
 
 def trips_around(op: Operation) -> int:
-    """How often an op runs. Raises UnsupportedError where that is not known."""
+    """How often an op runs, by a guess where data say so. Raises UnsupportedError for bounds of a loop that
+    are not known."""
     found, parent = 1, op.parent_op()
     while parent is not None:
         if isinstance(parent, scf.ForOp):
             found *= trips_of(parent).count
+        elif isinstance(parent, scf.WhileOp):
+            found *= TURNS
         parent = parent.parent_op()
     return found
 
@@ -115,12 +129,12 @@ def _joined(function: FuncOp) -> Iterator[tuple[SSAValue, SSAValue]]:
     for op in function.walk():
         if isinstance(op, tensor.InsertSliceOp):
             yield op.dest, op.result
-        elif isinstance(op, scf.ForOp):
-            ended = op.body.block.last_op
-            assert isinstance(ended, scf.YieldOp)
+        elif is_loop(op):
+            if isinstance(op, scf.WhileOp):
+                yield from zip(op.before_region.block.args, op.results, strict=True)
             for n, result in enumerate(op.results):
-                yield op.body.block.args[n + 1], result
-                yield ended.operands[n], result
-                start = op.iter_args[n]
+                yield carried_in(op)[n], result
+                yield yielded_by(op)[n], result
+                start = starts_of(op)[n]
                 if in_loop(start) or _is_made_in_place(start):
                     yield start, result
