@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +47,7 @@ def emitted(elements: int) -> tuple[Any, str, int]:
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5])
 def test_blocks_write_each_element_once(elements: int, blocks: int) -> None:
     binding, text, tasks = emitted(elements)
-    assert binding.spread == -(-(-(-elements // tasks)) // 256) > 1
+    assert binding.spread == math.ceil(math.ceil(elements / tasks) / 256) > 1
     x, y = np.random.default_rng(blocks).random((2, elements), np.float32)
     written = np.zeros(elements, np.int64)
 

@@ -1,7 +1,7 @@
 """`choose-devices`: CPU or GPU for the regions of a program.
 
-Calls of the host of which `irkit.costs` says what they take on a GPU too, as their functions have twins there,
-are parts of the cut like others.
+Calls of the host of which `irkit.costs` says what they take on a GPU too, as their functions have twins
+there, are parts of the cut like others.
 """
 
 from __future__ import annotations
