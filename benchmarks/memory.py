@@ -1,11 +1,11 @@
 """Memory: the planner on interval sets that are hard to pack, and the arena of a training step.
 
-    python -m benchmarks.memory [--seconds 10] [--out FOLDER]
+    python -m benchmarks.memory [--seconds 10] [--curve BLOCKS] [--out FOLDER]
 
 Eleven sets, as `interval_sets.py` makes them: each is to be packed at the lower bound, or it is to be
 proved that none is, in ten seconds; the greedy packings of the planner stand beside it. The training step is
 that of the multi-layer perceptron 784-256-100-10 of the course CSE 599W (T. Chen, 2017) at batch 1000, with
-loss, gradients and descent, planned for two threads by two policies.
+loss, gradients and descent, planned for two threads by two policies. With `--curve`: budgets against time (`memory_curve.py`), and no more.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import irkit
 from benchmarks import harness
 from benchmarks.interval_sets import IntervalSet, interval_set
+from benchmarks.memory_curve import drawn
 from irkit.context import IrkitContext
 from irkit.driver.files.parsing import parse_module
 from irkit.driver.pipelines.lowering import run_level
@@ -148,7 +149,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="irkit-bench memory")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument(
+        "--curve", type=int, metavar="BLOCKS", help="budgets against time, of a chain"
+    )
     given = parser.parse_args()
+    if given.curve:
+        return drawn(given.curve, 1024, 256, given.out)
     harness.write("memory", {"sets": sets(given.seconds), "mlp": mlp()}, given.out)
     return 0
 

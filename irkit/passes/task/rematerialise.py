@@ -78,9 +78,7 @@ class Rematerialise(ModulePass):
         self._within(ctx, op, main)
 
     def _within(self, ctx: Context, module: ModuleOp, main: func.FuncOp) -> None:
-        costs = _costs(ctx, module, main)
-        steps = [op for op in main.body.block.ops if not isinstance(op, func.ReturnOp)]
-        search = Rematerialiser(_program(main, steps, costs))
+        steps, search = search_of(ctx, module, main)
         found = search.within(self.budget)
         if found.peak > self.budget:
             least = search.least().peak
@@ -95,6 +93,16 @@ class Rematerialise(ModulePass):
         launched = sum(isinstance(steps[n], LaunchOp) for n, _ in found.runs)
         repeated = launched - sum(isinstance(step, LaunchOp) for step in steps)
         applied(main, "Rematerialise", text, found.peak, search.naive.peak, repeated, share)
+
+
+def search_of(
+    ctx: Context, module: ModuleOp, main: func.FuncOp
+) -> tuple[list[Operation], Rematerialiser]:
+    """A function's ops, and what finds ways to run them, by number, within budgets. The function is at the
+    task level, with the alternatives of its rOperators."""
+    costs = _costs(ctx, module, main)
+    steps = [op for op in main.body.block.ops if not isinstance(op, func.ReturnOp)]
+    return steps, Rematerialiser(_program(main, steps, costs))
 
 
 def _costs(ctx: Context, module: ModuleOp, main: func.FuncOp) -> dict[Operation, float]:
