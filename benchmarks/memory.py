@@ -5,7 +5,8 @@
 Eleven sets, as `interval_sets.py` makes them: each is to be packed at the lower bound, or it is to be
 proved that none is, in ten seconds; the greedy packings of the planner stand beside it. The training step is
 that of the multi-layer perceptron 784-256-100-10 of the course CSE 599W (T. Chen, 2017) at batch 1000, with
-loss, gradients and descent, planned for two threads by two policies. With `--curve`: budgets against time (`memory_curve.py`), and no more.
+loss, gradients and descent, planned for two threads by two policies. With `--curve`:
+budgets against time, and no more.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def mlp() -> dict[str, Any]:
         loss, gradients = slope(*old, x, y)
         return (loss, *[w - np.float32(1e-3) * g for w, g in zip(old, gradients, strict=True)])
 
-    program = irkit.jit(step, target="cpu")
+    program = irkit.jit(target="cpu")(step)
     results = sum(result.nbytes for result in program(*weights, x, y))
     text = program.ir("task")
     found = {policy: _planned(text, policy, results) for policy in ("wavefront", "memory")}
