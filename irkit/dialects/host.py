@@ -50,7 +50,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.types import int_array, ints
 
-KINDS = ("kernel", "program", "function", "to_device", "to_host")
+KINDS = ("kernel", "program", "function", "collective", "to_device", "to_host")
 ON_HOST = ("function",)
 """Kinds of tasks that the host does itself."""
 SPACES = ("host", "device")
@@ -210,7 +210,8 @@ class RegionOp(IRDLOperation):
 
 @irdl_op_definition
 class TaskOp(IRDLOperation):
-    """A kernel launch, a program of irkit's, a function of the host, or a copy.
+    """A kernel launch, a program of irkit's, a function of the host, what the ranks of a group do together, or a
+    copy.
 
     `on q` is its queue, 0 the host's and others streams; `wait(...)` are events of earlier tasks.
     `line` is where it stands in the user's file, `cost_ns` an estimate of its time.

@@ -172,6 +172,7 @@ _EFFECTS = frozenset(
         "bufferization.materialize_in_destination",
         "bufferization.to_tensor",
         "func.call",
+        "dist.*",
         "graph.*",
         "memref.alloc",
         "memref.copy",
@@ -204,7 +205,7 @@ LEVELS: dict[str, Level] = {
             "graph",
             {
                 "builtin.module": _MODULE,
-                "func.func": _FUNCTION | {"graph.*"} | _CALLS | NUMBERS,
+                "func.func": _FUNCTION | {"dist.*", "graph.*"} | _CALLS | NUMBERS,
                 "scf.for": _LOOP | NUMBERS | {"graph.*"},
                 "scf.while": _ASKING | NUMBERS | {"graph.*"},
             },

@@ -18,6 +18,7 @@ PassFactory = Callable[[], "type[ModulePass]"]
 IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
     "program": ("irkit.dialects.program", "Program"),
     "graph": ("irkit.dialects.graph", "Graph"),
+    "dist": ("irkit.dialects.dist", "Dist"),
     "te": ("irkit.dialects.te", "Te"),
     "task": ("irkit.dialects.task", "Task"),
     "host": ("irkit.dialects.host", "Host"),

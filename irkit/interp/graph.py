@@ -14,6 +14,8 @@ from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.constants import constant_array
+from irkit.dialects.dist import CollectiveOp
+from irkit.dialects.dist.semantics import collective
 from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
@@ -78,6 +80,8 @@ def steps(
 
 def op_results(op: Operation, operands: list[Array], weights: WeightStore) -> list[Array]:
     """The results of one op on arrays. Raises UnsupportedError for an op of another level."""
+    if isinstance(op, CollectiveOp):
+        return collective(op, operands)
     if isinstance(op, GraphOp):
         return evaluate(op, operands)
     if isinstance(op, ExtractSliceOp | InsertSliceOp):

@@ -24,6 +24,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from irkit.dialects.bufferization import MaterializeInDestinationOp, ToTensorOp
 from irkit.dialects.constants import constant_array
+from irkit.dialects.dist import CollectiveOp
+from irkit.dialects.dist.semantics import collective
 from irkit.dialects.functions import function_named
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
@@ -116,6 +118,8 @@ class Execution:
 
     def _op(self, op: Operation) -> list[Any]:
         operands = [self._values[v] for v in op.operands]
+        if isinstance(op, CollectiveOp):
+            return collective(op, operands)
         if isinstance(op, GraphOp):
             return evaluate(op, operands)
         execute = _EXECUTE.get(type(op))

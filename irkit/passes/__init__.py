@@ -48,6 +48,10 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "tree-to-traversal": _lazy("passes.graph.tree_to_traversal", "TreeToTraversal"),
     "unroll-recurrence": _lazy("passes.graph.unroll_recurrence", "UnrollRecurrence"),
     "widen-half": _lazy("passes.graph.widen_half", "WidenHalf"),
+    # graph level, of functions of a group
+    "bucket-all-reduces": _lazy("passes.dist.bucket_all_reduces", "BucketAllReduces"),
+    "place-in-group": _lazy("passes.dist.place_in_group", "PlaceInGroup"),
+    "split-at-collectives": _lazy("passes.dist.split_at_collectives", "SplitAtCollectives"),
     # tensor level
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),

@@ -12,16 +12,22 @@ import numpy as np
 from irkit.driver.programs.jitted import JittedFunction, jit
 from irkit.errors import InvalidInputError, InvalidModelError, NotFiniteError, UnsupportedError
 from irkit.model_info import ModelInfo
+from irkit.runtime.dist.engine import Engine
+from irkit.runtime.host_arrays import to_host
 from irkit.runtime.program import CompiledProgram
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.state_memory import HostState
 from irkit.schedule.tables import Port
+from irkit.training.data_parallel import DataParallel, ParallelProgram
 from irkit.training.models import Model, model_of
 from irkit.training.optimizers import Optimizer
 from irkit.training.structures import arrays_by_name, filled_with
 from irkit.training.traced import TracedProgram
 from irkit.training.update import PARAMETERS, STATISTICS, STEPS, WHAT, Update
 from irkit.weights import Array
+
+Program = CompiledProgram | ParallelProgram
+"""What runs a step."""
 
 
 class TrainingStep:
@@ -40,6 +46,7 @@ class TrainingStep:
         stop_on_nan: bool,
         seed: int,
         options: Mapping[str, Any],
+        parallel: DataParallel | None = None,
     ) -> None:
         arrays = arrays_by_name(parameters, PARAMETERS)
         if not arrays:
@@ -49,14 +56,19 @@ class TrainingStep:
                 raise UnsupportedError(
                     f"{WHAT} of '{model.name}': '{name}' is of {array.dtype}: only floats have a gradient"
                 )
-        self._update = Update(model, loss, optimizer, parameters, statistics, stop_on_nan, seed)
+        self._parallel = parallel
+        self._update = Update(
+            model, loss, optimizer, parameters, statistics, stop_on_nan, seed, parallel is not None
+        )
         initial = self._update.start({**arrays, **arrays_by_name(statistics, STATISTICS)})
         ports = [Port(n, a.dtype.name, a.shape) for n, a in initial.items()]
+        if parallel is not None:
+            parallel.agree(initial)
         info = ModelInfo("network", (), ())
         self._at_rest = ProgramState(HostState(ports), info, initial)
         self._model, self._options = model, dict(options)
         self._lock = threading.RLock()
-        self._known: dict[Hashable, list[tuple[TracedProgram, CompiledProgram]]] = {}
+        self._known: dict[Hashable, list[tuple[TracedProgram, Program]]] = {}
         self._live, self._last = self._at_rest, None
         self._evaluation = _evaluation(model, options)
 
@@ -73,9 +85,11 @@ class TrainingStep:
             traced, program = self._program(arrays)
             self._move_to(program.state)
             inputs = traced.all_inputs(arrays)
-            outputs = program.run(inputs)
-            loss = traced.results(outputs)
-            for (place, size), inside in zip(traced.checks, outputs[1:], strict=True):
+            outputs = list(map(to_host, program.run(inputs)))
+            found = traced.results(outputs)
+            loss, agreed = found if self._parallel is not None else (found, None)
+            own = 1 if agreed is None else 2
+            for (place, size), inside in zip(traced.checks, outputs[own:], strict=True):
                 if not inside:
                     raise IndexError(
                         f"{place}: a label or an index is out of bounds for an axis of size {size}; the "
@@ -83,6 +97,8 @@ class TrainingStep:
                     )
             if self._update.stop_on_nan and not np.isfinite(loss).all():
                 raise NotFiniteError(self._why_not_finite(traced, inputs, loss))
+            if agreed is not None and self._parallel is not None:
+                self._parallel.check(agreed)
             return loss[()] if loss.ndim == 0 else loss
 
     def compile(self, *arrays: Any) -> TrainingStep:
@@ -91,8 +107,8 @@ class TrainingStep:
             self._program(arrays)
         return self
 
-    def _program(self, arrays: Sequence[Any]) -> tuple[TracedProgram, CompiledProgram]:
-        given = [np.asarray(a) for a in arrays]
+    def _program(self, arrays: Sequence[Any]) -> tuple[TracedProgram, Program]:
+        given = [_described(a) for a in arrays]
         key = tuple((a.shape, a.dtype) for a in given)
         for found in self._known.get(key, ()):
             if found[0].holds():
@@ -105,7 +121,10 @@ class TrainingStep:
             )
         names = [f"x{n}" for n in range(len(given))]
         traced = TracedProgram(self._update.function(), self._live.arrays(), given, names)
-        made = (traced, traced.compiled(self._options))
+        if self._parallel is None:
+            made = (traced, traced.compiled(self._options))
+        else:
+            made = (traced, self._parallel.compiled(traced.graph(), self._options))
         self._known.setdefault(key, []).append(made)
         self._last = made
         return made
@@ -119,7 +138,8 @@ class TrainingStep:
     def _why_not_finite(self, traced: TracedProgram, inputs: Sequence[Array], loss: Array) -> str:
         from irkit.training.not_finite import first_op
 
-        where = first_op(traced.graph(), [*self._live.arrays().values(), *inputs], loss)
+        held = [*self._live.arrays().values(), *map(to_host, inputs)]
+        where = first_op(traced.graph(), held, loss)
         return f"step {self.steps + 1}: the loss is {loss}: {where}; the state is as it was"
 
     # What is kept
@@ -168,7 +188,7 @@ class TrainingStep:
 
     # Looking inside
 
-    def _compiled(self) -> CompiledProgram:
+    def _compiled(self) -> Program:
         if self._last is None:
             raise InvalidModelError(f"'{self._model.name}' was not trained yet: call or compile it")
         return self._last[1]
@@ -180,6 +200,13 @@ class TrainingStep:
     def report(self) -> dict[str, Any]:
         """What was compiled for the arrays of the last call, and how it runs."""
         return self._compiled().report()
+
+
+def _described(array: Any) -> Array:
+    """An array of the host; of one on a device, one of its shape and dtype."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return np.empty(tuple(array.shape), np.dtype(str(array.dtype)))
+    return np.asarray(array)
 
 
 def _evaluation(model: Model, options: Mapping[str, Any]) -> JittedFunction:
@@ -207,6 +234,7 @@ def training_step(
     mode: str = "auto",
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
+    data_parallel: DataParallel | Engine | None = None,
 ) -> TrainingStep:
     """A step of training a model, as one program with a proved static schedule: `step(*inputs, *targets)`.
 
@@ -222,6 +250,9 @@ def training_step(
     `key` is given a key for `irkit.training.random`, of `seed` and the number of the step.
     `stop_on_nan`: a step whose loss is not finite changes nothing, and raises NotFiniteError, which
     names the first op that made it so. All else is as of `irkit.jit`.
+    `data_parallel`: the group of ranks (`irkit.training.groups`) that make each step together, each on a
+    part of the batch of the same size: the loss, and the gradients before they are clipped, are means over
+    the ranks, and the state is the same on all of them, bit for bit. What is wrong on one is an error on all.
 
     Raises UnsupportedError for what is no model, parameters of integers, and names that no initializer has.
     """
@@ -238,4 +269,21 @@ def training_step(
     options = {
         "target": target, "device": device, "mode": mode, "fastmath": fastmath, "cache": cache,
     }  # fmt: skip
-    return TrainingStep(found, loss, optimizer, start, statistics, stop_on_nan, seed, options)
+    parallel = None if data_parallel is None else _parallel(data_parallel, statistics)
+    return TrainingStep(
+        found, loss, optimizer, start, statistics, stop_on_nan, seed, options, parallel
+    )
+
+
+def _parallel(given: Any, statistics: Any) -> DataParallel:
+    found = given if isinstance(given, DataParallel) else DataParallel(given)
+    if not hasattr(found.group, "all_reduce"):
+        kind = type(given).__name__
+        raise UnsupportedError(
+            f"{WHAT}: data_parallel of {kind}: expected a group of irkit.training.groups"
+        )
+    if arrays_by_name(statistics, STATISTICS):
+        raise UnsupportedError(
+            f"{WHAT}: data_parallel with statistics=: those of a part of the batch are not those of the whole"
+        )
+    return found

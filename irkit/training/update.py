@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from irkit.frontends.numpy.arrays import fresh, is_traced
 from irkit.frontends.numpy.nested import leaves, mapped, scoped
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import View
-from irkit.training import random
+from irkit.training import collectives, random
 from irkit.training.models import Model
 from irkit.training.optimizers import Optimizer
 from irkit.training.structures import filled_with, named_leaves
@@ -23,6 +24,8 @@ from irkit.weights import Array
 
 WHAT = "irkit.training_step"
 PARAMETERS, STATISTICS, STEPS, KEY = "parameters", "statistics", "steps", "key"
+UNSOUND, SIGNATURE = 0, 1
+"""Of what the ranks of a group agree on: where something was wrong, and of what shapes their inputs are."""
 
 
 class Update:
@@ -38,9 +41,11 @@ class Update:
         statistics: Any,
         stop_on_nan: bool,
         seed: int,
+        parallel: bool = False,
     ) -> None:
-        """`parameters` and `statistics` are structures of arrays."""
-        self.model, self.loss, self.optimizer = model, loss, optimizer
+        """`parameters` and `statistics` are structures of arrays. `parallel`: every rank of a group makes
+        the step, each on a part of the batch."""
+        self.model, self.loss, self.optimizer, self.parallel = model, loss, optimizer, parallel
         self.parameters, self.statistics = parameters, statistics
         self.stop_on_nan, self._key = stop_on_nan, random.key(seed)
         self._names = [n for n, _ in named_leaves(parameters, "")]
@@ -67,12 +72,18 @@ class Update:
         return step
 
     def step(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
-        """The loss; what is new goes to `state`."""
+        """The loss, and of a group what its ranks agree on; what is new goes to `state`."""
         parameters = filled_with(self.parameters, state, PARAMETERS)
         statistics = filled_with(self.statistics, state, STATISTICS)
         gradient = Gradient(self._total(), WHAT, 0, value=True, has_aux=True, allow_unused=False)
         key = random.fold_in(state[KEY], state[STEPS]) if KEY in state else None
+        if self.parallel and key is not None:
+            key = random.fold_in(key, collectives.rank())
         (loss, left), gradients = gradient(parameters, statistics, key, *inputs)
+        if self.parallel:
+            # As they come out of the backward pass: what is clipped is their mean.
+            gradients = mapped(lambda g: collectives.all_reduced(g, "mean"), gradients)
+            loss = collectives.all_reduced(loss, "mean")
         slots = [{s: state[s + n] for s in self.optimizer.slots} for n in self._names]
         own = [state[PARAMETERS + n] for n in self._names]
         updated = self.optimizer.apply(own, list(leaves(gradients)), slots, state[STEPS])
@@ -82,8 +93,14 @@ class Update:
             new[PARAMETERS + name] = value
             new |= {slot + name: array for slot, array in kept.items()}
         new |= dict(zip((n for n, _ in named_leaves(statistics, STATISTICS)), left, strict=True))
-        self._keep(state, new, self._sound(loss))
-        return loss
+        sound = self._sound(loss)
+        if not self.parallel:
+            self._keep(state, new, sound)
+            return loss
+        agreed = _agreed(sound, inputs)
+        same = agreed[SIGNATURE] == -agreed[SIGNATURE + 1]
+        self._keep(state, new, np.logical_and(agreed[UNSOUND] == 0, same))
+        return loss, agreed
 
     def _total(self) -> Callable[..., Any]:
         """The loss as a function of (parameters, statistics, key, *inputs), and what the statistics are
@@ -120,6 +137,22 @@ class Update:
         for name, array in state.items():
             value = new[name]
             array[...] = value if sound is None else np.where(sound, value, array)
+
+
+def _agreed(sound: Any, inputs: Sequence[Any]) -> Any:
+    """Of all ranks the largest: whether the step is not sound, and the signature of the inputs and minus
+    that, which are one number where they are the same on all."""
+    own = signature(inputs)
+    flags = np.array([0, own, -own], np.int64)
+    if sound is not None:
+        unsound = np.logical_not(sound).astype(np.int64)
+        flags = unsound * np.array([1, 0, 0], np.int64) + flags
+    return collectives.all_reduced(flags, "max")
+
+
+def signature(arrays: Sequence[Any]) -> int:
+    """A number of the shapes and dtypes of arrays: of others, in all likelihood, another one."""
+    return zlib.crc32(repr([(tuple(a.shape), str(a.dtype)) for a in arrays]).encode())
 
 
 def _no_loss(found: Any) -> str | None:

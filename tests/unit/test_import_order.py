@@ -24,6 +24,7 @@ COMMON = {
     "context",
     "model_info",
     "processors",
+    "ranks",
     "remarks",
     "rewriting",
     "row_ranges",

@@ -12,6 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from irkit.context import weights_of
 from irkit.dialects.constants import SMALL, constant, constant_array
+from irkit.dialects.dist import CollectiveOp
 from irkit.dialects.graph import CastOp
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.graph.semantics import evaluate
@@ -56,6 +57,8 @@ def _grows(op: GraphOp) -> bool:
 
 
 def _fold(op: GraphOp, weights: WeightStore) -> None:
+    if isinstance(op, CollectiveOp):
+        return missed(op, RULE, "other ranks take part")
     operands = _operands(op, weights)
     if operands is None:
         return missed(op, RULE, "an operand is no constant")

@@ -17,6 +17,7 @@ LATENCY_NS: Final[dict[Kind, float]] = {
     "kernel": 2_000.0,
     "program": 5_000.0,
     "function": 10_000.0,
+    "collective": 20_000.0,
     "to_device": 2_000.0,
     "to_host": 2_000.0,
 }
@@ -25,6 +26,7 @@ BYTES_PER_NS: Final[dict[Kind, float]] = {
     "kernel": 3_000.0,
     "program": 3_000.0,
     "function": 10.0,
+    "collective": 100.0,
     "to_device": 50.0,
     "to_host": 50.0,
 }
@@ -88,6 +90,7 @@ ENGINES: Final[dict[Kind, str]] = {
     "kernel": "computing",
     "program": "computing",
     "function": "the host",
+    "collective": "the group",
     "to_device": "copies in",
     "to_host": "copies out",
 }

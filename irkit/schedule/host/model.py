@@ -17,7 +17,7 @@ import numpy as np
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule, VDevice
 
 Space = Literal["host", "device"]
-Kind = Literal["kernel", "program", "function", "to_device", "to_host"]
+Kind = Literal["kernel", "program", "function", "collective", "to_device", "to_host"]
 
 ON_HOST: Final = ("function",)
 """Kinds of tasks that the host does itself; streams do the others."""

@@ -22,7 +22,13 @@ Idle = Callable[[int], bool]
 """Says of a stream that all its tasks have ended, where somebody can tell."""
 Choice = Callable[["Streams", HostTask, Sequence["Placed"], Idle], int]
 """Which stream a task behind these parents goes to."""
-BY_KIND: Final[Mapping[Kind, int]] = {"to_device": 1, "kernel": 2, "program": 2, "to_host": 3}
+BY_KIND: Final[Mapping[Kind, int]] = {
+    "to_device": 1,
+    "kernel": 2,
+    "program": 2,
+    "to_host": 3,
+    "collective": 4,
+}
 """A GPU has an engine for copies in each direction beside its multiprocessors: where tasks of a kind wait
 for one another anyway, a stream for each keeps all three busy."""
 

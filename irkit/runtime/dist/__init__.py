@@ -1,0 +1,1 @@
+"""Groups of ranks: engines that do collective ops, and programs in parts with such ops between."""
