@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -26,16 +27,14 @@ from irkit.passes.program.regions import region_modules
 from irkit.schedule.devices import device
 from irkit.schedule.links import link_to
 from irkit.weights import WeightStore
-from tools.fuzz.effects.programs import Program, bump, random_program
+from tools.fuzz.effects.programs import HOST, NOTES, Program, random_program
 from tools.fuzz.effects.views import Array
 from tools.fuzz.finding import Finding
-
-HOST = {"bump": bump}
 
 
 def attempt(rng: random.Random) -> Finding | None:
     """Nothing, or what irkit takes otherwise than NumPy."""
-    program = random_program(rng, calls=rng.random() < 0.3)
+    program = random_program(rng, calls=rng.random() < 0.3, effects=rng.random() < 0.3)
     seed = rng.randrange(1 << 30)
     wrong = disagreement(program, seed)
     if wrong is None:
@@ -51,18 +50,40 @@ def disagreement(program: Program, seed: int) -> str | None:
         return f"refused: '{fault.op.name}' {fault.text}"
     main = cast(FuncOp, built.module.body.block.first_op)
     inputs = program.inputs(seed)
-    expected = _written_only(program.expected(inputs), program, main)
-    found = run_program(built.module, built.weights, inputs, HOST)
-    if (wrong := _difference(found, expected)) is not None:
+    expected = Expected(*noted(lambda: _written_only(program.expected(inputs), program, main)))
+    run = noted(lambda: run_program(built.module, built.weights, inputs, HOST))
+    if (wrong := expected.difference(*run)) is not None:
         return f"the interpreter: {wrong}"
     if (wrong := of_devices(built, inputs, expected, seed)) is not None:
         return wrong
     if any(isinstance(op, CallOp) for op in main.walk()):
         return of_regions(built, inputs, expected)
     found = of_values(built, inputs)
-    if found is not None and (wrong := _difference(found, expected)) is not None:
+    if found is not None and (wrong := expected.difference(found, [])) is not None:
         return f"functionalise: {wrong}"
     return None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What NumPy returns and leaves, and what the host has noted on the way, in its order."""
+
+    results: Sequence[Array]
+    notes: Sequence[Array]
+
+    def difference(self, found: Sequence[Array], notes: Sequence[Array]) -> str | None:
+        """What is otherwise, in words."""
+        wrong = _difference(found, self.results)
+        if wrong is None and (other := _difference(notes, self.notes)) is not None:
+            return f"what the host has noted: {other}"
+        return wrong
+
+
+def noted(run: Callable[[], list[Array]]) -> tuple[list[Array], list[Array]]:
+    """What a run returns, and what the host has noted in it."""
+    NOTES.clear()
+    found = run()
+    return found, list(NOTES)
 
 
 def of_values(built: BuiltProgram, inputs: Sequence[Array]) -> list[Array] | None:
@@ -78,28 +99,26 @@ def of_values(built: BuiltProgram, inputs: Sequence[Array]) -> list[Array] | Non
     return Execution(function, built.weights, {}).run(inputs)
 
 
-def of_regions(
-    built: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array]
-) -> str | None:
+def of_regions(built: BuiltProgram, inputs: Sequence[Array], expected: Expected) -> str | None:
     """What the program with regions, as they are and as functions of values, means otherwise."""
     cut, context = built.module.clone(), IrkitContext(weights=built.weights)
     FormRegions().apply(context, cut)
     cut.verify()
     if (fault := next(program_faults(cut), None)) is not None:
         return f"form-regions: '{fault.op.name}' {fault.text}"
-    found = run_program(cut, built.weights, inputs, HOST)
-    if (wrong := _difference(found, expected)) is not None:
+    run = noted(lambda: run_program(cut, built.weights, inputs, HOST))
+    if (wrong := expected.difference(*run)) is not None:
         return f"form-regions: {wrong}"
     regions = {
         name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
     }
-    found = run_program(cut, built.weights, inputs, HOST | regions)
-    wrong = _difference(found, expected)
+    run = noted(lambda: run_program(cut, built.weights, inputs, HOST | regions))
+    wrong = expected.difference(*run)
     return None if wrong is None else f"functionalise of regions: {wrong}"
 
 
 def of_devices(
-    built: BuiltProgram, inputs: Sequence[Array], expected: Sequence[Array], seed: int
+    built: BuiltProgram, inputs: Sequence[Array], expected: Expected, seed: int
 ) -> str | None:
     """What the program means otherwise whose parts are on devices that are drawn."""
     rng = random.Random(seed)
@@ -112,14 +131,14 @@ def of_devices(
     cut.verify()
     if (fault := next(program_faults(cut), None)) is not None:
         return f"insert-transfers: '{fault.op.name}' {fault.text}"
-    found = run_program(cut, built.weights, inputs, HOST)
-    if (wrong := _difference(found, expected)) is not None:
+    run = noted(lambda: run_program(cut, built.weights, inputs, HOST))
+    if (wrong := expected.difference(*run)) is not None:
         return f"insert-transfers: {wrong}"
     regions = {
         name: _in_place(module, built.weights) for name, module in region_modules(cut).items()
     }
-    found = run_program(cut, built.weights, inputs, HOST | regions)
-    wrong = _difference(found, expected)
+    run = noted(lambda: run_program(cut, built.weights, inputs, HOST | regions))
+    wrong = expected.difference(*run)
     return None if wrong is None else f"functionalise of regions with devices: {wrong}"
 
 

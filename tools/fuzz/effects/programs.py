@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -9,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.graph.semantics.random import threefry
 from irkit.dialects.program.builder import BuiltProgram, ProgramBuilder
 from irkit.dialects.program.views import StridedView, buffer_type
 from irkit.dialects.types import element_type
@@ -23,6 +26,8 @@ OPS: dict[str, tuple[type[GraphOp], Callable[[Array, Array], Array]]] = {
     "sub": (graph.SubOp, np.subtract),
     "max": (graph.MaxOp, np.maximum),
 }
+
+ui64 = IntegerType(64, Signedness.UNSIGNED)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,20 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Note:
+    """The host notes what is in a view now, and when."""
+
+    source: View
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers to a view, of a key that is the counter's value; the counter goes on by 1."""
+
+    target: View
+
+
+@dataclass(frozen=True)
 class Loop:
     """`body` for each number of `trips`."""
 
@@ -58,7 +77,9 @@ class Loop:
     body: tuple[Step, ...]
 
 
-Step = Write | New | Call | Loop
+Step = Write | New | Call | Note | Draw | Loop
+NOTES: list[Array] = []
+"""What the host has noted, in its order."""
 
 
 @dataclass
@@ -70,6 +91,8 @@ class Program:
     arguments: int
     steps: list[Step] = field(default_factory=list[Step])
     returned: list[View] = field(default_factory=list[View])
+    counter: int = -1
+    """The buffer that says which random numbers are next, if there are any; nothing else writes it."""
 
     def inputs(self, seed: int) -> list[Array]:
         """Arrays for the arguments."""
@@ -83,7 +106,7 @@ class Program:
         """By NumPy: what is returned, and then what is left in all arguments."""
         buffers = [x.copy() for x in inputs]
         buffers += [np.zeros(s, self.dtype) for s in self.shapes[self.arguments :]]
-        _execute(self.steps, buffers, [])
+        _Sequence(self, buffers).execute(self.steps, [])
         return [v.of(buffers, []).copy() for v in self.returned] + buffers[: self.arguments]
 
     def build(self) -> BuiltProgram:
@@ -96,27 +119,67 @@ class Program:
         return b.finish([(f"y{n}", made.view(v)) for n, v in enumerate(self.returned)])
 
 
-def _execute(steps: Sequence[Step], buffers: list[Array], variables: list[int]) -> None:
-    for step in steps:
-        if isinstance(step, Loop):
-            for number in step.trips:
-                _execute(step.body, buffers, [*variables, number])
-        elif isinstance(step, Call):
-            bump(step.target.of(buffers, variables))
-        elif isinstance(step, New):
-            buffers[step.buffer][...] = 0
-            step.part.of(buffers, variables)[...] = step.number
-        else:
-            first, *rest = (v.of(buffers, variables) for v in step.sources)
-            value = first.copy()
-            for name, other in zip(step.ops, rest, strict=True):
-                value = OPS[name][1](value, other)
-            step.target.of(buffers, variables)[...] = value
+@dataclass
+class _Sequence:
+    """A program in NumPy: one step after another."""
+
+    program: Program
+    buffers: list[Array]
+
+    def execute(self, steps: Sequence[Step], variables: list[int]) -> None:
+        """Some steps, in loops of these variables."""
+        for step in steps:
+            if isinstance(step, Loop):
+                for number in step.trips:
+                    self.execute(step.body, [*variables, number])
+            else:
+                self._step(step, variables)
+
+    def _step(self, step: Write | New | Call | Note | Draw, variables: list[int]) -> None:
+        buffers = self.buffers
+        match step:
+            case Call():
+                bump(step.target.of(buffers, variables))
+            case Note():
+                note(step.source.of(buffers, variables))
+            case Draw():
+                counter = buffers[self.program.counter]
+                drawn = threefry(np.abs(counter).astype(np.uint64), lanes(step.target))
+                step.target.of(buffers, variables)[...] = drawn >> np.uint64(SHIFTED)
+                counter += 1
+            case New():
+                buffers[step.buffer][...] = 0
+                step.part.of(buffers, variables)[...] = step.number
+            case Write():
+                first, *rest = (v.of(buffers, variables) for v in step.sources)
+                value = first.copy()
+                for name, other in zip(step.ops, rest, strict=True):
+                    value = OPS[name][1](value, other)
+                step.target.of(buffers, variables)[...] = value
+
+
+SHIFTED = 54
+"""What is left of 64 random bits is a number that every dtype has."""
+
+
+def lanes(view: View) -> Array:
+    """A number for each element of a view."""
+    count = int(np.prod(view.sizes, dtype=np.int64))
+    return np.arange(count, dtype=np.uint64).reshape(view.sizes)
 
 
 def bump(array: Array) -> None:
     """What calls of the host do."""
     array += 1
+
+
+def note(array: Array) -> None:
+    """What the host does that has no effect on arrays: a callback."""
+    NOTES.append(np.array(array))
+
+
+HOST: dict[str, Callable[[Array], None]] = {"bump": bump, "note": note}
+"""The functions of the host."""
 
 
 @dataclass
@@ -138,6 +201,10 @@ class _Built:
                 self._new(step)
             elif isinstance(step, Call):
                 self.b.call("bump", [self.view(step.target)], [0], [0])
+            elif isinstance(step, Note):
+                self.b.call("note", [self.view(step.source)], [0], [])
+            elif isinstance(step, Draw):
+                self._draw(step)
             else:
                 first, *rest = (self.b.read(self.view(v)) for v in step.sources)
                 for name, other in zip(step.ops, rest, strict=True):
@@ -152,6 +219,16 @@ class _Built:
             self.steps(step.body)
         self.variables.pop()
 
+    def _draw(self, step: Draw) -> None:
+        b, dtype = self.b, self.program.dtype
+        counter = self.buffers[self.program.counter]
+        now = b.read(counter)
+        key = b(graph.CastOp, b(graph.AbsOp, now), to=ui64)
+        bits = b(graph.ThreefryOp, key, b.constant(lanes(step.target)))
+        few = b(graph.ShiftRightOp, bits, b.constant(np.array(SHIFTED, np.uint64)))
+        b.write(b(graph.CastOp, few, to=element_type(dtype)), self.view(step.target))
+        b.write(b(graph.AddOp, now, b.constant(np.array(1, dtype))), counter)
+
     def _new(self, step: New) -> None:
         dtype, shape = self.program.dtype, self.program.shapes[step.buffer]
         self.buffers[step.buffer] = self.b.alloc(element_type(dtype), shape)
@@ -159,13 +236,19 @@ class _Built:
         self.b.write(value, self.view(step.part))
 
 
-def random_program(rng: random.Random, *, loops: bool = True, calls: bool = False) -> Program:
-    """A program of a few buffers of a few elements, with loops or not, and calls of the host or not."""
+def random_program(
+    rng: random.Random, *, loops: bool = True, calls: bool = False, effects: bool = False
+) -> Program:
+    """A program of a few buffers of a few elements, with loops or not, and calls of the host or not; with
+    `effects` also with random numbers, of which a counter is state, and callbacks."""
     dtype = np.dtype(rng.choice((np.int64, np.float64, np.float32)))
     count = rng.randint(1, 3)
     shapes = [tuple(rng.randint(1, 6) for _ in range(rng.randrange(4))) for _ in range(count)]
     program = Program(dtype, shapes, count)
-    made = _Maker(rng, program, list(range(count)), [], calls)
+    if effects:
+        program.counter, program.arguments = count, count + 1
+        shapes.append(())
+    made = _Maker(rng, program, list(range(count)), [], calls, effects)
     program.steps = made.steps(rng.randint(2, 8), 2 if loops else 0)
     program.returned = [made.view() for _ in range(rng.randrange(3))]
     return program
@@ -178,6 +261,7 @@ class _Maker:
     known: list[int]
     loops: list[range]
     calls: bool
+    effects: bool = False
 
     def view(self) -> View:
         number = self.rng.choice(self.known)
@@ -190,9 +274,18 @@ class _Maker:
         kind = self.rng.random()
         if depth and kind < 0.2:
             return self._loop(depth)
+        if self.effects and (found := self._effect()) is not None:
+            return found
         if self.calls and kind > 0.7:
             return Call(self._target(self.view))
         return self._new() if kind < 0.3 else self._write()
+
+    def _effect(self) -> Step | None:
+        kind = self.rng.random()
+        if kind < 0.2:
+            return Draw(self._target(self.view))
+        # Without calls all is values, and nobody can be told of one.
+        return Note(self.view()) if self.calls and kind < 0.4 else None
 
     def _loop(self, depth: int) -> Loop:
         start, step = self.rng.randrange(3), self.rng.randint(1, 2)
@@ -209,6 +302,10 @@ class _Maker:
         self.program.shapes.append(shape)
         number = len(self.program.shapes) - 1
         part = self._target(lambda: random_view(self.rng, number, shape, self.loops))
+        if self.effects:
+            # Callbacks show all of a buffer: none of it may be what nobody has written.
+            strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+            part = View(number, 0, shape, strides, {})
         self.known.append(number)
         return New(number, part, self.rng.randint(-9, 9))
 
