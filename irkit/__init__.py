@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irkit import te
     from irkit.annotations.annotation import annotate
+    from irkit.annotations.callbacks import callback
     from irkit.dags.opening import dag
     from irkit.driver.compiler.accuracy import accuracy
     from irkit.driver.compiler.compile import compile_model as compile
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 # Resolved on first use, so that `import irkit` and the tools start fast.
 _LAZY = {
     "annotate": ("irkit.annotations.annotation", "annotate"),
+    "callback": ("irkit.annotations.callbacks", "callback"),
     "accuracy": ("irkit.driver.compiler.accuracy", "accuracy"),
     "dag": ("irkit.dags.opening", "dag"),
     "compile": ("irkit.driver.compiler.compile", "compile_model"),
@@ -106,6 +108,7 @@ __all__ = [
     "__version__",
     "accuracy",
     "annotate",
+    "callback",
     "compile",
     "custom_gradient",
     "dag",

@@ -31,7 +31,7 @@ class Annotation:
     parameter, or a function of the arguments that says it; those without one are given whole. `returns`: how
     results are put together. `writes`: parameters whose arrays are written; None: whatever it is given.
     `result`: shapes and dtypes of what it returns; None: to be learnt from a call. `why`: why it is not
-    compiled.
+    compiled. `callback`: it is called for what it does, once for each time that the program comes to it.
     """
 
     function: Callable[..., Any]
@@ -44,6 +44,7 @@ class Annotation:
     cost: Callable[..., float] | None = None
     device_cost: Callable[..., float] | None = None
     why: str = "not annotated"
+    callback: bool = False
 
     @property
     def name(self) -> str:

@@ -40,6 +40,11 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
     that it cannot be given; ValueError for an array that it writes and may not; NeedExamplesError.
     """
     if not has_traced((args, kwargs)):
+        if annotation.callback:
+            raise refused(
+                f"callback '{annotation.name}' is given no array that is computed here, so that nothing says "
+                "when it is called"
+            )
         return annotation.function(*args, **kwargs)
     given = _Given(args, kwargs)
     types = [ArrayType.of(a) for a in given.arrays]

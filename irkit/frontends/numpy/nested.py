@@ -177,7 +177,10 @@ def _captured(inner: Recorder) -> list[Buffer]:
                     "a function that is differentiated writes an array that is no argument of it"
                 )
             case Call():
-                raise refused("a function that is differentiated calls one that is not traced")
+                raise refused(
+                    "a function that is differentiated calls one that is not traced: "
+                    f"'{record.task.annotation.name}'"
+                )
             case _:
                 pass
     return list(found)
