@@ -36,7 +36,9 @@ class ChooseDevices(ModulePass):
     runs; parts of a device that can stand together are one region, whose call has its `irkit.device`, and
     in `irkit.costs` the nanoseconds on either device, and what the program would take more if this region
     were on the other. `device`: "auto", or "cpu" or "cuda" for everything that may run there. Calls of the
-    host and what stays with them are on the CPU. `afn`: functions of floats may be approximated. Exact.
+    host and what stays with them are on the CPU, but for calls of which `irkit.costs` says what they take on
+    a GPU too: their functions have twins there, and they are parts of the cut like others. `afn`: functions
+    of floats may be approximated. Exact.
 
     ```mlir
     func.call @main_region0(%x, %y)
