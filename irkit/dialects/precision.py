@@ -30,6 +30,7 @@ from xdsl.ir import Operation
 
 from irkit.dialects.inference import InferredOp
 from irkit.dialects.linalg_generic import is_contraction
+from irkit.dialects.loop import SCHEDULE
 from irkit.dialects.types import tensor_type
 from irkit.errors import InvalidModelError
 from irkit.weights import Array
@@ -88,8 +89,9 @@ def set_precision(op: Operation, precision: Precision) -> None:
 
 def inherit(op: Operation, source: Operation) -> None:
     """`op`, made anew in place of `source`, says what that said."""
-    if PRECISION in source.attributes:
-        op.attributes[PRECISION] = source.attributes[PRECISION]
+    for name in (PRECISION, SCHEDULE):
+        if name in source.attributes:
+            op.attributes[name] = source.attributes[name]
 
 
 def contracts(op: Operation) -> bool:

@@ -20,6 +20,7 @@ IRKIT_DIALECTS: dict[str, tuple[str, str]] = {
     "graph": ("irkit.dialects.graph", "Graph"),
     "dist": ("irkit.dialects.dist", "Dist"),
     "te": ("irkit.dialects.te", "Te"),
+    "loop": ("irkit.dialects.loop", "Loop"),
     "task": ("irkit.dialects.task", "Task"),
     "host": ("irkit.dialects.host", "Host"),
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark.lexer import TerminalDef
 
 from irkit.expressions.syntax import (
     Apply,
@@ -90,14 +91,20 @@ def parse(text: str) -> list[Function] | list[Statement | Call]:
     try:
         tree = cast("Any", _parser()).parse(text)
     except UnexpectedInput as error:
-        raise _unexpected(text, error) from None
+        raise unexpected(text, error, _parser().terminals) from None
     except RecursionError:
         raise ExpressionError("the expression is nested too deeply") from None
     found = [_Reader(text).line(cast("Tree[Token]", t)) for t in tree.children]
     return cast("list[Function] | list[Statement | Call]", found)
 
 
-def _unexpected(text: str, error: UnexpectedInput) -> ExpressionError:
+def unexpected(
+    text: str,
+    error: UnexpectedInput,
+    terminals: Collection[TerminalDef],
+    called: str = "expression",
+) -> ExpressionError:
+    """What lark says of a text, as an error of this language; `called` is what the text is called."""
     wanted: set[str] = set()
     at_end = isinstance(error, UnexpectedEOF)
     got = "the end of the text"
@@ -110,16 +117,16 @@ def _unexpected(text: str, error: UnexpectedInput) -> ExpressionError:
         wanted = set(error.allowed or ())
         got = f"'{cast('Any', error).char}'"
     lines = text.splitlines() or [""]
-    place = Place(text, error.line, error.column)
+    place = Place(text, error.line, error.column, called)
     if at_end or error.line < 1:
-        place = Place(text, len(lines), len(lines[-1]) + 1)
-    shown = sorted({_SHOWN.get(w) or _literal(w) for w in wanted})
+        place = Place(text, len(lines), len(lines[-1]) + 1, called)
+    shown = sorted({_SHOWN.get(w) or _literal(w, terminals) for w in wanted})
     hint = f"; expected {', '.join(shown[:6])}" if shown else ""
     return ExpressionError(f"{got} does not belong here{hint}", place)
 
 
-def _literal(terminal: str) -> str:
-    for known in _parser().terminals:
+def _literal(terminal: str, terminals: Collection[TerminalDef]) -> str:
+    for known in terminals:
         if known.name == terminal:
             return f"'{known.pattern.value}'"
     return terminal.lower()

@@ -14,11 +14,12 @@ from irkit.errors import UnsupportedError
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a text."""
+    """A place in a text; `called` is what messages call the text."""
 
     text: str = ""
     line: int = 0
     column: int = 0
+    called: str = "expression"
 
 
 NOWHERE = Place()
@@ -39,7 +40,7 @@ def _shown(message: str, place: Place) -> str:
     lines = place.text.splitlines() or [""]
     line = lines[min(place.line, len(lines)) - 1]
     caret = " " * (place.column - 1) + "^"
-    return f"expression:{place.line}:{place.column}: {message}\n  {line}\n  {caret}"
+    return f"{place.called}:{place.line}:{place.column}: {message}\n  {line}\n  {caret}"
 
 
 @dataclass(frozen=True)

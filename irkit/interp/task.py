@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.functions import function_named, is_composed
+from irkit.dialects.roperator_body import find_root
 from irkit.dialects.task import LaunchOp, ROperatorOp
 from irkit.errors import InvalidModelError
+from irkit.expressions.nest import Nest
 from irkit.interp.composed import run_blocks
 from irkit.interp.tensor import evaluate_block, evaluate_op
 from irkit.weights import Array, WeightStore
@@ -27,7 +29,18 @@ def evaluate_body(op: ROperatorOp, operands: Sequence[Array], weights: WeightSto
     block = op.body.block
     env: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
     with np.errstate(all="ignore"):
-        return evaluate_block(block, env, weights)
+        return evaluate_block(block, env, weights, _nests(op))
+
+
+def _nests(op: ROperatorOp) -> dict[Operation, Nest]:
+    """The loops that its schedule makes of the root. Raises InvalidModelError where there are none."""
+    if op.schedule is None:
+        return {}
+    root = find_root(op.body.block)
+    if root.op is None:
+        raise InvalidModelError(f"@{op.sym_name.data} has a schedule, and no loops that reduce")
+    sizes = (*root.parallel, *root.reduction)
+    return {root.op: op.schedule.nest(sizes, len(root.parallel))}
 
 
 def run_task(

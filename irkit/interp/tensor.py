@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -22,6 +23,8 @@ from irkit.dialects.graph.semantics import SEMANTICS, evaluate
 from irkit.dialects.tensor_ops.registry import model_of
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
+from irkit.expressions.nest import Nest
+from irkit.interp.nest import run_nest
 from irkit.interp.scalars import evaluate_scalar
 from irkit.weights import Array, WeightStore
 
@@ -65,16 +68,24 @@ def run_function(
 
 
 def evaluate_block(
-    block: Block, env: Mapping[SSAValue, Array], weights: WeightStore
+    block: Block,
+    env: Mapping[SSAValue, Array],
+    weights: WeightStore,
+    nests: Mapping[Operation, Nest] | None = None,
 ) -> list[Array]:
     """Values of the operands of `block`'s terminator; `env` has what the block reads from outside,
-    its arguments included. Raises UnsupportedError for an op of another level.
+    its arguments included. The ops in `nests` are run as these loops. Raises UnsupportedError for an op of
+    another level.
     """
     scope = dict(env)
     for op in block.ops:
         if op.has_trait(IsTerminator):
             return [scope[v] for v in op.operands]
-        results = evaluate_op(op, [scope[v] for v in op.operands], weights)
+        operands = [scope[v] for v in op.operands]
+        if nests is not None and isinstance(op, linalg.GenericOp) and op in nests:
+            results = run_nest(op, nests[op], operands, _Interpreter(weights))
+        else:
+            results = evaluate_op(op, operands, weights)
         scope.update(zip(op.results, results, strict=True))
     raise InvalidModelError("a block without terminator")
 

@@ -138,6 +138,9 @@ def _refuses_facts(
 ) -> str | None:
     """Why what `op` says of its rKernel is not so."""
     scratch, granted = rkernel.scratch(root, parameters), op.fastmath or FastMathFlagsAttr("none")
+    if rkernel.schedules is not None:
+        # Its binding checks what follows from the schedule.
+        scratch = op.scratch_bytes
     if scratch != op.scratch_bytes:
         return f"its rKernel needs {scratch} bytes of scratch, it has {op.scratch_bytes}"
     if set(granted.data) != set(rkernel.fastmath.data):

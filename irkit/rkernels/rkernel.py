@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.utils import FastMathFlag
 
+from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.work import Part, Work
 
@@ -43,6 +44,8 @@ class RKernel:
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
+    `schedules(root, tasks)`: its template is printed from a schedule, of which these are the rule's, the best
+    first, in at most so many parts; the schedule says the grid and the scratch then.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
@@ -66,6 +69,7 @@ class RKernel:
     streams: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
     halves: bool = False
+    schedules: Callable[[Root, int], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
     spreads: bool = False
 

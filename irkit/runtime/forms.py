@@ -22,6 +22,7 @@ OPEN_FROM: Mapping[str, int] = {
     "copy_every": 2,
     "divide32": 0,
     "int32": 0,
+    "load_vector": 1,
     "mad32": 0,
     "max": 0,
     "min": 0,

@@ -4,6 +4,8 @@ Operands are flat arrays of just their size and scratch is an array of just the 
 for, so that an access past the end is an IndexError; one before the beginning is looked for.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 from __future__ import annotations
 
 import itertools
@@ -165,6 +167,21 @@ def _extremes(
         target[lane] = (np.max if largest else np.min)(terms)
 
 
+def _store_vector(target: Memory, at: int, vector: Any) -> None:
+    target.run(at, len(vector))[:] = vector
+
+
+_VECTORS: dict[str, Any] = {
+    "load_vector": lambda lanes, source, at: source.run(at, lanes).copy(),
+    "spread_vector": lambda lanes, element: np.full(lanes, element),
+    "store_vector": _store_vector,
+    "add_product": lambda a, b, c: a * b + c,
+    "add_vectors": np.add,
+    "multiply_vectors": np.multiply,
+    "greater_vectors": np.maximum,
+    "smaller_vectors": np.minimum,
+}
+
 _FUNCTIONS: dict[str, Any] = {
     "acos": np.arccos,
     "asin": np.arcsin,
@@ -208,6 +225,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_strided": _multiply_strided,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,
+        **_VECTORS,
     }
     for approximation in ULP:
         function, _, kind = approximation.partition("_")

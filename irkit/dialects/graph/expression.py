@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.irdl import irdl_op_definition, prop_def, result_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, var_operand_def
 
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.inference import Props, fail
+from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.types import DYNAMIC, Tensor, element_type, numpy_dtype, tensor, tensor_type
 from irkit.expressions.binding import Step, bind, program_of
 from irkit.expressions.ranges import Shape
@@ -26,6 +27,7 @@ class ExpressionOp(GraphOp):
     the largest ranges over which no read is out of bounds, or those that the text says; an index that hangs on
     values of an operand is taken to the nearest element. Sums of floats have no fixed order; whole numbers
     wrap, `/` and `%` of them round down, and are 0 and the dividend's own rest 0 where the divisor is 0.
+    `schedule` says how the loops over its indices are run.
 
     ```mlir
     %y = graph.expression %a, %b {text = "C(m, n) +=! A(m, k) * B(k, n)"}
@@ -37,6 +39,7 @@ class ExpressionOp(GraphOp):
     CONTRACTS: ClassVar[bool] = True
     inputs = var_operand_def(TensorType)
     text = prop_def(StringAttr)
+    schedule = opt_prop_def(ScheduleAttr)
     y = result_def(TensorType)
     assembly_format = "$inputs attr-dict `:` functional-type(operands, results)"
 
@@ -54,6 +57,9 @@ class ExpressionOp(GraphOp):
             )
         except ExpressionError as error:
             raise fail(cls, "a text with a meaning", error) from None
+        schedule = props.get("schedule")
+        if isinstance(schedule, ScheduleAttr):
+            _check_schedule(cls, schedule, step)
         return [tensor(element_type(step.dtype), step.domain.shape)]
 
     @property
@@ -65,6 +71,19 @@ class ExpressionOp(GraphOp):
             tuple(tuple(t.get_shape()) for t in types),
             tuple(numpy_dtype(t.element_type) for t in types),
         )
+
+
+def _check_schedule(op: type[GraphOp], schedule: ScheduleAttr, step: Step) -> None:
+    """Every step may be taken. Raises VerifyException."""
+    named = tuple(loop.name for loop in step.domain.loops)
+    if schedule.schedule.loops != named:
+        raise fail(op, f"a schedule for {', '.join(named)}", schedule)
+    if not step.statement.operator:
+        raise fail(op, "a schedule of a statement that reduces", schedule)
+    try:
+        schedule.nest([loop.size for loop in step.domain.loops], len(step.domain.parallel))
+    except ExpressionError as error:
+        raise fail(op, "a schedule whose steps may be taken", error) from None
 
 
 @lru_cache(maxsize=2048)

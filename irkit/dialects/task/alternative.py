@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.task.costs import cost_facts, costs_by_rows, costs_fault
 from irkit.dialects.types import int_array, ints
 
@@ -33,15 +34,16 @@ _KINDS: dict[str, type[Attribute]] = {
     "measured_on": StringAttr,
     "batches": DenseArrayBase,
     "costs": DenseArrayBase,
+    "schedule": ScheduleAttr,
 }
-_OPTIONAL = frozenset({"scratch", "fastmath", "measured_on", "batches", "costs"})
+_OPTIONAL = frozenset({"scratch", "fastmath", "measured_on", "batches", "costs", "schedule"})
 
 
 @irdl_attr_definition
 class AlternativeAttr(ParametrizedAttribute):
     """One way to run an rOperator: what its `rkernel`, `grid`, `parameters`, `cost`, `scratch`,
-    `fastmath`, `measured_on`, `batches` and `costs` would be; but for the first four they may be absent, as
-    there.
+    `fastmath`, `measured_on`, `batches`, `costs` and `schedule` would be; but for the first four they may be
+    absent, as there.
 
     ```mlir
     #task.alternative<{rkernel = "map.rows", grid = array<i64: 4>, parameters = {}, cost = 100.0 : f64}>
@@ -63,6 +65,7 @@ class AlternativeAttr(ParametrizedAttribute):
         scratch: int = 0,
         fastmath: FastMathFlagsAttr | None = None,
         costs: Mapping[int, float] | None = None,
+        schedule: ScheduleAttr | None = None,
     ) -> AlternativeAttr:
         """From its parts: `cost` in ns an rTask, `scratch` in bytes an rTask."""
         facts: dict[str, Attribute] = {
@@ -75,6 +78,8 @@ class AlternativeAttr(ParametrizedAttribute):
             facts["scratch"] = IntegerAttr(scratch, i64)
         if fastmath is not None and fastmath.data:
             facts["fastmath"] = fastmath
+        if schedule is not None:
+            facts["schedule"] = schedule
         return AlternativeAttr(DictionaryAttr(facts | cost_facts(costs or {})))
 
     @property

@@ -48,6 +48,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.task.alternative import AlternativeAttr
 from irkit.dialects.task.costs import costs_by_rows, costs_fault
 from irkit.dialects.types import ints
@@ -100,6 +101,9 @@ class ROperatorOp(IRDLOperation):
     same, whole, and took `library_cost` ns where the fastest rKernel took longer (`measure-library-calls`). Other
     modes, and machines without it, have the rKernel.
 
+    `schedule` says of a generated rKernel in which nest of loops an rTask runs over the root's elements and
+    terms, and how; its parts are the grid's.
+
     Before it is scheduled, an rOperator may have `alternatives` in place of all that says how it is run, the
     fastest alone first (`#task.alternative`): a scheduling pass chooses one for each launch.
 
@@ -136,6 +140,7 @@ class ROperatorOp(IRDLOperation):
     costs = opt_prop_def(DenseArrayBase)
     library = opt_prop_def(StringAttr)
     library_cost = opt_prop_def(FloatAttr[Float64Type])
+    schedule = opt_prop_def(ScheduleAttr)
     alternatives = opt_prop_def(ArrayAttr[AlternativeAttr])
     body = region_def("single_block")
     traits = traits_def(

@@ -110,8 +110,13 @@ _BINARY: dict[AffineBinaryOpKind, Callable[[Array, Array], Array]] = {
 }
 
 
+def affine_index(amap: AffineMap, loops: Loops) -> tuple[Array, ...]:
+    """What a map gives of loop indices."""
+    return tuple(_affine(e, loops) for e in amap.results)
+
+
 def _read(array: Array, amap: AffineMap, loops: Loops) -> Array:
-    return array[tuple(_affine(e, loops) for e in amap.results)]
+    return array[affine_index(amap, loops)]
 
 
 def _written(array: Array, amap: AffineMap, loops: Loops, value: Array) -> Array:

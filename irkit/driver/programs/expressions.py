@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects.graph import ExpressionOp
+from irkit.dialects.loop import ScheduleAttr
 from irkit.driver.programs.jitted import JittedFunction, jit
-from irkit.expressions.binding import Step, bind, operands_of, program_of
+from irkit.expressions.binding import Program, Step, bind, operands_of, program_of
+from irkit.expressions.nest import nest_of
 from irkit.expressions.printing import text_of
 from irkit.expressions.ranges import Checked, Loop, Shape
+from irkit.expressions.steps import Schedule, schedule_of
 from irkit.expressions.syntax import (
     Apply,
     Expr,
@@ -41,13 +44,16 @@ class Operator:
     `name`, `parameters` and `results` are those of the text.
     """
 
-    def __init__(self, text: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, text: str, options: Mapping[str, Any], schedule: str | Mapping[str, str] | None = None
+    ) -> None:
         _check_text(text)
         self._program = program_of(text)
         self.text = text
         self.name = self._program.name
         self.parameters = tuple(p.name for p in self._program.parameters)
         self.results = self._program.results
+        self._schedules = _schedules(self._program, schedule)
         self._jitted = _jitted(self, options)
 
     def __call__(self, *arrays: Any) -> Any:
@@ -65,10 +71,20 @@ class Operator:
         for step in steps:
             for one in step.domain.checked:
                 _require(one, step, values)
-            values[step.statement.target] = _recorded(step.statement, values)
+            values[step.statement.target] = _recorded(step.statement, values, self._scheduled(step))
         found = [values[name] for name in self.results]
         results = tuple(fresh(v, scalar=v.shape == ()) for v in found)
         return results[0] if len(results) == 1 else results
+
+    def _scheduled(self, step: Step) -> ScheduleAttr | None:
+        """How a statement is to be run. Raises ExpressionError for a step that may not be taken."""
+        given = self._schedules.get(step.statement.target)
+        if given is None or not step.statement.operator:
+            return None
+        loops = step.domain.loops
+        named = replace(given, loops=tuple(x.name for x in loops), operands=step.operands)
+        nest_of(named, [loop.size for loop in loops], len(step.domain.parallel))
+        return ScheduleAttr.of(named)
 
     @property
     def jitted(self) -> JittedFunction:
@@ -97,14 +113,45 @@ def text_of_index(one: Checked) -> str:
     return text_of(Statement("x", (), "", True, one.read.indices[one.number]))[6:]
 
 
-def _recorded(statement: Statement, values: Mapping[str, Value]) -> Value:
+def _schedules(program: Program, given: str | Mapping[str, str] | None) -> dict[str, Schedule]:
+    """Schedules by what they compute; one alone is of the one statement that reduces. Raises
+    ExpressionError."""
+    if given is None:
+        return {}
+    items = [item for item in program.items if isinstance(item, Statement)]
+    reducing = [item.target for item in items if item.operator]
+    if isinstance(given, str):
+        if len(set(reducing)) != 1:
+            names = ", ".join(reducing) or "none"
+            raise ExpressionError(
+                f"a schedule of a text in which {len(reducing)} statements reduce ({names}): "
+                "give a mapping from what is computed to its schedule"
+            )
+        given = {reducing[0]: given}
+    for target in given:
+        if target not in reducing:
+            known = ", ".join(dict.fromkeys(reducing)) or "none"
+            raise ExpressionError(f"a schedule for '{target}': what reduces is {known}")
+    found = {target: schedule_of(text) for target, text in given.items()}
+    for target, one in found.items():
+        if one.loops:
+            raise ExpressionError(
+                f"the schedule of '{target}' names loops: they are the statement's indices"
+            )
+    return found
+
+
+def _recorded(
+    statement: Statement, values: Mapping[str, Value], schedule: ScheduleAttr | None = None
+) -> Value:
     """A statement in the trace at hand."""
     names = operands_of(statement)
     while statement.target in names:
         # What is added to is an operand, and the sum a new tensor.
         statement = replace(statement, target=f"{statement.target}_")
     operands = [values[name] for name in names]
-    return recorder().op(ExpressionOp, *operands, text=text_of(statement))
+    said = {} if schedule is None else {"schedule": schedule}
+    return recorder().op(ExpressionOp, *operands, text=text_of(statement), **said)
 
 
 def _require(one: Checked, step: Step, values: Mapping[str, Value]) -> None:
@@ -136,16 +183,17 @@ def _jitted(operator: Operator, options: Mapping[str, Any]) -> JittedFunction:
     return jit(**options)(run)
 
 
-def op(text: str, **options: Any) -> Operator:
+def op(text: str, schedule: str | Mapping[str, str] | None = None, **options: Any) -> Operator:
     """An operator from a tensor expression: a function of NumPy arrays, which functions that `irkit.jit` and
     `irkit.grad` trace may call too.
 
     `text` is a function of the language (docs/expressions.md), or statements alone: what they read and do
     not assign are arguments, in the order in which they are first read, and results what no later one
-    reads. `options`: those of `irkit.jit`. Raises ExpressionError, with the line, column and a caret, for a
-    text that has no meaning.
+    reads. `schedule` is how the loops of the statement that reduces are run, or a mapping from what is
+    computed to that; without it irkit chooses. `options`: those of `irkit.jit`. Raises ExpressionError,
+    with the line, column and a caret, for a text that has no meaning, and for a step that may not be taken.
 
     >>> matmul = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)")
     >>> c = matmul(a, b)
     """
-    return Operator(text, options)
+    return Operator(text, options, schedule)

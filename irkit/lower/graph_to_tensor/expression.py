@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, f32, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.linalg_generic import iterators
+from irkit.dialects.loop import SCHEDULE, ScheduleAttr
 from irkit.dialects.types import element_type, is_unsigned, numpy_dtype, signless, tensor_type
 from irkit.expressions.affine import Linear, linear
 from irkit.expressions.binding import Step
 from irkit.expressions.ranges import Loop
-from irkit.expressions.syntax import Expr, Name, Number, Read, names_of
+from irkit.expressions.syntax import Apply, Expr, Name, Number, Read, names_of
 from irkit.expressions.typing import DType, Typed, index, typed
 from irkit.lower.graph_to_tensor.builder import Index, Scalars, TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
@@ -40,7 +42,21 @@ def _expression(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     assert isinstance(op, graph.ExpressionOp)
     step = op.step
     tensors = dict(zip(step.operands, op.operands, strict=True))
-    return [_Statement(b, tensors, step.domain.loops).lowered(step)]
+    nest = _Statement(b, tensors, step.domain.loops)
+    made = nest.lowered(step)
+    if op.schedule is not None:
+        given = replace(op.schedule.schedule, operands=nest.names(step))
+        _schedule(made, ScheduleAttr.of(given))
+    return [made]
+
+
+def _schedule(made: SSAValue, schedule: ScheduleAttr) -> None:
+    """The nest that computes a value, below what makes numbers unsigned again, is run by a schedule."""
+    owner = made.owner
+    while not isinstance(owner, linalg.GenericOp) or all(iterators(owner)):
+        assert isinstance(owner, Operation)
+        owner = owner.operands[0].owner
+    owner.attributes[SCHEDULE] = schedule
 
 
 @dataclass
@@ -56,6 +72,19 @@ class _Statement:
     def dtypes(self) -> dict[str, DType]:
         """Types of the tensors."""
         return {n: numpy_dtype(tensor_type(v).element_type) for n, v in self.tensors.items()}
+
+    def names(self, step: Step) -> tuple[str, ...]:
+        """What is read, in the order of the nest's operands: by the tensor's name, the n-th time with n
+        behind it."""
+        reads: list[Read] = list(self.places)
+        value = step.statement.value
+        if step.is_product and isinstance(value, Apply):
+            reads = [a for a in value.arguments if isinstance(a, Read)]
+        found: list[str] = []
+        for read in reads:
+            times = sum(r.tensor == read.tensor for r in reads[: len(found)])
+            found.append(f"{read.tensor}_{times + 1}" if times else read.tensor)
+        return tuple(found)
 
     def lowered(self, step: Step) -> SSAValue:
         """The value of a statement."""

@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr
 from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.scheduled.layout import Layout
 from irkit.schedule.allotments import Speedup
 from irkit.schedule.model import VDevice
 from irkit.schedule.row_plans import AS_GOOD
@@ -20,12 +22,13 @@ FAR = 5.0
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """An rKernel in a grid, and the estimated time of an rTask; on a batch also that for several numbers of
-    rows, of which there is then one or more."""
+    rows, of which there is then one or more. A generated rKernel has a schedule."""
 
     rkernel: RKernel
     grid: tuple[int, ...]
     cost_ns: float
     by_batch: tuple[float, ...] = ()
+    schedule: ScheduleAttr | None = None
 
     @property
     def tasks(self) -> int:
@@ -37,9 +40,12 @@ class Candidate:
         rkernel, literals = self.rkernel, self.rkernel.literals(root)
         parameters = {name: literals[name] for name in sorted(literals)}
         scratch = rkernel.scratch(root, literals)
+        if self.schedule is not None:
+            scratch = Layout.of(root, self.schedule).scratch
         return AlternativeAttr.of(
-            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath, costs
-        )
+            rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath, costs,
+            self.schedule,
+        )  # fmt: skip
 
 
 def front(candidates: Sequence[Candidate], device: VDevice) -> list[Candidate]:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.loop import ScheduleAttr, schedule_on
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, tensor_type
@@ -22,6 +23,8 @@ from irkit.rkernels import families, registry
 from irkit.rkernels.family import TYPICAL_ROWS
 from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel, Target
+from irkit.rkernels.scheduled.costs import nest_ns
+from irkit.rkernels.scheduled.layout import Layout
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -143,6 +146,14 @@ class Partition:
             found = registry.candidates(self.target, root)
         except UnsupportedError as error:
             raise UnsupportedError(f"{_title(op)}: {error}") from None
+        said = schedule_on(root.op)
+        if said is not None:
+            found = [k for k in found if k.schedules is not None]
+            if not found:
+                reason = (
+                    families.find("generated").refuses(root) or f"no such rKernel for {self.target}"
+                )
+                raise UnsupportedError(f"{_title(op)}: it is to be run by a schedule: {reason}")
         for rkernel in found:
             reason = refuses_device(rkernel, self.device) or refuses_scratch(
                 rkernel, root, rkernel.literals(root), self.device
@@ -157,6 +168,10 @@ class Partition:
         size, dynamic = nbytes(op), root.parallel[:1] == (DYNAMIC,)
         counts = task_counts(self.device.veus, dynamic=dynamic)
         for rkernel in self._rkernels(op, root):
+            if rkernel.schedules is not None:
+                if self.most or schedule_on(root.op) is not None:
+                    yield from self._scheduled(rkernel, op, root, counts)
+                continue
             family = families.find(rkernel.family)
             for grid in dict.fromkeys(tuple(grid_for(root, n, rkernel)) for n in counts):
                 cost = family.task_ns(rkernel, root, grid, size, self.device)
@@ -166,6 +181,30 @@ class Partition:
                     if dynamic
                 ]
                 yield Candidate(rkernel, grid, cost, tuple(by_batch))
+
+    def _scheduled(
+        self, rkernel: RKernel, op: ROperatorOp, root: Root, counts: Sequence[int]
+    ) -> Iterator[Candidate]:
+        """The schedule that the root says, or those of the rule: one for each grid where none is measured.
+        By estimate alone what is generated is taken where it is asked for; templates were measured.
+
+        Raises UnsupportedError for one that the root cannot be run by.
+        """
+        assert rkernel.schedules is not None
+        said, seen = schedule_on(root.op), set[ScheduleAttr]()
+        if said is not None and said.schedule.by_rule:
+            said = None
+        for count in counts[-1:] if said is not None else counts:
+            offered = [said] if said is not None else rkernel.schedules(root, count)
+            ranked = sorted(
+                ((nest_ns(root, Layout.of(root, s), nbytes(op), self.device), s) for s in offered),
+                key=lambda found: found[0],
+            )
+            for cost, one in ranked if self.most else ranked[:1]:
+                if one not in seen:
+                    seen.add(one)
+                    grid = tuple(Layout.of(root, one).nest.grid)
+                    yield Candidate(rkernel, grid, cost, schedule=one)
 
 
 def task_counts(veus: int, dynamic: bool) -> list[int]:

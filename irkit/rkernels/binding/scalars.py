@@ -26,6 +26,13 @@ from irkit.dialects.types import is_integer, numpy_dtype, ui8, ui16, ui32, ui64
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, is_approximate
 
+COMBINE = {
+    "add": "acc + term",
+    "mul": "acc * term",
+    "max": "acc if (acc > term or acc != acc) else term",
+    "min": "acc if (acc < term or acc != acc) else term",
+}
+"""How a term is combined with what there is."""
 _BINARY: dict[type[Operation], str] = {
     arith.AddfOp: "{0} + {1}",
     arith.SubfOp: "{0} - {1}",

@@ -10,6 +10,7 @@ from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.pack import Pack
@@ -42,6 +43,7 @@ _FAMILIES: dict[str, Family] = {
         Reduction("conv", ("conv", "gemm")),
         Reduction("reduce", ("reduce", "pool", "conv", "gemm")),
         Pool("pool", ("pool",)),
+        Generated(),
     )
 }
 

@@ -18,14 +18,8 @@ from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
+from irkit.rkernels.binding.scalars import COMBINE
 from irkit.rkernels.family import Family
-
-_COMBINE = {
-    "add": "acc + term",
-    "mul": "acc * term",
-    "max": "acc if (acc > term or acc != acc) else term",
-    "min": "acc if (acc < term or acc != acc) else term",
-}
 
 
 def combines_by(root: Root) -> str:
@@ -113,7 +107,7 @@ class Reduction(Family):
         printer.line(f"return {term}")
         arguments = f"{binder.binding.operands}, r, j, k0, k1, k2"
         binder.binding.function("TERM", arguments, printer.lines)
-        binder.binding.function("COMBINE", "acc, term", [f"return {_COMBINE[found[0]]}"])
+        binder.binding.function("COMBINE", "acc, term", [f"return {COMBINE[found[0]]}"])
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)
 
 
