@@ -36,6 +36,9 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
+    "recognise-row-expressions": _lazy(
+        "passes.graph.recognise_row_expressions", "RecogniseRowExpressions"
+    ),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "split-reductions": _lazy("passes.graph.split_reductions", "SplitReductions"),

@@ -30,6 +30,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "hoist-input-products",
+        "recognise-row-expressions",
         "split-reductions",
         "slice-first",
         "recognise-attention",

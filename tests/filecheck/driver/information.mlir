@@ -11,8 +11,10 @@
 // PASSES:        cse
 
 // DIALECTS:      irkit:
+// DIALECTS-NEXT:   dist  {{[0-9]+}} ops
 // DIALECTS-NEXT:   graph  {{[0-9]+}} ops
 // DIALECTS-NEXT:   host  {{[0-9]+}} ops
+// DIALECTS-NEXT:   loop  {{[0-9]+}} ops
 // DIALECTS-NEXT:   program  {{[0-9]+}} ops
 // DIALECTS-NEXT:   task  {{[0-9]+}} ops
 // DIALECTS-NEXT:   te  {{[0-9]+}} ops
