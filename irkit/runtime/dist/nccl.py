@@ -81,12 +81,14 @@ class NcclEngine:
         if rank == 0:
             path.unlink(missing_ok=True)
 
-    def _named(self, path: Path, seconds: float) -> tuple[int, ...]:
+    def _named(self, path: Path, seconds: float) -> bytes | tuple[int, ...]:
         if self.rank == 0:
             if path.exists():
                 raise DeviceError(f"'{path}': the ranks meet at a path where there is nothing yet")
-            made = tuple(int(n) for n in self._nccl.get_unique_id())
-            write_atomically(path, json.dumps({"size": self.size, "name": made}).encode())
+            # Bytes, or in older versions of CuPy numbers.
+            made: bytes | tuple[int, ...] = self._nccl.get_unique_id()
+            said = {"size": self.size, "name": list(made), "bytes": isinstance(made, bytes)}
+            write_atomically(path, json.dumps(said).encode())
             return made
         end = time.monotonic() + seconds
         while not path.exists():
@@ -98,7 +100,7 @@ class NcclEngine:
             raise DeviceError(
                 f"rank {self.rank} is of a group of {self.size}, rank 0 of one of {found['size']}"
             )
-        return tuple(found["name"])
+        return bytes(found["name"]) if found["bytes"] else tuple(found["name"])
 
     def queue(self) -> Queue:
         """A stream."""
