@@ -92,6 +92,10 @@ class Engine(Protocol):
         """The arrays of a program's state where they lie."""
         ...
 
+    def placed(self, array: Any) -> Any:
+        """An argument of the caller where the group has its arrays; results of programs are then there too."""
+        ...
+
     def to_host(self, array: Any) -> Array:
         """A result for the caller."""
         ...
@@ -148,6 +152,10 @@ class HostEngine:
         if not isinstance(memory, HostState):
             raise DeviceError("a group on the CPU has a program on a GPU")
         return memory.views()
+
+    def placed(self, array: Any) -> Any:
+        """As `Engine` has it."""
+        return array
 
     def to_host(self, array: Any) -> Array:
         """As `Engine` has it."""

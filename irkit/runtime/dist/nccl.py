@@ -122,6 +122,8 @@ class NcclEngine:
 
     def all_reduce(self, array: Any, kind: str) -> Any:
         """As `Engine` has it."""
+        # What is made of constants alone is the host's.
+        array = self._cupy.asarray(array)
         at, size, dtype = self._described(array)
         how = getattr(self._nccl, _KINDS[kind])
         self._called(self._comm.allReduce, at, at, size, dtype, how, self._stream())
@@ -153,6 +155,10 @@ class NcclEngine:
             self._view(address, port.shape, np.dtype(port.dtype), memory)
             for address, port in zip(memory.addresses, memory.ports, strict=True)
         ]
+
+    def placed(self, array: Any) -> Any:
+        """As `Engine` has it."""
+        return self._cupy.asarray(array)
 
     def to_host(self, array: Any) -> Array:
         """As `Engine` has it."""

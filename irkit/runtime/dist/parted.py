@@ -74,7 +74,7 @@ class PartedProgram:
         if self._memory is not None:
             self._memory.advance.require()
         values: dict[int, Any] = dict(self._state)
-        values.update(zip(self._inputs, inputs, strict=True))
+        values.update(zip(self._inputs, map(self.engine.placed, inputs), strict=True))
         events: dict[int, Any] = {}
         begun = self.engine.begin()
         try:
