@@ -32,7 +32,7 @@ host.program @p {
 // -----
 
 host.program @p {
-  // expected-error@+1 {{'host.task' expects a kind of kernel, program, function, to_device, to_host, got 'thing'}}
+  // expected-error@+1 {{'host.task' expects a kind of kernel, program, function, collective, to_device, to_host, got 'thing'}}
   %0 = host.task "a" thing
 }
 
