@@ -77,9 +77,13 @@ def test_information() -> None:
     assert (info.kind, info.inputs, info.outputs) == (
         "classifier",
         ("x",),
-        ("label", "probabilities"),
+        ("label", "probabilities", "margin"),
     )
-    assert info.methods == {"predict": "label", "predict_proba": "probabilities"}
+    assert info.methods == {
+        "predict": "label",
+        "predict_proba": "probabilities",
+        "decision_function": "margin",
+    }
     assert (info.classes, info.casts) == ((0, 1), ())
     assert (info.allow_nan, info.allow_infinity) == (True, True)
     info = import_model(regressor().booster_, "float64").info

@@ -106,11 +106,17 @@ def _family_of(op: linalg.GenericOp, families: Sequence[Family], depths: Depths)
 def join_block(block: Block) -> None:
     """Join the elementwise ops of a function's body, in place."""
     for family in _families(block, Depths(block)):
-        if len(family.ops) < 2:
+        # To join others has moved what stands between, and may have made these wait for one another.
+        members = set[Operation](family.ops)
+        ops = [op for op in block.ops if isinstance(op, linalg.GenericOp) and op in members]
+        if len(ops) < 2:
             continue
-        for op in family.ops:
-            applied(op, RULE, "one of {}", len(family.ops))
-        join(family.ops, {})
+        if (reason := why_not_joined(ops)) is not None:
+            missed(ops[0], RULE, "{}", reason)
+            continue
+        for op in ops:
+            applied(op, RULE, "one of {}", len(ops))
+        join(ops, {})
 
 
 @dataclass(frozen=True)

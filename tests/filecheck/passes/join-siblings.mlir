@@ -2,6 +2,7 @@
 // RUN: irkit-opt %s -p join-siblings --remarks=missed 2>&1 | filecheck %s --check-prefix=MISSED
 
 #id = affine_map<(d0) -> (d0)>
+#two = affine_map<(d0, d1) -> (d0, d1)>
 
 // A producer that two read, and both: what only they need is no result.
 // CHECK-LABEL: func.func @family
@@ -87,4 +88,48 @@ func.func @apart(%x: tensor<8xf32>, %y: tensor<8xf32>, %a: tensor<10xf32>) -> (t
   } -> tensor<8xf32>
   %3 = tensor.insert_slice %2 into %a[1] [8] [1] : tensor<8xf32> into tensor<10xf32>
   func.return %0, %1, %3 : tensor<8xf32>, tensor<8xf32>, tensor<10xf32>
+}
+
+// Two families, each of which could be one: joined, both would wait for one another.
+// CHECK-LABEL: func.func @crossed
+// CHECK-COUNT-4: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: func.return
+// MISSED-DAG: 'linalg.generic': one waits for what is computed from another
+func.func @crossed(%x: tensor<8xf32>, %z: tensor<8x1xf32>) -> (tensor<8xf32>, tensor<8x1xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %f = tensor.empty() : tensor<8x1xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %t = tensor.expand_shape %a [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  %b = linalg.generic {indexing_maps = [#two, #two, #two], iterator_types = ["parallel", "parallel"]} ins(%t, %z : tensor<8x1xf32>, tensor<8x1xf32>) outs(%f : tensor<8x1xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8x1xf32>
+  %c = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]} ins(%z : tensor<8x1xf32>) outs(%f : tensor<8x1xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x1xf32>
+  %u = tensor.collapse_shape %c [[0, 1]] : tensor<8x1xf32> into tensor<8xf32>
+  %v = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%u, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%a, %v : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#two, #two, #two], iterator_types = ["parallel", "parallel"]} ins(%b, %c : tensor<8x1xf32>, tensor<8x1xf32>) outs(%f : tensor<8x1xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8x1xf32>
+  func.return %w, %y : tensor<8xf32>, tensor<8x1xf32>
 }
