@@ -111,7 +111,7 @@ def test_times_of_other_versions_and_machines_are_others(
         built()
 
 
-@pytest.mark.parametrize("fast", ["gemm.strip", "product.blocked", "product.wide"])
+@pytest.mark.parametrize("fast", ["generated.nest", "product.blocked", "product.wide"])
 def test_the_fastest_measured_is_chosen(fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_rtasks, "rtask_times", by_name(fast))
     program = irkit.compile(irkit.parse(MODEL), device="cpu2", measure=True)
