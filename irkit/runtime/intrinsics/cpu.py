@@ -114,26 +114,26 @@ def add_release(typingctx: Any, address: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
-@intrinsic
-def exchange(typingctx: Any, address: Any, value: Any) -> Any:
-    """Put a value into the int64 at an address; what was there. Ordered with all before and after."""
+def _changed(kind: str) -> tuple[Any, Any]:
+    """The typing of what changes the int64 at an address by another, and gives what was there."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
-        return builder.atomic_rmw("xchg", pointer, arguments[1], "seq_cst")
+        return builder.atomic_rmw(kind, pointer, arguments[1], "seq_cst")
 
     return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def exchange(typingctx: Any, address: Any, value: Any) -> Any:
+    """Put a value into the int64 at an address; what was there. Ordered with all before and after."""
+    return _changed("xchg")
 
 
 @intrinsic
 def add(typingctx: Any, address: Any, value: Any) -> Any:
     """Add to the int64 at an address; what was there. Ordered with all before and after."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
-        return builder.atomic_rmw("add", pointer, arguments[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), codegen
+    return _changed("add")
 
 
 @intrinsic

@@ -93,20 +93,23 @@ def _setaffinity(typingctx: Any, thread: Any, size: Any, mask: Any) -> Any:
     return _c_function("sched_setaffinity", 3)
 
 
+def _told(name: str) -> tuple[Any, Callable[..., Any]]:
+    """The typing of a C function that says where the caller is; -1 where threads cannot be placed."""
+    if _HAS_PLACES:
+        return _c_function(name, 0)
+    return types.int64(), lambda context, builder, signature, values: ir.Constant(_I64, -1)
+
+
 @intrinsic
 def current_cpu(typingctx: Any) -> Any:
-    """The CPU that the calling thread runs on; -1 where nobody can say."""
-    if _HAS_PLACES:
-        return _c_function("sched_getcpu", 0)
-    return types.int64(), lambda context, builder, signature, values: ir.Constant(_I64, -1)
+    """The CPU that the calling thread runs on, or -1."""
+    return _told("sched_getcpu")
 
 
 @intrinsic
 def current_thread(typingctx: Any) -> Any:
-    """The number by which the kernel knows the calling thread; -1 where threads cannot be placed."""
-    if _HAS_PLACES:
-        return _c_function("gettid", 0)
-    return types.int64(), lambda context, builder, signature, values: ir.Constant(_I64, -1)
+    """The number by which the kernel knows the calling thread, or -1."""
+    return _told("gettid")
 
 
 @njit(nogil=True)
