@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -29,21 +29,15 @@ OPERANDS, BODY = 16, 256
 
 @dataclass(eq=False)
 class Family:
-    """Ops that can be one, in program order; what they read and make."""
+    """Ops that can be one, in program order."""
 
-    ops: list[linalg.GenericOp]
-    values: set[SSAValue] = field(default_factory=set[SSAValue])
-
-    def add(self, op: linalg.GenericOp) -> None:
-        """Have `op` too, which stands behind all others."""
-        self.ops.append(op)
-        self.values |= _whole(op)
+    ops: list[linalg.GenericOp] = field(default_factory=list[linalg.GenericOp])
 
 
-def _whole(op: linalg.GenericOp) -> set[SSAValue]:
+def _whole(op: linalg.GenericOp) -> list[SSAValue]:
     """What an op makes, and what it reads that has as many elements."""
     shape = tensor_type(op.results[0]).get_shape()
-    return {*op.results, *(v for v in op.inputs if tensor_type(v).get_shape() == shape)}
+    return [*op.results, *(v for v in op.inputs if tensor_type(v).get_shape() == shape)]
 
 
 def _why_alone(op: linalg.GenericOp) -> str | None:
@@ -67,8 +61,6 @@ def _why_alone(op: linalg.GenericOp) -> str | None:
 
 def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | None:
     """Why an op cannot be one of a family; None if it can."""
-    if not family.values & _whole(op):
-        return "they read nothing in common"
     ops = [*family.ops, op]
     made = {result for member in ops for result in member.results}
     read = {value for member in ops for value in member.inputs} - made
@@ -81,36 +73,42 @@ def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | N
 def _families(block: Block, depths: Depths) -> list[Family]:
     """The elementwise ops of a block, those together that can be one."""
     families: list[Family] = []
+    of: dict[SSAValue, dict[Family, None]] = {}
     for op in block.ops:
         if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
             continue
         if (reason := _why_alone(op)) is not None:
             missed(op, RULE, "{}", reason)
             continue
-        own = _family_of(op, families, depths)
-        if own not in families:
+        near = {family: None for value in _whole(op) for family in of.get(value, ())}
+        own = _family_of(op, near, depths)
+        if not own.ops:
             families.append(own)
-        own.add(op)
+        own.ops.append(op)
+        for value in _whole(op):
+            of.setdefault(value, {})[own] = None
     return families
 
 
-def _family_of(op: linalg.GenericOp, families: Sequence[Family], depths: Depths) -> Family:
-    """The first family that takes an op, or a new one."""
-    for family in families:
+def _family_of(op: linalg.GenericOp, near: Collection[Family], depths: Depths) -> Family:
+    """The first that takes an op of the families that read or make what it reads; or a new one."""
+    if not near:
+        missed(op, RULE, "they read nothing in common")
+    for family in near:
         if (reason := _why_not_of(family, op, depths)) is None:
             return family
         missed(op, RULE, "{}", reason)
-    return Family([])
+    return Family()
 
 
 def join_block(block: Block) -> None:
     """Join the elementwise ops of a function's body, in place."""
     for family in _families(block, Depths(block)):
+        if len(family.ops) < 2:
+            continue
         # To join others has moved what stands between, and may have made these wait for one another.
         members = set[Operation](family.ops)
         ops = [op for op in block.ops if isinstance(op, linalg.GenericOp) and op in members]
-        if len(ops) < 2:
-            continue
         if (reason := why_not_joined(ops)) is not None:
             missed(ops[0], RULE, "{}", reason)
             continue

@@ -14,7 +14,7 @@ thread, once it runs there, takes that back: it is not bound, and the kernel may
 # pyright: reportCallIssue=false
 from __future__ import annotations
 
-import os
+import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,7 +27,18 @@ from numba.extending import intrinsic
 from irkit.runtime.intrinsics.cpu import add, exchange, int64p, load_acquire
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_HAS_PLACES = hasattr(os, "sched_setaffinity")
+
+
+def _in_c_library(*names: str) -> bool:
+    """Whether the C library has all these functions: older ones have no `gettid`, other systems none."""
+    try:
+        library = ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return False
+    return all(hasattr(library, name) for name in names)
+
+
+_HAS_PLACES = _in_c_library("gettid", "sched_getcpu", "sched_getaffinity", "sched_setaffinity")
 
 CPU_WORDS: Final = 16
 """Words of a set of CPUs, of which there are at most 1024; on machines of more, no thread is placed."""
@@ -83,33 +94,34 @@ def _cond_signal(typingctx: Any, condition: Any) -> Any:
     return _c_function("pthread_cond_signal", 1)
 
 
+def _of_places(name: str, arguments: int) -> tuple[Any, Callable[..., Any]]:
+    """The typing of a C function about where threads run; it gives -1 where they cannot be placed."""
+    signature, codegen = _c_function(name, arguments)
+    if _HAS_PLACES:
+        return signature, codegen
+    return signature, lambda context, builder, signature, values: ir.Constant(_I64, -1)
+
+
 @intrinsic
 def _getaffinity(typingctx: Any, thread: Any, size: Any, mask: Any) -> Any:
-    return _c_function("sched_getaffinity", 3)
+    return _of_places("sched_getaffinity", 3)
 
 
 @intrinsic
 def _setaffinity(typingctx: Any, thread: Any, size: Any, mask: Any) -> Any:
-    return _c_function("sched_setaffinity", 3)
-
-
-def _told(name: str) -> tuple[Any, Callable[..., Any]]:
-    """The typing of a C function that says where the caller is; -1 where threads cannot be placed."""
-    if _HAS_PLACES:
-        return _c_function(name, 0)
-    return types.int64(), lambda context, builder, signature, values: ir.Constant(_I64, -1)
+    return _of_places("sched_setaffinity", 3)
 
 
 @intrinsic
 def current_cpu(typingctx: Any) -> Any:
     """The CPU that the calling thread runs on, or -1."""
-    return _told("sched_getcpu")
+    return _of_places("sched_getcpu", 0)
 
 
 @intrinsic
 def current_thread(typingctx: Any) -> Any:
     """The number by which the kernel knows the calling thread, or -1."""
-    return _told("gettid")
+    return _of_places("gettid", 0)
 
 
 @njit(nogil=True)
