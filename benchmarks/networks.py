@@ -138,6 +138,8 @@ def measured(model: Any, threads: int, settings: Settings) -> dict[str, Any]:
     program, peer = irkit.compile(model, device=f"cpu{threads}"), session(model, threads)
     feed = input_of(peer)
     x = next(iter(feed.values()))
+    # The peer's threads spin for a while after they were made, on the processors that irkit would try.
+    time.sleep(settings.pause)
     got, calls, start = program(x), 1, time.perf_counter()
     while calls < TRIED or time.perf_counter() - start < AWAKE:
         program(x)

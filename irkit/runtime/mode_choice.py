@@ -26,6 +26,8 @@ _AWAKE_AFTER = 5e-4
 _SOON, _LATER = 2, 8
 # Calls of the chosen mode that must all be slow before it is doubted; doubled with each doubt.
 _PATIENCE = 8
+# Calls after which what was chosen in doubt is looked at again; doubled with each look.
+_UNSURE = 32
 
 
 def check_mode(target: str, mode: str) -> None:
@@ -53,7 +55,9 @@ class Auto:
     A choice is looked at again after eight times as many calls, since the machine may have been busy; the
     first one, where calls are `watched`, after twice as many.
     Where calls can be timed without waiting for a device (`watched`), also as soon as the chosen mode's last
-    calls were all slower than what another mode took when they were compared: then all are measured anew.
+    calls were all slower than what a mode of the other kind, of one thread or of several, took when they were
+    compared: then all are measured anew. Modes of one kind move together. What is chosen then may be so for a
+    moment only, while others use the processors, and is looked at again soon.
     Since figures that move are seen there, a look after many calls adds to what was measured before: noise
     makes a call slower, and never faster.
     """
@@ -65,10 +69,12 @@ class Auto:
         self._watched = watched and len(self.modes) > 1
         self._calls: dict[int, int] = {}
         self._review: dict[int, int] = {}
-        # What the second best took; the chosen one's last calls, and how many of them raise a doubt.
-        self._second: dict[int, float] = {}
+        # What the best of the other kind took; the chosen one's last calls, how many of them raise a doubt,
+        # and after how many what was chosen in doubt is looked at again.
+        self._other: dict[int, float] = {}
         self._last: dict[int, deque[float]] = {}
         self._patience: dict[int, int] = {}
+        self._unsure: dict[int, int] = {}
         # The least that each mode took before, since the last doubt.
         self._least: dict[int, dict[Mode, float]] = {}
 
@@ -98,17 +104,28 @@ class Auto:
 
     def _settle(self, size: int) -> None:
         tried = self.times[size]
-        # What was noise in the first calls, which may all fall into one busy moment, is not kept for long.
-        times = _SOON if self._watched and size not in self._second else _LATER
-        self._review[size] = times * self._calls[size]
+        self._review[size] = self._next_look(size)
         # The first call of a mode pays for cold caches.
         least = self._least.get(size, {})
         best = {m: min([*tried[m][1:], least.get(m, math.inf)]) for m in self.modes}
         if self._watched:
             self._least[size] = best
-        self.chosen[size], *others = sorted(best, key=lambda m: best[m])
-        self._second[size] = best[others[0]] if others else math.inf
+        chosen = self.chosen[size] = min(best, key=lambda m: best[m])
+        alone = chosen == Mode.SERIAL
+        others = [seconds for m, seconds in best.items() if (m == Mode.SERIAL) != alone]
+        self._other[size] = min(others, default=math.inf)
         self._last[size] = deque(maxlen=self._patience.setdefault(size, _PATIENCE))
+
+    def _next_look(self, size: int) -> int:
+        """At which call the choice made now is looked at again."""
+        calls = self._calls[size]
+        # What was noise in the first calls, which may all fall into one busy moment, is not kept for long.
+        later = (_SOON if self._watched and size not in self._other else _LATER) * calls
+        unsure = self._unsure.get(size)
+        if unsure is None:
+            return later
+        self._unsure[size] = 2 * unsure
+        return min(later, calls + unsure)
 
     def _look_again(self, size: int) -> None:
         self.chosen.pop(size, None)
@@ -120,8 +137,9 @@ class Auto:
             return
         last = self._last[size]
         last.append(seconds)
-        if len(last) == last.maxlen and min(last) > self._second[size]:
+        if len(last) == last.maxlen and min(last) > self._other[size]:
             self._patience[size] = 2 * len(last)
+            self._unsure.setdefault(size, _UNSURE)
             self._least.pop(size, None)
             self._look_again(size)
 

@@ -8,6 +8,8 @@ from irkit.errors import DeviceError
 from irkit.runtime.mode_choice import Auto, ModeChoice, not_proved
 from irkit.schedule.modes import Mode
 
+A, B = Mode.SERIAL, Mode.PERSISTENT
+
 
 def run(auto, calls, times, rows=1):
     """`calls` calls that take `times[mode]`; the modes that were used."""
@@ -21,32 +23,32 @@ def run(auto, calls, times, rows=1):
 
 
 def test_the_fastest_is_kept():
-    auto = Auto(("a", "b"))
-    assert run(auto, 6, {"a": 2.0, "b": 1.0}) == ["a"] * 3 + ["b"] * 3
-    assert set(run(auto, 40, {"a": 2.0, "b": 1.0})) == {"b"}
-    assert auto.chosen == {1: "b"}
+    auto = Auto((A, B))
+    assert run(auto, 6, {A: 2.0, B: 1.0}) == [A] * 3 + [B] * 3
+    assert set(run(auto, 40, {A: 2.0, B: 1.0})) == {B}
+    assert auto.chosen == {1: B}
 
 
 def test_short_calls_are_tried_until_threads_are_awake():
-    auto, took = Auto(("a", "b")), {"a": 60e-6, "b": 40e-6}
+    auto, took = Auto((A, B)), {A: 60e-6, B: 40e-6}
     asleep = dict.fromkeys(took, 100e-6)
-    assert run(auto, 3, asleep) == ["a"] * 3
-    assert run(auto, 4, took) == ["a"] * 4  # 0.54 ms
-    assert run(auto, 3, asleep) + run(auto, 5, took) == ["b"] * 8
-    assert auto.chosen == {1: "b"}
-    shortest = Auto(("a", "b"))
-    assert run(shortest, 16, {"a": 5e-6, "b": 6e-6}) == ["a"] * 8 + ["b"] * 8
-    assert shortest.chosen == {1: "a"}
+    assert run(auto, 3, asleep) == [A] * 3
+    assert run(auto, 4, took) == [A] * 4  # 0.54 ms
+    assert run(auto, 3, asleep) + run(auto, 5, took) == [B] * 8
+    assert auto.chosen == {1: B}
+    shortest = Auto((A, B))
+    assert run(shortest, 16, {A: 5e-6, B: 6e-6}) == [A] * 8 + [B] * 8
+    assert shortest.chosen == {1: A}
 
 
 def test_a_choice_is_looked_at_again():
-    auto = Auto(("a", "b"))
-    run(auto, 6, {"a": 1.0, "b": 2.0})
-    assert auto.chosen == {1: "a"}
-    used = run(auto, 100, {"a": 2.0, "b": 1.0})
-    assert used.index("b") == 8 * 6 - 6 + 2  # `a` is measured first
-    assert auto.chosen == {1: "b"}
-    assert used[-1] == "b"
+    auto = Auto((A, B))
+    run(auto, 6, {A: 1.0, B: 2.0})
+    assert auto.chosen == {1: A}
+    used = run(auto, 100, {A: 2.0, B: 1.0})
+    assert used.index(B) == 8 * 6 - 6 + 2  # `a` is measured first
+    assert auto.chosen == {1: B}
+    assert used[-1] == B
 
 
 # A watched choice of two modes is looked at again behind six calls more, and then not before this one.
@@ -55,69 +57,89 @@ LOOK = 8 * SETTLED
 
 
 def test_noise_in_the_first_calls_is_not_kept_for_long():
-    auto = Auto(("a", "b"), watched=True)
-    run(auto, 6, {"a": 2.5, "b": 2.0})
-    assert auto.chosen == {1: "b"}
-    assert run(auto, SETTLED - 6, {"a": 1.0, "b": 2.0}) == ["b"] * 5 + ["a"] * 3 + ["b"] * 3
-    assert auto.chosen == {1: "a"}
+    auto = Auto((A, B), watched=True)
+    run(auto, 6, {A: 2.5, B: 2.0})
+    assert auto.chosen == {1: B}
+    assert run(auto, SETTLED - 6, {A: 1.0, B: 2.0}) == [B] * 5 + [A] * 3 + [B] * 3
+    assert auto.chosen == {1: A}
 
 
 def test_a_choice_whose_figures_move_is_doubted_at_once():
-    auto = Auto(("a", "b"), watched=True)
-    run(auto, SETTLED, {"a": 1.0, "b": 2.0})
-    assert set(run(auto, 20, {"a": 1.5, "b": 2.0})) == {"a"}  # slower, and still the fastest
-    used = run(auto, 30, {"a": 3.0, "b": 2.0})
-    assert used.index("b") == 8 + 3
-    assert auto.chosen == {1: "b"}
+    auto = Auto((A, B), watched=True)
+    run(auto, SETTLED, {A: 1.0, B: 2.0})
+    assert set(run(auto, 20, {A: 1.5, B: 2.0})) == {A}  # slower, and still the fastest
+    used = run(auto, 30, {A: 3.0, B: 2.0})
+    assert used.index(B) == 8 + 3
+    assert auto.chosen == {1: B}
+
+
+def test_modes_of_several_threads_are_no_doubt_of_each_other():
+    auto = Auto((B, Mode.PER_WAVE), watched=True)
+    run(auto, SETTLED, {B: 1.0, Mode.PER_WAVE: 1.1})
+    assert set(run(auto, 30, {B: 1.5, Mode.PER_WAVE: 1.1})) == {B}
+
+
+def test_what_was_chosen_in_doubt_is_looked_at_again_soon():
+    quiet, busy = {A: 2.0, B: 1.0}, {A: 2.0, B: 3.0}
+    auto = Auto((A, B), watched=True)
+    run(auto, SETTLED, quiet)
+    run(auto, 20, busy)
+    assert auto.chosen == {1: A}
+    used = run(auto, 40, busy)
+    assert used.count(B) == 3
+    assert auto.chosen == {1: A}
+    # The next look comes after twice as many.
+    assert run(auto, 100, quiet).index(B) > 32
+    assert auto.chosen == {1: B}
 
 
 def test_a_look_in_a_noisy_moment_changes_nothing_by_itself():
-    quiet, noisy = {"a": 1.0, "b": 2.0}, {"a": 2.5, "b": 2.0}
-    auto = Auto(("a", "b"), watched=True)
+    quiet, noisy = {A: 1.0, B: 2.0}, {A: 2.5, B: 2.0}
+    auto = Auto((A, B), watched=True)
     run(auto, LOOK - 1, quiet)
-    assert run(auto, 6, noisy) == ["a"] * 3 + ["b"] * 3
-    assert auto.chosen == {1: "a"}
+    assert run(auto, 6, noisy) == [A] * 3 + [B] * 3
+    assert auto.chosen == {1: A}
     # What was noise when both were first compared is found out by the next look.
-    auto = Auto(("a", "b"), watched=True)
+    auto = Auto((A, B), watched=True)
     run(auto, LOOK - 1, noisy)
-    assert auto.chosen == {1: "b"}
+    assert auto.chosen == {1: B}
     run(auto, 6, quiet)
-    assert auto.chosen == {1: "a"}
+    assert auto.chosen == {1: A}
 
 
 def test_what_was_least_is_forgotten_in_doubt():
-    auto = Auto(("a", "b"), watched=True)
-    run(auto, 60, {"a": 1.0, "b": 2.0})
-    assert set(run(auto, 30, {"a": 3.0, "b": 2.0})[-10:]) == {"b"}
+    auto = Auto((A, B), watched=True)
+    run(auto, 60, {A: 1.0, B: 2.0})
+    assert set(run(auto, 30, {A: 3.0, B: 2.0})[-10:]) == {B}
 
 
 def test_doubts_that_change_nothing_become_rare():
-    auto = Auto(("a", "b"), watched=True)
-    run(auto, 6, {"a": 1.0, "b": 2.0})
+    auto = Auto((A, B), watched=True)
+    run(auto, 6, {A: 1.0, B: 2.0})
     # Whenever both are measured again, `a` is faster; by itself it is slow.
     used, calls = [], 400
     for _ in range(calls):
         mode, timed = auto.pick(1)
         assert timed
-        auto.report(1, mode, 3.0 if auto.chosen else {"a": 1.0, "b": 2.0}[mode])
+        auto.report(1, mode, 3.0 if auto.chosen else {A: 1.0, B: 2.0}[mode])
         used.append(mode)
-    assert used.count("b") <= 3 * 6
+    assert used.count(B) <= 3 * 6
 
 
 def test_one_slow_call_is_no_doubt():
-    auto = Auto(("a", "b"), watched=True)
-    run(auto, SETTLED, {"a": 1.0, "b": 2.0})
-    used = [run(auto, 1, {"a": 9.0 if n % 4 else 1.0, "b": 2.0})[0] for n in range(40)]
-    assert set(used) == {"a"}
+    auto = Auto((A, B), watched=True)
+    run(auto, SETTLED, {A: 1.0, B: 2.0})
+    used = [run(auto, 1, {A: 9.0 if n % 4 else 1.0, B: 2.0})[0] for n in range(40)]
+    assert set(used) == {A}
 
 
 def test_sizes_are_apart_and_one_mode_needs_no_choice():
-    auto = Auto(("a", "b"))
-    run(auto, 6, {"a": 1.0, "b": 2.0}, rows=1)
-    assert run(auto, 4, {"a": 1.0, "b": 2.0}, rows=1000) == ["a", "a", "a", "b"]
-    alone = Auto(("a",))
-    run(alone, 500, {"a": 1.0})
-    assert [alone.pick(1) for _ in range(3)] == [("a", False)] * 3
+    auto = Auto((A, B))
+    run(auto, 6, {A: 1.0, B: 2.0}, rows=1)
+    assert run(auto, 4, {A: 1.0, B: 2.0}, rows=1000) == [A, A, A, B]
+    alone = Auto((A,))
+    run(alone, 500, {A: 1.0})
+    assert [alone.pick(1) for _ in range(3)] == [(A, False)] * 3
 
 
 def test_a_fixed_mode_is_never_measured():
