@@ -28,6 +28,8 @@ class ModelInfo:
     it sees their places there, -1 for any other, NaN for NaN.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
     model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN.
+    `integers`: what becomes of arrays of integers first: "float32", they are rounded to that (LightGBM's own
+    copy), or "narrow", float32 must hold them, as only parts of the model round them. Empty if nothing does.
     `text`: how documents are counted, where the input is some (`irkit.runtime.documents`); else None.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
@@ -54,6 +56,7 @@ class ModelInfo:
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
     sparse_nan: bool = True
+    integers: Literal["", "float32", "narrow"] = ""
     text: Mapping[str, Any] | None = None
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()

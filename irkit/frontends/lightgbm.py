@@ -98,7 +98,8 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     features = int(text.header["max_feature_idx"]) + 1
     builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, features)))])
     outputs = lightgbm_outputs(builder, builder.inputs[0], text, model)
-    return builder.finish(outputs.values, outputs.info(source=f"LightGBM {kind}", absent="zero"))
+    facts = {"source": f"LightGBM {kind}", "absent": "zero", "integers": "float32"}
+    return builder.finish(outputs.values, outputs.info(**facts))
 
 
 def lightgbm_outputs(builder: GraphBuilder, x: SSAValue, text: TextModel, model: Any) -> Outputs:

@@ -16,6 +16,7 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, logarithm
+from irkit.runtime.integers import integers_as_floats
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
@@ -69,6 +70,8 @@ class CompiledProgram:
             return inputs
         if info.words:
             return [numbered(info, x) for x in inputs]
+        if info.integers:
+            return [integers_as_floats(info, x) for x in inputs]
         if type(inputs[0] if inputs else None) is np.ndarray:
             return inputs
         return [fitted_columns(info, x) if is_data_frame(x) else x for x in inputs]

@@ -34,7 +34,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
-from irkit.frontends.sklearn.sparse_rows import sparse_facts
+from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
@@ -102,6 +102,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         unused=unused,
         words=importer.words.table(),
         text=None if head is None else documents.text_facts(head),
+        integers=integers(steps),
         **sparse,
     )
     return builder.finish(values, info)

@@ -1,8 +1,8 @@
-"""Whether a model takes sparse rows, as scikit-learn's tags have it, and what an absent element is to it."""
+"""What scikit-learn says of sparse rows, what is absent of them to a model; what becomes of integers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from irkit.frontends.sklearn.boosters import LIGHTGBM, XGBOOST
 from irkit.frontends.sklearn.composition import (
@@ -23,6 +23,8 @@ _DENSE = (
     "TruncatedSVD",
 )
 """Steps that make dense rows of sparse ones."""
+_FLOATS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "StandardScaler")
+"""Steps that make float64 of integers."""
 
 
 def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[str, Any]:
@@ -40,19 +42,29 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
             return {"dense_only": reason}
     if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST and not counted:
         return {"absent": "nan"}
-    if any(_asks_xgboost(step) for _, step in seen):
+    if any(_asks(step, XGBOOST) for _, step in seen):
         # XGBoost takes for missing what a sparse row does not have, and not what a dense one has as 0.
         return {"dense_only": "XGBoost within a model, to which what is absent is missing and no 0"}
     takes_nan = bool(steps) and kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")
     return {"absent": "zero", "sparse_nan": takes_nan}
 
 
-def _asks_xgboost(model: Any) -> bool:
-    """Whether one of XGBoost's estimators stands anywhere in a fitted model."""
+def integers(steps: list[tuple[str, Any]]) -> Literal["", "float32", "narrow"]:
+    """The field `integers` of ModelInfo: LightGBM rounds arrays of integers, wherever they reach it."""
+    kinds = [kind_of(step) for _, step in steps]
+    if len(kinds) == 1 and kinds[0] in LIGHTGBM:
+        return "float32"
+    if not kinds or kinds[0] in _FLOATS:
+        return ""
+    return "narrow" if any(_asks(step, LIGHTGBM) for _, step in steps) else ""
+
+
+def _asks(model: Any, asked: tuple[str, ...]) -> bool:
+    """Whether an estimator of one of the kinds stands anywhere in a fitted model."""
     model = answering(model)
     kind = kind_of(model)
     if kind in COMPOSITIONS:
         parts = pipeline_steps(model) if kind == "Pipeline" else members(model, fitted=True)
     else:
         parts = estimators_within(model)
-    return kind in XGBOOST or any(_asks_xgboost(part) for _, part in parts)
+    return kind in asked or any(_asks(part, asked) for _, part in parts)
