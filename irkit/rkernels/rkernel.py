@@ -15,6 +15,7 @@ from irkit.rkernels.work import Part, Work
 
 Target = Literal["cpu", "cuda"]
 Parameters = Mapping[str, int]
+Choices = Mapping[str, Container[int]]
 
 
 def _always(root: Root) -> bool:
@@ -31,9 +32,9 @@ class RKernel:
     the rKernel reaches the share `efficiency`. What every rTask costs, its start and the bytes of its
     operands, is added to either. `threads` is the one block size that it runs with on a GPU; None where
     any number of whole warps will do.
-    `parameters`, which may depend on the root, become literals of the template. `choices` says what values
-    a parameter may have beside its own: none where it is not named. `scratch_bytes`, which may depend on
-    the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
+    `parameters`, which may depend on the root, become literals of the template. `choices`, which may too,
+    says what values a parameter may have beside its own: none where it is not named. `scratch_bytes`, which
+    may depend on the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
     `reassociates`: its template sums in another order than the body; `contracts`: products and sums may be
     rounded once, which a GPU's compiler always does. `vectors` are the placeholders of operands that it can
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
@@ -60,7 +61,7 @@ class RKernel:
     scratch_bytes: int | Callable[[Root, Parameters], int] = 0
     threads: int | None = None
     parameters: Parameters | Callable[[Root], Parameters] = field(default_factory=dict[str, int])
-    choices: Mapping[str, Container[int]] = field(default_factory=dict[str, Container[int]])
+    choices: Choices | Callable[[Root], Choices] = field(default_factory=dict[str, Container[int]])
     reassociates: bool = False
     contracts: bool = False
     vectors: tuple[str, ...] = ()
@@ -98,10 +99,11 @@ class RKernel:
     def refuses_parameters(self, root: Root, parameters: Parameters) -> str | None:
         """Why it cannot run with these parameters on a root that it takes; None if it can."""
         own = self.literals(root)
+        choices = self.choices(root) if callable(self.choices) else self.choices
         if set(own) != set(parameters):
             return f"its parameters are {_names(own)}, got {_names(parameters)}"
         for name, value in parameters.items():
-            if value != own[name] and value not in self.choices.get(name, ()):
+            if value != own[name] and value not in choices.get(name, ()):
                 return f"parameter {name} cannot be {value}"
         return None
 

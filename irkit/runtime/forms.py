@@ -28,7 +28,7 @@ OPEN_FROM: Mapping[str, int] = {
     "min": 0,
     "multiply_planes": 2,
     "multiply_strided": 2,
-    "multiply_tile": 2,
+    "multiply_tile": 3,
     "range": 0,
     "within32": 0,
 }

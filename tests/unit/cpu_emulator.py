@@ -68,10 +68,10 @@ def _dot_rows_of_two(
 
 
 def _multiply_tile(
-    most: int, vectors: int, rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int, c: Memory,
-    at_c: int, width: int,
+    most: int, vectors: int, lanes: int, rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int,
+    c: Memory, at_c: int, width: int,
 ) -> None:  # fmt: skip
-    across = 16 * vectors
+    across = lanes * vectors
     for row in range(rows):
         sums = np.zeros(across, c.dtype)
         for i in range(k):

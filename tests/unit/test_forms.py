@@ -1,5 +1,7 @@
 """Forms of units: which numbers are slots, and that machine code is what it is of the text itself."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+
 import re
 
 import llvmlite.binding as llvm
@@ -51,7 +53,7 @@ def of(body):
         ("while a + 3 <= b:\n    a += 2", "while a + S <= b:\n    a += S", (3, 2)),
         ("inside = 0 <= a + -3 < 224", "inside = S <= a + S < S", (0, -3, 224)),
         ("c0, c1 = 0, 64\nreturn c0, c1, 9", "c0, c1 = S, S\nreturn c0, c1, S", (0, 64, 9)),
-        ("multiply_tile(8, 2, a, p, b, 64, p)", "multiply_tile(8, 2, a, p, b, S, p)", (64,)),
+        ("multiply_tile(8, 2, 16, p, b, 64, p)", "multiply_tile(8, 2, 16, p, b, S, p)", (64,)),
     ],
 )  # fmt: skip
 def test_a_number_beside_what_is_none_is_a_slot(body, form, values):

@@ -1,5 +1,7 @@
 """What `why_illegal` admits binds, and computes what the body means; what it refuses has a reason."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -241,7 +243,7 @@ def test_an_rkernel_takes_no_root_of_another_family(device: str) -> None:
         case.op.properties.update(saved)
 
 
-TILE = {"ACROSS": 1, "TILE": 4}
+TILE = {"ACROSS": 1, "LANES": 16, "TILE": 4}
 REFUSED = [
     ("gemm", {"rkernel": "softmax.rows", "parameters": {}}, "its root is no softmax"),
     ("softmax", {"rkernel": "gemm.strip", "parameters": {"STRIP": 64}}, "is of family 'softmax', no gemm"),
@@ -254,8 +256,8 @@ REFUSED = [
     ("gemv", {"vector_bytes": IntegerAttr(16, i64)}, "vectors of 16 bytes of what no append"),
     ("gemv", {"residents": int_array([1])}, "residents [1]: not what its rKernel expects"),
     ("gemm", {"parameters": {**TILE, "NC": 20}}, "parameter NC cannot be 20"),
-    ("gemm", {"parameters": {}}, "its parameters are ACROSS, NC, TILE, got none"),
-    ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are ACROSS, NC, TILE, got KC, NC"),
+    ("gemm", {"parameters": {}}, "its parameters are ACROSS, LANES, NC, TILE, got none"),
+    ("gemm", {"parameters": {"NC": 16, "KC": 1}}, "its parameters are ACROSS, LANES, NC, TILE, got KC, NC"),
     ("gemm", {"grid": [3]}, "its root has 2 parallel dimensions"),
     ("gemm", {"grid": [10, 1]}, "dimension 0 has 9 elements"),
     ("map", {"grid": [2, 2, 1]}, "must be cut into single elements"),

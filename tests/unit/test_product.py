@@ -1,5 +1,7 @@
 """Contractions as blocked matrix products, compiled for a CPU, against the interpreter."""
 
+# pyright: basic, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+
 from __future__ import annotations
 
 import re
@@ -19,6 +21,7 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp import run_module
+from irkit.rkernels.cpu.product import LARGE, fitted_tile
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.runtime.variant import Variant
@@ -159,8 +162,42 @@ def test_a_convolution_as_a_product():
     assert (column.factors, column.offset) == ({3: 2, 6: 1}, -1)
 
 
-def test_few_filters_are_no_product():
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_times_few_columns(seed):
+    """Tiles are as wide as the columns, of float64 half as many as of float32."""
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "float64"]))
+    terms, *columns = (int(n) for n in (rng.integers(1, 100), *rng.integers(2, 40, 4)))
+    net = Net((DYNAMIC, terms), dtype)
+    b = net.builder
+    outputs = [b(graph.MatmulOp, net.x, b.constant(array(terms, n, dtype=dtype))) for n in columns]
+    rows = rng.integers(1, 70, 3)
+    check(net, *outputs, inputs=[array(n, terms, dtype=dtype) for n in rows])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "tile"),
+    [
+        ("float32", 3, (1, 4)),
+        ("float32", 8, (1, 8)),
+        ("float32", 10, (1, 16)),
+        ("float32", 17, (2, 16)),
+        ("float64", 2, (1, 4)),
+        ("float64", 8, (1, 8)),
+        ("float64", 10, (2, 8)),
+        ("float64", 100, (2, 8)),
+    ],
+)
+def test_tiles_fit_columns(dtype, columns, tile):
+    net = Net((DYNAMIC, 24), dtype)
+    y = net.builder(graph.MatmulOp, net.x, net.builder.constant(array(24, columns, dtype=dtype)))
+    (op,) = roperators(net.model(y))
+    fitted = fitted_tile(find_root(op.body.block), LARGE)
+    assert (fitted.rows, fitted.across, fitted.lanes) == (8, *tile)
+
+
+def test_one_filter_is_no_product():
     net = Net((1, 4, 8, 8))
-    model = net.model(net.conv(array(3, 4, 3, 3)))
+    model = net.model(net.conv(array(1, 4, 3, 3)))
     (op,) = roperators(model)
     assert not op.rkernel.data.startswith("product.")

@@ -7,7 +7,7 @@ High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008, without its blocki
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
@@ -21,19 +21,21 @@ from irkit.rkernels.work import Part, Work, work
 
 LANES = 16
 _PANEL_BYTES = 1 << 20
+_FEWEST_LANES = 4
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Sums that stay in registers: `rows` times `across` vectors of LANES columns."""
+    """Sums that stay in registers: `rows` times `across` vectors of `lanes` columns."""
 
     rows: int
     across: int
+    lanes: int = LANES
 
     @property
     def columns(self) -> int:
         """Columns of a tile."""
-        return self.across * LANES
+        return self.across * self.lanes
 
 
 # Sixteen registers of 32 bytes hold the first, 32 of 64 bytes the second.
@@ -51,9 +53,11 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
                 PACK(OPERANDS, b, lead, c, count, panel, NC)
                 for m in range(m0, m1, TILE):
                     n = min(TILE, m1 - m)
-                    for q in range(0, count, 16 * ACROSS):
-                        first = (b * M + m) * K
-                        multiply_tile(TILE, ACROSS, n, A, first, K, panel, q, panel, sums + q, NC)
+                    first = (b * M + m) * K
+                    for q in range(0, count, LANES * ACROSS):
+                        multiply_tile(
+                            TILE, ACROSS, LANES, n, A, first, K, panel, q, panel, sums + q, NC
+                        )
                     if TRANSPOSED:
                         for j in range(count):
                             for i in range(n):
@@ -72,19 +76,42 @@ def _itemsize(root: Root) -> int:
     return 8 if isinstance(tensor_type(root.chain[0].results[0]).element_type, Float64Type) else 4
 
 
-def _parameters(tile: Tile) -> Callable[[Root], Parameters]:
+def fitted_tile(root: Root, most: Tile) -> Tile:
+    """The tile of at most the bytes of `most`, of float32, and of few columns no wider than they are."""
+    product = as_product(root)
+    assert product is not None
+    columns, lanes = product.extent(product.columns), most.lanes * 4 // _itemsize(root)
+    if columns == DYNAMIC:
+        return Tile(most.rows, most.across, lanes)
+    while lanes > _FEWEST_LANES and columns <= lanes // 2:
+        lanes //= 2
+    return Tile(most.rows, min(most.across, -(-columns // lanes)), lanes)
+
+
+def _parameters(most: Tile) -> Callable[[Root], Parameters]:
     """NC: columns packed at once, as many as keep the panel within the second-level cache, up to 64."""
 
     def parameters(root: Root) -> Parameters:
-        product, step = as_product(root), tile.columns
+        product, tile = as_product(root), fitted_tile(root, most)
         assert product is not None
+        step = tile.columns
         fit = _PANEL_BYTES // (product.extent(product.k) * _itemsize(root))
         columns = product.extent(product.columns)
         wanted = 64 if columns == DYNAMIC else -(-columns // step) * step
         packed = max(step, min(64, fit // step * step, wanted))
-        return {"ACROSS": tile.across, "NC": packed, "TILE": tile.rows}
+        return {"ACROSS": tile.across, "LANES": tile.lanes, "NC": packed, "TILE": tile.rows}
 
     return parameters
+
+
+def _choices(most: Tile) -> Callable[[Root], Mapping[str, Container[int]]]:
+    """Whole tiles, so that none writes past the panel."""
+
+    def choices(root: Root) -> Mapping[str, Container[int]]:
+        step = fitted_tile(root, most).columns
+        return {"NC": range(step, 65, step)}
+
+    return choices
 
 
 def _of_floats(root: Root) -> Product | None:
@@ -102,7 +129,7 @@ def _several_rows(root: Root) -> bool:
         return False
     rows, columns = product.extent(product.m), product.extent(product.columns)
     enough = rows == DYNAMIC or rows >= 2
-    return enough and (columns == DYNAMIC or columns >= 4)
+    return enough and (columns == DYNAMIC or columns >= 2)
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
@@ -128,13 +155,14 @@ def _run(product: Product) -> Work:
     return work(row=1) + _BROKEN + (_GATHERED if apart else Work())
 
 
-def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
+def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
     """Whole tiles are computed, those of the last rows by powers of two, of which a small one waits for its
     own sums; each column is packed once for all rows, run by run where windows are padded."""
 
     def counted(part: Part) -> Work:
-        product = as_product(part.root)
+        product, tile = as_product(part.root), fitted_tile(part.root, most)
         assert product is not None
+        words = tile.columns * _itemsize(part.root) // 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
         whole, left = divmod(rows, tile.rows)
@@ -142,7 +170,7 @@ def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
         computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
         across = math.ceil(columns / tile.columns)
         tiles = work(
-            **{kind: computed * across * tile.columns * terms}, tile=(whole + len(powers)) * across
+            **{kind: computed * across * words * terms}, tile=(whole + len(powers)) * across
         )
         b = product.op.inputs[product.b]
         each = part.fused(b) if windows(product) is None else work(pack=1)
@@ -167,8 +195,7 @@ RKERNELS = [
         contracts=True,
         scratch_bytes=_scratch,
         parameters=_parameters(tile),
-        # Whole tiles, so that none writes past the panel.
-        choices={"NC": range(tile.columns, 65, tile.columns)},
+        choices=_choices(tile),
     )
     for variant, tile, kind in (("blocked", SMALL, "fma"), ("wide", LARGE, "wide"))
 ]

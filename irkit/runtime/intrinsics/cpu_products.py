@@ -1,7 +1,7 @@
 """Numba intrinsics of products on a CPU: tiles of sums in vector registers.
 
 LLVM's own vectoriser unrolls short loops of known length before it looks at them, and leaves scalars;
-here the vectors are spelt out. 16 lanes become one register or two, as the processor has them.
+here the vectors are spelt out. 16 lanes become one register or several, as the processor has them.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -31,27 +31,28 @@ def in_register(builder: Any, value: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def multiply_tile(
-    typingctx: Any, most: Any, vectors: Any, rows: Any, a: Any, at_a: Any, k: Any, b: Any,
-    at_b: Any, c: Any, at_c: Any, width: Any,
+    typingctx: Any, most: Any, vectors: Any, lanes: Any, rows: Any, a: Any, at_a: Any, k: Any,
+    b: Any, at_b: Any, c: Any, at_c: Any, width: Any,
 ) -> Any:  # fmt: skip
-    """C[i, j] = sum over k of A[i, k] * B[k, j], for `rows` rows i and `vectors` times 16 columns j.
+    """C[i, j] = sum over k of A[i, k] * B[k, j], for `rows` rows i and `vectors` times `lanes` columns j.
 
-    `most`, a literal power of two, is the largest number of rows; `vectors` is a literal too. A's rows are
-    k elements long; those of B and C are `width` apart. Elements are counted from pointers `a`, `b`, `c`.
+    `most`, a literal power of two, is the largest number of rows; `vectors` and `lanes` are literals too.
+    A's rows are k elements long; those of B and C are `width` apart. Elements are counted from pointers
+    `a`, `b`, `c`.
     The sums stay in registers; fewer rows than `most` go by powers of two.
     """
-    if not isinstance(most, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
+    if not all(isinstance(n, types.IntegerLiteral) for n in (most, vectors, lanes)):
         return None
-    largest, across = most.literal_value, vectors.literal_value
+    largest, across, side = (n.literal_value for n in (most, vectors, lanes))
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, _, rows, a, at_a, k, b, at_b, c, at_c, width = arguments
-        tile = Tile(builder, c.type.pointee, across, ahead=True)
+        _, _, _, rows, a, at_a, k, b, at_b, c, at_c, width = arguments
+        tile = Tile(builder, c.type.pointee, across, side, ahead=True)
         _by_powers(tile, largest, rows, k, a, at_a, k, b, at_b, width, c, at_c, width)
         return context.get_dummy_value()
 
     integer = types.int64
-    return types.void(most, vectors, integer, a, integer, integer, b, integer, c, integer,
+    return types.void(most, vectors, lanes, integer, a, integer, integer, b, integer, c, integer,
                       integer), codegen  # fmt: skip
 
 
@@ -60,7 +61,7 @@ def multiply_strided(
     typingctx: Any, most: Any, vectors: Any, rows: Any, k: Any, a: Any, at_a: Any, below_a: Any,
     b: Any, at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any,
 ) -> Any:  # fmt: skip
-    """`multiply_tile` of matrices whose rows are each `below_a`, `below_b` and `below_c` elements apart."""
+    """`multiply_tile` of 16 lanes and rows that are `below_a`, `below_b` and `below_c` elements apart."""
     if not isinstance(most, types.IntegerLiteral) or not isinstance(vectors, types.IntegerLiteral):
         return None
     largest, across = most.literal_value, vectors.literal_value
@@ -97,16 +98,16 @@ def _multiply(
 
 
 class Tile:
-    """Prints loops that add to a tile: `across` vectors of 16 sums per row of A.
+    """Prints loops that add to a tile: `across` vectors of `lanes` sums per row of A.
 
     `ahead`: A's rows lie one behind another, so what the next tile reads is behind what this one does. It is
     fetched meanwhile: a few rows at a time are no run that a processor would find by itself.
     """
 
-    lanes = LANES
-
-    def __init__(self, builder: Any, element: Any, across: int, ahead: bool = False) -> None:
-        self.builder, self.across, self.ahead = builder, across, ahead
+    def __init__(
+        self, builder: Any, element: Any, across: int, lanes: int = LANES, ahead: bool = False
+    ) -> None:
+        self.builder, self.across, self.lanes, self.ahead = builder, across, lanes, ahead
         self.vector = ir.VectorType(element, self.lanes)
         letter = "f32" if isinstance(element, ir.FloatType) else "f64"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
