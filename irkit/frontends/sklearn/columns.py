@@ -17,13 +17,14 @@ from irkit.weights import Array
 # Missing values
 
 
-def _is_nan(value: Any) -> bool:
+def is_nan(value: Any) -> bool:
+    """Whether a parameter is NaN."""
     return isinstance(value, float | np.floating) and math.isnan(cast(float, value))
 
 
 def _missing(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """Which cells are `missing_values`, as i1."""
-    if _is_nan(step.missing_values):
+    if is_nan(step.missing_values):
         return importer.builder(IsNanOp, x)
     return importer.compare(x, "eq", [step.missing_values], "missing")
 

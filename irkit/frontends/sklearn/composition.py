@@ -20,13 +20,16 @@ from irkit.frontends.sklearn import (
     encoders,
     ensembles,
     histogram,
+    imputation,
     linear,
     multiple,
     neighbours,
     neural,
     preprocessing,
+    processes,
     projections,
     svm,
+    targets,
     trees,
 )
 from irkit.frontends.sklearn.importer import (
@@ -46,6 +49,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **documents.TRANSFORMERS,
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
+    **imputation.TRANSFORMERS,
     **neural.TRANSFORMERS,
     **preprocessing.TRANSFORMERS,
     **projections.TRANSFORMERS,
@@ -62,8 +66,10 @@ PREDICTORS: dict[str, Predictor] = {
     **multiple.PREDICTORS,
     **neighbours.PREDICTORS,
     **neural.PREDICTORS,
+    **processes.PREDICTORS,
     **projections.PREDICTORS,
     **svm.PREDICTORS,
+    **targets.PREDICTORS,
     **trees.PREDICTORS,
 }
 COMPOSITIONS = ("ColumnTransformer", "FeatureUnion", "Pipeline")

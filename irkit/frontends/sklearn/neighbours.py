@@ -28,7 +28,7 @@ from irkit.dialects.graph import (
     TopKOp,
     WhereOp,
 )
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, element
 from irkit.frontends.sklearn.kernels import differences, summed
 from irkit.frontends.sklearn.outputs import (
@@ -122,18 +122,18 @@ def _nearest_k(importer: Importer, step: Any, x: SSAValue, count: int) -> tuple[
     return _distance(importer, step, far), numbers
 
 
-def _inverse(importer: Importer, distance: SSAValue, within: SSAValue | None = None) -> SSAValue:
-    """1 / distance, `within` only; in rows with a distance of 0, 1 for those and 0 for others."""
-    build = importer.builder
-    weight = build(DivOp, importer.constant(distance, [[1.0]], "one"), distance)
-    none = build.constant(np.zeros((1, 1)), "zero")
+def inverse(importer: Importer, distance: SSAValue, within: SSAValue | None = None) -> SSAValue:
+    """1 / distance, `within` only; 1 and 0 for others where one along the last dimension is 0."""
+    build, rank = importer.builder, tensor_type(distance).get_num_dims()
+    weight = build(DivOp, importer.constant(distance, np.ones((1,) * rank), "one"), distance)
+    none = build.constant(np.zeros((1,) * rank), "zero")
     if within is not None:
         weight = build(WhereOp, within, weight, none)
-    same = build(
-        CompareOp, weight, build.constant(np.full((1, 1), np.inf), "infinity"), predicate="eq"
-    )
+    infinity = build.constant(np.full((1,) * rank, np.inf), "infinity")
+    same = build(CompareOp, weight, infinity, predicate="eq")
     marks = build(CastOp, same, to=element(np.float64))
-    some = importer.compare(importer.reduce("max", marks), "gt", [0.0], "zero")
+    most = build(ReduceOp, marks, kind="max", axes=[rank - 1], keepdims=True)
+    some = importer.compare(most, "gt", [0.0], "zero")
     return build(WhereOp, some, marks, weight)
 
 
@@ -154,9 +154,7 @@ def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     own = importer.compare(label, "eq", np.arange(classes)[None, None], "classes")
     votes = importer.builder(CastOp, own, to=element(np.float64))
     if step.weights == "distance":
-        weight = importer.builder(
-            ReshapeOp, _inverse(importer, distance), shape=[DYNAMIC, count, 1]
-        )
+        weight = importer.builder(ReshapeOp, inverse(importer, distance), shape=[DYNAMIC, count, 1])
         none = importer.builder.constant(np.zeros((1, 1, 1)), "zero")
         votes = importer.builder(WhereOp, own, weight, none)
     total = importer.builder(ReduceOp, votes, kind="sum", axes=[1], keepdims=False)
@@ -170,7 +168,7 @@ def _k_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     values = _values(step)
     found = _gathered(importer, values, numbers)
     if step.weights == "distance":
-        weight = _inverse(importer, distance)
+        weight = inverse(importer, distance)
         sums = importer.reduce("sum", weight)
         apart = importer.builder(ReshapeOp, weight, shape=[DYNAMIC, count, 1])
         weighed = importer.builder(MulOp, importer.cast(found, np.float64), apart)
@@ -194,7 +192,7 @@ def _within(importer: Importer, step: Any, x: SSAValue) -> tuple[SSAValue, SSAVa
     far = _ranked(importer, step, x)
     within = importer.compare(far, "le", [[_radius_power(step)]], "radius")
     if step.weights == "distance":
-        return within, _inverse(importer, _distance(importer, step, far), within)
+        return within, inverse(importer, _distance(importer, step, far), within)
     return within, importer.builder(CastOp, within, to=element(np.float64))
 
 

@@ -24,6 +24,7 @@ _KERNEL = "kernels that are functions, kernel_params"
 _CATEGORIES = "categories that are neither numbers nor strings"
 _NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
 _NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
+_PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
 _COEFFICIENTS = "sparse coef_"
 
 RESTRICTIONS: Mapping[str, str] = {
@@ -35,6 +36,8 @@ RESTRICTIONS: Mapping[str, str] = {
     "DummyClassifier": "strategies that draw at random; several outputs",
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
     "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
+    "GaussianProcessClassifier": f"{_PROCESS}; PairwiseKernel",
+    "GaussianProcessRegressor": f"{_PROCESS}; one that is not fitted",
     "GradientBoostingClassifier": "init other than None and 'zero'",
     "GradientBoostingRegressor": "init other than None and 'zero'",
     "HashingVectorizer": _DOCUMENTS,
@@ -43,6 +46,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "IsolationForest": "trained on a single row",
     "IsotonicRegression": "out_of_bounds='nan'",
     "KBinsDiscretizer": "columns of one bin only",
+    "KNNImputer": "metric and weights that are functions",
     "KNeighborsClassifier": f"{_NEAR}; several outputs",
     "KNeighborsRegressor": _NEAR,
     "KernelPCA": _KERNEL,
@@ -76,6 +80,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "TargetEncoder": _CATEGORIES,
     "TfidfTransformer": "sparse rows that are no counts, with sublinear_tf",
     "TfidfVectorizer": _DOCUMENTS,
+    "TransformedTargetRegressor": "inverse functions and transformers other than those of models.md",
     "VotingClassifier": "flatten_transform=False; negative weights",
 }
 
