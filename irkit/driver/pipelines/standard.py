@@ -34,6 +34,7 @@ STANDARD: dict[str, list[str]] = {
         "split-reductions",
         "slice-first",
         "recognise-attention",
+        "group-heads",
         "join-products",
         "recognise-layer-norm",
         "select-tree-strategy",

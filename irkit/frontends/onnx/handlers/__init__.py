@@ -6,6 +6,7 @@ from irkit.frontends.onnx.handlers import (
     cache,
     elementwise,
     gather,
+    grouped_attention,
     layout,
     linear,
     normalisation,
@@ -42,7 +43,12 @@ HANDLERS: dict[str, Handler] = {
 
 DOMAINS: dict[str, dict[str, Handler]] = {
     "": HANDLERS,
-    "com.microsoft": {**MICROSOFT, **attention.MICROSOFT, **transformer.MICROSOFT},
+    "com.microsoft": {
+        **MICROSOFT,
+        **attention.MICROSOFT,
+        **grouped_attention.MICROSOFT,
+        **transformer.MICROSOFT,
+    },
 }
 """Domain → its operators."""
 

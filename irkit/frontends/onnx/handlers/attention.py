@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.frontends.onnx.handlers.cache import written
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -81,17 +82,21 @@ def _padding(node: Node, index: int, keys: int, like: SSAValue) -> SSAValue | No
 
 
 def _attended(
-    node: Node, query: SSAValue, key: SSAValue, value: SSAValue, masks: Sequence[SSAValue | None], past: int
+    node: Node, query: SSAValue, key: SSAValue, value: SSAValue, masks: Sequence[SSAValue | None],
+    past: int | None,
 ) -> SSAValue:  # fmt: skip
-    """batch × steps × (heads · size): the attention of batch × heads × steps × size."""
+    """batch × steps × (heads · size): the attention of batch × heads × steps × size. Without a `past`
+    the masks say what lies ahead."""
     batch, heads, steps, size = _shape(query)
     keys, columns = _shape(key)[2], _shape(value)[3]
     _known(node, "input", heads, steps, size, keys, columns)
     added = [m for m in masks if m is not None]
-    mask = [node.emit(graph.AddOp, *added)] if len(added) > 1 else added
+    while len(added) > 1:
+        added = [node.emit(graph.AddOp, *added[:2]), *added[2:]]
     scale = float(node.attribute("scale", 0.0)) or size**-0.5
-    causal = {"causal": past} if node.attribute("unidirectional", 0) else {}
-    y = node.emit(graph.AttentionOp, query, key, value, *mask, scale=scale, **causal)
+    ahead = node.attribute("unidirectional", 0)
+    causal = {"causal": past} if ahead and past is not None else {}
+    y = node.emit(graph.AttentionOp, query, key, value, *added, scale=scale, **causal)
     return node.emit(graph.ReshapeOp, _turned(node, y), shape=[batch, steps, heads * columns])
 
 
@@ -172,13 +177,47 @@ def _biased(node: Node, given: Sequence[SSAValue]) -> list[SSAValue]:
     ]
 
 
+def _in_buffer(node: Node, new: Sequence[SSAValue]) -> tuple[list[SSAValue], SSAValue]:
+    """Keys and values in buffers that are as long as they will be, and what is added to scores.
+
+    Input 8 says how many steps the buffers (inputs 6 and 7) have; those behind the new ones are not seen.
+    Where the new ones do not fit, all is NaN.
+    """
+    buffers, steps = [node.operand(6), node.operand(7)], _shape(new[0])[2]
+    room = _shape(buffers[0])[2]
+    _known(node, "past_key", room, steps)
+    if any(_shape(b)[2] != room for b in buffers) or steps > room:
+        node.refuse("past_key", f"buffers of {[_shape(b)[2] for b in buffers]} for {steps} steps")
+    first = node.emit(graph.ReshapeOp, node.operand(8), shape=[1, 1, 1, 1])
+    kind = numpy_dtype(tensor_type(first).element_type)
+    every = node.tensor(np.arange(room, dtype=kind).reshape(1, 1, room, 1))
+    at = node.emit(graph.SubOp, every, first)
+    kept = [written(node, b, v, at, 2) for b, v in zip(buffers, new, strict=True)]
+    ahead = node.attribute("unidirectional", 0)
+    rows = np.arange(steps, dtype=kind) if ahead else np.array([steps - 1], kind)
+    last = node.emit(graph.AddOp, first, node.tensor(rows.reshape(1, 1, -1, 1)))
+    places = node.tensor(np.arange(room, dtype=kind))
+    seen = node.emit(graph.CompareOp, places, last, predicate="le")
+    fits = node.emit(
+        graph.CompareOp, first, node.tensor(np.array(room - steps, kind)), predicate="le"
+    )
+    element = numpy_dtype(tensor_type(new[0]).element_type)
+    zero, hidden, wrong = (node.tensor(np.array(n, element)) for n in (0, -np.inf, np.nan))
+    added = node.emit(graph.WhereOp, seen, zero, hidden)
+    return kept, node.emit(graph.WhereOp, fits, added, wrong)
+
+
 def _multi_head_attention(node: Node) -> Sequence[Value]:
-    """Inputs queries, keys, values, bias, padding, what is added, and keys and values of the past."""
+    """Inputs queries, keys, values, bias, padding, what is added, keys and values of the past, its length."""
     query, key, value = _operands(node, int(node.attribute("num_heads", 0)))
-    past = 0
-    if any(node.given(n) is not None for n in (8, 9)):
-        node.refuse("past_sequence_length", "it is known by the past's shape alone")
-    if node.given(6) is not None:
+    past: int | None = 0
+    hidden = None
+    if node.given(9) is not None:
+        node.refuse("cache_indirection", "keys of several beams are not followed")
+    if node.given(8) is not None:
+        (key, value), hidden = _in_buffer(node, (key, value))
+        past = None
+    elif node.given(6) is not None:
         kept = [node.operand(6), node.operand(7)]
         past = _shape(kept[0])[2]
         _known(node, "past_key", past)
@@ -188,7 +227,7 @@ def _multi_head_attention(node: Node) -> Sequence[Value]:
         )
     if len(node.proto.output) > 3 and node.proto.output[3]:
         node.refuse("outputs", "scores are not computed apart")
-    masks = [_padding(node, 4, _shape(key)[2], query), _added(node, 5)]
+    masks = [_padding(node, 4, _shape(key)[2], query), _added(node, 5), hidden]
     y = _attended(node, query, key, value, masks, past)
     return [y, key, value][: len(node.proto.output)]
 

@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 
@@ -40,17 +40,19 @@ def _tensor_scatter(node: Node) -> Sequence[Value]:
         steps = node.emit(graph.SubOp, steps, first)
     if mode == "circular":
         steps = node.emit(graph.ModOp, steps, node.tensor(np.array(shape[axis])))
-    return [_written(node, cache, update, steps, axis)]
+    return [written(node, cache, update, steps, axis)]
 
 
-def _written(node: Node, cache: SSAValue, update: SSAValue, steps: SSAValue, axis: int) -> SSAValue:
-    """The cache, but of the update where `steps` says which of its own a place is."""
+def written(node: Node, cache: SSAValue, update: SSAValue, steps: SSAValue, axis: int) -> SSAValue:
+    """The cache, but of the update where `steps` says which of its own a place is, counted along `axis`."""
+    kind = numpy_dtype(tensor_type(steps).element_type)
+    zero = node.tensor(np.array(0, kind))
     count = tensor_type(update).get_shape()[axis]
     if count == 1:
-        here = node.emit(graph.CompareOp, steps, node.tensor(np.array(0)), predicate="eq")
+        here = node.emit(graph.CompareOp, steps, zero, predicate="eq")
         return node.emit(graph.WhereOp, here, update, cache)
-    last = node.tensor(np.array(count - 1))
-    inside = node.emit(graph.MaxOp, steps, node.tensor(np.array(0)))
+    last = node.tensor(np.array(count - 1, kind))
+    inside = node.emit(graph.MaxOp, steps, zero)
     inside = node.emit(graph.MinOp, inside, last)
     here = node.emit(graph.CompareOp, inside, steps, predicate="eq")
     shape = list(tensor_type(cache).get_shape())

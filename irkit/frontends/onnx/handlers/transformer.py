@@ -46,6 +46,30 @@ def _turned(node: Node, x: SSAValue, cos: SSAValue, sin: SSAValue, axis: int) ->
     return node.emit(graph.AddOp, along, across)
 
 
+def rotated(
+    node: Node, x: SSAValue, cos: SSAValue, sin: SSAValue, *,
+    size: int, interleaved: bool, heads_behind: bool,
+) -> SSAValue:  # fmt: skip
+    """`x`, of four dimensions, with the first `size` elements of each head turned.
+
+    `x` is batch × heads × steps × elements, or batch × steps × heads × elements where heads lie behind;
+    `cos` and `sin` are batch × steps × pairs.
+    """
+    shape, (batch, steps, pairs) = _shape(x), _shape(cos)
+    if size != 2 * pairs or size > shape[3] or _shape(sin) != _shape(cos):
+        node.refuse(f"caches of {pairs} pairs", f"{size} of {shape[3]} elements are turned")
+    part = [pairs, 2] if interleaved else [2, pairs]
+    turned = node.emit(graph.ReshapeOp, _part(node, x, 0, size), shape=[*shape[:3], *part])
+    lead = [batch, steps, 1] if heads_behind else [batch, 1, steps]
+    angle = [*lead, pairs, 1] if interleaved else [*lead, 1, pairs]
+    factors = [node.emit(graph.ReshapeOp, v, shape=angle) for v in (cos, sin)]
+    y = _turned(node, turned, *factors, axis=4 if interleaved else 3)
+    y = node.emit(graph.ReshapeOp, y, shape=[*shape[:3], size])
+    if size == shape[3]:
+        return y
+    return node.emit(graph.ConcatOp, y, _part(node, x, size, shape[3] - size), axis=3)
+
+
 def _rotary(node: Node, cos: SSAValue, sin: SSAValue, size: int) -> Sequence[Value]:
     """`cos` and `sin` are batch × steps × pairs; `size` is 0 or elements of a head that are turned."""
     x, shape = node.operand(0), _shape(node.operand(0))
@@ -56,21 +80,10 @@ def _rotary(node: Node, cos: SSAValue, sin: SSAValue, size: int) -> Sequence[Val
         node.refuse(f"input of rank {len(shape)}", "3 or 4 dimensions are needed")
     inside = shape if len(shape) == 4 else [*shape[:2], heads, shape[2] // heads]
     x = node.emit(graph.ReshapeOp, x, shape=inside) if len(shape) == 3 else x
-    pairs = _shape(cos)[-1]
-    size = size or inside[3]
-    if size != 2 * pairs or size > inside[3] or _shape(sin) != _shape(cos):
-        node.refuse(f"caches of {pairs} pairs", f"{size} of {inside[3]} elements are turned")
-    part = [pairs, 2] if interleaved else [2, pairs]
-    turned = node.emit(graph.ReshapeOp, _part(node, x, 0, size), shape=[*inside[:3], *part])
-    batch, steps, _ = _shape(cos)
-    lead = [batch, 1, steps] if len(shape) == 4 else [batch, steps, 1]
-    angle = [*lead, pairs, 1] if interleaved else [*lead, 1, pairs]
-    factors = [node.emit(graph.ReshapeOp, v, shape=angle) for v in (cos, sin)]
-    y = _turned(node, turned, *factors, axis=4 if interleaved else 3)
-    y = node.emit(graph.ReshapeOp, y, shape=[*inside[:3], size])
-    if size < inside[3]:
-        rest = _part(node, x, size, inside[3] - size)
-        y = node.emit(graph.ConcatOp, y, rest, axis=3)
+    y = rotated(
+        node, x, cos, sin,
+        size=size or inside[3], interleaved=bool(interleaved), heads_behind=len(shape) == 3,
+    )  # fmt: skip
     return [node.emit(graph.ReshapeOp, y, shape=shape) if len(shape) == 3 else y]
 
 
