@@ -37,12 +37,14 @@ class MemoryOrder:
 
 @dataclass(frozen=True)
 class _State:
-    """What is `done` and what is `ready`, as bits; bytes in use now and at most; the launch done last."""
+    """What is `done` and what is `ready`, as bits; bytes in use now, at most, and those of all launches
+    together; the launch done last."""
 
     done: int
     ready: int
     live: int
     peak: int
+    held: int
     launch: int = -1
     before: _State | None = None
 
@@ -78,7 +80,7 @@ class _Program:
 
     def start(self) -> _State:
         """Nothing is done."""
-        return _State(0, _bits(n for n in range(self.count) if not self.sources[n]), 0, 0)
+        return _State(0, _bits(n for n in range(self.count) if not self.sources[n]), 0, 0, 0)
 
     def after(self, state: _State, launch: int) -> _State:
         """A launch that is ready is done: what it writes is there beside what it reads."""
@@ -93,17 +95,23 @@ class _Program:
         for user in self.users[launch]:
             if not self.sources[user] & ~done:
                 ready |= 1 << user
-        return _State(done, ready, live - freed, max(state.peak, live), launch, state)
+        peak, held = max(state.peak, live), state.held + live
+        return _State(done, ready, live - freed, peak, held, launch, state)
 
 
 def order_for_memory(
-    buffers: Sequence[Buffer], launches: Sequence[Launch], graph: Dependences
+    buffers: Sequence[Buffer], launches: Sequence[Launch], graph: Dependences, early: bool = False
 ) -> MemoryOrder:
-    """The order of launches, given in program order, with the fewest bytes in use at once that is found."""
+    """The order of launches, given in program order, with the fewest bytes in use at once that is found.
+    `early`: of such orders one that also frees early, that has fewer bytes in use on the average."""
     program = _Program(buffers, launches, graph)
     given = program.start()
     for number in range(program.count):
         given = program.after(given, number)
+
+    def rank(state: _State) -> tuple[int, int]:
+        return state.peak, state.held if early else 0
+
     states, exact = [program.start()], True
     width = max(1, min(_WIDEST, _MOST_STATES // max(1, program.count)))
     for _ in range(program.count):
@@ -112,10 +120,10 @@ def order_for_memory(
             for launch in _numbers(state.ready):
                 made = program.after(state, launch)
                 known = best.get(made.done)
-                if known is None or made.peak < known.peak:
+                if known is None or rank(made) < rank(known):
                     best[made.done] = made
         # What is at the given order's peak already is no better.
-        kept = [state for state in best.values() if state.peak < given.peak]
+        kept = [state for state in best.values() if rank(state) < rank(given)]
         kept.sort(key=lambda state: (state.peak, state.live, state.done))
         exact = exact and len(kept) <= width
         states = kept[:width]

@@ -8,8 +8,12 @@ when it is first read there; what that needs is kept or made again in turn. Cand
   bytes as capacities and dear steps barred, so that what is cheap is made again (as PyTorch's partitioner
   does; torch/_functorch/partitioners.py);
 - what crosses the borders of segments of the part before the turn (T. Chen et al., Training Deep Nets with
-  Sublinear Memory Cost, 2016), behind which a tail is kept as it is: as long as the budget has room for;
+  Sublinear Memory Cost, 2016), which are of about equal length and end where few bytes cross; behind them a
+  tail is kept as it is, as long as the budget has room for;
 - both at once: the cut's values inside of segments too.
+
+Where steps are in segments that the user named, what is made and read in one only is made again in every
+candidate.
 
 Each is played through, step by step, with what its own repetitions need; of those within the budget the
 cheapest is taken.
@@ -17,9 +21,11 @@ cheapest is taken.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import accumulate
 from typing import Any
 
 _SEGMENTS = (1, 2, 4, 8, 16, 32, 64)
@@ -30,13 +36,16 @@ _HALVINGS = 8
 @dataclass(frozen=True)
 class Step:
     """Reads and writes values, by number, in `cost` ns. `repeatable`: may be computed again; `dear`: not by
-    a cut, as it is a product or takes as long."""
+    a cut, as it is a product or takes as long; `segment`: which of the user's it is in; `until`: the last
+    step before which it may be computed again, where a later one finds that what it reads has changed."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     cost: float
     repeatable: bool = True
     dear: bool = False
+    segment: str | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,14 +73,19 @@ class Rematerialiser:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.named = set[int]()
         self.maker = {value: n for n, s in enumerate(program.steps) for value in s.writes}
         given = self.play(set(self.maker), len(program.steps))
         self.naive = Played(given.runs, given.peak, given.cost)
         self.turn = self._widest(given)
+        self.across = self._across()
+        self.named = self._named()
+        self.asked = self.play(set(self.maker), self.turn) if self.named else self.naive
+        """The program with what is inside of the user's segments made again, and no more."""
 
     def within(self, budget: int) -> Played:
         """The cheapest candidate of at most `budget` bytes, of equal ones that of the fewest; else any."""
-        best = self.naive
+        best = self.asked
         for played in self._candidates(budget):
             if (played.peak > budget, played.cost, played.peak) < _rank(best, budget):
                 best = played
@@ -79,10 +93,10 @@ class Rematerialiser:
 
     def least(self) -> Played:
         """The candidate with the fewest bytes."""
-        return min((self.naive, *self._candidates(0)), key=lambda p: (p.peak, p.cost))
+        return min((self.asked, *self._candidates(0)), key=lambda p: (p.peak, p.cost))
 
     def _candidates(self, budget: int) -> Iterator[Played]:
-        if self.naive.peak <= budget:
+        if self.asked.peak <= budget:
             return
         cheap, fixed = self.cut(), self._fixed()
         cut = self.play(cheap, self.turn)
@@ -110,9 +124,25 @@ class Rematerialiser:
         """What cannot be made again."""
         return {v for v, n in self.maker.items() if not self.program.steps[n].repeatable}
 
+    def _named(self) -> set[int]:
+        """What is made in a segment of the user's, and before the turn read nowhere else: if nowhere at all,
+        behind it by the segment's own backward part."""
+        steps = self.program.steps
+        forward, behind = (_readers(part) for part in (steps[: self.turn], steps[self.turn :]))
+        found: set[int] = set()
+        for value, made in self.maker.items():
+            own = steps[made].segment
+            if own is None or made >= self.turn or not steps[made].repeatable:
+                continue
+            near = forward.get(value, set())
+            if near <= {own} and own in (near or behind.get(value, set())):
+                found.add(value)
+        return found
+
     def _crossing(self, count: int, tail: int) -> set[int]:
         """What is made in one of `count` segments before `tail`, and read in another or in the tail."""
-        segment = [min(n, tail) * count // max(tail, 1) for n in range(self.turn)]
+        borders = self._borders(count, tail)
+        segment = [bisect_right(borders, n) for n in range(self.turn)]
         kept: set[int] = set()
         for n, step in enumerate(self.program.steps[: self.turn]):
             for value in step.reads:
@@ -120,6 +150,28 @@ class Rematerialiser:
                 if made is not None and segment[made] != segment[n]:
                     kept.add(value)
         return kept
+
+    def _borders(self, count: int, tail: int) -> list[int]:
+        """Where segments before `tail`, which is the last border, end: near to where they would if they were
+        equal, where fewest bytes cross."""
+        found: list[int] = []
+        reach = max(1, tail // (2 * count))
+        for even in (number * tail // count for number in range(1, count)):
+            near = range(max(0, even - reach), min(tail, even + reach) + 1)
+            found.append(min(near, key=lambda at: (self.across[at], abs(at - even))))
+        return [*sorted(found), tail]
+
+    def _across(self) -> list[int]:
+        """Before each step up to the turn, the bytes of what is made by then and read there or behind."""
+        last = dict[int, int]()
+        for n, step in enumerate(self.program.steps[: self.turn]):
+            last.update(dict.fromkeys(step.reads, n))
+        change = [0] * (self.turn + 2)
+        for value, until in last.items():
+            if value in self.maker:
+                change[self.maker[value] + 1] += self._bytes(value)
+                change[until + 1] -= self._bytes(value)
+        return list(accumulate(change))
 
     def cut(self) -> set[int]:
         """What is kept at least bytes when no dear step is computed again: a minimum cut."""
@@ -162,15 +214,28 @@ class Rematerialiser:
 
     def play(self, kept: set[int], turn: int) -> Played:
         """The program with what is not `kept` of what was made before `turn` made again behind it."""
-        play = _Play(self.program, self.maker, kept, turn)
-        for number in range(len(self.program.steps)):
-            play.run(number, number >= turn)
-        return play.done()
+        kept = kept - self.named
+        while True:
+            play = _Play(self.program, self.maker, kept, turn)
+            for number in range(len(self.program.steps)):
+                play.run(number, number >= turn)
+            if not play.late:
+                return play.done()
+            kept |= play.late
 
     def _widest(self, played: Played) -> int:
         """The step at which most bytes are in use."""
         live = _live(self.program, played.runs)
         return live.index(max(live, default=0)) if live else 0
+
+
+def _readers(steps: Sequence[Step]) -> dict[int, set[str | None]]:
+    """Of each value that is read the segments in which it is."""
+    found: dict[int, set[str | None]] = {}
+    for step in steps:
+        for value in step.reads:
+            found.setdefault(value, set()).add(step.segment)
+    return found
 
 
 def _rank(played: Played, budget: int) -> tuple[bool, float, int]:
@@ -185,19 +250,21 @@ class _Play:
         self._runs: list[tuple[int, tuple[int | None, ...]]] = []
         self._first: dict[int, int] = {}
         self._again: dict[int, int] = {}
+        self.late: set[int] = set()
+        """What was made again when what that reads had changed."""
 
     def run(self, number: int, behind: bool) -> None:
         """A step for the first time."""
         step = self._program.steps[number]
         for value in step.reads if behind else ():
-            self._provide(value)
+            self._provide(value, number)
         reads = tuple(self._version(value, behind) for value in step.reads)
         for value in step.writes:
             self._first[value] = len(self._runs)
         self._runs.append((number, reads))
 
-    def _provide(self, value: int) -> None:
-        """Make a value again, and before it what that needs, unless it is there."""
+    def _provide(self, value: int, reader: int) -> None:
+        """Make a value again before `reader`, and before it what that needs, unless it is there."""
         waiting = [value]
         while waiting:
             top = waiting[-1]
@@ -207,10 +274,12 @@ class _Play:
                 continue
             waiting.pop()
             if self._gone(top) and top not in self._again:
-                self._repeat(self._maker[top])
+                self._repeat(self._maker[top], reader)
 
-    def _repeat(self, number: int) -> None:
+    def _repeat(self, number: int, reader: int) -> None:
         step = self._program.steps[number]
+        if step.until is not None and reader > step.until:
+            self.late.update(step.writes)
         reads = tuple(self._version(value, True) for value in step.reads)
         for made in step.writes:
             self._again[made] = len(self._runs)

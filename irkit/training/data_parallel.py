@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from irkit.context import IrkitContext
 from irkit.dialects.dist import AllReduceOp, BroadcastOp, CollectiveOp
 from irkit.dialects.functions import function_named
+from irkit.dialects.segments import segments_of
 from irkit.dialects.state import state_of
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.driver.compiler.artifacts import build_artifact
@@ -28,7 +29,7 @@ from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
 from irkit.driver.registry import all_passes, register_dialects
-from irkit.errors import DeviceError, InvalidInputError
+from irkit.errors import DeviceError, InvalidInputError, UnsupportedError
 from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
 from irkit.model_info import ModelInfo
 from irkit.passes.dist.bucket_all_reduces import BYTES
@@ -101,6 +102,11 @@ class DataParallel:
             )
         check_mode(target, options["mode"])
         check_fastmath(options["fastmath"])
+        if any(segments_of(imported.module)):
+            raise UnsupportedError(
+                "data_parallel with checkpoint: a step of a group is several programs, of which later ones"
+                " read what earlier ones computed"
+            )
         with ONE_BUILDER, seldom_collected():
             set_fastmath(imported.module, options["fastmath"])
             self._split(imported)

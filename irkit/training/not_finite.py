@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
 
 from irkit.dialects.functions import function_named
+from irkit.dialects.segments import unmarked
 from irkit.frontends.module import ImportedModel
 from irkit.interp.composed import run_blocks
 from irkit.interp.graph import op_results
@@ -49,7 +50,7 @@ def first_op(imported: ImportedModel, inputs: Sequence[Array], loss: Array) -> s
 
 
 def _described(op: Operation, operands: Sequence[Array]) -> str:
-    at = op.location
+    at = unmarked(op.location)
     place = ""
     if isinstance(at, FileLineColLoc):
         place = f" ({at.filename.data}:{at.line.data})"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.driver.programs.arguments import check_budget
 from irkit.driver.programs.jitted import JittedFunction, jit
 from irkit.errors import InvalidInputError, InvalidModelError, NotFiniteError, UnsupportedError
 from irkit.model_info import ModelInfo
@@ -70,7 +71,7 @@ class TrainingStep:
         self._lock = threading.RLock()
         self._known: dict[Hashable, list[tuple[TracedProgram, Program]]] = {}
         self._live, self._last = self._at_rest, None
-        self._evaluation = _evaluation(model, options)
+        self._evaluation = _evaluation(model, {**options, "memory_budget": None})
 
     # Training
 
@@ -234,6 +235,7 @@ def training_step(
     mode: str = "auto",
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
+    memory_budget: int | None = None,
     data_parallel: DataParallel | Engine | None = None,
 ) -> TrainingStep:
     """A step of training a model, as one program with a proved static schedule: `step(*inputs, *targets)`.
@@ -250,6 +252,8 @@ def training_step(
     `key` is given a key for `irkit.training.random`, of `seed` and the number of the step.
     `stop_on_nan`: a step whose loss is not finite changes nothing, and raises NotFiniteError, which
     names the first op that made it so. All else is as of `irkit.jit`.
+    `memory_budget`: bytes of what a step computes that may be in use at once; what does not fit is computed
+    again. `irkit.training.checkpoints` names what is to be.
     `data_parallel`: the group of ranks (`irkit.training.groups`) that make each step together, each on a
     part of the batch of the same size: the loss, and the gradients before they are clipped, are means over
     the ranks, and the state is the same on all of them, bit for bit. What is wrong on one is an error on all.
@@ -268,7 +272,13 @@ def training_step(
     found, start = model_of(model, parameters)
     options = {
         "target": target, "device": device, "mode": mode, "fastmath": fastmath, "cache": cache,
+        "memory_budget": check_budget(memory_budget, WHAT),
     }  # fmt: skip
+    if data_parallel is not None and memory_budget is not None:
+        raise UnsupportedError(
+            f"{WHAT}: memory_budget with data_parallel: a step of a group is several programs, of which"
+            " later ones read what earlier ones computed"
+        )
     parallel = None if data_parallel is None else _parallel(data_parallel, statistics)
     return TrainingStep(
         found, loss, optimizer, start, statistics, stop_on_nan, seed, options, parallel

@@ -113,7 +113,8 @@ class TracedProgram:
         with ONE_BUILDER, seldom_collected():
             imported = self.graph()
             set_fastmath(imported.module, options["fastmath"])
-            artifact = build_artifact(imported, device, options["cache"])
+            budget = options.get("memory_budget")
+            artifact = build_artifact(imported, device, options["cache"], memory_budget=budget)
             variant = Variant(artifact, options["mode"], absent_device(artifact, options["mode"]))
         return CompiledProgram({"only": variant})
 

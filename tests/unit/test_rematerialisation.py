@@ -12,13 +12,24 @@ from irkit.schedule.rematerialisation import Played, Program, Rematerialiser, St
 
 def both_ways(rng: np.random.Generator, count: int) -> Program:
     """Forward steps that read arguments and earlier values, then backward steps that read some of them."""
-    steps, nbytes, root = [], [0], [0]
+    steps, nbytes, root = list[Step](), [0], [0]
     for number in range(count):
         reads = tuple(int(v) for v in rng.integers(0, len(nbytes), 2))
         view = rng.random() < 0.2
         nbytes.append(0 if view else int(rng.integers(1, 9)) * 256)
         root.append(reads[0] if view else len(root))
-        steps.append(Step(reads, (number + 1,), float(not view), bool(rng.random() < 0.9)))
+        segment = str(number // 3) if rng.random() < 0.3 else None
+        until = int(rng.integers(count, 2 * count)) if rng.random() < 0.3 else None
+        steps.append(
+            Step(
+                reads,
+                (number + 1,),
+                float(not view),
+                bool(rng.random() < 0.9),
+                segment=segment,
+                until=until,
+            )
+        )
     last = count
     for number in reversed(range(count)):
         nbytes.append(256)
@@ -56,8 +67,8 @@ def in_use(program: Program, played: Played) -> int:
                 uses[home[value, version]].append(at)
         for value in step.writes:
             source, place = program.root[value], (value, at)
-            if source != value and versions_of.get(source) is not None:
-                place = home[source, versions_of[source]]
+            if source != value and (version := versions_of.get(source)) is not None:
+                place = home[source, version]
             home[value, at] = place
             uses.setdefault(place, []).append(at)
     return max(
@@ -71,12 +82,39 @@ def in_use(program: Program, played: Played) -> int:
 def test_it_means_the_same_and_needs_what_it_says(seed: int, count: int, share: float) -> None:
     program = both_ways(np.random.default_rng(seed), count)
     search = Rematerialiser(program)
-    for played in (search.naive, search.within(int(search.naive.peak * share)), search.least()):
+    ways = (
+        search.naive,
+        search.asked,
+        search.within(int(search.naive.peak * share)),
+        search.least(),
+    )
+    for played in ways:
         assert played.peak == in_use(program, played)
         assert meanings(program, played) == meanings(program, search.naive)
         again = [n for n, _ in played.runs]
         assert all(program.steps[n].repeatable for n in set(again) if again.count(n) > 1)
-    assert search.least().peak <= search.naive.peak
+        assert in_time(program, played)
+    assert search.least().peak <= search.asked.peak
+
+
+def in_time(program: Program, played: Played) -> bool:
+    """Whether nothing is made again behind the step that changes what it reads."""
+    runs = [number for number, _ in played.runs]
+    again = [(at, n) for at, n in enumerate(runs) if n in runs[:at]]
+    return all(
+        until is None or at < runs.index(until)
+        for at, until in ((at, program.steps[n].until) for at, n in again)
+    )
+
+
+def test_what_a_segment_keeps_is_what_leaves_it() -> None:
+    """Of four layers in two segments, the middle and the end: the others' results are made again."""
+    steps = [Step((n,), (n + 1,), 1.0, dear=True, segment="ab"[n // 2]) for n in range(4)]
+    steps += [Step((4 + n, 4 - n), (5 + n,), 1.0) for n in range(4)]
+    search = Rematerialiser(Program(steps, [0] + [1] * 8, list(range(9))))
+    assert search.named == {1, 3}
+    runs = [number for number, _ in search.asked.runs]
+    assert [n for at, n in enumerate(runs) if n in runs[:at]] == [2, 0]
 
 
 def chain(layers: int) -> Program:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irkit.context import IrkitContext
+from irkit.dialects.segments import segments_of
 from irkit.driver.compiler.batch import info_with_borders
 from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
 from irkit.driver.compiler.progress import SILENT, ProgressBar
@@ -30,22 +33,28 @@ def build_artifact(
     bar: ProgressBar = SILENT,
     policy: str = WAVEFRONT,
     measure: bool = False,
+    memory_budget: int | None = None,
 ) -> Artifact:
     """Run the standard pipeline for a vDevice (a target stands for its usual one), scheduled by `policy`,
     and emit; from the disk cache if the same model was compiled before. With `measure`, by times measured on
-    the device; by estimates where it is not at hand, which the report then says."""
+    the device; by estimates where it is not at hand, which the report then says. `memory_budget`: bytes that
+    may be in use at once; with one, and where ops are in segments, the policy is that of memory."""
     if isinstance(device, str) and device in DEVICES:
         device = usual_device(device)
     device = planned_device(device=device)
     unmeasured = why_elsewhere(device) if measure else None
     measure = measure and unmeasured is None
-    key = cache_key(imported, (device, STANDARD, policy, measure, unmeasured))
+    recompute = _recomputation(imported, memory_budget)
+    plan = _Plan("memory" if recompute else policy, measure, recompute)
+    named = _numbered(segments_of(imported.module))
+    key = cache_key(imported, (device, STANDARD, plan, unmeasured, memory_budget, named))
     folder = programs_folder() if cache else None
     path = folder / f"{key}.irkit" if folder is not None else None
     known = cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, device, bar, policy, measure)
+    artifact = _compile(imported, device, bar, plan)
+    artifact.report["memory_budget"] = memory_budget
     if unmeasured is not None:
         artifact.report["not_measured"] = unmeasured
     if path is not None:
@@ -53,9 +62,29 @@ def build_artifact(
     return artifact
 
 
-def _compile(
-    imported: ImportedModel, device: VDevice, bar: ProgressBar, policy: str, measure: bool
-) -> Artifact:
+@dataclass(frozen=True)
+class _Plan:
+    """By what a program is scheduled: a policy, times that are measured, and what is computed again."""
+
+    policy: str
+    measure: bool
+    recompute: str
+
+
+def _recomputation(imported: ImportedModel, budget: int | None) -> str:
+    """The pass that computes again what is not to be kept; nothing where all is."""
+    if budget is not None:
+        return f"rematerialise{{budget={budget}}}"
+    return "rematerialise" if any(segments_of(imported.module)) else ""
+
+
+def _numbered(named: Iterable[tuple[int, str]]) -> tuple[tuple[int, int], ...]:
+    """Segments by number, in order: those of two traces have other names, and are the same."""
+    numbers: dict[str, int] = {}
+    return tuple((place, numbers.setdefault(name, len(numbers))) for place, name in named)
+
+
+def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _Plan) -> Artifact:
     from irkit.lower.task_to_numba.emit import emit_module
 
     target = target_of(device)
@@ -66,7 +95,15 @@ def _compile(
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
-        run_level(ctx, module, level, device.name, policy=policy, measure=measure)
+        run_level(
+            ctx,
+            module,
+            level,
+            device.name,
+            policy=plan.policy,
+            measure=plan.measure,
+            recompute=plan.recompute,
+        )
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
         if level == "graph":
@@ -80,7 +117,7 @@ def _compile(
     report = {
         "target": target,
         "device": device.name,
-        "policy": policy,
+        "policy": plan.policy,
         "seconds": seconds,
         **figures(module),
     }

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from irkit.bfloat16 import is_floating
 from irkit.dialects.precision import Precision, precision_of
+from irkit.dialects.segments import unmarked
 from irkit.interp.graph import steps
 from irkit.weights import Array, WeightStore
 
@@ -88,8 +89,9 @@ def largest_of(arrays: Iterable[Array]) -> float:
 
 
 def _named(op: Operation) -> str:
-    if isinstance(op.location, NameLoc):
-        return f"node '{op.location.desc.data}' ({op.name})"
+    where = unmarked(op.location)
+    if isinstance(where, NameLoc):
+        return f"node '{where.desc.data}' ({op.name})"
     hint = op.results[0].name_hint
     return f"'{op.name}'" if hint is None else f"'{op.name}' (%{hint})"
 

@@ -80,7 +80,8 @@ def recompiled(artifact: Artifact, device: str = "cuda") -> Artifact:
     with ONE_BUILDER:
         module = parse(artifact.ir["graph"], "the saved program's graph level")
         model = ImportedModel(module, weights, ModelInfo.from_json(artifact.info))
-        made = build_artifact(model, device, policy=artifact.report["policy"])
+        policy, budget = artifact.report["policy"], artifact.report.get("memory_budget")
+        made = build_artifact(model, device, policy=policy, memory_budget=budget)
     made.state, made.initial = artifact.state, artifact.initial
     made.variants = artifact.variants
     return made

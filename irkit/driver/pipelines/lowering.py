@@ -25,6 +25,7 @@ def run_level(
     *,
     policy: str = WAVEFRONT,
     measure: bool = False,
+    recompute: str = "",
     instruments: Sequence[Instrument] = (),
 ) -> None:
     """Run the standard passes that bring `module`, in place, from the level before to `level`.
@@ -34,7 +35,8 @@ def run_level(
     and what passes raise of `irkit.errors`.
     """
     with library_errors():
-        passes = build_pipeline(level_pipeline(level, device, policy, measure), all_passes())
+        text = level_pipeline(level, device, policy, measure, recompute)
+        passes = build_pipeline(text, all_passes())
         PipelineRunner(ctx, instruments=instruments, verify=Verify.LEVELS).run(module, passes)
 
 

@@ -77,12 +77,16 @@ CANDIDATES = 10
 
 
 def level_pipeline(
-    level: str, device: str | None = None, policy: str = WAVEFRONT, measure: bool = False
+    level: str,
+    device: str | None = None,
+    policy: str = WAVEFRONT,
+    measure: bool = False,
+    recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `split-reductions`, `join-products`, `hoist-input-terms`, `pack-products` and `partition-rtasks` plan
-    for, `policy` what stands for `schedule-wavefront`. With `measure`, what `partition-rtasks` offers is
-    measured on that device, which has to be at hand."""
+    for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With
+    `measure`, what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -94,7 +98,7 @@ def level_pipeline(
             )
         },
         "partition-rtasks": _partition(device, measure),
-        f"schedule-{WAVEFRONT}": f"schedule-{policy}",
+        f"schedule-{WAVEFRONT}": ",".join(filter(None, (recompute, f"schedule-{policy}"))),
     }
     return ",".join(special.get(name, name) for name in STANDARD[level])
 

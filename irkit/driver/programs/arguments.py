@@ -97,3 +97,12 @@ def _unknown(name: str, value: Any) -> UnsupportedError:
         f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, and tuples, "
         "lists and dicts of them"
     )
+
+
+def check_budget(budget: Any, what: str) -> int | None:
+    """A budget of bytes, or None. Raises UnsupportedError for what is neither."""
+    if budget is None or (isinstance(budget, int) and not isinstance(budget, bool) and budget > 0):
+        return budget
+    raise UnsupportedError(
+        f"{what}: memory_budget = {budget!r}: expected a number of bytes, or None"
+    )

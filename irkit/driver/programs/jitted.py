@@ -13,7 +13,7 @@ import numpy as np
 
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
-from irkit.driver.programs.arguments import Flattened, check_array
+from irkit.driver.programs.arguments import Flattened, check_array, check_budget
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout, layout_of, overlaps
 from irkit.driver.programs.placed import lowered
@@ -192,6 +192,7 @@ def jit(
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
     memory_limit: int | None = None,
+    memory_budget: int | None = None,
 ) -> Callable[[Callable[..., Any]], JittedFunction]: ...
 
 
@@ -205,6 +206,7 @@ def jit(
     fastmath: Collection[str] | None = ("afn",),
     cache: bool = True,
     memory_limit: int | None = None,
+    memory_budget: int | None = None,
 ) -> Any:
     """Compile a function of NumPy arrays: `@irkit.jit`, or `irkit.jit(function)`.
 
@@ -217,8 +219,10 @@ def jit(
     and of a GPU that is named and not at hand the plan is made, while the CPU runs.
     `memory_limit`: bytes of a GPU's memory that a call may take; a function of larger arrays is computed in
     chunks of them, which are copied while others are computed (a sum of floats over all is added chunk by
-    chunk). `fastmath`: {"afn"} lets exp, sin and their like be computed in vector registers, within a few
-    units in the last place; () keeps the C library's.
+    chunk). `memory_budget`: bytes of what the program computes that may be in use at once, arguments and
+    results apart; what does not fit is computed again (docs/training.md), and a budget below what is possible
+    is refused with the least that is. `fastmath`: {"afn"} lets exp, sin and their like be computed in vector
+    registers, within a few units in the last place; () keeps the C library's.
 
     Calls raise UnsupportedError, naming the operation and the line of the user's file, for what cannot be
     traced: a Python `if` on the value of an array, a shape that hangs on values, a function of NumPy that
@@ -231,6 +235,7 @@ def jit(
         "fastmath": fastmath,
         "cache": cache,
         "memory_limit": memory_limit,
+        "memory_budget": check_budget(memory_budget, "irkit.jit"),
     }
     if function is None:
         return functools.partial(_jitted, options=options)
@@ -251,6 +256,8 @@ def _jitted(function: Any, options: dict[str, Any]) -> JittedFunction:
 def _lower(built: BuiltProgram, options: dict[str, Any]) -> Runner:
     if options["memory_limit"] is None:
         return lowered(built, options)
+    if options.get("memory_budget") is not None:
+        raise UnsupportedError("irkit.jit: memory_limit with memory_budget: expected one of them")
     from irkit.driver.programs.paged import limited
 
     return limited(built, options)

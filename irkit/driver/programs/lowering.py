@@ -78,7 +78,8 @@ class Lowered:
         with ONE_BUILDER, seldom_collected():
             imported = graph_of(built)
             set_fastmath(imported.module, options["fastmath"])
-            artifact = build_artifact(imported, device, options["cache"])
+            budget = options.get("memory_budget")
+            artifact = build_artifact(imported, device, options["cache"], memory_budget=budget)
             self._variant = Variant(
                 artifact, options["mode"], absent_device(artifact, options["mode"])
             )

@@ -13,6 +13,7 @@ from irkit.dialects.program.spaces import CPU, CUDA
 from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Lowered, Runner
 from irkit.driver.programs.placing import Placement, placement_of
+from irkit.errors import UnsupportedError
 from irkit.passes.host.actions import HostProgram
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
@@ -26,6 +27,11 @@ def lowered(built: BuiltProgram, options: Mapping[str, Any]) -> Runner:
     ops = list(built.module.walk())
     calls = any(isinstance(op, CallOp) for op in ops)
     placement = placement_of(built, options)
+    if options.get("memory_budget") is not None and (calls or placement is not None):
+        raise UnsupportedError(
+            "memory_budget: a program that calls the host, or runs on two devices, is several programs:"
+            " expected one (name a target)"
+        )
     if placement is None:
         return Hosted(built, options) if calls else Lowered(built, options)
     parts = {d: placement.options_of(d) for d in placement.devices}

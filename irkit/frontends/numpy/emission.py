@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from irkit.annotations.host_task import HostTask
 from irkit.dialects.program.builder import BuiltProgram, ProgramBuilder
 from irkit.dialects.program.views import buffer_type
+from irkit.dialects.segments import marked
 from irkit.dialects.types import element_type
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.recorder import Recorder
@@ -76,7 +77,7 @@ class _Emitter:
 
     def _records(self, records: Sequence[Record], path: Path) -> None:
         for record in records:
-            self.b.location = _location(record.place)
+            self.b.location = marked(_location(record.place), record.segment)
             for buffer in self._made_here(record, path):
                 self._buffer(buffer)
             self._record(record, path)

@@ -38,6 +38,24 @@ def at_place(place: str | None) -> Generator[None]:
         _REPLAYED.reset(token)
 
 
+_SEGMENT: ContextVar[str | None] = ContextVar("segment", default=None)
+
+
+@contextmanager
+def in_segment(name: str | None) -> Generator[None]:
+    """What is traced inside is of a segment of this name, unless it is in one already."""
+    token = _SEGMENT.set(_SEGMENT.get() or name)
+    try:
+        yield
+    finally:
+        _SEGMENT.reset(token)
+
+
+def segment_now() -> str | None:
+    """The segment that is being traced."""
+    return _SEGMENT.get()
+
+
 def user_place() -> str:
     """`file:line` of the user's code that is being traced."""
     if (replayed := _REPLAYED.get()) is not None:

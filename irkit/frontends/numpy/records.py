@@ -7,7 +7,7 @@ a round can be told apart from a loop. `emission.py` writes them as IR.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from irkit.annotations.host_task import HostTask
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, numpy_dtype
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
+from irkit.frontends.numpy.places import segment_now
 from irkit.weights import Array
 
 
@@ -72,9 +73,11 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Something that happens; `place` is the line of the user's file that asked for it."""
+    """Something that happens; `place` is the line of the user's file that asked for it, `segment` the name of
+    what is computed again as one."""
 
     place: str
+    segment: str | None = field(default_factory=segment_now, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

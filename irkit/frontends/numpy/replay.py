@@ -14,11 +14,12 @@ from xdsl.traits import IsTerminator
 from irkit.dialects.constants import constant_array
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.program.views import trips_of
+from irkit.dialects.segments import segment_of, unmarked
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.custom import CustomCallOp, called
-from irkit.frontends.numpy.places import at_place, user_place
+from irkit.frontends.numpy.places import at_place, in_segment, user_place
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import Buffer, For, Value, View
 from irkit.weights import WeightStore
@@ -47,7 +48,7 @@ class _Replay:
         raise InvalidModelError("a block without terminator")
 
     def _op(self, op: Operation) -> None:
-        with at_place(_place(op)):
+        with at_place(_place(op)), in_segment(segment_of(op.location)):
             self._traced(op)
 
     def _traced(self, op: Operation) -> None:
@@ -147,7 +148,7 @@ class _Replay:
 
 def _place(op: Operation) -> str | None:
     """Where the user's code asked for an op."""
-    at = op.location
+    at = unmarked(op.location)
     if not isinstance(at, FileLineColLoc):
         return None
     return f"{at.filename.data}:{at.line.data}"

@@ -17,6 +17,7 @@ from xdsl.utils.hints import isa
 
 from irkit.dialects.functions import function_named, is_straight
 from irkit.dialects.linalg_generic import is_contraction
+from irkit.dialects.segments import segment_of
 from irkit.dialects.state import state_of
 from irkit.dialects.task import LaunchOp, ROperatorOp
 from irkit.dialects.task.roperator import lookup
@@ -25,10 +26,13 @@ from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import Tensor, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.passes.task.launch_reader import LaunchReader, is_batch, row_bytes
+from irkit.passes.task.launch_reader import LaunchReader, Unscheduled, is_batch, row_bytes
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
 from irkit.schedule.allotments import speedups
+from irkit.schedule.dependences import dependences
+from irkit.schedule.footprint import Footprints
+from irkit.schedule.memory_order import order_for_memory
 from irkit.schedule.planner import ARENA_ALIGNMENT
 from irkit.schedule.rematerialisation import Played, Program, Rematerialiser, Step
 
@@ -44,11 +48,14 @@ class Rematerialise(ModulePass):
     cuts that repeat no product, and segments of the part before the turn of which only what crosses their
     borders is kept (`irkit/schedule/rematerialisation.py`): of those within the budget, the one that is
     estimated to take least time, by the costs of the launches' alternatives. Nothing changes where the budget
-    holds as it is. A budget below what is found to be possible is refused, with the least that was found.
+    holds as it is, unless ops are in segments that the user named, by `loc("segment NAME"(...))`: what is
+    made in one and read nowhere else before the turn is made again in any case, without a budget too. A
+    budget below what is found to be possible is refused, with the least that was found.
 
-    Results are those of the function without it, bit for bit: the same launches run on the same values. Never
-    run again is what reads state, or hangs on an open batch. `schedule-memory` keeps the order that this
-    makes; other policies may run launches again early, as nothing holds them back. Needs `partition-rtasks`.
+    Results are those of the function without it, bit for bit: the same launches run on the same values. What
+    reads state is run again before that is written only, and never what hangs on an open batch. Launches come
+    in the order for memory of `schedule-memory`, which keeps the order that this makes; other policies may
+    run launches again early, as nothing holds them back. Needs `partition-rtasks`.
 
     ```mlir
     %h = task.launch @tanh(%x) : (tensor<64xf32>) -> tensor<64xf32>
@@ -67,7 +74,7 @@ class Rematerialise(ModulePass):
     name = "rematerialise"
     requires: ClassVar[tuple[str, ...]] = ("partitioned",)
     produces: ClassVar[str] = "partitioned"
-    budget: int
+    budget: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = function_named(op, "main")
@@ -79,14 +86,14 @@ class Rematerialise(ModulePass):
 
     def _within(self, ctx: Context, module: ModuleOp, main: func.FuncOp) -> None:
         steps, search = search_of(ctx, module, main)
-        found = search.within(self.budget)
-        if found.peak > self.budget:
+        found = search.asked if self.budget is None else search.within(self.budget)
+        if self.budget is not None and found.peak > self.budget:
             least = search.least().peak
             raise UnsupportedError(
                 f"budget = {self.budget}: the least that was found is {least} bytes in use at once,"
                 f" of {search.naive.peak} without recomputation"
             )
-        if len(found.runs) > len(steps):
+        if [n for n, _ in found.runs] != _places(main, steps):
             _rewrite(main, steps, found)
         text = "{} bytes in use at once, of {}; {} launches again, {:.3f} times the time"
         share = found.cost / search.naive.cost if search.naive.cost else 1.0
@@ -100,16 +107,47 @@ def search_of(
 ) -> tuple[list[Operation], Rematerialiser]:
     """A function's ops, and what finds ways to run them, by number, within budgets. The function is at the
     task level, with the alternatives of its rOperators."""
-    costs = _costs(ctx, module, main)
-    steps = [op for op in main.body.block.ops if not isinstance(op, func.ReturnOp)]
+    found = LaunchReader(ctx, module, main).read()
+    alone = speedups(found.buffers, found.launches, device_of(module))
+    costs: dict[Operation, float] = {
+        op: one.alone.time for op, one in zip(found.ops, alone, strict=True)
+    }
+    steps = _in_order(main, found)
     return steps, Rematerialiser(_program(main, steps, costs))
 
 
-def _costs(ctx: Context, module: ModuleOp, main: func.FuncOp) -> dict[Operation, float]:
-    """The estimated time of each launch alone, in ns."""
-    found = LaunchReader(ctx, module, main).read()
-    alone = speedups(found.buffers, found.launches, device_of(module))
-    return {op: one.alone.time for op, one in zip(found.ops, alone, strict=True)}
+def _in_order(main: func.FuncOp, found: Unscheduled) -> list[Operation]:
+    """All ops but the last, launches in the order that needs fewest bytes and frees early, what they read
+    before them."""
+    launches = [launch.as_one() for launch in found.launches]
+    graph = dependences(Footprints(found.buffers, launches))
+    order = order_for_memory(found.buffers, launches, graph, early=True)
+    ops = [op for op in main.body.block.ops if not isinstance(op, func.ReturnOp)]
+    if order.launches == tuple(range(len(launches))):
+        return ops
+    made: dict[Operation, None] = {}
+    for launch in order.launches:
+        _append(found.ops[launch], made)
+    for op in ops:
+        _append(op, made)
+    return list(made)
+
+
+def _append(op: Operation, made: dict[Operation, None]) -> None:
+    """An op behind those that it reads; of these, launches are there."""
+    waiting = [op]
+    while waiting:
+        top = waiting[-1]
+        missing = [o for v in top.operands if isinstance(o := v.owner, Operation) and o not in made]
+        waiting += missing
+        if not missing:
+            made.setdefault(waiting.pop())
+
+
+def _places(main: func.FuncOp, steps: list[Operation]) -> list[int]:
+    """The numbers of a function's ops, as they stand."""
+    number = {op: n for n, op in enumerate(steps)}
+    return [number[op] for op in main.body.block.ops if op in number]
 
 
 def _program(main: func.FuncOp, steps: list[Operation], costs: dict[Operation, float]) -> Program:
@@ -118,13 +156,13 @@ def _program(main: func.FuncOp, steps: list[Operation], costs: dict[Operation, f
     values: list[SSAValue] = [*block.args, *(r for op in steps for r in op.results)]
     number = {value: n for n, value in enumerate(values)}
     elsewhere = set(_returned(main)) | set(block.args)
-    held: set[SSAValue] = {block.args[pair.argument] for pair in state_of(main)}
+    until = _written_at(main, steps)
     nbytes = [0 if v in elsewhere or _takes_none(v) else _planned(v) for v in values]
     root = [number[_source(v)] for v in values]
     made: list[Step] = []
     for op in steps:
         repeatable = isinstance(op, (LaunchOp, *_VIEWS)) and elsewhere.isdisjoint(op.results)
-        repeatable = repeatable and not any(_hangs_on(v, held) for v in op.operands)
+        written = [until[v] for v in map(_start, op.operands) if v in until]
         made.append(
             Step(
                 tuple(number[v] for v in op.operands),
@@ -132,6 +170,8 @@ def _program(main: func.FuncOp, steps: list[Operation], costs: dict[Operation, f
                 costs.get(op, 0.0),
                 repeatable and not any(_open(r) for r in op.results),
                 isinstance(op, LaunchOp) and _is_dear(op),
+                segment_of(op.location),
+                min(written, default=None),
             )
         )
     return Program(made, nbytes, root)
@@ -167,10 +207,24 @@ def _open(value: SSAValue) -> bool:
     return isa(value.type, Tensor) and is_batch(value.type)
 
 
-def _hangs_on(value: SSAValue, held: set[SSAValue]) -> bool:
+def _start(value: SSAValue) -> SSAValue:
+    """What a chain of views starts from."""
     while isinstance(value.owner, _VIEWS):
         value = value.owner.operands[0]
-    return value in held
+    return value
+
+
+def _written_at(main: func.FuncOp, steps: list[Operation]) -> dict[SSAValue, int]:
+    """Of each argument that is state the step that writes it."""
+    end = main.body.block.last_op
+    assert end is not None
+    number = {op: n for n, op in enumerate(steps)}
+    found: dict[SSAValue, int] = {}
+    for pair in state_of(main):
+        maker = _start(end.operands[pair.result]).owner
+        last = number[maker] if isinstance(maker, Operation) and maker in number else len(steps)
+        found[main.body.block.args[pair.argument]] = last
+    return found
 
 
 def _is_dear(launch: LaunchOp) -> bool:
@@ -198,9 +252,9 @@ def _rewrite(main: func.FuncOp, steps: list[Operation], found: Played) -> None:
     for op, (number, versions) in zip(placed, found.runs, strict=True):
         for place, (value, version) in enumerate(zip(read[number], versions, strict=True)):
             op.operands[place] = value if version is None else made[version, value]
-    anchor = main.body.block.last_op
-    assert anchor is not None
-    for op in reversed(placed):
-        if op.parent is None:
-            Rewriter.insert_op(op, InsertPoint.before(anchor))
-        anchor = op
+    end = main.body.block.last_op
+    assert end is not None
+    for op in placed:
+        if op.parent is not None:
+            op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(end))

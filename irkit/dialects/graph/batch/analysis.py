@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch.dims import UNKNOWN, BatchDim, RowsMix, State
 from irkit.dialects.graph.batch.rules import RULES, of_other_dialects
+from irkit.dialects.segments import unmarked
 from irkit.dialects.types import DYNAMIC, tensor_type
 
 
@@ -25,7 +26,7 @@ class Mixing:
 
     def __str__(self) -> str:
         """`node 'n' (graph.x): the reason`, the node being that of the model which the op comes from."""
-        where = self.op.location
+        where = unmarked(self.op.location)
         if isinstance(where, NameLoc):
             return f"node '{where.desc.data}' ({self.op.name}): {self.reason}"
         hint = self.op.results[0].name_hint if self.op.results else None

@@ -17,6 +17,7 @@ from xdsl.dialects.tensor import InsertSliceOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.segments import unmarked
 from irkit.dialects.types import ints
 from irkit.passes.program.splitting.bands import Band, Unsplittable
 from irkit.passes.program.splitting.rules import Needs, needs, shape_of
@@ -53,14 +54,14 @@ def described(op: Operation) -> str:
     """An op in a message: its name, its result's, and its line in the user's file."""
     hint = op.results[0].name_hint if op.results else None
     name = f"'{op.name}'" if hint is None else f"'{op.name}' (%{hint})"
-    where = op.location
+    where = unmarked(op.location)
     if isinstance(where, NameLoc):
         return f"node '{where.desc.data}' ({op.name})"
     return name if str(where) in ("loc(unknown)", "") else f"{name} at {_line(op)}"
 
 
 def _line(op: Operation) -> str:
-    return str(op.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return str(unmarked(op.location)).removeprefix("loc(").removesuffix(")").replace('"', "")
 
 
 def demanded(
