@@ -1,6 +1,9 @@
 """Functions of somebody else's module, as the host calls them."""
 
+# pyright: basic
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -80,4 +83,10 @@ def applied(function, x):
 def rolled(x, window):
     import pandas
 
-    return pandas.Series(x).rolling(window, min_periods=1).mean().to_numpy(copy=True)
+    series: Any = pandas.Series(x)
+    return series.rolling(window, min_periods=1).mean().to_numpy(copy=True)
+
+
+def fitted(model, x, y):
+    model.fit(x, y)
+    return len(x)

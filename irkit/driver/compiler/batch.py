@@ -14,6 +14,7 @@ from irkit.batch_place import BatchPlace
 from irkit.dialects.batch_border import INPUT_BATCH, OUTPUT_BATCH, places_of
 from irkit.dialects.functions import function_named
 from irkit.dialects.graph.batch import BatchAnalysis, Mixing, analyse
+from irkit.dialects.graph.batch.size import specialise
 from irkit.dialects.state import state_of
 from irkit.dialects.symbols import open_fault, symbols
 from irkit.dialects.types import DYNAMIC, tensor_type
@@ -22,7 +23,6 @@ from irkit.errors import OpenBatchError, UnsupportedError
 from irkit.interp import level_of
 from irkit.model_info import ModelInfo
 from irkit.passes.graph.batch_to_front import NO_FORM, first_obstacle
-from irkit.passes.graph.specialise_batch import specialise
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel

@@ -11,6 +11,7 @@ import numpy as np
 from irkit.annotations.structures import rebuilt
 from irkit.dialects.types import element_type
 from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.objects import is_estimator
 from irkit.frontends.numpy.trace import Leaf
 from irkit.weights import Array
 
@@ -53,7 +54,7 @@ class Flattened:
             keys.append((type(items), len(items)))
             parts = [self._part(v, f"{name}[{n}]", keys) for n, v in enumerate(items)]
             return rebuilt(items, parts)
-        if isinstance(value, BY_IDENTITY):
+        if isinstance(value, BY_IDENTITY) or is_estimator(value):
             keys.append(value)
             return cast(object, value)
         raise _unknown(name, value)
@@ -94,8 +95,8 @@ def _unknown(name: str, value: Any) -> UnsupportedError:
             f"{name}.to_numpy()"
         )
     return UnsupportedError(
-        f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, and tuples, "
-        "lists and dicts of them"
+        f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, fitted "
+        "estimators, and tuples, lists and dicts of them"
     )
 
 

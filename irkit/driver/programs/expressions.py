@@ -30,7 +30,7 @@ from irkit.frontends.numpy.arrays import fresh, value_of
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.recorder import recorder, tracing
-from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.records import Value, out_of_bounds
 
 
 def _check_text(text: object) -> None:
@@ -169,7 +169,7 @@ def _require(one: Checked, step: Step, values: Mapping[str, Value]) -> None:
     held = Statement("inside", (), "min" if loops else "", True, truth, ranges)
     r = recorder()
     where = f"{user_place()}: {text_of_index(one)} in '{one.read.tensor}'"
-    r.require((where, one.size), r.cast(_recorded(held, values), np.dtype(bool)))
+    r.require(out_of_bounds(where, one.size), r.cast(_recorded(held, values), np.dtype(bool)))
 
 
 def _jitted(operator: Operator, options: Mapping[str, Any]) -> JittedFunction:

@@ -7,6 +7,7 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -28,6 +29,11 @@ from irkit.weights import Array
 
 NEEDED = Learned()
 """In place of what is still to be learnt."""
+REFITS = 4
+"""Programs with estimators as they were for one pattern of arguments; then the host calls their methods."""
+
+
+OFTEN = f"estimators were fitted anew {REFITS} times"
 
 
 class JittedFunction:
@@ -92,10 +98,12 @@ class JittedFunction:
                 if all(guard.holds() for guard in known.guards):
                     return known, flat
             layout = layout_of(flat.arrays, flat.names)
+            own = self._known.setdefault(key, [])
+            often = sum(known.has_estimators for known in own) >= REFITS
             try:
                 if learned is NEEDED:
                     learned = self._learned(flat, layout)
-                made = self._traced(flat, layout, learned)
+                made = self._traced(flat, layout, learned, OFTEN if often else "")
             except NewArrayError as met:
                 check_array(met.array, met.guard.name)
                 self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard
@@ -103,7 +111,7 @@ class JittedFunction:
             except NeedExamplesError:
                 learned = NEEDED
                 continue
-            self._known.setdefault(key, []).append(made)
+            own[:] = [k for k in own if not (often and k.has_estimators)] + [made]
             return made, flat
 
     def _pattern(self, flat: Flattened, layout: Layout, learned: Learned | None) -> Pattern:
@@ -120,8 +128,11 @@ class JittedFunction:
         copies = [_as_described(buffers[s.buffer], s) for s in layout.arrays]
         return learn(self._function, self._pattern(flat, layout, None), copies)
 
-    def _traced(self, flat: Flattened, layout: Layout, learned: Learned | None) -> Specialised:
-        traced = trace(self._function, self._pattern(flat, layout, learned))
+    def _traced(
+        self, flat: Flattened, layout: Layout, learned: Learned | None, not_compiled: str
+    ) -> Specialised:
+        pattern = replace(self._pattern(flat, layout, learned), not_compiled=not_compiled)
+        traced = trace(self._function, pattern)
         kind = (flat.key, tuple((a.ndim, a.dtype) for a in flat.arrays))
         structure = repr(traced.structure)
         if self._structures.setdefault(kind, structure) != structure:

@@ -35,6 +35,7 @@ class Specialised:
         self.layout = layout
         self._checks = list(traced.recorder.checks)
         self._names = list(names)
+        self._estimators = list(dict.fromkeys(traced.recorder.compiled))
         self._loops = [x.place for x in traced.recorder.records if isinstance(x, For)]
         made = list(
             dict.fromkeys(r.view.buffer for r in traced.results if r.view.buffer.argument is None)
@@ -48,19 +49,23 @@ class Specialised:
         built = emitted(traced.recorder, inputs, named)
         self.runner = lower(built)
 
+    @property
+    def has_estimators(self) -> bool:
+        """Whether estimators are part of it, as they were when it was traced."""
+        return bool(self._estimators)
+
     def run(self, arrays: Sequence[Array]) -> Any:
         """Call the program with the arrays of a call, and write those that it writes.
 
-        Raises IndexError where an index was computed that is out of bounds; nothing is written then.
+        Raises IndexError where an index was computed that is out of bounds, InvalidInputError where an
+        estimator is given what it refuses; nothing is written then.
         """
         buffers = [p.buffer(arrays) for p in self.layout.places]
         outputs, written = self.runner.run(buffers)
         count = self._made_count
-        for (place, size), inside in zip(self._checks, outputs[count:], strict=True):
-            if not inside:
-                raise IndexError(
-                    f"{place}: an index is out of bounds for an axis of size {size}; no argument was changed"
-                )
+        for check, held in zip(self._checks, outputs[count:], strict=True):
+            if not held:
+                raise check.error(f"{check.place}: {check.message}; no argument was changed")
         for number, contents in written.items():
             self._write_back(number, contents, buffers, arrays)
         found = [self._result(r, outputs, buffers, arrays) for r in self.results]
@@ -74,6 +79,7 @@ class Specialised:
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
         lines += [f"loop kept: {place}" for place in self._loops]
+        lines += [f"estimator compiled: {method}" for method in self._estimators]
         if isinstance(self.runner, Hosted | Placed):
             lines += self.runner.explained()
         report = self.runner.report()

@@ -14,6 +14,7 @@ from irkit.annotations.annotation import annotation_of
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.creation import TracedNamespace, traced_attribute
 from irkit.frontends.numpy.loops import traced_range
+from irkit.frontends.numpy.objects import is_estimator
 from irkit.frontends.numpy.recorder import tracing
 
 Capture = Callable[[str, Any, Callable[[], Any]], Any]
@@ -87,7 +88,8 @@ def given(value: Any, scope: TracedGlobals) -> Any:
     if _is_own(value, scope):
         return with_globals(value, scope)
     function = callable(value) and not isinstance(value, type | TracedArray)
-    return scope.stand_in(value) if function or isinstance(value, types.ModuleType) else value
+    known = function or isinstance(value, types.ModuleType) or is_estimator(value)
+    return scope.stand_in(value) if known else value
 
 
 def _is_own(value: Any, scope: TracedGlobals) -> bool:

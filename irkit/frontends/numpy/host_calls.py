@@ -14,6 +14,7 @@ from irkit.annotations.structures import ArrayType, Slot, mapped, packed, slots_
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, empty, is_traced
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.objects import plain
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import recorder
@@ -46,7 +47,7 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
                 "when it is called"
             )
         return annotation.function(*args, **kwargs)
-    given = _Given(args, kwargs)
+    given = _Given(*mapped((args, kwargs), plain))
     types = [ArrayType.of(a) for a in given.arrays]
     returned = _returned(annotation, given, types)
     writes = _written(annotation, given)

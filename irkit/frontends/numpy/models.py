@@ -1,4 +1,5 @@
-"""Fitted estimators, and compiled programs, in traced functions: their methods are tasks of the host."""
+"""Fitted estimators, and compiled programs, in traced functions: what their front end knows is part of the
+program, all else a task of the host."""
 
 from __future__ import annotations
 
@@ -7,36 +8,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.annotations.annotation import Annotation, annotation_of
+from irkit.annotations.annotation import Annotation, annotation_of, unannotated
+from irkit.frontends.numpy.estimators import READING, OpaqueError, part_of_trace
 from irkit.frontends.numpy.host_calls import has_traced, host_call
+from irkit.frontends.numpy.objects import is_estimator
 from irkit.frontends.numpy.recorder import tracing
 
-METHODS = (
-    "predict",
-    "predict_proba",
-    "predict_log_proba",
-    "decision_function",
-    "transform",
-    "score_samples",
-)
-"""What reads a model and its argument, writes neither, and returns an array."""
-WHY = "a method of a fitted estimator: irkit.compile(estimator) gives a compiled one"
+METHODS = READING
+LIBRARIES = ("sklearn", "lightgbm", "xgboost")
+"""Packages of estimators, none of whose methods is traced as it stands: they keep what they are given."""
+WHY = "a method of a fitted estimator"
+CHANGES = "a method of an estimator that may change it"
 COMPILED = "a program that irkit.compile made"
-
-
-class ForeignObject:
-    """An object of a library, whose methods are `stand_in`s."""
-
-    def __init__(self, value: Any, stand_in: Callable[[Any], Any]) -> None:
-        self.__wrapped__, self._stand_in = value, stand_in
-
-    @property
-    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """`isinstance` says what it says of the object."""
-        return self.__wrapped__.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return self._stand_in(getattr(self.__wrapped__, name))
 
 
 class Method:
@@ -47,24 +30,24 @@ class Method:
         self.__name__ = getattr(method, "__name__", "method")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        method = self.__wrapped__
+        method: Any = self.__wrapped__
         if not tracing() or not has_traced((args, kwargs)):
             return method(*args, **kwargs)
-        return host_call(annotation_of(method) or model_annotation(method), args, kwargs)
-
-
-def model_annotation(method: Callable[..., Any]) -> Annotation:
-    """That of a method of a model."""
-    compiled = is_program(getattr(method, "__self__", None))
-    return Annotation(method, writes=(), why=COMPILED if compiled else WHY)
+        known = annotation_of(method)
+        if known is not None or is_program(method.__self__):
+            return host_call(known or Annotation(method, writes=(), why=COMPILED), args, kwargs)
+        if method.__name__ not in METHODS:
+            return host_call(unannotated(method, CHANGES), args, kwargs)
+        try:
+            return part_of_trace(method, args, kwargs)
+        except OpaqueError as reason:
+            why = f"{WHY}, which is not compiled: {reason}"
+        return host_call(Annotation(method, writes=(), why=why), args, kwargs)
 
 
 def is_model(value: Any) -> bool:
     """Whether it is a fitted estimator, as scikit-learn has them, or a program of `irkit.compile`."""
-    if isinstance(value, type):
-        return False
-    kind: Any = type(cast(object, value))
-    return is_program(value) or (hasattr(kind, "get_params") and hasattr(kind, "fit"))
+    return is_estimator(value) or is_program(value)
 
 
 def is_program(value: Any) -> bool:
@@ -74,8 +57,12 @@ def is_program(value: Any) -> bool:
 
 
 def is_method(value: Any) -> bool:
-    """Whether it is a method of a model that is a task of the host."""
-    return getattr(value, "__name__", "") in METHODS and is_model(getattr(value, "__self__", None))
+    """Whether it is a method of a model."""
+    owner = getattr(value, "__self__", None)
+    if not is_model(owner) or not callable(value):
+        return False
+    library = str(getattr(value, "__module__", None) or "").partition(".")[0]
+    return library in LIBRARIES or getattr(value, "__name__", "") in METHODS
 
 
 def is_function_of_numpy(value: Any) -> bool:

@@ -26,6 +26,7 @@ from irkit.frontends.numpy.recorder import Recorder, recorder, recording
 from irkit.frontends.numpy.records import (
     Buffer,
     Call,
+    Check,
     Counter,
     For,
     Read,
@@ -41,15 +42,14 @@ from irkit.frontends.numpy.trace import Leaf, filled, rebuilt
 @dataclass
 class Nested:
     """A traced function: its program, the values that its arguments are outside, and the structure of what it
-    returns, with a Leaf for each result. `scalars`: which results are numbers. `checks`: of each place where
-    it computes indices, and the extent that they must be within, the number of the result that says whether
-    they were."""
+    returns, with a Leaf for each result. `scalars`: which results are numbers. `checks`: of each thing that
+    must hold in it, the number of the result that says whether it did."""
 
     program: BuiltProgram
     given: list[Value]
     structure: Any
     scalars: list[bool]
-    checks: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    checks: dict[Check, int] = field(default_factory=dict[Check, int])
 
     @property
     def results(self) -> int:
@@ -110,6 +110,8 @@ def nested(function: Callable[..., Any], args: Sequence[Any], known: Sequence[st
     outer = recorder()
     inner = Recorder()
     inner.capture, inner.differentiated = outer.capture, True
+    inner.compiled, inner.guarded = outer.compiled, outer.guarded
+    inner.not_compiled = outer.not_compiled
     given: list[Value] = []
 
     def own(value: Any) -> Any:

@@ -10,10 +10,12 @@ import numpy as np
 
 from irkit.annotations.annotation import Annotated, Annotation, annotation_of, intercepting
 from irkit.annotations.learned import Learned
+from irkit.annotations.structures import mapped
 from irkit.frontends.numpy.foreign import ForeignModule, is_foreign, is_of_numpy
 from irkit.frontends.numpy.functions import FUNCTIONS
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
-from irkit.frontends.numpy.models import ForeignObject, is_function_of_numpy, is_method, is_model
+from irkit.frontends.numpy.models import is_function_of_numpy, is_method, is_model
+from irkit.frontends.numpy.objects import ForeignObject, plain
 from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, filled
 from irkit.weights import Array
 
@@ -50,7 +52,11 @@ def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array
 
     scope = TracedGlobals(function.__globals__, capture, stand_in=stand_in)
     args, kwargs = filled(pattern.structure, list(arrays), lambda v: given(v, scope))
-    with intercepting(learned.call):
+
+    def intercepted(known: Annotation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return learned.call(known, *mapped((args, kwargs), plain))
+
+    with intercepting(intercepted):
         with_globals(function, scope)(*args, **kwargs)
     return learned
 
@@ -59,7 +65,8 @@ def _watched(learned: Learned, function: Callable[..., Any]) -> Callable[..., An
     """A function whose calls are noted."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return learned.call(annotation_of(function) or Annotation(function), args, kwargs)
+        known = annotation_of(function) or Annotation(function)
+        return learned.call(known, *mapped((args, kwargs), plain))
 
     call.__name__ = getattr(function, "__name__", "function")
     return call

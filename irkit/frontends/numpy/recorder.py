@@ -20,6 +20,7 @@ from irkit.frontends.numpy.affine import Affine
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.records import (
     Buffer,
+    Check,
     Compute,
     Constant,
     Counter,
@@ -28,6 +29,7 @@ from irkit.frontends.numpy.records import (
     Value,
     View,
     Write,
+    out_of_bounds,
 )
 from irkit.weights import Array
 
@@ -46,9 +48,14 @@ class Recorder:
         """Told of what the traced function reads beside its arguments."""
         self.differentiated = False
         """Whether what is traced will be differentiated: functions with gradients of their own stay whole."""
-        self.checks: dict[tuple[str, int], Buffer] = {}
-        """Of each place where indices are computed, and the extent that they must be within: a boolean that
-        says whether they were."""
+        self.checks: dict[Check, Buffer] = {}
+        """Of each thing that must hold: a boolean that says whether it did."""
+        self.not_compiled = ""
+        """Why the methods of estimators are not to be part of the program; empty if they may be."""
+        self.compiled: list[str] = []
+        """Methods of estimators that are part of it, each with its place."""
+        self.guarded: set[int] = set()
+        """Identities of these estimators."""
 
     @property
     def compose(self) -> Ops[Value]:
@@ -124,11 +131,11 @@ class Recorder:
         axes = list(range(len(indices.shape)))
         if axes:
             inside = self.op(ReduceOp, inside, kind="min", axes=axes, keepdims=False)
-        self.require((place, size), self.cast(inside, np.dtype(bool)))
+        self.require(out_of_bounds(place, size), self.cast(inside, np.dtype(bool)))
 
-    def require(self, key: tuple[str, int], held: Value) -> None:
-        """Whoever runs the program is told of a place, and the extent there, if a boolean does not hold."""
-        buffer = self.checks.setdefault(key, Buffer((), np.dtype(bool), None))
+    def require(self, check: Check, held: Value) -> None:
+        """Whoever runs the program is told of it if a boolean does not hold."""
+        buffer = self.checks.setdefault(check, Buffer((), np.dtype(bool), None))
         view = View(buffer, Affine(0), (), ())
         self.write(self.op(AndOp, self.read(view), held), view)
 

@@ -71,6 +71,21 @@ class Value:
         return numpy_dtype(self.type.element_type)
 
 
+@dataclass(frozen=True)
+class Check:
+    """Something that must hold in a run: where it does not, `error` is raised with `message`, which names a
+    `place`."""
+
+    place: str
+    message: str
+    error: type[Exception] = IndexError
+
+
+def out_of_bounds(place: str, size: int) -> Check:
+    """Indices are within an extent."""
+    return Check(place, f"an index is out of bounds for an axis of size {size}")
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """Something that happens; `place` is the line of the user's file that asked for it, `segment` the name of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,10 +14,12 @@ from irkit.annotations.learned import Learned
 from irkit.annotations.structures import mapped, rebuilt
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, is_traced
+from irkit.frontends.numpy.estimators import may_refit
 from irkit.frontends.numpy.foreign import foreign
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
 from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.models import is_model
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import View
 from irkit.frontends.numpy.spots import Spot
@@ -101,13 +103,15 @@ class NewArrayError(BaseException):
 @dataclass
 class Pattern:
     """Arguments of one pattern: `structure` has a Leaf where `arrays` has an array; `captured` are arrays
-    that are read and no arguments: identity → number; `learned`: what functions of the host return."""
+    that are read and no arguments: identity → number; `learned`: what functions of the host return;
+    `not_compiled`: why methods of estimators are the host's, empty if they need not be."""
 
     buffers: Sequence[BufferSpec]
     arrays: Sequence[ArraySpec]
     structure: Any
     captured: Mapping[int, int] = field(default_factory=dict[int, int])
     learned: Learned | None = None
+    not_compiled: str = ""
 
 
 def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
@@ -116,7 +120,13 @@ def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
     Raises UnsupportedError, with the place in the user's file, for what cannot be traced, and whatever the
     function and NumPy raise; NewArrayError.
     """
-    first, second = _trace(function, pattern), _trace(function, pattern)
+    first = _trace(function, pattern)
+    refit = may_refit(first.recorder.records, is_model) if first.recorder.compiled else None
+    if refit is not None:
+        why = f"'{refit.task.annotation.name}' at {refit.place} may fit it anew"
+        pattern = replace(pattern, not_compiled=why)
+        first = _trace(function, pattern)
+    second = _trace(function, pattern)
     unifier = Unifier()
     try:
         unifier.bodies(first.recorder.records, second.recorder.records)
@@ -132,6 +142,7 @@ def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
 
 def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
     r = Recorder(pattern.learned)
+    r.not_compiled = pattern.not_compiled
     buffers = [r.argument(b.shape, b.dtype) for b in pattern.buffers]
     arrays: list[TracedArray] = []
     for spec in pattern.arrays:
