@@ -85,13 +85,13 @@ METRICS: dict[str, Callable[[Importer, Any, SSAValue, Array], SSAValue]] = {
 }
 
 
-def _ranked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+def ranked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """rows×fitted rows: powers of distances."""
     points = np.asarray(step._fit_X, np.float64)
     return METRICS[step.effective_metric_](importer, step, x, points)
 
 
-def _distance(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
+def distance_of(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
     """Distances of powers of them."""
     match step.effective_metric_:
         case "euclidean" | "l2":
@@ -114,12 +114,12 @@ def _radius_power(step: Any) -> float:
             return radius
 
 
-def _nearest_k(importer: Importer, step: Any, x: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
+def nearest_k(importer: Importer, step: Any, x: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
     """Distances (float64) and numbers of the nearest rows, rows×count, in order."""
     far, numbers = importer.builder.ops(
-        TopKOp, _ranked(importer, step, x), k=count, axis=1, largest=False
+        TopKOp, ranked(importer, step, x), k=count, axis=1, largest=False
     )
-    return _distance(importer, step, far), numbers
+    return distance_of(importer, step, far), numbers
 
 
 def inverse(importer: Importer, distance: SSAValue, within: SSAValue | None = None) -> SSAValue:
@@ -147,7 +147,7 @@ def _gathered(importer: Importer, table: Any, numbers: SSAValue) -> SSAValue:
 
 
 def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    distance, numbers = _nearest_k(importer, step, x, step.n_neighbors)
+    distance, numbers = nearest_k(importer, step, x, step.n_neighbors)
     count, classes = step.n_neighbors, len(step.classes_)
     label = _gathered(importer, np.asarray(step._y).reshape(-1).astype(np.int64), numbers)
     label = importer.builder(ReshapeOp, label, shape=[DYNAMIC, count, 1])
@@ -163,7 +163,7 @@ def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 
 def _k_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    distance, numbers = _nearest_k(importer, step, x, step.n_neighbors)
+    distance, numbers = nearest_k(importer, step, x, step.n_neighbors)
     flat, count = np.ndim(step._y) == 1, step.n_neighbors
     values = _values(step)
     found = _gathered(importer, values, numbers)
@@ -187,12 +187,17 @@ def _values(step: Any) -> Array:
 # All within a radius
 
 
+def within_radius(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
+    """rows×fitted rows of i1: of powers of distances, which are within the radius."""
+    return importer.compare(far, "le", [[_radius_power(step)]], "radius")
+
+
 def _within(importer: Importer, step: Any, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """rows×fitted rows: which are within the radius (i1), and what they weigh (float64)."""
-    far = _ranked(importer, step, x)
-    within = importer.compare(far, "le", [[_radius_power(step)]], "radius")
+    far = ranked(importer, step, x)
+    within = within_radius(importer, step, far)
     if step.weights == "distance":
-        return within, inverse(importer, _distance(importer, step, far), within)
+        return within, inverse(importer, distance_of(importer, step, far), within)
     return within, importer.builder(CastOp, within, to=element(np.float64))
 
 
@@ -251,7 +256,7 @@ def _radius_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 def _local_factor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     """Reachability of each row beside that of its neighbours."""
     count, build, given = int(step.n_neighbors_), importer.builder, importer.dtype(x)
-    distance, numbers = _nearest_k(importer, step, x, count)
+    distance, numbers = nearest_k(importer, step, x, count)
     fitted = np.asarray(step._distances_fit_X_)[:, count - 1]
     distance = importer.cast(distance, np.result_type(given, fitted))
     reach = build(
@@ -308,7 +313,8 @@ def _between(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAVa
 # Reasons
 
 
-def _why_not(step: Any) -> list[str]:
+def why_not(step: Any) -> list[str]:
+    """Reasons that lie in a metric, in weights, in what was fitted."""
     reasons: list[str] = []
     if step.effective_metric_ not in METRICS:
         reasons.append(
@@ -327,19 +333,19 @@ def _why_no_radius(step: Any) -> list[str]:
     """scikit-learn's brute force takes the outliers' label for the number of a class."""
     wrong = step._fit_method == "brute" and step.weights == "uniform"
     if step.outlier_label is None or not wrong:
-        return _why_not(step)
-    return [*_why_not(step), "parameter outlier_label with brute force and uniform weights"]
+        return why_not(step)
+    return [*why_not(step), "parameter outlier_label with brute force and uniform weights"]
 
 
 def _why_no_factor(step: Any) -> list[str]:
-    return _why_no_novelty(step) or _why_not(step)
+    return _why_no_novelty(step) or why_not(step)
 
 
 PREDICTORS: dict[str, Predictor] = {
-    "KNeighborsClassifier": Predictor(_k_classifier, why_not_fitted=_why_not),
-    "KNeighborsRegressor": Predictor(_k_regressor, why_not_fitted=_why_not),
+    "KNeighborsClassifier": Predictor(_k_classifier, why_not_fitted=why_not),
+    "KNeighborsRegressor": Predictor(_k_regressor, why_not_fitted=why_not),
     "LocalOutlierFactor": Predictor(_local_factor, why_not_fitted=_why_no_factor),
     "NearestCentroid": Predictor(_centroids),
     "RadiusNeighborsClassifier": Predictor(_radius_classifier, why_not_fitted=_why_no_radius),
-    "RadiusNeighborsRegressor": Predictor(_radius_regressor, why_not_fitted=_why_not),
+    "RadiusNeighborsRegressor": Predictor(_radius_regressor, why_not_fitted=why_not),
 }

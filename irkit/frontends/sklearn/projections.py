@@ -165,7 +165,8 @@ def _centred_kernel(importer: Importer, step: Any, near: SSAValue) -> SSAValue:
     return importer.add(near, [float(step.K_fit_all_)], "all")
 
 
-def _kernel_components(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+def kernel_components(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """What a fitted KernelPCA makes of rows."""
     near = _centred_kernel(importer, step._centerer, _near(importer, step, x, step.X_fit_))
     values, vectors = np.asarray(step.eigenvalues_), np.asarray(step.eigenvectors_)
     scaled = np.where(values != 0, vectors / np.sqrt(np.where(values != 0, values, 1)), 0)
@@ -195,6 +196,37 @@ def _waves(importer: Importer, step: Any, x: SSAValue, factor: float) -> SSAValu
 
 def _rbf_waves(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return _waves(importer, step, x, (2.0 / step.n_components) ** 0.5)
+
+
+def _count_sketch(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """Sketches of x, one a degree, convolved: the product of their Fourier transforms, whose matrices are
+    made when imported. Of a real sketch half of the frequencies say all."""
+    size, build = int(step.n_components), importer.builder
+    x = importer.mul(x, [float(np.sqrt(step.gamma))], "gamma")
+    if step.coef0 != 0:
+        one = importer.full(x, float(np.sqrt(step.coef0)), np.float64)
+        x = importer.concat([importer.cast(x, np.float64), one])
+    x = importer.cast(x, np.float64)
+    hashes: Array = np.asarray(step.indexHash_)
+    signs: Array = np.asarray(step.bitHash_)
+    real: SSAValue | None = None
+    imaginary: SSAValue | None = None
+    for places, bits in zip(hashes, signs, strict=True):
+        waves = np.fft.rfft(np.eye(size)[places] * np.asarray(bits)[:, None], axis=1)
+        a, b = _times(importer, x, waves.real), _times(importer, x, waves.imag)
+        if real is None or imaginary is None:
+            real, imaginary = a, b
+            continue
+        real, imaginary = (
+            build(SubOp, build(MulOp, real, a), build(MulOp, imaginary, b)),
+            build(AddOp, build(MulOp, real, b), build(MulOp, imaginary, a)),
+        )
+    assert real is not None
+    assert imaginary is not None
+    unit = np.eye(size // 2 + 1)
+    back = np.fft.irfft(unit, n=size, axis=1), np.fft.irfft(1j * unit, n=size, axis=1)
+    parts = [_times(importer, v, m) for v, m in zip((real, imaginary), back, strict=True)]
+    return build(AddOp, *parts)
 
 
 def _skewed_waves(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
@@ -253,6 +285,7 @@ _STRAIGHT: dict[str, Build] = {
     "MiniBatchSparsePCA": _sparse_components,
     "NeighborhoodComponentsAnalysis": _components,
     "PLSCanonical": _partial,
+    "PolynomialCountSketch": _count_sketch,
     "PLSRegression": _partial,
     "PLSSVD": _partial_svd,
     "RBFSampler": _rbf_waves,
@@ -266,7 +299,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **{name: Transformer(build) for name, build in _STRAIGHT.items()},
     "FeatureAgglomeration": Transformer(_pooled, _why_no_pool),
     "KernelCenterer": Transformer(_centred_kernel),
-    "KernelPCA": Transformer(_kernel_components, _why_no_kernel),
+    "KernelPCA": Transformer(kernel_components, _why_no_kernel),
     "LinearDiscriminantAnalysis": Transformer(_discriminants, _why_no_discriminants),
     "Nystroem": Transformer(_sampled, _why_no_kernel),
 }

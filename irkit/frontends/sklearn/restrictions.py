@@ -25,6 +25,7 @@ _CATEGORIES = "categories that are neither numbers nor strings"
 _NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
 _NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
 _PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
+_CODES = "transform_algorithm other than 'omp' and 'threshold'; more than 32 atoms a row"
 _COEFFICIENTS = "sparse coef_"
 
 RESTRICTIONS: Mapping[str, str] = {
@@ -35,6 +36,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "CountVectorizer": _DOCUMENTS,
     "DummyClassifier": "strategies that draw at random; several outputs",
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
+    "DictionaryLearning": _CODES,
     "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
     "GaussianProcessClassifier": f"{_PROCESS}; PairwiseKernel",
     "GaussianProcessRegressor": f"{_PROCESS}; one that is not fitted",
@@ -44,19 +46,26 @@ RESTRICTIONS: Mapping[str, str] = {
     "HistGradientBoostingClassifier": _CATEGORIES,
     "HistGradientBoostingRegressor": _CATEGORIES,
     "IsolationForest": "trained on a single row",
+    "Isomap": "radius; metrics other than Minkowski's and Chebyshev's",
     "IsotonicRegression": "out_of_bounds='nan'",
     "KBinsDiscretizer": "columns of one bin only",
     "KNNImputer": "metric and weights that are functions",
     "KNeighborsClassifier": f"{_NEAR}; several outputs",
     "KNeighborsRegressor": _NEAR,
+    "KNeighborsTransformer": _NEAR,
+    "KernelDensity": "atol or rtol above 0; metrics other than Minkowski's and Chebyshev's",
     "KernelPCA": _KERNEL,
     "KernelRidge": _KERNEL,
     "LabelBinarizer": "labels that are no numbers; sparse_output; several labels per row",
     "LabelEncoder": "labels that are no numbers",
+    "LabelPropagation": "kernels that are functions; sparse rows",
+    "LabelSpreading": "kernels that are functions; sparse rows",
     "LinearDiscriminantAnalysis": "as a transformer, solver='lsqr'",
     "LocalOutlierFactor": f"novelty=False; {_NEAR}",
+    "LocallyLinearEmbedding": "more than 32 neighbours",
     "LogisticRegression": "multi_class='ovr'; sparse coef_",
     "LogisticRegressionCV": "multi_class='ovr'; sparse coef_",
+    "MiniBatchDictionaryLearning": _CODES,
     "MissingIndicator": "sparse=True",
     "MultiOutputClassifier": "members of several outputs; labels of several types",
     "NuSVC": _MACHINE,
@@ -69,12 +78,14 @@ RESTRICTIONS: Mapping[str, str] = {
     "QuantileTransformer": "output_distribution='normal'; one quantile",
     "RadiusNeighborsClassifier": f"{_NEAR}; several outputs; outlier_label with brute force and no weights",
     "RadiusNeighborsRegressor": _NEAR,
+    "RadiusNeighborsTransformer": _NEAR,
     "RidgeClassifier": "several labels per row",
     "RidgeClassifierCV": "several labels per row",
     "SGDClassifier": _COEFFICIENTS,
     "SVC": _MACHINE,
     "SVR": _MACHINE,
     "SimpleImputer": "strings and numbers together; indicators of strings",
+    "SparseCoder": _CODES,
     "SplineTransformer": "degree=0, and 1 with extrapolation='linear'",
     "StackingClassifier": "several outputs",
     "TargetEncoder": _CATEGORIES,

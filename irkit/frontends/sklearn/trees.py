@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import CompareOp, NegOp, PowOp, WhereOp
-from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor
+from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
 from irkit.frontends.sklearn.outputs import classifier, from_margins, largest, regressor
 from irkit.frontends.trees import Trees, floor32, join
 
@@ -210,6 +210,22 @@ def _why_not_isolation(step: Any) -> list[str]:
     return ["trained on a single row"] if _expected_depth(step) == 0 else []
 
 
+# Leaves
+
+
+def _embedded(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """1 for the leaf of each tree that a row is in, which each tree adds as a number to its own column."""
+    narrow = importer.tree_input(x, "RandomTreesEmbedding", nan=False)
+    trees = _trees_of(step)
+    values = [np.arange(tree.node_count, dtype=np.float64)[:, None] for tree in trees]
+    found = sklearn_trees(trees, values, np.zeros(len(trees)), list(range(len(trees))))
+    leaves = found.build(importer.builder, narrow)
+    known = [np.asarray(c, np.float64) for c in step.one_hot_encoder_.categories_]
+    spread = importer.columns(leaves, np.repeat(np.arange(len(known)), [len(c) for c in known]))
+    here = importer.compare(spread, "eq", np.concatenate(known), "leaves")
+    return importer.cast(here, np.float64)
+
+
 def _tree(build: Callable[[Importer, Any, SSAValue], Outputs], *why: Any) -> Predictor:
     return Predictor(build, *why, trees=True)
 
@@ -226,4 +242,7 @@ PREDICTORS: dict[str, Predictor] = {
     "IsolationForest": Predictor(_isolation, why_not_fitted=_why_not_isolation, trees=True),
     "RandomForestClassifier": _tree(_classifier),
     "RandomForestRegressor": _tree(_regressor),
+}
+TRANSFORMERS: dict[str, Transformer] = {
+    "RandomTreesEmbedding": Transformer(_embedded, nan="clears", bounded=True)
 }
