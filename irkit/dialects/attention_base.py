@@ -11,8 +11,8 @@ from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, resu
 
 from irkit.dialects.element_sets import BOOLEANS, FLOATS, Elements
 from irkit.dialects.inference import InferredOp, Props, broadcast_shapes, fail, same_element
-from irkit.dialects.precision import precision_of, rounded
-from irkit.dialects.types import Tensor, tensor
+from irkit.dialects.precision import Precision, precision_of, rounded
+from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
 from irkit.weights import Array
 
 
@@ -28,6 +28,7 @@ class AttentionBase(InferredOp):
     mask = opt_operand_def(TensorType)
     scale = prop_def(FloatAttr[Float64Type])
     causal = opt_prop_def(IntegerAttr[IntegerType])
+    parts = opt_prop_def(IntegerAttr[IntegerType])
     y = result_def(TensorType)
     assembly_format = (
         "$query `,` $key `,` $value (`,` $mask^)? attr-dict `:` functional-type(operands, results)"
@@ -49,7 +50,11 @@ class AttentionBase(InferredOp):
             raise fail(cls, "as many values as keys, one or more", f"{key} and {value}")
         for t in mask:
             _check_mask(cls, t, element, [*lead, rows, keys])
-        return [tensor(element, (*lead, rows, value.get_shape()[-1]))]
+        columns = value.get_shape()[-1]
+        if "parts" not in props:
+            return [tensor(element, (*lead, rows, columns))]
+        parts = _checked_parts(cls, props, [*lead, rows, columns, keys])
+        return [tensor(element, (*lead, parts, rows, columns + 1))]
 
     @property
     def diagonal(self) -> int | None:
@@ -57,9 +62,34 @@ class AttentionBase(InferredOp):
         return None if self.causal is None else self.causal.value.data
 
     @property
+    def count(self) -> int | None:
+        """The number `parts`; None where keys are not cut."""
+        return None if self.parts is None else self.parts.value.data
+
+    @property
+    def span(self) -> int:
+        """Keys of a part; the last has what is left."""
+        keys = tensor_type(self.key).get_shape()[-2]
+        return -(-keys // (self.count or 1))
+
+    @property
     def factor(self) -> float:
         """The number `scale`."""
         return self.scale.value.data
+
+
+def _checked_parts(op: type[AttentionBase], props: Props, sizes: Sequence[int]) -> int:
+    """How many parts of keys there are, of known `sizes`, the last of which are the keys."""
+    attr, keys = props["parts"], sizes[-1]
+    parts = attr.value.data if isinstance(attr, IntegerAttr) else 0
+    if DYNAMIC in sizes:
+        known = "x".join("?" if s == DYNAMIC else str(s) for s in sizes)
+        raise fail(op, "known sizes where keys are cut into parts", known)
+    if "causal" in props:
+        raise fail(op, "no `causal` where keys are cut into parts", props["causal"])
+    if parts < 1 or (parts - 1) * -(-keys // parts) >= keys:
+        raise fail(op, f"parts that each have some of {keys} keys", parts)
+    return parts
 
 
 def _check_mask(op: type[AttentionBase], t: Tensor, element: object, scores: list[int]) -> None:
@@ -85,6 +115,22 @@ def attended(op: AttentionBase, query: Array, key: Array, value: Array, *mask: A
     if op.diagonal is not None:
         seen = np.tri(*scores.shape[-2:], k=op.diagonal, dtype=bool)
         scores = np.where(seen, scores, -np.inf)
+    if op.count is not None:
+        runs = [slice(n, n + op.span) for n in range(0, scores.shape[-1], op.span)]
+        found = [_part(scores[..., run], v[..., run, :], precision) for run in runs]
+        return np.stack(found, axis=-3).astype(query.dtype)
     power = np.exp(scores - scores.max(axis=-1, keepdims=True)).astype(kind)
     y = (rounded(power, precision) @ v) / power.sum(axis=-1, keepdims=True)
     return y.astype(query.dtype)
+
+
+def _part(scores: Array, value: Array, precision: Precision) -> Array:
+    """The attention to some of the keys, and behind it the logarithm of the sum of their weights."""
+    top: Array = scores.max(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        shift = np.where(top == -np.inf, np.zeros_like(top), top)
+        power: Array = np.exp(scores - shift)
+        total: Array = power.sum(axis=-1, keepdims=True)
+        y: Array = (rounded(power, precision) @ value) / total
+        y = np.where(total == 0, np.zeros_like(y), y)
+        return np.concatenate([y, top + np.log(total)], axis=-1)

@@ -42,6 +42,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     ),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
+    "split-attention": _lazy("passes.graph.split_attention", "SplitAttention"),
     "split-reductions": _lazy("passes.graph.split_reductions", "SplitReductions"),
     "slice-first": _lazy("passes.graph.slice_first", "SliceFirst"),
     "specialise-batch": _lazy("passes.graph.specialise_batch", "SpecialiseBatch"),

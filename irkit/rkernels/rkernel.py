@@ -34,7 +34,8 @@ class RKernel:
     any number of whole warps will do.
     `parameters`, which may depend on the root, become literals of the template. `choices`, which may too,
     says what values a parameter may have beside its own: none where it is not named. `scratch_bytes`, which
-    may depend on the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on a CPU.
+    may depend on the root and the parameters, is shared memory per rTask on a GPU, memory of the vEU's own on
+    a CPU.
     `reassociates`: its template sums in another order than the body; `contracts`: products and sums may be
     rounded once, which a GPU's compiler always does. `vectors` are the placeholders of operands that it can
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where

@@ -21,6 +21,11 @@ class AttentionOp(AttentionBase, GraphOp):
     Scores, softmax and sums are those of f32, of f64 operands those of f64, in no fixed order. Whether the
     value of a key shows that has no weight, if it is NaN or infinite, is left open.
 
+    With `parts` the keys, in order, are cut into so many of ceil(keys / parts), the last of what is left, and the
+    result is …×parts×rows×(columns + 1): of each part its own attention, 0 where it sees no key, and behind it
+    the logarithm of the sum of exp(score) (-inf where it sees none, NaN where the row of the part is). The
+    attention of these, with the logarithms as scores, is that to all keys.
+
     ```mlir
     %y = graph.attention %q, %k, %v, %mask {scale = 1.25e-1 : f64}
       : (tensor<?x8x10x64xf32>, tensor<?x8x12x64xf32>, tensor<?x8x12x64xf32>, tensor<10x12xf32>)

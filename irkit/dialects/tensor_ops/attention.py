@@ -33,6 +33,9 @@ class Attention(TensorOpModel[te.AttentionOp]):
         assert box is not None
         place = dict(zip(op.order, box, strict=True))
         loops = [place[d] for d in range(len(box))]
+        if op.count is not None:
+            # A part reads its own keys: which, nobody asks.
+            del loops[-3]
         found: list[Box] = []
         for number, operand in enumerate(op.operands):
             whole = extents.whole(operand)

@@ -35,6 +35,7 @@ STANDARD: dict[str, list[str]] = {
         "slice-first",
         "recognise-attention",
         "group-heads",
+        "split-attention",
         "join-products",
         "recognise-layer-norm",
         "select-tree-strategy",
@@ -84,14 +85,16 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `join-products`, `hoist-input-terms`, `pack-products` and `partition-rtasks` plan
-    for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With
-    `measure`, what `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `split-reductions`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products` and
+    `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
+    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
+    be at hand."""
     special = {
         **{
             name: _planned(name, device)
             for name in (
                 "split-reductions",
+                "split-attention",
                 "join-products",
                 "hoist-input-terms",
                 "pack-products",

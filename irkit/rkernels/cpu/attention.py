@@ -84,7 +84,10 @@ def attention_blocks(task, tasks, rows, scratch, OPERANDS):
                         memory[sums + at] = memory[sums + at] * factors[t] + memory[parts + at]
             for t in range(n):
                 for e in range(COLUMNS):
-                    STORE(OPERANDS, b, i + t, e, memory[sums + t * WIDTH + e] / totals[t])
+                    portion = PORTION(memory[sums + t * WIDTH + e], totals[t])
+                    STORE(OPERANDS, b, i + t, e, portion)
+                if PARTED:
+                    STORE(OPERANDS, b, i + t, COLUMNS, largest[t] + math.log(totals[t]))
 
 
 def _up(count: int, step: int) -> int:

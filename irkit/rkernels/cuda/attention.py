@@ -138,7 +138,10 @@ def attention_tiles(task, tasks, rows, scratch, OPERANDS):
                     total = FLOAT(0)
                     for g in range(KV):
                         total += staged[keys + (g * BM + r) * WIDTH + e]
-                    STORE(OPERANDS, b, i + r, e, total / staged[totals + r])
+                    STORE(OPERANDS, b, i + r, e, PORTION(total, staged[totals + r]))
+            if PARTED and thread < min(BM, i1 - i):
+                weight = staged[largest + thread] + math.log(staged[totals + thread])
+                STORE(OPERANDS, b, i + thread, COLUMNS, weight)
             cuda.syncthreads()
 
 

@@ -93,7 +93,9 @@ def _legal(tile: Mapping[str, int]) -> Callable[[Root], bool]:
 
     def legal(root: Root) -> bool:
         loops = Loops.of(root)
-        if DYNAMIC in root.parallel or precision_of(root.op) not in KINDS:
+        if DYNAMIC in root.parallel or loops.op.count is not None:
+            return False
+        if precision_of(root.op) not in KINDS:
             return False
         if not isinstance(tensor_type(loops.op.y).element_type, Float32Type):
             return False

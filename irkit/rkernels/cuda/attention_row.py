@@ -37,4 +37,6 @@ def attention_row(OPERANDS, staged, place, b, i, lane):
             value = power * LOAD_V(OPERANDS, b, j, e)
             staged[sums + e] = staged[sums + e] * factor + value
     for e in range(lane, COLUMNS, 32):
-        STORE(OPERANDS, b, i, e, staged[sums + e] / total)
+        STORE(OPERANDS, b, i, e, PORTION(staged[sums + e], total))
+    if PARTED and lane == 0:
+        STORE(OPERANDS, b, i, COLUMNS, largest + math.log(total))

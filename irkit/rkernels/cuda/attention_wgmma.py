@@ -151,7 +151,9 @@ def _up(n: int) -> int:
 def _legal(root: Root) -> bool:
     """Operands that lie in memory as 16-bit floats, and weights that may be rounded as they are."""
     loops = Loops.of(root)
-    if DYNAMIC in root.parallel or max(loops.size, loops.columns) > _LARGEST:
+    if DYNAMIC in root.parallel or loops.op.count is not None:
+        return False
+    if max(loops.size, loops.columns) > _LARGEST:
         return False
     if not isinstance(tensor_type(loops.op.y).element_type, Float32Type):
         return False

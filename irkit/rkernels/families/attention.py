@@ -62,8 +62,23 @@ class Loops:
 
     @property
     def keys(self) -> int:
-        """Keys of a query."""
+        """Keys of a query, in a part of them."""
+        return self.op.span
+
+    @property
+    def ragged(self) -> bool:
+        """Whether the last part has fewer keys."""
+        return self.op.count is not None and self.op.count * self.keys != self.every
+
+    @property
+    def every(self) -> int:
+        """Keys of all parts."""
         return tensor_type(self.op.key).get_shape()[-2]
+
+    @property
+    def place(self) -> str:
+        """Key j of the part that leading element b is of, among all."""
+        return "j" if self.op.count is None else f"j + (b % {self.op.count}) * {self.keys}"
 
     @property
     def size(self) -> int:
@@ -73,7 +88,7 @@ class Loops:
     @property
     def columns(self) -> int:
         """Elements of a value."""
-        return self.sizes[-1]
+        return tensor_type(self.op.value).get_shape()[-1]
 
     def by_loop(self, of_dimensions: Sequence[_T]) -> list[_T]:
         """What is given for each dimension of the result, for each loop."""
@@ -106,8 +121,8 @@ def score(part: Part) -> Work:
 
 class Attention(Family):
     """`PART`, `LOAD_Q`, `LOAD_K`, `LOAD_V`, `SCORE`, `EXP`, `STORE`; `ROWS`, `KEYS`, `SIZE`, `COLUMNS`,
-    `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`; on a GPU `ROW`, and of each operand its `OFFSET_Q`, `STEP_Q`,
-    `COPIED_Q` and `CHUNKS_Q`."""
+    `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`, `PARTED`, `PORTION`; on a GPU `ROW`, and of each operand its
+    `OFFSET_Q`, `STEP_Q`, `COPIED_Q` and `CHUNKS_Q`."""
 
     name = "attention"
 
@@ -155,7 +170,8 @@ class Attention(Family):
             "COLUMNS": loops.columns,
             "CAUSAL": int(op.diagonal is not None),
             "DIAGONAL": op.diagonal or 0,
-            "MASKED": int(op.mask is not None),
+            "MASKED": int(op.mask is not None or loops.ragged),
+            "PARTED": int(op.count is not None),
         }
         for name, number in numbers.items():
             binder.literal(name, number)
@@ -166,15 +182,21 @@ class Attention(Family):
         )
         for placeholder, value, row in (
             ("LOAD_Q", op.query, "i"),
-            ("LOAD_K", op.key, "j"),
-            ("LOAD_V", op.value, "j"),
+            ("LOAD_K", op.key, loops.place),
+            ("LOAD_V", op.value, loops.place),
         ):
             printer = ElementPrinter()
+            name = "i" if row == "i" else "j"
+            if row not in ("i", "j"):
+                row = printer.name(f"min({row}, {loops.every - 1})" if loops.ragged else row)
             where = (*_lead_index(printer, loops, value), row, "e")
             printer.line(f"return {printer.element(value, where)}")
-            arguments = f"{binder.binding.operands}, b, {row}, e"
+            arguments = f"{binder.binding.operands}, b, {name}, e"
             binder.binding.function(placeholder, arguments, printer.lines)
         _score(binder, loops)
+        # A part of the keys that sees none has no weights to divide by.
+        seen_none = " if total != 0 else total" if op.count is not None else ""
+        binder.binding.function("PORTION", "sums, total", [f"return sums / total{seen_none}"])
         _store(binder, loops)
         if binder.target == "cuda":
             _memory(binder, loops)
@@ -241,6 +263,8 @@ def _part(binder: Binder, loops: Loops) -> None:
 def _lead_index(printer: ElementPrinter, loops: Loops, value: SSAValue) -> Index:
     """Where leading element b is in the leading dimensions of an operand, which broadcast."""
     names = delinearised("b", loops.lead)
+    if loops.op.count is not None:
+        names = names[:-1]
     lead = tensor_type(value).get_shape()[:-2]
     own = names[len(names) - len(lead) :]
     return tuple("0" if s == 1 else printer.name(n) for s, n in zip(lead, own, strict=True))
@@ -250,14 +274,19 @@ def _score(binder: Binder, loops: Loops) -> None:
     """`SCORE(OPERANDS, b, i, j, s)`: a score with its mask."""
     printer, mask = ElementPrinter(), loops.op.mask
     text = "s"
+    lowest = f"{binder.binding.names['FLOAT']}(-math.inf)"
+    key = "j" if loops.op.count is None else printer.name(loops.place)
+    # Behind the last key the mask is not read.
+    inside = printer.name(f"min({key}, {loops.every - 1})") if loops.ragged else key
     if mask is not None:
         t = tensor_type(mask)
         padded = (1, 1, *t.get_shape())[-2:]
-        last = ["0" if s == 1 else n for s, n in zip(padded, ("i", "j"), strict=True)]
+        last = ["0" if s == 1 else n for s, n in zip(padded, ("i", inside), strict=True)]
         where = (*_lead_index(printer, loops, mask), *last)[-t.get_num_dims() :]
         element = printer.element(mask, where if t.get_num_dims() else ())
-        lowest = f"{binder.binding.names['FLOAT']}(-math.inf)"
         text = f"s if {element} else {lowest}" if t.element_type == i1 else f"s + {element}"
+    if loops.ragged:
+        text = f"({text}) if {key} < {loops.every} else {lowest}"
     printer.line(f"return {text}")
     binder.binding.function("SCORE", f"{binder.binding.operands}, b, i, j, s", printer.lines)
 
@@ -282,6 +311,7 @@ def _memory(binder: Binder, loops: Loops) -> None:
         "QKV", ("QUERY", "KEY", "VALUE"), op.operands, rows_of(op), strict=False
     ):
         printer = ElementPrinter()
+        rows = None if op.count is not None else rows
         if rows is None:
             printer.line("return 0")
         else:

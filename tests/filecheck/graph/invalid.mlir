@@ -620,6 +620,30 @@ func.func @attention_mask_type(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: ten
 
 // -----
 
+func.func @attention_in_empty_parts(%q: tensor<3x4xf32>, %k: tensor<9x4xf32>) {
+  // expected-error@+1 {{'graph.attention' expects parts that each have some of 9 keys, got 8}}
+  %y = graph.attention %q, %k, %k {scale = 1.0 : f64, parts = 8 : i64} : (tensor<3x4xf32>, tensor<9x4xf32>, tensor<9x4xf32>) -> tensor<8x3x5xf32>
+  func.return
+}
+
+// -----
+
+func.func @causal_attention_in_parts(%q: tensor<3x4xf32>, %k: tensor<9x4xf32>) {
+  // expected-error@+1 {{'graph.attention' expects no `causal` where keys are cut into parts, got 0 : i64}}
+  %y = graph.attention %q, %k, %k {scale = 1.0 : f64, causal = 0 : i64, parts = 2 : i64} : (tensor<3x4xf32>, tensor<9x4xf32>, tensor<9x4xf32>) -> tensor<2x3x5xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_in_parts_of_an_open_batch(%q: tensor<?x3x4xf32>, %k: tensor<?x9x4xf32>) {
+  // expected-error@+1 {{'graph.attention' expects known sizes where keys are cut into parts, got ?x3x4x9}}
+  %y = graph.attention %q, %k, %k {scale = 1.0 : f64, parts = 2 : i64} : (tensor<?x3x4xf32>, tensor<?x9x4xf32>, tensor<?x9x4xf32>) -> tensor<?x2x3x5xf32>
+  func.return
+}
+
+// -----
+
 func.func @layer_norm_of_unknown_length(%x: tensor<4x?xf32>) {
   // expected-error@+1 {{'graph.layer_norm' expects a last dimension of known extent, 1 or more, got tensor<4x?xf32>}}
   %y = graph.layer_norm %x {epsilon = 1.0e-5 : f64, centred = true} : (tensor<4x?xf32>) -> tensor<4x?xf32>

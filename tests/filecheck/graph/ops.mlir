@@ -352,6 +352,15 @@ func.func @attention(%q: tensor<?x8x10x64xf32>, %k: tensor<?x8x12x64xf32>, %v: t
   func.return
 }
 
+// CHECK-LABEL: func.func @attention_in_parts(
+// CHECK-NEXT:    %y = graph.attention %q, %k, %k {scale = 1.250000e-01 : f64, parts = 3 : i64} : (tensor<2x1x64xf32>, tensor<2x12x64xf32>, tensor<2x12x64xf32>) -> tensor<2x3x1x65xf32>
+// GENERIC:       %y = "graph.attention"(%q, %k, %k) <{scale = 1.250000e-01 : f64, parts = 3 : i64}>
+func.func @attention_in_parts(%q: tensor<2x1x64xf32>, %k: tensor<2x12x64xf32>) {
+  %y = graph.attention %q, %k, %k {scale = 1.25e-1 : f64, parts = 3 : i64}
+    : (tensor<2x1x64xf32>, tensor<2x12x64xf32>, tensor<2x12x64xf32>) -> tensor<2x3x1x65xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @layer_norm(
 // CHECK-NEXT:    %y = graph.layer_norm %x {epsilon = 1.000000e-05 : f64, centred = true} : (tensor<?x10xf32>) -> tensor<?x10xf32>
 // GENERIC:       %y = "graph.layer_norm"(%x) <{epsilon = 1.000000e-05 : f64, centred = true}> : (tensor<?x10xf32>) -> tensor<?x10xf32>

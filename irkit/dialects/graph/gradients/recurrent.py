@@ -16,6 +16,7 @@ from irkit.dialects.graph.gradients.linear import swapped
 from irkit.dialects.graph.gradients.rule import Builder, Composed, Rules
 from irkit.dialects.graph.recurrent import CellOp, GruBase, LayerOp, RecurrentOp
 from irkit.dialects.types import is_half, tensor_type
+from irkit.errors import UnsupportedError
 
 
 def _softplus(o: Builder, x: SSAValue) -> SSAValue:
@@ -115,6 +116,10 @@ def layer(cell: type[CellOp]) -> Composed:
 def attention(o: Builder, op: GraphOp) -> Sequence[SSAValue]:
     """softmax(scale · query · keyᵀ + mask) · value; of 16-bit floats in float32."""
     assert isinstance(op, graph.AttentionOp)
+    if op.parts is not None:
+        raise UnsupportedError(
+            "'graph.attention' is not differentiable: its keys are cut into parts"
+        )
     kind = o.dtype(op.query)
     if is_half(tensor_type(op.query).element_type):
         kind = np.dtype(np.float32)
