@@ -328,6 +328,33 @@ def test_external_data(name: str, tmp_path: Path) -> None:
         import_onnx(made)
 
 
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 8), (1, 1, 8, 1), (1, 1, 4, 5)])
+def test_cubes_from_one_pixel(sizes: tuple[int, ...]) -> None:
+    """Where a side becomes one pixel, pytorch_half_pixel begins at 0."""
+    how = {"mode": "cubic", "coordinate_transformation_mode": "pytorch_half_pixel"}
+    made = model(
+        [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], **how)],
+        [value("x", FLOAT, (1, 1, 3, 3))],
+        [untyped("y")],
+        [numpy_helper.from_array(np.array(sizes, np.int64), "sizes")],
+    )
+    x = np.random.default_rng(0).standard_normal((1, 1, 3, 3)).astype(np.float32)
+    imported = import_onnx(made)
+    (found,) = run_graph(imported.module, imported.weights, [x])
+    np.testing.assert_allclose(found, session(made).run(None, {"x": x})[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_celu_keeps_the_shape(shape: tuple[int, ...]) -> None:
+    made = model([node("Celu", "x", "y", alpha=0.7)], [value("x", FLOAT, shape)], [untyped("y")])
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32) - 1
+    imported = import_onnx(made)
+    (found,) = run_graph(imported.module, imported.weights, [np.asarray(x, np.float32)])
+    want = session(made).run(None, {"x": np.asarray(x, np.float32)})[0]
+    assert found.shape == want.shape == shape
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
 def test_no_outputs() -> None:
     made = model()
     made.graph.ClearField("output")

@@ -12,6 +12,7 @@ from irkit.frontends.array_ops import moving
 from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import operand
+from irkit.frontends.numpy.picks import Pick
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import Value
@@ -33,7 +34,11 @@ def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     keys = _plain(keys)
     places = _places(array, keys)
     found = operand(value)
-    if np.broadcast_shapes(found.shape, places.shape) != places.shape:
+    shape = found.shape
+    extra = len(shape) - places.ndim
+    if extra > 0 and shape[:extra] == (1,) * extra:  # NumPy drops leading extents of 1
+        shape = shape[extra:]
+    if np.broadcast_shapes(shape, places.shape) != places.shape:
         raise ValueError(
             f"shape mismatch: value array of shape {found.shape} could not be broadcast to indexing "
             f"result of shape {places.shape}"
@@ -44,7 +49,7 @@ def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     source = np.full(array.size, -1, np.int64)
     source[places.reshape(-1)] = np.arange(places.size)
     r = recorder()
-    values = r.expand(found.value(array.dtype), places.shape)
+    values = r.expand(r.reshape(found.value(array.dtype), shape), places.shape)
     flat = r.reshape(values, (places.size,))
     moved = r.op(graph.GatherOp, flat, r.constant(np.maximum(source, 0)), axis=0)
     new = r.reshape(moved, array.shape)
@@ -54,6 +59,8 @@ def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
 
 def _set_traced(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     """Rows at computed indices: each row looks for the last index that is its own."""
+    if is_traced(value) and value.spot.buffer.pick in array.spot.buffer.picks:
+        value.spot.buffer.pick.stored(keys)
     keys = _whole(keys, array.ndim)
     rows = keys[0]
     if not is_traced(rows) or any(not _all(k) for k in keys[1:]):
@@ -113,7 +120,7 @@ def _rows(array: TracedArray, keys: tuple[Any, ...]) -> tuple[int, Array] | None
 def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
     """At computed indices: arrays of them for neighbouring axes, all else whole. Elements in a row of these
     axes are numbered as in C order."""
-    keys = _whole(keys, array.ndim)
+    given, keys = keys, _whole(keys, array.ndim)
     wanted = [d for d, k in enumerate(keys) if not _all(k)]
     first, last = wanted[0], wanted[-1]
     if wanted != list(range(first, last + 1)) or any(_odd(keys[d]) for d in wanted):
@@ -126,8 +133,11 @@ def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
         flat = r.op(graph.AddOp, r.op(graph.MulOp, flat, _number(r, size)), number)
     value = value_of(array)
     shape = (*array.shape[:first], prod(extents), *array.shape[last + 1 :])
-    picked = r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first)
-    return fresh(picked, scalar=True)
+    picked = fresh(r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first), scalar=True)
+    if not picked.spot.scalar and all(keys[d].spot.scalar for d in wanted if is_traced(keys[d])):
+        picked.spot.buffer.pick = Pick(given)
+        array.spot.buffer.picks.append(picked.spot.buffer.pick)
+    return picked
 
 
 def _whole(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:

@@ -77,6 +77,7 @@ class Recorder:
 
     def read(self, view: View) -> Value:
         """What is in a view now."""
+        view.buffer.being_read()
         value = Value(tensor(element_type(view.buffer.dtype), view.sizes))
         self.records.append(Read(user_place(), view, value))
         return value
@@ -86,6 +87,7 @@ class Recorder:
         assert value.shape == view.sizes
         assert value.dtype == view.buffer.dtype
         view.buffer.known, view.buffer.written = None, True
+        view.buffer.being_written()
         if 0 not in view.sizes:
             self.records.append(Write(user_place(), value, view))
 

@@ -17,6 +17,7 @@ from irkit.annotations.host_task import HostTask
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, numpy_dtype
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
+from irkit.frontends.numpy.picks import Pick, check
 from irkit.frontends.numpy.places import segment_now
 from irkit.weights import Array
 
@@ -32,6 +33,24 @@ class Buffer:
         """Whether anything was written to it so far, as the trace goes."""
         self.known: Array | None = None
         """Its contents, where they are the same in every call and nothing was written to it since."""
+        self.pick: Pick | None = None
+        """What it is a copy of where NumPy has a view."""
+        self.picks: list[Pick] = []
+        """Of such copies of parts of it."""
+
+    def being_read(self) -> None:
+        """Raises UnsupportedError where NumPy would find another value here."""
+        if self.pick is not None:
+            check(self.pick.behind)
+        for pick in self.picks:
+            check(pick.ahead)
+
+    def being_written(self) -> None:
+        """Copies of it, and what it is a copy of, may differ from now on."""
+        if self.pick is not None:
+            self.pick.copy_written()
+        for pick in self.picks:
+            pick.array_written()
 
     @property
     def shape(self) -> tuple[int, ...]:

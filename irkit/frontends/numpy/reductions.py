@@ -61,7 +61,7 @@ def reduce(
 ) -> Any:
     """A reduction of `kind` (sum, prod, max, min, any, all) over `axis`, None for all axes."""
     array = array_of(x)
-    axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
+    axes = _axes(axis, array.ndim)
     accumulated = _dtype(kind, array.dtype, dtype)
     r = recorder()
     value = truth_or_cast(r, kind, array, accumulated)
@@ -77,6 +77,13 @@ def reduce(
     result = r.cast(result, accumulated)
     target = output_of(out)
     return fresh(result, scalar=True) if target is None else store(result, target)
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes that are meant, None for all. A number has none, but takes 0 and -1 for one."""
+    if axis is None or (rank == 0 and axis in (0, -1)):
+        return tuple(range(rank))
+    return normalize_axis_tuple(axis, rank)
 
 
 def truth_or_cast(r: Recorder, kind: str, array: TracedArray, dtype: np.dtype[Any]) -> Value:
@@ -229,6 +236,8 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None)
 
 def sort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, **rest: Any) -> Any:
     """`np.sort`: ascending, NaN last."""
+    if axis is not None:
+        normalize_axis_index(axis, array_of(x).ndim)
     array, place = _flat(x, axis)
     r = recorder()
     return fresh(composed.sort(r.compose, value_of(array), place))
@@ -244,8 +253,9 @@ def argsort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, 
 def _flat(x: Any, axis: int | None) -> tuple[TracedArray, int]:
     """An array and one of its axes; for None its elements in C order."""
     array = array_of(x)
-    if axis is None:
-        return array_of(LIBRARY.ravel(array)), 0
+    if axis is None or array.ndim == 0:
+        row = array_of(LIBRARY.ravel(array))
+        return row, normalize_axis_index(axis or 0, row.ndim)
     return array, normalize_axis_index(axis, array.ndim)
 
 
@@ -255,9 +265,11 @@ def _arg(of: Callable[..., Any]) -> Callable[..., Any]:
         array, place = _flat(x, axis)
         keep = bool(keepdims) and keepdims is not NO_VALUE
         r = recorder()
-        result = of(r.compose, value_of(array), place, keep and axis is not None)
-        if keep and axis is None:
-            result = r.reshape(result, (1,) * array_of(x).ndim)
+        rank = array_of(x).ndim
+        is_flat = axis is None or rank == 0
+        result = of(r.compose, value_of(array), place, keep and not is_flat)
+        if keep and is_flat:
+            result = r.reshape(result, (1,) * rank)
         target = output_of(out)
         return fresh(result, scalar=True) if target is None else store(result, target)
 

@@ -89,11 +89,19 @@ def reshape_method(x: TracedArray, *shape: Any, order: str = "C", copy: Any = No
 
 
 def ravel(x: Any, order: str = "C") -> TracedArray:
-    """`np.ravel`: all elements in a row, a view where there is one."""
+    """`np.ravel`: all elements in a row, a view where they lie so, else a copy."""
     array = array_of(x)
-    if order in "KA" and array.flags.f_contiguous and not array.flags.c_contiguous:
+    if order == "K":
+        array = TracedArray(array.spot.viewed(_as_in_memory(array.spot.layout)))
+    if order == "A" and array.flags.f_contiguous and not array.flags.c_contiguous:
         order = "F"
-    return reshape(array, -1, "C" if order in "KA" else order)
+    is_row = array.flags.f_contiguous if order == "F" else array.flags.c_contiguous
+    return reshape(array if is_row else copied(array), -1, "F" if order == "F" else "C")
+
+
+def _as_in_memory(layout: Array) -> Array:
+    """The axes in the order in which elements lie in memory, backwards or not."""
+    return layout.transpose(np.argsort([-abs(s) for s in layout.strides], kind="stable"))
 
 
 def flatten(x: TracedArray, order: str = "C") -> TracedArray:
@@ -163,12 +171,20 @@ def where(condition: Any, *choices: Any) -> Any:
         raise refused("np.where(condition) alone: how many places it finds is not known")
     test, x, y = operand(condition), *map(operand, choices)
     to = promoted([x, y])
+    x, y = (_wrapped(v, to) for v in (x, y))
     shape = np.broadcast_shapes(test.shape, x.shape, y.shape)
     if 0 in shape:
         return empty(shape, to)
     r = recorder()
     chosen = r.op(graph.WhereOp, test.value(np.dtype(bool)), x.value(to), y.value(to))
     return fresh(r.expand(chosen, shape))
+
+
+def _wrapped(number: Operand, to: np.dtype[Any]) -> Operand:
+    """One of Python's integers as `np.where` converts it: what does not fit wraps."""
+    if type(number.given) is not int or to.kind not in "iu":
+        return number
+    return operand(np.array(number.given % (1 << 8 * to.itemsize), f"u{to.itemsize}").view(to))
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> TracedArray:
@@ -270,7 +286,8 @@ def triangle(upper: bool) -> Callable[..., Any]:
 
     def kept(m: Any, k: int = 0) -> Any:
         array = array_of(m)
-        rows, columns = array.shape[-2:]
+        # NumPy makes a matrix of a row: the row as often as it has elements.
+        rows, columns = array.shape[-2:] if array.ndim > 1 else 2 * array.shape
         inside = _triangle(rows, columns, k, upper)
         return where(inside, array, np.zeros(1, array.dtype))
 
@@ -310,7 +327,7 @@ def diag(v: Any, k: int = 0) -> Any:
 def rounded(x: Any, decimals: int = 0, out: Any = None) -> Any:
     """`np.round`, as NumPy does it: scaled, rounded to even, scaled back."""
     array = array_of(x)
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "bf":
         if decimals < 0:
             raise refused("np.round of whole numbers to tens")
         result: Any = np.positive(array)
@@ -327,6 +344,11 @@ def clip(x: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **rest: 
     """`np.clip`: no less than one limit and no more than the other."""
     low, high = rest.pop("min", a_min), rest.pop("max", a_max)
     result: Any = array_of(x)
+    if result.dtype.kind in "iu":
+        # A limit of Python's that no element reaches is none, and need not be of the dtype.
+        range_of = np.iinfo(result.dtype)
+        low = None if type(low) is int and low <= range_of.min else low
+        high = None if type(high) is int and high >= range_of.max else high
     if low is not None:
         result = np.maximum(result, low, **rest)
     if high is not None:

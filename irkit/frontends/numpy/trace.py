@@ -20,6 +20,7 @@ from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
 from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.models import is_model
+from irkit.frontends.numpy.picks import check
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import View
 from irkit.frontends.numpy.spots import Spot
@@ -179,6 +180,9 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             )
         results: list[Result] = []
         structure = _returned(returned, arrays, results, _place(function))
+        for buffer in (*r.arguments, *r.made):
+            for pick in buffer.picks:
+                check(pick.ahead)
     if scope.changed:
         names = ", ".join(sorted(scope.changed))
         raise UnsupportedError(
@@ -203,6 +207,7 @@ def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], 
     if is_traced(value):
         own = next((n for n, a in enumerate(arrays) if a is value), None)
         spot = value.spot
+        spot.buffer.being_read()
         results.append(Result(spot.view, own, spot.scalar, spot.weak is not None))
         return Leaf(len(results) - 1)
     if isinstance(value, Index):

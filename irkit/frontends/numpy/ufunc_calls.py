@@ -67,8 +67,7 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     if 0 in shape:
         return out if out is not None else empty(shape, dtypes[-1])
     r = recorder()
-    values = [o.value(t) for o, t in zip(operands, dtypes, strict=False)]
-    result = r.expand(r.cast(rule(r.compose, *values), dtypes[-1]), shape)
+    result = r.expand(r.cast(_computed(ufunc, rule, operands, dtypes), dtypes[-1]), shape)
     if out is None and mask is not True:
         raise refused(f"{ufunc.__name__} with where= and no out=: NumPy leaves elements undefined")
     if out is None:
@@ -76,6 +75,32 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         made.spot.scalar = made.spot.scalar and kwargs.get("out") is None
         return made
     return store(result, out, mask)
+
+
+def _computed(
+    ufunc: np.ufunc, rule: Rule, operands: Sequence[Operand], dtypes: Sequence[np.dtype[Any]]
+) -> Value:
+    """What the function is of these operands."""
+    r = recorder()
+    if (certain := _certain(ufunc, operands, dtypes)) is not None:
+        return r.constant(np.array(certain))
+    return rule(r.compose, *(o.value(t) for o, t in zip(operands, dtypes, strict=False)))
+
+
+_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+
+def _certain(
+    ufunc: np.ufunc, operands: Sequence[Operand], dtypes: Sequence[np.dtype[Any]]
+) -> bool | None:
+    """What a comparison with one of Python's numbers says that no integer of the dtype is, or None."""
+    if ufunc not in _COMPARISONS or dtypes[0].kind not in "iu":
+        return None
+    limits = np.iinfo(dtypes[0])
+    numbers = [o.given if type(o.given) is int else 0 for o in operands]
+    if all(limits.min <= n <= limits.max for n in numbers):
+        return None
+    return bool(ufunc(*(np.array(n, object) for n in numbers)))
 
 
 def _broadcast(operands: Sequence[Operand]) -> tuple[int, ...]:

@@ -66,10 +66,23 @@ def _prelu(node: Node) -> Sequence[Value]:
     return _sloped(node, node.operand(1))
 
 
+def _celu(node: Node) -> Sequence[Value]:
+    """x, and alpha (exp(x / alpha) - 1) below 0. ONNX's own body makes a vector of a scalar."""
+    dtype = numpy_dtype(node.type_of(0).element_type)
+    alpha = node.tensor(np.array(node.attribute("alpha", 1.0), dtype))
+    zero, one = (node.tensor(np.array(v, dtype)) for v in (0, 1))
+    x = node.operand(0)
+    grown = node.emit(graph.ExpOp, node.emit(graph.DivOp, x, alpha))
+    below = node.emit(graph.MulOp, node.emit(graph.SubOp, grown, one), alpha)
+    negative = node.emit(graph.CompareOp, x, zero, predicate="lt")
+    return [node.emit(graph.WhereOp, negative, below, x)]
+
+
 HANDLERS: dict[str, Handler] = {
     "Abs": _unary(graph.AbsOp),
     "Add": _binary(graph.AddOp),
     "And": _binary(graph.AndOp),
+    "Celu": _celu,
     "Div": _binary(graph.DivOp),
     "Dropout": _dropout,
     "Equal": _binary(graph.CompareOp, predicate="eq"),

@@ -182,7 +182,8 @@ def _squeeze(node: Node) -> Sequence[Value]:
         axes = [d for d, s in enumerate(shape) if s == 1]
     axes = [node.axis(a, len(shape)) for a in axes]
     if any(shape[a] != 1 for a in axes):
-        node.refuse(f"axes = {axes}", f"not all are of size 1 in {shape}")
+        sizes = ["?" if s == DYNAMIC else s for s in shape]
+        node.refuse(f"axes = {axes}", f"not all are of size 1 in {sizes}".replace("'", ""))
     kept = [s for d, s in enumerate(shape) if d not in axes]
     return [node.emit(graph.ReshapeOp, node.operand(0), shape=kept)]
 

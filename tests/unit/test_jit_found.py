@@ -1,0 +1,138 @@
+"""Functions of arrays that random programs (`tools/fuzz/functions`) found to differ from NumPy."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irkit.errors import UnsupportedError
+from tests.unit.jitted import check, interpreted
+
+BYTES = np.array([0, 5, 255], np.uint8)
+SIGNED = np.array([-3, 100], np.int8)
+TURNED = np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0)
+
+
+def test_numbers_that_no_element_can_be():
+    check(lambda x: (x < -1, x >= -1, x < 300, x == 300, x != -5), BYTES)
+    check(lambda x: (np.less(300, x), x < 200, x > -200), SIGNED)
+    check(lambda x: (np.clip(x, -4, 300), np.clip(x, 1, 256)), BYTES)
+    check(lambda x: (np.where(x > 1, x, -1), np.where(x > 1, 300, x)), BYTES)
+    check(lambda x: (np.where(x > 0, 200, x), np.where(x > 0, x, -200)), SIGNED)
+
+
+def test_limits_that_numpy_refuses():
+    with pytest.raises(OverflowError):
+        interpreted(lambda x: np.clip(x, 300, 400))(BYTES)
+
+
+def test_numbers_have_an_axis_of_their_own():
+    check(lambda x: (np.sum(x[0], axis=0), np.max(x[0], axis=-1)), SIGNED)
+    check(lambda x: (np.argmin(x[0], axis=-1, keepdims=True), np.cumsum(x[0], axis=0)), SIGNED)
+    check(lambda x: (np.argsort(x[0]), np.sort(x[0], axis=None)), SIGNED)
+    with pytest.raises(np.exceptions.AxisError):
+        interpreted(lambda x: np.sort(x[0], axis=-1))(SIGNED)
+
+
+def test_a_row_becomes_a_triangle():
+    check(lambda x: (np.triu(x), np.tril(x, -1)), BYTES)
+
+
+def test_rounded_truths_are_half_precision():
+    check(lambda x: np.round(x > 0), SIGNED)
+
+
+@pytest.mark.parametrize("order", "CFAK")
+@pytest.mark.parametrize("x", [TURNED, TURNED.T, TURNED[:, ::-1], TURNED[0, ::2]])
+def test_elements_in_the_order_of_memory(x, order):
+    check(lambda x: (x.ravel(order), x.flatten(order)), x)
+
+
+def test_strided_elements_in_a_row_are_a_copy():
+    def written(x):
+        y = x.ravel()
+        y += 1
+        return y
+
+    check(written, np.arange(12)[::2])
+    check(written, np.arange(12).reshape(6, 2)[:, :1])
+
+
+def test_leading_extents_of_what_is_put_to_picked_places():
+    def written(x):
+        x[[0, 2], [1]] = np.ones((1, 1, 2))
+        return x
+
+    check(written, np.zeros((3, 2)))
+
+
+def _at(i):
+    return i.sum() % 3
+
+
+def test_rows_at_computed_indices():
+    def in_place(a, i):
+        a[_at(i)] += 1
+        k = _at(i)
+        a[k] += 1
+        a[k] *= 3
+        return a.sum(0), a[k]
+
+    def copied(a, i):
+        r = a[_at(i)].copy()
+        a += 1
+        return r
+
+    def read_before(a, i):
+        r = a[_at(i)] * 2
+        a += 1
+        return r
+
+    def many(a, i):
+        for j in range(10):
+            k = (i.sum() + j) % 3
+            a[k] += j
+        return a * 1
+
+    i = np.array([1, 3])
+    for f in (in_place, copied, read_before, many):
+        check(f, np.zeros((3, 2)), i)
+
+
+def test_an_array_as_an_index_copies():
+    def f(a, i):
+        r = a[i]
+        r += 1
+        return r
+
+    check(f, np.zeros((3, 2)), np.array(1))
+
+
+def test_views_at_computed_indices_that_tell():
+    def read_after(a, i):
+        r = a[_at(i)]
+        a += 1
+        return r
+
+    def written(a, i):
+        r = a[_at(i)]
+        r += 1
+        return r
+
+    def written_within(a, i):
+        a[_at(i)][0] = 5
+        return a.sum()
+
+    def put_elsewhere(a, i):
+        r = a[_at(i)]
+        r += 1
+        a[_at(i) - 1] = r
+        return a
+
+    for f in (read_after, written, written_within, put_elsewhere):
+        with pytest.raises(
+            UnsupportedError, match=r"test_jit_found.py:\d+: a write to .* computed"
+        ):
+            interpreted(f)(np.zeros((3, 2)), np.array([1, 3]))
