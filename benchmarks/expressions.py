@@ -1,12 +1,12 @@
 """Tensor expressions against irkit's own ops and PyTorch: products (Roller's M0 to M6, smaller on a CPU), a
 convolution, softmax and layer normalisation, in float32.
 
-    python benchmarks/expressions.py                    on a CPU, one thread
-    python benchmarks/expressions.py --device cuda      on a GPU; sizes are then the whole ones
+    python -m benchmarks.expressions                    on a CPU, one thread
+    python -m benchmarks.expressions --device cuda      on a GPU, whole sizes, beside cuBLAS and cuDNN alone
 
 Each row has the time of a call of the expression, and what the others take relative to it (more than 1: the
 expression is faster). All take turns in one run, and the least time of each counts. Times on a CPU are of the
-processor, so that others at work on it do not count.
+processor, so that others at work on it do not count. On a GPU: `expressions_gpu.py`.
 """
 
 from __future__ import annotations
@@ -142,6 +142,26 @@ def contenders(
     return calls
 
 
+def _on_a_gpu(options: argparse.Namespace) -> None:
+    """All works against cuBLAS and cuDNN, by `expressions_gpu.py`."""
+    import torch
+
+    from benchmarks.expressions_gpu import suite
+
+    chosen = [w for w in works(True) if w.name.startswith(options.only)]
+    start = time.perf_counter()
+    found = suite(
+        [(w.name, w.text, w.shapes, w.torch) for w in chosen], options.gpu, options.rounds
+    )
+    facts = {"device": torch.cuda.get_device_name(), "seconds": time.perf_counter() - start}
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({**facts, "suites": {"expressions": found}}, file, indent=1)
+    wrong = [n for n, f in found.items() if any("wrong" in facts for facts in f.values())]
+    if wrong:
+        raise SystemExit(f"wrong answers: {', '.join(wrong)}")
+
+
 def main() -> None:
     """Print a table, and write it as JSON where asked."""
     parser = argparse.ArgumentParser(
@@ -149,11 +169,15 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", help="a file to write")
+    parser.add_argument("--json", "--out", help="a file to write")
+    parser.add_argument("--gpu", default="h200", help="the vDevice to compile for, on a GPU")
     parser.add_argument("--only", default="", help="what names begin with")
     options = parser.parse_args()
     import torch
 
+    if options.device == "cuda":
+        _on_a_gpu(options)
+        return
     torch.set_num_threads(1)
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     rows: list[dict[str, Any]] = []

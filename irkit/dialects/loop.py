@@ -16,7 +16,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from irkit.expressions.nest import Nest, nest_of
+from irkit.expressions.loops import Nest
+from irkit.expressions.nest import nest_of
 from irkit.expressions.steps import Schedule, schedule_of
 from irkit.expressions.syntax import ExpressionError
 

@@ -11,103 +11,15 @@ parts are whole: some elements are computed twice, alike. The last part of a red
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NoReturn
+from collections.abc import Sequence
 
+from irkit.expressions.loops import Axis, Fused, Nest, Split
+from irkit.expressions.nest_checks import MOST_UNROLLED, check, refuse
 from irkit.expressions.steps import Schedule, Step
-from irkit.expressions.syntax import NOWHERE, ExpressionError, Place
+from irkit.expressions.syntax import ExpressionError
 
-MOST_UNROLLED = 256
-"""Copies of the innermost statement."""
-MOST_SUMS = 64
-"""Sums that are under way together: more fill no registers."""
 MOST_LANES = 64
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A loop: at most `extent` turns, of which a part of a bound index may have one fewer (`least`)."""
-
-    name: str
-    extent: int
-    reduced: bool
-    least: int
-    mark: str = ""
-
-    @property
-    def whole(self) -> bool:
-        """Whether it always has the same number of turns."""
-        return self.least == self.extent
-
-
-@dataclass(frozen=True)
-class Split:
-    """Index `of` is `outer` times `by`, and `inner`."""
-
-    of: Axis
-    outer: str
-    inner: str
-    by: int
-
-    @property
-    def exact(self) -> bool:
-        """Whether all parts are whole, and none begins earlier."""
-        return self.of.whole and self.of.extent % self.by == 0
-
-
-@dataclass(frozen=True)
-class Fused:
-    """Indices `outer` and `inner` are the quotient and the remainder of `made` by the extent of `inner`."""
-
-    outer: Axis
-    inner: Axis
-    made: str
-
-
-@dataclass
-class Nest:
-    """Loops in order, outermost first. `indices` are the statement's, `operands` what it reads by name;
-    `parts`: into how many an index is cut over the vEUs; `caches`: operand, the loop in each of whose turns
-    it is copied ("": once), and where the step stands; `marks`: where a loop is marked."""
-
-    indices: tuple[Axis, ...]
-    operands: tuple[str, ...] = ()
-    order: list[Axis] = field(default_factory=list[Axis])
-    origins: list[Split | Fused] = field(default_factory=list[Split | Fused])
-    parts: dict[str, int] = field(default_factory=dict[str, int])
-    caches: dict[str, tuple[str, Place]] = field(default_factory=dict[str, tuple[str, Place]])
-    marks: dict[str, Place] = field(default_factory=dict[str, Place])
-
-    @property
-    def grid(self) -> list[int]:
-        """Into how many parts each index of the result is cut."""
-        return [self.parts.get(a.name, 1) for a in self.indices if not a.reduced]
-
-    @property
-    def first_reduced(self) -> int:
-        """The place of the outermost reduced loop, the number of loops where there is none."""
-        return next((n for n, a in enumerate(self.order) if a.reduced), len(self.order))
-
-    @property
-    def vector(self) -> Axis | None:
-        """The loop that is computed in vectors."""
-        return next((a for a in self.order if a.mark == "vectorize"), None)
-
-    def position(self, name: str) -> int:
-        """The place of a loop."""
-        return next(n for n, a in enumerate(self.order) if a.name == name)
-
-    def sources(self, axis: str) -> set[str]:
-        """The statement's indices that a loop moves."""
-        found = {axis}
-        for origin in reversed(self.origins):
-            if isinstance(origin, Split) and found & {origin.outer, origin.inner}:
-                found.add(origin.of.name)
-            if isinstance(origin, Fused) and origin.made in found:
-                found |= {origin.outer.name, origin.inner.name}
-        return found & {a.name for a in self.indices}
+MOST_BUFFERS = 8
 
 
 def nest_of(
@@ -132,14 +44,10 @@ def nest_of(
     nest = Nest(axes, schedule.operands or tuple(operands), list(axes))
     for step in schedule.steps:
         if schedule.by_rule and len(schedule.steps) > 1:
-            _refuse("'rule' beside other steps", step.place)
+            refuse("'rule' beside other steps", step.place)
         TAKEN[step.kind](nest, step)
-    _check(nest, schedule.steps)
+    check(nest, schedule.steps)
     return nest
-
-
-def _refuse(message: str, place: Place) -> NoReturn:
-    raise ExpressionError(message, place)
 
 
 def _axis(nest: Nest, step: Step, number: int) -> Axis:
@@ -148,14 +56,14 @@ def _axis(nest: Nest, step: Step, number: int) -> Axis:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(known)}"
-        _refuse(f"'{step.kind}' of '{name}', which is no loop here{hint}", step.at(number))
+        refuse(f"'{step.word}' of '{name}', which is no loop here{hint}", step.at(number))
     return nest.order[known.index(name)]
 
 
 def _unmarked(nest: Nest, step: Step, number: int) -> Axis:
     axis = _axis(nest, step, number)
     if axis.mark:
-        _refuse(f"'{step.kind}' of '{axis.name}' after '{axis.mark}' of it", step.at(number))
+        refuse(f"'{step.word}' of '{axis.name}' after '{axis.mark}' of it", step.at(number))
     return axis
 
 
@@ -166,7 +74,7 @@ def _fresh(nest: Nest, step: Step, names: Sequence[str]) -> None:
         taken |= {origin.outer, origin.inner} if split else {origin.made}
     for name in names:
         if name in taken:
-            _refuse(f"there is a loop '{name}' already", step.at(step.names.index(name)))
+            refuse(f"there is a loop '{name}' already", step.at(step.names.index(name)))
         taken.add(name)
 
 
@@ -174,11 +82,11 @@ def _bind(nest: Nest, step: Step) -> None:
     """Cut an index of the result into even parts, one for each vEU; its name is then the part's."""
     axis = _unmarked(nest, step, 0)
     if axis not in nest.indices:
-        _refuse(f"'bind' of '{axis.name}', which is no index of the statement", step.at(0))
+        refuse(f"'bind' of '{axis.name}', which is no index of the statement", step.at(0))
     if axis.reduced:
-        _refuse(f"'bind' of '{axis.name}', which is reduced: vEUs share no sums", step.at(0))
+        refuse(f"'bind' of '{axis.name}', which is reduced: vEUs share no sums", step.at(0))
     if not 1 <= step.number <= axis.extent:
-        _refuse(f"{step.number} parts of '{axis.name}', which has {axis.extent}", step.at(0))
+        refuse(f"{step.number} parts of '{axis.name}', which has {axis.extent}", step.at(0))
     most, least = -(-axis.extent // step.number), axis.extent // step.number
     nest.order[nest.position(axis.name)] = Axis(axis.name, most, False, least)
     nest.parts[axis.name] = step.number
@@ -188,12 +96,12 @@ def _split(nest: Nest, step: Step) -> None:
     """One loop as two, the inner of so many turns."""
     axis = _unmarked(nest, step, 0)
     if not 1 <= step.number <= axis.least:
-        _refuse(
+        refuse(
             f"'split' of '{axis.name}' by {step.number}: expected 1 to {axis.least}, its turns",
             step.at(0),
         )
     if not _of_full_length(nest, axis):
-        _refuse(f"'split' of '{axis.name}', whose last part is shorter", step.at(0))
+        refuse(f"'split' of '{axis.name}', whose last part is shorter", step.at(0))
     _fresh(nest, step, step.names[1:])
     by, at = step.number, nest.position(axis.name)
     split = Split(axis, step.names[1], step.names[2], by)
@@ -215,14 +123,14 @@ def _fuse(nest: Nest, step: Step) -> None:
     """Two loops as one."""
     outer, inner = _unmarked(nest, step, 0), _unmarked(nest, step, 1)
     if nest.position(inner.name) != nest.position(outer.name) + 1:
-        _refuse(
+        refuse(
             f"'fuse' of '{outer.name}' and '{inner.name}', which are not side by side", step.at(1)
         )
     if outer.reduced != inner.reduced:
-        _refuse(f"'fuse' of '{outer.name}' and '{inner.name}', of which one is reduced", step.at(1))
+        refuse(f"'fuse' of '{outer.name}' and '{inner.name}', of which one is reduced", step.at(1))
     for number, axis in enumerate((outer, inner)):
         if not axis.whole:
-            _refuse(f"'fuse' of '{axis.name}', whose parts differ in length", step.at(number))
+            refuse(f"'fuse' of '{axis.name}', whose parts differ in length", step.at(number))
     _fresh(nest, step, step.names[2:])
     extent, at = outer.extent * inner.extent, nest.position(outer.name)
     nest.order[at : at + 2] = [Axis(step.names[2], extent, outer.reduced, extent)]
@@ -242,9 +150,7 @@ def _reorder(nest: Nest, step: Step) -> None:
         if names.index(origin.inner) < names.index(origin.outer):
             moved = origin.inner if origin.inner in step.names else origin.outer
             where = step.at(step.names.index(moved))
-            _refuse(
-                f"'{origin.inner}' outside of '{origin.outer}', whose parts it runs over", where
-            )
+            refuse(f"'{origin.inner}' outside of '{origin.outer}', whose parts it runs over", where)
 
 
 def _mark(nest: Nest, axis: Axis, step: Step) -> None:
@@ -258,11 +164,11 @@ def _unroll(nest: Nest, step: Step) -> None:
     """The statement written out for every turn."""
     axis = _unmarked(nest, step, 0)
     if not axis.whole:
-        _refuse(
+        refuse(
             f"'unroll' of '{axis.name}', which has {axis.least} to {axis.extent} turns", step.at(0)
         )
     if axis.extent > MOST_UNROLLED:
-        _refuse(
+        refuse(
             f"'unroll' of '{axis.name}': {axis.extent} turns, of {MOST_UNROLLED} at most",
             step.at(0),
         )
@@ -273,14 +179,25 @@ def _vectorize(nest: Nest, step: Step) -> None:
     """All turns at once, in vector registers."""
     axis = _unmarked(nest, step, 0)
     if nest.vector is not None:
-        _refuse(f"'vectorize' of '{axis.name}' after that of '{nest.vector.name}'", step.at(0))
+        refuse(f"'vectorize' of '{axis.name}' after that of '{nest.vector.name}'", step.at(0))
     if axis.reduced:
-        _refuse(f"'vectorize' of '{axis.name}', which is reduced: lanes are elements", step.at(0))
+        refuse(f"'vectorize' of '{axis.name}', which is reduced: lanes are elements", step.at(0))
     lanes = axis.extent
     if not axis.whole or lanes & (lanes - 1) or not 2 <= lanes <= MOST_LANES:
         turns = lanes if axis.whole else f"{axis.least} to {lanes}"
         wanted = f"expected a power of two from 2 to {MOST_LANES}; split it"
-        _refuse(f"'vectorize' of '{axis.name}' of {turns} turns: {wanted}", step.at(0))
+        refuse(f"'vectorize' of '{axis.name}' of {turns} turns: {wanted}", step.at(0))
+    _mark(nest, axis, step)
+
+
+def _thread(nest: Nest, step: Step) -> None:
+    """A turn of the loop for each thread of a block."""
+    axis = _unmarked(nest, step, 0)
+    if not axis.whole and not axis.reduced:
+        refuse(
+            f"threads of '{axis.name}', which has {axis.least} to {axis.extent} turns: split it",
+            step.at(0),
+        )
     _mark(nest, axis, step)
 
 
@@ -289,12 +206,25 @@ def _cache(nest: Nest, step: Step) -> None:
     name = step.names[0]
     if name not in nest.operands:
         known = ", ".join(nest.operands) or "none"
-        _refuse(f"'cache' of '{name}', which is no operand; there are {known}", step.at(0))
+        refuse(f"'cache' of '{name}', which is no operand; there are {known}", step.at(0))
     if name in nest.caches:
-        _refuse(f"'{name}' is cached already", step.at(0))
+        refuse(f"'{name}' is cached already", step.at(0))
     if len(step.names) > 1:
         _unmarked(nest, step, 1)
+    if step.number:
+        _buffers(nest, step)
     nest.caches[name] = (step.names[1] if len(step.names) > 1 else "", step.at(0))
+
+
+def _buffers(nest: Nest, step: Step) -> None:
+    """Copies that go into so many buffers by turns: one is filled while another is read."""
+    name, *loops = step.names
+    if not loops:
+        refuse(f"{step.number} buffers of '{name}', which is copied once", step.at(0))
+    if not 1 <= step.number <= MOST_BUFFERS:
+        reason = f"expected 1 to {MOST_BUFFERS}"
+        refuse(f"{step.number} buffers of '{name}': {reason}", step.at(0))
+    nest.buffers[name] = step.number
 
 
 def _rule(nest: Nest, step: Step) -> None:
@@ -304,6 +234,7 @@ def _rule(nest: Nest, step: Step) -> None:
 TAKEN = {
     "rule": _rule,
     "bind": _bind,
+    "thread": _thread,
     "split": _split,
     "fuse": _fuse,
     "reorder": _reorder,
@@ -312,85 +243,3 @@ TAKEN = {
     "cache": _cache,
 }
 """What each step does to a nest, or refuses to."""
-
-
-def _check(nest: Nest, steps: Sequence[Step]) -> None:
-    """What holds of a nest whose steps are all taken."""
-    named = {name: step for step in steps for name in step.names}
-
-    def place(axis: str) -> Place:
-        step = named.get(axis)
-        if step is None:
-            return steps[-1].place if steps else NOWHERE
-        return step.at(step.names.index(axis))
-
-    reduces = any(a.reduced for a in nest.indices)
-    for number, axis in enumerate(nest.order):
-        reason = _misplaced(nest, number, axis, reduces)
-        if reason is not None:
-            _refuse(reason, place(axis.name))
-    for split in nest.origins:
-        if isinstance(split, Split) and split.of.reduced and not split.exact:
-            _check_parts(nest, split, place)
-    _check_text(nest, place)
-    _check_places_of_copies(nest)
-
-
-def _misplaced(nest: Nest, number: int, axis: Axis, reduces: bool) -> str | None:
-    """Why a loop cannot stand where it does."""
-    order, first = nest.order, nest.first_reduced
-    if axis.mark == "vectorize" and number != len(order) - 1:
-        return f"'{order[-1].name}' inside of '{axis.name}', which is a vector"
-    if number > first and not axis.reduced and not axis.mark:
-        over = order[first].name
-        return f"'{axis.name}' inside of '{over}', which is reduced: put it outside, or unroll it"
-    if reduces and number < first and axis.mark:
-        hint = "put it inside of what is reduced"
-        return f"'{axis.mark}' of '{axis.name}' writes whole loops out: {hint}"
-    following = next((a for a in order[number + 1 :] if not a.mark), None)
-    if axis.mark == "unroll" and following is not None:
-        return f"'{axis.name}' is unrolled and '{following.name}' inside of it is not"
-    return None
-
-
-def _check_parts(nest: Nest, split: Split, place: Callable[[str], Place]) -> None:
-    """The loop over a part that may be shorter stands inside of all that say which part it is."""
-    outside = [nest.position(n) for n in _made_of(nest, split.outer)]
-    for inner in _made_of(nest, split.inner):
-        if nest.position(inner) < max(outside):
-            reason = f"'{inner}' outside of '{split.outer}', of whose parts the last is shorter"
-            _refuse(reason, place(inner))
-
-
-def _made_of(nest: Nest, name: str) -> list[str]:
-    """The loops that there are of one."""
-    if any(a.name == name for a in nest.order):
-        return [name]
-    for origin in nest.origins:
-        if isinstance(origin, Split) and origin.of.name == name:
-            return [*_made_of(nest, origin.outer), *_made_of(nest, origin.inner)]
-        if isinstance(origin, Fused) and name in (origin.outer.name, origin.inner.name):
-            return _made_of(nest, origin.made)
-    return []
-
-
-def _check_text(nest: Nest, place: Callable[[str], Place]) -> None:
-    """Neither too many sums nor too much text."""
-    unrolled = [a for a in nest.order if a.mark == "unroll"]
-    copies = math.prod(a.extent for a in unrolled)
-    sums = math.prod(a.extent for a in unrolled if not a.reduced)
-    if copies > MOST_UNROLLED or sums > MOST_SUMS:
-        what = f"{sums} sums and {copies} copies of the statement"
-        limits = f"of {MOST_SUMS} and {MOST_UNROLLED} at most"
-        _refuse(f"{what} are unrolled, {limits}", place(unrolled[-1].name))
-
-
-def _check_places_of_copies(nest: Nest) -> None:
-    """Copies are made in the turns of loops that are run."""
-    for operand, (loop, where) in nest.caches.items():
-        if not loop:
-            continue
-        if loop not in {a.name for a in nest.order}:
-            _refuse(f"'cache' of '{operand}' at '{loop}', which is no loop any more", where)
-        if nest.order[nest.position(loop)].mark:
-            _refuse(f"'cache' of '{operand}' at '{loop}', which is no loop that is run", where)

@@ -27,13 +27,13 @@ start: header? step*
 header: "for" names ["of" names] ";"?
 names: NAME ("," NAME)*
 step: (RULE | bind | split | fuse | reorder | unroll | vectorize | cache) ";"?
-bind: BIND NAME "to" "veu" "in" INT
+bind: BIND NAME "to" ("veu" "in" INT | THREAD)
 split: SPLIT NAME "by" INT ["as" NAME "," NAME]
 fuse: FUSE NAME "," NAME ["as" NAME]
 reorder: REORDER NAME ("," NAME)+
 unroll: UNROLL NAME
 vectorize: VECTORIZE NAME
-cache: CACHE NAME ["at" NAME]
+cache: CACHE NAME ["at" NAME] ["in" INT]
 RULE.2: "rule"
 BIND.2: "bind"
 SPLIT.2: "split"
@@ -42,8 +42,9 @@ REORDER.2: "reorder"
 UNROLL.2: "unroll"
 VECTORIZE.2: "vectorize"
 CACHE.2: "cache"
+THREAD.2: "thread"
 INT: /\d+/
-NAME: /(?!(rule|for|of|to|in|by|as|at|veu|bind|split|fuse|reorder|unroll|vectorize|cache)\b)[A-Za-z_]\w*/
+NAME: /(?!(rule|for|of|to|in|by|as|at|veu|thread|bind|split|fuse|reorder|unroll|vectorize|cache)\b)[^\W\d]\w*/
 %ignore /[ \t\r\n]+/
 %ignore /(#|\/\/)[^\n]*/
 """
@@ -52,7 +53,8 @@ NAME: /(?!(rule|for|of|to|in|by|as|at|veu|bind|split|fuse|reorder|unroll|vectori
 @dataclass(frozen=True)
 class Step:
     """One step: what `kind` does to the loops of `names` (of `cache`, the operand and perhaps a loop), with a
-    `number` where it takes one. `places` are those of the names, `place` that of the step."""
+    `number` where it takes one. To bind to threads is of kind `thread`. `places` are those of the names,
+    `place` that of the step."""
 
     kind: str
     names: tuple[str, ...]
@@ -64,18 +66,26 @@ class Step:
         """Where a name stands."""
         return self.places[number] if number < len(self.places) else self.place
 
+    @property
+    def word(self) -> str:
+        """What it begins with."""
+        return "bind" if self.kind == "thread" else self.kind
+
     def __str__(self) -> str:
         if not self.names:
             return self.kind
         first, rest = self.names[0], self.names[1:]
         if self.kind == "bind":
             return f"bind {first} to veu in {self.number}"
+        if self.kind == "thread":
+            return f"bind {first} to thread"
         if self.kind == "split":
             return f"split {first} by {self.number} as {', '.join(rest)}"
         if self.kind == "fuse":
             return f"fuse {first}, {rest[0]} as {rest[1]}"
         if self.kind == "cache":
-            return f"cache {' at '.join(self.names)}"
+            buffers = f" in {self.number}" if self.number else ""
+            return f"cache {' at '.join(self.names)}{buffers}"
         return f"{self.kind} {', '.join(self.names)}"
 
 
@@ -126,9 +136,13 @@ def schedule_of(text: str) -> Schedule:
 def _step(text: str, tree: Tree[Token] | Token) -> Step:
     tokens = [tree] if isinstance(tree, Token) else cast("list[Token]", tree.children)
     kind, *tokens = tokens
+    if any(t.type == "THREAD" for t in tokens):
+        kind = Token("THREAD", "thread", line=kind.line, column=kind.column)
     names = [t for t in tokens if t.type == "NAME"]
     number = next((int(t) for t in tokens if t.type == "INT"), 0)
     written = [str(t) for t in names]
+    if kind == "cache" and number == 0 and any(t.type == "INT" for t in tokens):
+        raise ExpressionError(f"0 buffers of '{written[0]}'", _place(text, names[0]))
     if kind == "split" and len(written) == 1:
         written += [f"{written[0]}o", f"{written[0]}i"]
     if kind == "fuse" and len(written) == 2:

@@ -18,7 +18,7 @@ from irkit.dialects.tensor_ops.interface import Interpreter
 from irkit.dialects.tensor_ops.loop_nest import affine_index
 from irkit.dialects.tensor_ops.scalar_body import yielded
 from irkit.errors import InvalidModelError
-from irkit.expressions.nest import Fused, Nest, Split
+from irkit.expressions.loops import Fused, Nest, Split
 from irkit.weights import Array
 
 

@@ -99,6 +99,7 @@ def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str
         or rkernel.refuses_parameters(root, parameters)
         or refuses_scratch(rkernel, root, parameters, device)
         or _refuses_facts(rkernel, op, root, parameters)
+        or _refuses_room(op.scratch_bytes, device)
         or _refuses_library(op, root, device)
         or _refuses_body(rkernel, op, root, device)
     )
@@ -126,7 +127,10 @@ def refuses_scratch(
     rkernel: RKernel, root: Root, parameters: Parameters, device: VDevice
 ) -> str | None:
     """Why its scratch does not fit beside the walker's tables; a CPU has memory for any."""
-    needed = rkernel.scratch(root, parameters)
+    return _refuses_room(rkernel.scratch(root, parameters), device)
+
+
+def _refuses_room(needed: int, device: VDevice) -> str | None:
     room = device.shared_bytes - (WALKER_ROOM if device.kind == "cuda" else 0)
     if device.kind == "cpu" or needed <= room:
         return None

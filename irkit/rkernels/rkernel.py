@@ -12,6 +12,7 @@ from xdsl.dialects.utils import FastMathFlag
 from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.work import Part, Work
+from irkit.schedule.model import VDevice
 
 Target = Literal["cpu", "cuda"]
 Parameters = Mapping[str, int]
@@ -46,8 +47,8 @@ class RKernel:
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
-    `schedules(root, tasks)`: its template is printed from a schedule, of which these are the rule's, the best
-    first, in at most so many parts; the schedule says the grid and the scratch then.
+    `schedules(root, tasks, device)`: its template is printed from a schedule, of which these are the rule's,
+    the best first, in at most so many parts; the schedule says the grid and the scratch then.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
     """
 
@@ -71,7 +72,7 @@ class RKernel:
     streams: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
     halves: bool = False
-    schedules: Callable[[Root, int], Sequence[ScheduleAttr]] | None = None
+    schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
     spreads: bool = False
 

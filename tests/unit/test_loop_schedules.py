@@ -19,7 +19,8 @@ from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
-from irkit.expressions.nest import TAKEN, Axis, Nest, Split, nest_of
+from irkit.expressions.loops import Axis, Nest, Split
+from irkit.expressions.nest import TAKEN, nest_of
 from irkit.expressions.steps import schedule_of
 from irkit.expressions.syntax import ExpressionError
 from irkit.interp.task import evaluate_body

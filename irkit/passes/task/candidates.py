@@ -10,7 +10,7 @@ from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr
 from irkit.rkernels.rkernel import RKernel
-from irkit.rkernels.scheduled.layout import Layout
+from irkit.rkernels.scheduled.layouts import layout_of
 from irkit.schedule.allotments import Speedup
 from irkit.schedule.model import VDevice
 from irkit.schedule.row_plans import AS_GOOD
@@ -41,7 +41,7 @@ class Candidate:
         parameters = {name: literals[name] for name in sorted(literals)}
         scratch = rkernel.scratch(root, literals)
         if self.schedule is not None:
-            scratch = Layout.of(root, self.schedule).scratch
+            scratch = layout_of(rkernel.target, root, self.schedule).scratch
         return AlternativeAttr.of(
             rkernel.name, self.grid, self.cost_ns, parameters, scratch, rkernel.fastmath, costs,
             self.schedule,

@@ -24,6 +24,7 @@ from irkit.bfloat16 import BFLOAT16
 from irkit.context import weights_of
 from irkit.dialects import te
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.loop import schedule_on
 from irkit.dialects.packed_terms import FORMATS, packed
 from irkit.dialects.precision import Precision
 from irkit.dialects.products import Product, as_product, matrix_of_b
@@ -79,6 +80,8 @@ def packings(op: ROperatorOp) -> list[Packing] | str:
     product = as_product(root) if root.chain else None
     if product is None or DYNAMIC in root.parallel:
         return "it is no product of matrices of known sizes"
+    if schedule_on(root.op) is not None:
+        return "it is to be run by a schedule"
     precision = packing_of(product)
     if precision is None:
         return "it is no product of matrices in memory, or of plain float32"

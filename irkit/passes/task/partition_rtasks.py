@@ -24,7 +24,7 @@ from irkit.rkernels.family import TYPICAL_ROWS
 from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, target_of, why_illegal
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.scheduled.costs import nest_ns
-from irkit.rkernels.scheduled.layout import Layout
+from irkit.rkernels.scheduled.layouts import layout_of
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -194,16 +194,22 @@ class Partition:
         said, seen = schedule_on(root.op), set[ScheduleAttr]()
         if said is not None and said.schedule.by_rule:
             said = None
-        for count in counts[-1:] if said is not None else counts:
-            offered = [said] if said is not None else rkernel.schedules(root, count)
+        if said is not None:
+            counts = counts[-1:]
+        elif not self.most:
+            # The rule finds tiles for every count, which takes its time.
+            counts = sorted({max(counts[-1] // parts, 1) for parts in (1, 2, 4, 16)})
+        for count in counts:
+            offered = [said] if said is not None else rkernel.schedules(root, count, self.device)
+            layouts = [(s, layout_of(self.target, root, s)) for s in offered]
             ranked = sorted(
-                ((nest_ns(root, Layout.of(root, s), nbytes(op), self.device), s) for s in offered),
+                ((nest_ns(root, layout, nbytes(op), self.device), s) for s, layout in layouts),
                 key=lambda found: found[0],
             )
             for cost, one in ranked if self.most else ranked[:1]:
                 if one not in seen:
                     seen.add(one)
-                    grid = tuple(Layout.of(root, one).nest.grid)
+                    grid = tuple(layout_of(self.target, root, one).nest.grid)
                     yield Candidate(rkernel, grid, cost, schedule=one)
 
 

@@ -73,7 +73,8 @@ class Binder:
     """
 
     def __init__(self, op: ROperatorOp, root: Root, target: Target) -> None:
-        self.op, self.block, self.root, self.target = op, op.body.block, root, target
+        self.op, self.block, self.root = op, op.body.block, root
+        self.target: Target = target
         values = [*self.block.args, *op.terminator.values]
         types = [memory_type(tensor_type(v).element_type) for v in values]
         self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)

@@ -10,7 +10,10 @@ from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.family import Family
-from irkit.rkernels.scheduled.layout import VECTORS, Layout
+from irkit.rkernels.scheduled.block_layout import BlockLayout
+from irkit.rkernels.scheduled.block_text import body_of_block
+from irkit.rkernels.scheduled.layout import VECTORS
+from irkit.rkernels.scheduled.layouts import layout_of
 from irkit.rkernels.scheduled.text import body_of
 
 
@@ -43,7 +46,7 @@ class Generated(Family):
         op = binder.op
         if op.schedule is None:
             raise UnsupportedError("a generated rKernel of an rOperator without a schedule")
-        layout = Layout.of(binder.root, op.schedule)
+        layout = layout_of(binder.target, binder.root, op.schedule)
         if (grid := ints(op.grid)) != layout.nest.grid:
             raise UnsupportedError(
                 f"a grid {grid} of a schedule whose parts are {layout.nest.grid}"
@@ -52,6 +55,8 @@ class Generated(Family):
             raise UnsupportedError(
                 f"{op.scratch_bytes} bytes of scratch: its schedule needs {layout.scratch}"
             )
-        binder.binding.function(
-            "NEST", f"{binder.binding.operands}, task, scratch", body_of(binder, layout)
-        )
+        given = f"{binder.binding.operands}, task, scratch"
+        if isinstance(layout, BlockLayout):
+            binder.binding.function("NEST", given, body_of_block(binder, layout))
+        else:
+            binder.binding.function("NEST", given, body_of(binder, layout))

@@ -6,6 +6,7 @@ import math
 
 from irkit.dialects.linalg_generic import is_contraction
 from irkit.dialects.roperator_root import Root
+from irkit.rkernels.scheduled.block_layout import THREADS, BlockLayout
 from irkit.rkernels.scheduled.layout import Layout
 from irkit.rkernels.work import Part, Work, work
 from irkit.schedule.model import VDevice
@@ -20,13 +21,20 @@ _WIDE = 16 * 64
 """Bytes of sums that take 16 registers of 64 bytes."""
 
 
+_TILED = 0.5, 2.0, 1.25
+"""Of a multiply-add in a thread's tile: what it takes alone, by what it reads, and all that in tiles of 8 by
+4, of which the rate is."""
+
+
 def nest_ns(root: Root, layout: Layout, nbytes: float, device: VDevice) -> float:
     """Nanoseconds of the largest rTask. `nbytes`: of all operands and results.
 
     Raises UnsupportedError for work that has no rate.
     """
     tasks = math.prod(layout.nest.grid)
-    found = work(start=1, byte=nbytes / tasks) + nest_work(layout, Part(root, layout.nest.grid))
+    part = Part(root, layout.nest.grid, device.threads)
+    own = block_work(layout, part) if isinstance(layout, BlockLayout) else nest_work(layout, part)
+    found = work(start=1, byte=nbytes / tasks) + own
     return _DOUBT * found.nanoseconds(device)
 
 
@@ -51,6 +59,28 @@ def nest_work(layout: Layout, part: Part) -> Work:
         + stored
         + _far(layout, tiles)
     )
+
+
+def block_work(layout: BlockLayout, part: Part) -> Work:
+    """What the threads of a block do: products of a tile behind copies that overlap with them, or terms that
+    each thread reads for itself."""
+    nest, first = layout.nest, layout.nest.first_reduced
+    tiles = math.prod(a.extent for a in nest.order[:first] if not a.mark)
+    turns = math.prod(a.extent for a in nest.order[first:] if not a.mark)
+    written = math.prod(a.extent for a in nest.order if a.reduced and a.mark == "unroll")
+    threads = min(max(layout.working, 1), THREADS)
+    stored = part.store * (tiles * layout.sums) + work(barrier=2 * tiles * layout.meets)
+    shuffles = work(shuffle=math.log2(layout.lanes) * tiles)
+    if layout.tile is None:
+        terms = work(chain=tiles * turns) + part.term * (tiles * turns * written * threads)
+        return terms + stored + shuffles
+    alone, read, usual = _TILED
+    share = alone + read * (1 / layout.tile.height + 1 / layout.tile.width)
+    terms = math.prod(a.extent for a in nest.order if a.reduced)
+    products = tiles * layout.sums * terms * part.lanes * share / usual * max(1.0, 128 / threads)
+    together = layout.together()
+    stages = tiles * turns / (together.extent if together is not None else 1)
+    return work(tile=tiles, stage=stages, fma=products) + stored
 
 
 def _far(layout: Layout, tiles: int) -> Work:

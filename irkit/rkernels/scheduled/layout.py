@@ -18,7 +18,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.expressions.nest import Axis, Nest, Split
+from irkit.expressions.loops import Axis, Nest, Split
 from irkit.expressions.syntax import ExpressionError, Place
 
 VECTORS = (f32, f64, i32, i64)
@@ -141,9 +141,21 @@ class Layout:
             )
         if not any(a.reduced for a in self.nest.indices):
             raise UnsupportedError("a schedule of what reduces nothing")
+        self._check_alone()
         self._check_copies()
         if self.nest.vector is not None:
             self._check_vectors(self.nest.vector)
+
+    def _check_alone(self) -> None:
+        """A vEU of a CPU is one thread."""
+        for axis in self.nest.threads:
+            reason = (
+                f"'bind' of '{axis.name}' to threads, of which only a GPU's blocks have several"
+            )
+            raise ExpressionError(reason, _place(self.nest, axis))
+        for name in self.nest.buffers:
+            reason = f"buffers of '{name}', which only a GPU copies ahead"
+            raise ExpressionError(reason, self.nest.caches[name][1])
 
     def _check_copies(self) -> None:
         for copy in self.copies.values():

@@ -21,6 +21,7 @@ from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.expressions.steps import schedule_of
 from irkit.expressions.syntax import ExpressionError
 from irkit.rkernels.scheduled.layout import VECTORS, Layout
+from irkit.schedule.model import VDevice
 
 _CACHE_BYTES = 1 << 20
 """Of what is copied for a tile's columns."""
@@ -42,7 +43,7 @@ class Tile:
 TILES = (Tile(8, 128), Tile(4, 64), Tile(6, 64), Tile(4, 128))
 
 
-def default_schedules(root: Root, tasks: int) -> list[ScheduleAttr]:
+def default_schedules(root: Root, tasks: int, device: VDevice | None = None) -> list[ScheduleAttr]:
     """Schedules of a root in at most `tasks` parts, those for wide registers and for narrow ones first.
 
     None where no index has lanes side by side: a template is better there.

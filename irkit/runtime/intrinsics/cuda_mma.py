@@ -59,13 +59,14 @@ def copy_async(
 ) -> Any:
     """Start copying `width` (literal, 1 or 4) elements from source[index] to staged[position].
 
-    Elements are of 32 bits; four of them must be 16-byte aligned at both ends. Zeros come in their place
-    where `inside` is false; the index must be one that could be read. `staged` is in shared memory.
+    Elements are of 32 bits, or one of 64; four of them must be 16-byte aligned at both ends. Zeros come in
+    their place where `inside` is false; the index must be one that could be read. `staged` is in shared
+    memory.
     """
     if not isinstance(width, types.IntegerLiteral):
         return None
-    size = 4 * width.literal_value
-    # Four bytes can only go by way of the first cache.
+    size = width.literal_value * staged.dtype.bitwidth // 8
+    # Four or eight bytes can only go by way of the first cache.
     kind = "cg" if size == 16 else "ca"
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
