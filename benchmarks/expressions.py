@@ -16,11 +16,13 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import irkit
+from benchmarks import harness
 
 PRODUCT = "C(m, n) +=! A(m, k) * B(k, n)"
 CONVOLUTION = "O(b, o, y, x) +=! I(b, c, y + r, x + s) * W(o, c, r, s)"
@@ -58,8 +60,8 @@ class Work:
 
 def works(whole: bool) -> list[Work]:
     """What is timed; `whole`: rows of products are not cut to 1024."""
-    import torch
-    from torch.nn import functional
+    torch = harness.peer("torch")
+    functional = torch.nn.functional
 
     found: list[Work] = []
     for name, (m, k, n) in MATRICES.items():
@@ -74,15 +76,15 @@ def works(whole: bool) -> list[Work]:
         Work(
             f"softmax {rows}x1024",
             SOFTMAX,
-            lambda x: _softmax(x),
-            lambda x: torch.softmax(x, 1),
+            _softmax,
+            partial(torch.softmax, dim=1),
             ((rows, 1024),),
         ),
         Work(
             f"layer norm {rows}x1024",
             LAYER_NORM.format(n=1024),
-            lambda x: _layer_norm(x),
-            lambda x: functional.layer_norm(x, (1024,)),
+            _layer_norm,
+            partial(functional.layer_norm, normalized_shape=(1024,)),
             ((rows, 1024),),
         ),
     ]
@@ -115,10 +117,10 @@ def contenders(
     work: Work, arrays: Sequence[np.ndarray], device: str
 ) -> dict[str, Callable[[], Any]]:
     """Calls by name; arrays are on the device."""
-    import torch
+    torch = harness.peer("torch")
 
     target = "cpu" if device == "cpu" else "cuda"
-    options = {"target": target, **({"mode": "serial"} if target == "cpu" else {})}
+    options: dict[str, Any] = {"target": target, **({"mode": "serial"} if target == "cpu" else {})}
     calls: dict[str, Callable[[], Any]] = {}
     operator = irkit.te.op(work.text, **options)
     tensors = [torch.from_numpy(a).to(device) for a in arrays]
@@ -144,7 +146,7 @@ def contenders(
 
 def _on_a_gpu(options: argparse.Namespace) -> None:
     """All works against cuBLAS and cuDNN, by `expressions_gpu.py`."""
-    import torch
+    torch = harness.peer("torch")
 
     from benchmarks.expressions_gpu import suite
 
@@ -173,7 +175,7 @@ def main() -> None:
     parser.add_argument("--gpu", default="h200", help="the vDevice to compile for, on a GPU")
     parser.add_argument("--only", default="", help="what names begin with")
     options = parser.parse_args()
-    import torch
+    torch = harness.peer("torch")
 
     if options.device == "cuda":
         _on_a_gpu(options)

@@ -93,7 +93,8 @@ def build(job: Job) -> Built:
         return Built(job.way, refused=str(error))
     took = time.perf_counter() - start
     chosen = tuple(op["rkernel"] for op in made.report()["roperators"].values())
-    return Built(job.way, made._first.artifact, took, chosen)
+    artifact = made._first.artifact  # pyright: ignore[reportPrivateUsage]
+    return Built(job.way, artifact, took, chosen)
 
 
 def _without_gpu() -> None:

@@ -36,7 +36,7 @@ from irkit.rkernels.templates import specialise, template_source
 from irkit.schedule.devices import device as find_device
 from irkit.weights import WeightStore
 
-MORE = {
+MORE: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "wide": ("C(m, n) +=! A(m, k) * B(k, n)", ((40, 24), (24, 36))),
     "both turned": ("C(m, n) +=! A(k, m) * B(n, k)", ((30, 33), (28, 30))),
     "images": (

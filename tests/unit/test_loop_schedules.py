@@ -33,7 +33,7 @@ from irkit.rkernels.scheduled.rules import default_schedules
 from irkit.schedule.devices import device as find_device
 from irkit.weights import WeightStore
 
-CASES = {
+CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "product": ("C(m, n) +=! A(m, k) * B(k, n)", ((7, 5), (5, 22))),
     "turned": ("C(m, n) +=! A(m, k) * B(n, k)", ((6, 9), (13, 9))),
     "batched": ("C(b, m, n) +=! A(b, m, k) * B(b, k, n)", ((2, 5, 4), (2, 4, 9))),
