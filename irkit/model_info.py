@@ -9,6 +9,19 @@ from typing import Any, Literal, cast
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a model accepts of its input's columns: numbers from `low` to `high`, and NaN where `nan` is true.
+
+    Each has an element for every column, or one for all. `message`: why a row with anything else is refused.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    nan: tuple[bool, ...]
+    message: str
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """Facts about a model that its IR does not state.
 
@@ -22,6 +35,7 @@ class ModelInfo:
     `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
     to which no step of the model overflows (the source library refuses what does); None if there is none.
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
+    `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
@@ -49,6 +63,7 @@ class ModelInfo:
     source: str = ""
     label_dtype: str = ""
     checks: Mapping[str, str] = field(default_factory=dict[str, str])
+    limits: tuple[Limits, ...] = ()
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
@@ -74,6 +89,10 @@ class ModelInfo:
         for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
             if fields.get(name) is not None:
                 fields[name] = tuple(map(_hashable, fields[name]))
+        fields["limits"] = tuple(
+            Limits(tuple(f["low"]), tuple(f["high"]), tuple(f["nan"]), f["message"])
+            for f in fields.get("limits", ())
+        )
         fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
         fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
         return ModelInfo(**fields)

@@ -7,7 +7,7 @@ is taken as it is or refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,13 @@ import numpy as np
 from irkit.bfloat16 import dtype_of, is_floating
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.runtime.column_limits import ColumnLimits
 from irkit.runtime.host_arrays import as_array
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
+PIECE = 1 << 15
+"""Elements that a core's cache keeps while they are looked at again."""
 # Devices read several elements at once.
 DEVICE_ALIGNMENT = 16
 
@@ -51,7 +54,17 @@ class InputPolicy:
         self.ports = tuple(ports)
         self._info = info if info is not None else ModelInfo("network", (), ())
         self.dtypes = [dtype_of(p.dtype) for p in self.ports]
-        self.any_value = self._info.allow_nan and self._info.allow_infinity
+        self._limits = (
+            ColumnLimits(self._info.limits, self.dtypes[0])
+            if self._info.limits and self.ports
+            else None
+        )
+        self.any_value = self._info.allow_nan and self._info.allow_infinity and self._limits is None
+
+    @property
+    def _nan_counts(self) -> bool:
+        limits = self._limits
+        return not self._info.allow_nan or (limits is not None and not limits.nan)
 
     def check_count(self, inputs: Sequence[Any]) -> None:
         """Whether there is a value for each input."""
@@ -93,7 +106,7 @@ class InputPolicy:
                 np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
             )
         if self.restricts(number):
-            self.check_extent(number, extent_of(array))
+            self.check_extent(number, extent_of(array, self._nan_counts), lambda: array)
         return array
 
     def check_device_array(self, number: int, facts: DeviceFacts) -> None:
@@ -116,8 +129,9 @@ class InputPolicy:
         """Whether there are values that the input must not have."""
         return not self.any_value and is_floating(self.dtypes[number])
 
-    def check_extent(self, number: int, extent: Extent) -> None:
-        """Whether the model has a meaning for values of such an extent."""
+    def check_extent(self, number: int, extent: Extent, whole: Callable[[], Array]) -> None:
+        """Whether the model has a meaning for values of such an extent; `whole` gives them all, on the host,
+        where the extent alone does not say."""
         name, info = self.ports[number].name, self._info
         if info.largest is not None and info.largest < extent.largest < np.inf:
             raise InvalidInputError(
@@ -128,6 +142,9 @@ class InputPolicy:
             raise InvalidInputError(f"input '{name}' has NaN, for which the model has no meaning")
         if extent.largest == np.inf and not info.allow_infinity:
             raise InvalidInputError(f"input '{name}' has infinity, which the model does not accept")
+        limits = self._limits
+        if limits is not None and (extent.largest > limits.largest or extent.nan > limits.nan):
+            limits.check(whole())
 
     def _cast(self, port: Port, array: Array) -> Array:
         """The conversions that the source library itself makes, and lossless ones."""
@@ -144,14 +161,24 @@ class InputPolicy:
         )
 
 
-def extent_of(array: Array) -> Extent:
-    """The extent of an array of floats on the host."""
-    sizes = np.abs(array)
-    largest = float(np.maximum.reduce(sizes, axis=None, initial=0.0))
-    if not np.isnan(largest):
-        return Extent(largest, False)
-    # NaN says nothing of the others' size.
-    return Extent(float(np.fmax.reduce(sizes, axis=None, initial=0.0)), True)
+def extent_of(array: Array, nan_counts: bool = True) -> Extent:
+    """The extent of an array of floats on the host, C-contiguous: one pass over it. Whether there is NaN is
+    looked at only if it counts."""
+    flat, largest, nan = array.reshape(-1), 0.0, False
+    for start in range(0, flat.size, PIECE):
+        piece = flat[start : start + PIECE]
+        size = _size(np.maximum, np.minimum, piece) if nan_counts else np.nan
+        if np.isnan(size):
+            # NaN says nothing of the others' size.
+            nan = nan_counts
+            size = _size(np.fmax, np.fmin, piece)
+        # Where there is no number it is NaN still.
+        largest = size if size > largest else largest
+    return Extent(largest, nan)
+
+
+def _size(larger: np.ufunc, smaller: np.ufunc, array: Array) -> float:
+    return max(float(larger.reduce(array)), -float(smaller.reduce(array)))
 
 
 def _check_shape(port: Port, shape: tuple[int, ...]) -> None:

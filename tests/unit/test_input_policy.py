@@ -89,7 +89,7 @@ def test_values_that_a_model_has_no_meaning_for(rules: Any, values: Any, words: 
     with pytest.raises(InvalidInputError, match=words):
         policy.host_array(0, array)
     with pytest.raises(InvalidInputError, match=words):
-        policy.check_extent(0, extent_of(array))
+        policy.check_extent(0, extent_of(array), lambda: array)
     assert policy.restricts(0)
 
 

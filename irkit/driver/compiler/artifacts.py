@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irkit.context import IrkitContext
 from irkit.dialects.segments import segments_of
-from irkit.driver.compiler.batch import info_with_borders
+from irkit.driver.compiler.batch import info_with_borders, info_with_limits
 from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
@@ -131,7 +131,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _
         _, facts = read_facts(source)
         cubin = compile_module(source, facts.entries, facts.threads, facts.arch)
         seconds["cubin"] = round(time.perf_counter() - start, 3)
-    info = info_with_borders(imported.info, module)
+    info = info_with_borders(info_with_limits(imported.info, module), module)
     kept = sorted(named - weights.keys()) if target == "cuda" else []
     graph_weights = {name: ctx.weights[name] for name in kept}
     return Artifact(

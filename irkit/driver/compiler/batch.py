@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
@@ -138,6 +138,17 @@ def info_with_borders(info: ModelInfo, module: ModuleOp) -> ModelInfo:
         input_batch=tuple(None if p is None else astuple(p) for p in inputs),
         output_batch=tuple(None if p is None else astuple(p) for p in outputs),
     )
+
+
+def info_with_limits(info: ModelInfo, module: ModuleOp) -> ModelInfo:
+    """The facts, with the checks that `checks-to-limits` has left in the program, and the limits."""
+    text = module.attributes.get("irkit.model")
+    if not isinstance(text, StringAttr):
+        return info
+    found = ModelInfo.from_json(text.data)
+    if not found.limits and len(found.checks) == len(info.checks):
+        return info
+    return replace(info, outputs=found.outputs, checks=found.checks, limits=found.limits)
 
 
 def _without(places: Sequence[BatchPlace | None], held: Collection[int]) -> list[BatchPlace | None]:

@@ -21,6 +21,8 @@ STANDARD: dict[str, list[str]] = {
         "quantise-products",
         "fold-constants",
         "fold-batch-norm",
+        "checks-to-limits",
+        "dce",
         "select-first",
         "unroll-recurrence",
         # Before trees become products, which stay exact.

@@ -19,6 +19,7 @@ from irkit.dialects.graph import CastOp, ConcatOp, ForestOp, GatherOp, MatmulOp,
 from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 from irkit.dialects.precision import inherit
 from irkit.dialects.types import tensor_type
+from irkit.passes.graph.finite_columns import is_finite
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
 
@@ -205,11 +206,11 @@ class ColumnsOfProduct(_OfColumns):
             return self.no_match(op, "it multiplies no rows by a constant matrix")
         if (reason := _why_whole(op.a)) is not None:
             return self.no_match(op, "{}", reason)
-        if not _is_finite(op.a):
-            return self.no_match(op, "zero times infinity is no zero")
         kept = np.flatnonzero((w != 0).any(axis=1))
         if len(kept) == 0 or len(kept) == len(w):
             return self.no_match(op, "no row of the matrix is zero, or all are")
+        if not is_finite(op.a, self.weights):
+            return self.no_match(op, "zero times infinity is no zero")
         made: list[Operation] = []
         x = self.pick(op.a, kept, made)
         rows = constant(np.ascontiguousarray(w[kept]), self.weights)
@@ -223,18 +224,6 @@ def _why_whole(x: SSAValue) -> str | None:
     if not isinstance(x.owner, (*ELEMENTWISE, GatherOp, ConcatOp, MatmulOp)):
         return "its columns are not computed one by one"
     return "something else reads its columns" if len(list(x.uses)) > 1 else None
-
-
-def _is_finite(x: SSAValue) -> bool:
-    """Whether x is made of truths and integers alone, by moving and choosing."""
-    owner = x.owner
-    if isinstance(owner, CastOp):
-        return isinstance(tensor_type(owner.x).element_type, IntegerType)
-    if isinstance(owner, GatherOp):
-        return _is_finite(owner.data)
-    if isinstance(owner, ConcatOp):
-        return all(_is_finite(part) for part in owner.inputs)
-    return False
 
 
 RULES = (

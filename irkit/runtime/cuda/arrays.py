@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from irkit.bfloat16 import dtype_of
+from irkit.runtime.cuda.driver import call
 from irkit.runtime.cuda.memory import DeviceArray, DeviceBuffer, Pool
 from irkit.runtime.input_policy import DeviceFacts
+from irkit.weights import Array
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,14 @@ def device_facts(value: Any) -> DeviceFacts:
         tuple(strides) if strides is not None else None,
         int(stream) if stream is not None else None,
     )
+
+
+def host_copy(facts: DeviceFacts, stream: Any) -> Array:
+    """An array on a device as one on the host; waits for the stream."""
+    host = np.empty(facts.shape, facts.dtype)
+    call("cuMemcpyDtoHAsync", host.ctypes.data, facts.address, host.nbytes, stream)
+    call("cuStreamSynchronize", stream)
+    return host
 
 
 def _dtype_of(value: Any, typestr: str) -> np.dtype[Any]:

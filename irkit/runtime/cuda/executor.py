@@ -236,7 +236,7 @@ class CudaExecutor:
             result = self.pool.take(RESULT_BYTES)
             probe = extent_probe(self.device)
             extent = probe(facts.address, count, str(facts.dtype), result, stream)
-            self.policy.check_extent(number, extent)
+            self.policy.check_extent(number, extent, lambda: arrays.host_copy(facts, stream))
         return arrays.Bound(facts.address, facts.shape, value)
 
     def new_outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
