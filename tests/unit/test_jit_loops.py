@@ -3,6 +3,8 @@ results either way."""
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -165,8 +167,139 @@ def test_what_python_keeps_from_round_to_round_is_not_lost(function):
     check(function, RNG.random(6), tolerance=1e-12)
 
 
-def test_slices_that_grow_are_unrolled():
-    assert loops_of(check(growing, RNG.random((20, 20)), tolerance=1e-12)) == 0
+def solved(lower, b):
+    x = np.zeros_like(b)
+    for i in range(len(b)):
+        x[i] = (b[i] - lower[i, :i] @ x[:i]) / lower[i, i]
+    return x
+
+
+def solved_backwards(upper, x):
+    for i in range(len(x) - 1, -1, -1):
+        x[i] -= upper[i, i + 1 :].dot(x[i + 1 :])
+        x[i] /= upper[i, i]
+    return x
+
+
+def covariance(data):
+    own = data.shape[1]
+    data -= data.mean(axis=0)
+    c = np.zeros((own, own))
+    for i in range(own):
+        c[i:own, i] = data[:, i] @ data[:, i:own] / (len(data) - 1.0)
+        c[i, i:own] = c[i:own, i]
+    return c
+
+
+def correlation(data):
+    c = np.eye(data.shape[1])
+    for i in range(data.shape[1] - 1):
+        c[i + 1 :, i] = c[i, i + 1 :] = data[:, i] @ data[:, i + 1 :]
+    return c
+
+
+def eliminated(a):
+    for k in range(len(a) - 1):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a
+
+
+def factored(a):
+    for k in range(len(a)):
+        a[k, k] = np.sqrt(a[k, k] - a[k, :k] @ a[k, :k])
+        a[k + 1 :, k] = (a[k + 1 :, k] - a[k + 1 :, :k] @ a[k, :k]) / a[k, k]
+    return np.tril(a)
+
+
+def of_what_came_before(x):
+    for i in range(1, len(x)):
+        own = x[:i]
+        x[i] = np.sin(own).sum() + own.max() - own.min() + own.mean() + (own > 0.5).any()
+        x[i] += np.std(own) * own.shape[0] / len(x) + own.astype("f4").prod()
+    return x
+
+
+def of_what_is_left(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        t = np.where(x[i:] > 0.5, x[i:], 0.0) * 2
+        y[i] = t.sum()
+        x[i:] = t / 3
+        x[i:] += 0.25
+    return y, t
+
+
+def two_that_vary(a):
+    for i in range(1, 30):
+        a[:i, i:] *= a[:i, i - 1 : i] + 1
+        a[:i, i:].T[:, None] -= 0.5
+        a[i, i:] = a[:i, i:].sum(axis=0) / i
+    return a
+
+
+def steps_of_two(x):
+    for i in range(0, 40, 2):
+        x[i + 1 : 41] = x[i:40] * 0.5 + x[40 - i]
+    return x
+
+
+GROWING = [
+    (solved, (RNG.random((150, 150)) + 150 * np.eye(150), RNG.random(150))),
+    (solved_backwards, (RNG.random((33, 33)) + 33 * np.eye(33), RNG.random(33))),
+    (covariance, (RNG.random((50, 37)),)),
+    (correlation, (RNG.random((20, 140)),)),
+    (eliminated, (RNG.random((31, 31)) + 31 * np.eye(31),)),
+    (factored, (np.cov(RNG.random((20, 40))) + np.eye(20),)),
+    (of_what_came_before, (np.sort(RNG.random(9)),)),
+    (of_what_is_left, (RNG.random(50),)),
+    (two_that_vary, (RNG.random((30, 32)) - 0.5,)),
+    (steps_of_two, (RNG.random(50),)),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), GROWING, ids=lambda v: getattr(v, "__name__", ""))
+def test_slices_that_grow_or_shrink(function, args):
+    tolerance = 1e-6 if function is of_what_came_before else 1e-10
+    assert loops_of(check(function, *args, tolerance=tolerance)) == 1
+
+
+def test_slices_that_grow_in_a_compiled_loop():
+    lower, b = RNG.random((60, 60)) + 60 * np.eye(60), RNG.random(60)
+    jit = functools.partial(irkit.jit, target="cpu", cache=False)
+    found = check(solved, lower, b, tolerance=1e-12, jit=jit)
+    assert "loop kept" in found.explain()
+    # What is outside of a slice is computed too, and is never seen.
+    lower[np.triu_indices(60, 1)] = np.nan
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found(lower, b), solved(lower, b), 1e-12)
+
+
+def test_slices_that_grow_outside_of_what_has_a_form():
+    def reversed_part(x):
+        for i in range(20):
+            x[:i] = np.sort(x[:i])[::-1]
+        return x
+
+    assert loops_of(check(reversed_part, RNG.random(20))) == 0
+    with pytest.raises(UnsupportedError, match=r"np.sort of a slice whose length changes"):
+        interpreted(_long_sorted)(RNG.random(300))
+
+
+def _long_sorted(x):
+    for i in range(300):
+        x[:i] = np.sort(x[:i])
+
+
+def test_slices_that_grow_and_wrap_are_unrolled():
+    assert loops_of(check(growing, RNG.random((20, 20)), tolerance=1e-12)) == 1
+
+    def wraps(x):
+        for i in range(20):
+            x[: i - 10] += 1
+        return x
+
+    assert loops_of(check(wraps, RNG.random(20))) == 0
 
 
 def long_counting(x):
@@ -179,7 +312,7 @@ def long_counting(x):
 
 def long_growing(x):
     for i in range(1000):
-        x[:i] += 1
+        x[: i - 500] += 1
 
 
 def long_list(x):

@@ -68,3 +68,11 @@ class Affine:
             low, high = low + ends[0], high + ends[1]
         fixed = sum(c * s.now for s, c in self.terms if s.fixed)
         return low + fixed, high + fixed
+
+    def span(self) -> tuple[int, int]:
+        """Its least and its largest number, over all rounds, also those before the one that is traced."""
+        low = high = self.constant + sum(c * s.now for s, c in self.terms if s.fixed)
+        for symbol, c in self.settled.terms:
+            ends = sorted((0, c * symbol.last))
+            low, high = low + ends[0], high + ends[1]
+        return low, high

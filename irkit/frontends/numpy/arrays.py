@@ -39,6 +39,14 @@ def unknown(what: str) -> Exception:
     )
 
 
+class Varying:
+    """An array whose shape changes from round to round of a loop."""
+
+    def exact(self, what: str = "an operation") -> TracedArray:
+        """It as it is in the round that is traced, which then stands for no other."""
+        raise NotImplementedError
+
+
 class TracedArray(NDArrayOperatorsMixin):
     """An array of a traced function, or one of NumPy's numbers: `spot` says where it lies."""
 
@@ -109,6 +117,8 @@ class TracedArray(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from irkit.frontends.numpy.ufunc_calls import ufunc_call
 
+        if any(isinstance(x, Varying) for x in (*inputs, *kwargs.get("out", ()))):
+            return NotImplemented
         return ufunc_call(ufunc, method, inputs, kwargs)
 
     def __array_function__(
@@ -116,6 +126,8 @@ class TracedArray(NDArrayOperatorsMixin):
     ) -> Any:
         from irkit.frontends.numpy.functions import function_call
 
+        if any(issubclass(t, Varying) for t in types):
+            return NotImplemented
         return function_call(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:

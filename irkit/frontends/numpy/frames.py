@@ -8,6 +8,7 @@ from typing import Any, cast
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.masked import MaskedArray
+from irkit.frontends.numpy.varying import VaryingArray, parts_of
 
 DEPTH = 6
 KEPT = (int, float, complex, str, bytes, bool, type(None), TracedArray, Index)
@@ -28,6 +29,8 @@ def _copied(value: Any, depth: int) -> Any:
         return value
     if type(value) is MaskedArray:
         return [value.array, value.held]
+    if type(value) is VaryingArray:
+        return parts_of(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value)
         return {k: _copied(v, depth - 1) for k, v in items.items()}

@@ -12,13 +12,14 @@ from irkit.annotations.host_task import HostTask
 from irkit.annotations.results import Returned, Same, declared
 from irkit.annotations.structures import ArrayType, Slot, mapped, packed, slots_in
 from irkit.errors import UnsupportedError
-from irkit.frontends.numpy.arrays import TracedArray, empty, is_traced
+from irkit.frontends.numpy.arrays import TracedArray, Varying, empty, is_traced
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.objects import plain
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Call
+from irkit.frontends.numpy.varying import exact
 from irkit.frontends.numpy.weak import weak_number
 
 
@@ -30,7 +31,7 @@ class NeedExamplesError(BaseException):
 def has_traced(value: Any) -> bool:
     """Whether there is an array of the trace, or an index of a loop, in a structure."""
     found: list[bool] = []
-    mapped(value, lambda v: found.append(is_traced(v) or isinstance(v, Index)))
+    mapped(value, lambda v: found.append(is_traced(v) or isinstance(v, Index | Varying)))
     return any(found)
 
 
@@ -47,7 +48,7 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
                 "when it is called"
             )
         return annotation.function(*args, **kwargs)
-    given = _Given(*mapped((args, kwargs), plain))
+    given = _Given(*mapped((args, kwargs), lambda v: exact(plain(v))))
     types = [ArrayType.of(a) for a in given.arrays]
     returned = _returned(annotation, given, types)
     writes = _written(annotation, given)

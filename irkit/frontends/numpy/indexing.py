@@ -19,6 +19,7 @@ from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.spots import Spot, Terms, distance
 from irkit.frontends.numpy.ufunc_calls import store
+from irkit.frontends.numpy.varying import exact, set_varying, varying_view
 from irkit.weights import Array
 
 
@@ -29,6 +30,9 @@ def get_item(array: TracedArray, key: Any) -> Any:
         return _masked(array, mask)
     if any(map(_picks, keys)):
         return get_picked(array, keys)
+    varying = varying_view(array, keys, lambda k: TracedArray(_view(array, k)))
+    if varying is not None:
+        return varying
     found = _view(array, keys)
     if found.layout.ndim == 0 and not any(k is Ellipsis for k in keys):
         contents = found.known
@@ -49,8 +53,10 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
         _set_masked(array, mask, value)
     elif any(map(_picks, keys)):
         set_picked(array, keys, value)
+    elif (varying := varying_view(array, keys, lambda k: TracedArray(_view(array, k)))) is not None:
+        set_varying(varying, value)
     else:
-        assign(TracedArray(_view(array, keys)), value)
+        assign(TracedArray(_view(array, keys)), exact(value))
 
 
 def assign(target: TracedArray, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.arrays import TracedArray, Varying, fresh, is_traced, value_of
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -51,6 +51,8 @@ def operand(given: Any) -> Operand:
 
     Raises UnsupportedError for what is none.
     """
+    if isinstance(given, Varying):
+        given = given.exact()
     if is_traced(given):
         return Operand(given, given.spot.weak or given.dtype, given.shape)
     if isinstance(given, Index):
@@ -71,7 +73,7 @@ def traced_list(given: Sequence[Any]) -> TracedArray | None:
     parts: list[Any] = [
         traced_list(cast("list[Any]", p)) if isinstance(p, list | tuple) else p for p in given
     ]
-    if not any(is_traced(p) or isinstance(p, Index) for p in parts):
+    if not any(is_traced(p) or isinstance(p, Index | Varying) for p in parts):
         return None
     plain = [g if p is None else p for g, p in zip(given, parts, strict=True)]
     stacked: Any = np.stack([array_of(p) for p in plain])
@@ -80,6 +82,8 @@ def traced_list(given: Sequence[Any]) -> TracedArray | None:
 
 def array_of(given: Any) -> TracedArray:
     """Any operand as a traced array; what is one is not copied."""
+    if isinstance(given, Varying):
+        return given.exact()
     if is_traced(given):
         return given
     found = operand(given)

@@ -13,7 +13,7 @@ from irkit.annotations.annotation import intercepting
 from irkit.annotations.learned import Learned
 from irkit.annotations.structures import mapped, rebuilt
 from irkit.errors import UnsupportedError
-from irkit.frontends.numpy.arrays import TracedArray, is_traced
+from irkit.frontends.numpy.arrays import TracedArray, Varying, is_traced
 from irkit.frontends.numpy.estimators import may_refit
 from irkit.frontends.numpy.foreign import foreign
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
@@ -204,6 +204,8 @@ def filled(structure: Any, arrays: Sequence[Any], other: Callable[[Any], Any] = 
 
 def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], place: str) -> Any:
     """The structure of what is returned; its arrays go to `results`."""
+    if isinstance(value, Varying):
+        value = value.exact()
     if is_traced(value):
         own = next((n for n, a in enumerate(arrays) if a is value), None)
         spot = value.spot
