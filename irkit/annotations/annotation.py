@@ -45,11 +45,12 @@ class Annotation:
     device_cost: Callable[..., float] | None = None
     why: str = "not annotated"
     callback: bool = False
+    title: str = ""
 
     @property
     def name(self) -> str:
         """As it is called in messages."""
-        return name_of(self.function)
+        return self.title or name_of(self.function)
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by parameter; further ones by `name[number]`. Raises TypeError for unknown ones."""

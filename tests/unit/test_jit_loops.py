@@ -1,6 +1,7 @@
 """Loops of traced functions: kept where rounds are alike, unrolled or refused where they are not, and NumPy's
 results either way."""
 
+# pyright: basic
 from __future__ import annotations
 
 import functools

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.frontends.numpy import indexing, linear, reductions, shaping
+from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -66,11 +67,13 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "var": reductions.var,
     "vdot": linear.vdot,
     "where": shaping.where,
+    "histogram": histogram,
     "zeros_like": shaping.like(0),
 }
 """Name of a function of `numpy` → what it is of traced arrays."""
 
-# Functions of NumPy whose Python reads values, or calls what is not NumPy: tasks of the host.
+# Functions of NumPy, some of them for some arguments alone, whose Python reads values, or calls what is not
+# NumPy: tasks of the host.
 OPAQUE = frozenset(
     [
         "allclose",

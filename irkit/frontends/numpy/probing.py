@@ -12,7 +12,7 @@ from irkit.annotations.annotation import Annotated, Annotation, annotation_of, i
 from irkit.annotations.learned import Learned
 from irkit.annotations.structures import mapped
 from irkit.frontends.numpy.foreign import ForeignModule, is_foreign, is_of_numpy
-from irkit.frontends.numpy.functions import FUNCTIONS
+from irkit.frontends.numpy.functions import FUNCTIONS, OPAQUE
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
 from irkit.frontends.numpy.models import is_function_of_numpy, is_method, is_model
 from irkit.frontends.numpy.objects import ForeignObject, plain
@@ -42,7 +42,8 @@ def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array
         if isinstance(value, Annotated):
             return value
         if is_of_numpy(value):
-            watched = not isinstance(value, type | np.ufunc) and value.__name__ not in FUNCTIONS
+            traced = value.__name__ in FUNCTIONS and value.__name__ not in OPAQUE
+            watched = not isinstance(value, type | np.ufunc) and not traced
             return _watched(learned, value) if watched else value
         if is_model(value):
             return ForeignObject(value, stand_in)

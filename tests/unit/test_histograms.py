@@ -1,0 +1,79 @@
+"""`np.histogram` in compiled functions: NumPy's bits, whoever counts."""
+
+# pyright: basic
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irkit
+from irkit.annotations import histograms
+from tests.unit.jitted import check
+
+compiled: Any = functools.partial(irkit.jit, target="cpu", cache=False)
+RNG = np.random.default_rng(0)
+VALUES = RNG.normal(size=(500, 300))
+
+
+def exact(a, bins, limits, weights):
+    got = histograms.histogram(a, bins, limits, weights)
+    for g, w in zip(got, np.histogram(a, bins, limits, weights=weights), strict=True):
+        assert g.dtype == w.dtype
+        np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("limits", [None, (-0.5, 1.25), (0, 2), (0.3, 0.3)])
+@pytest.mark.parametrize("bins", [1, 7, 1000])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint32"])
+def test_its_own_code_counts_as_numpy_does(dtype, bins, limits):
+    a = (np.abs(VALUES) * 30 if dtype[0] in "iu" else VALUES).astype(dtype)
+    known = histograms.histogram_annotation(a, bins, limits, None)
+    assert known is histograms.HISTOGRAM
+    exact(a, bins, limits, None)
+    for kind in ("float64", "float32", "int16", "bool"):
+        exact(a, bins, limits, (3 * RNG.normal(size=a.shape)).astype(kind))
+
+
+def test_values_on_edges():
+    a = np.repeat(np.linspace(0, 1, 31), 5000)
+    for bins in (3, 10, 30, 31):
+        exact(a, bins, None, None)
+        exact(np.nextafter(a, 2), bins, (0, 1), None)
+        exact(np.nextafter(a, -1).astype(np.float32), bins, (0, 1), RNG.random(a.size))
+    exact(np.full(70000, 2.5), 4, None, None)
+    a[5] = np.nan
+    exact(a, 4, (0, 1), None)
+    with pytest.raises(ValueError, match=r"autodetected range of \[nan, nan\] is not finite"):
+        histograms.histogram(a, 4, None, None)
+
+
+def azimuthal(data, radius, points):
+    counted = np.histogram(radius, points)[0]
+    return np.histogram(radius, points, weights=data)[0] / counted
+
+
+def test_in_a_compiled_function():
+    data, radius = RNG.random((2, 80000))
+    f = check(azimuthal, data, radius, 100, jit=compiled)
+    told = f.explain()
+    assert told.count("host task: numpy.histogram at") == 2
+    assert "counted by irkit's own code" in told
+    assert check(azimuthal, data[:50], radius[:50], 3, jit=compiled)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.histogram(x * 2, 9, density=True)[0] * 2,
+        lambda x: np.histogram(x * 2, np.array([0.0, 1.0, 3.0]))[0] * 2,
+        lambda x: np.histogram(x * 2, 9, (np.float64(0), 1))[0] * 2,
+        lambda x: np.histogram((x > 0) & (x < 1), 2, weights=x)[0] * 2,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Converting input from bool")
+def test_what_numpy_counts(function):
+    told = check(function, VALUES, tolerance=1e-12, jit=compiled).explain()
+    assert "irkit has no form of numpy.histogram with these arguments" in told
