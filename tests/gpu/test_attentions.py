@@ -1,4 +1,4 @@
-"""Attention on tensor cores, on a GPU: random shapes, masks and data of any magnitude."""
+"""Attention on a GPU: random shapes, masks and data of any magnitude; a decoder's step, its keys in parts."""
 
 from __future__ import annotations
 
@@ -48,28 +48,38 @@ def attended(
         return (power @ v) / total, (power @ abs(v)) / total
 
 
+def of_case(arrays: list[Any], scale: float, causal: int | None = None) -> tuple[Any, Any]:
+    """The same of operands, the last of which may be a mask."""
+    mask = arrays[3] if len(arrays) > 3 else None
+    return attended(arrays[0], arrays[1], arrays[2], mask, scale, causal)
+
+
 def kind(a: Any) -> str:
     return f"tensor<{'x'.join(map(str, a.shape))}x{NAMES[a.dtype.name]}>"
 
 
 def ran(
-    rkernel_name: str, arrays: list[Any], precision: str, scale: float, causal: int | None = None
-) -> Any:
+    rkernel_name: str, arrays: list[Any], precision: str, scale: float, causal: int | None = None,
+    parts: int | None = None,
+) -> Any:  # fmt: skip
     """What an rKernel makes of it; None if it cannot compute the case."""
     from irkit.runtime.cuda.executor import CudaExecutor
 
     q, k, v = arrays[:3]
     lead = np.broadcast_shapes(*(a.shape[:-2] for a in (q, k, v)))
-    y = kind(np.empty((*lead, q.shape[-2], v.shape[-1]), q.dtype))
+    columns = v.shape[-1] + (parts is not None)
+    lead = lead if parts is None else (*lead, parts)
+    y = kind(np.empty((*lead, q.shape[-2], columns), q.dtype))
     names = ["%q", "%k", "%v", "%m"][: len(arrays)]
     arguments = ", ".join(f"{n}: {kind(a)}" for n, a in zip(names, arrays, strict=True))
+    cut = "" if parts is None else f", parts = {parts} : i64"
     limit = "" if causal is None else f", causal = {causal} : i64"
     made = Prepared.of(
         "attention",
         irkit.parse(
             f"func.func @main({arguments}) -> {y} attributes "
             f'{{irkit.precision = "{precision}", irkit.fastmath = #arith.fastmath<afn>}} {{'
-            f"%y = graph.attention {', '.join(names)} {{scale = {scale!r} : f64{limit}}} "
+            f"%y = graph.attention {', '.join(names)} {{scale = {scale!r} : f64{limit}{cut}}} "
             f": ({', '.join(map(kind, arrays))}) -> {y} func.return %y : {y} }}"
         ),
         "cuda",
@@ -124,7 +134,7 @@ def test_tensor_cores_are_as_exact_as_they_say(number: int, precision: str) -> N
     arrays, scale, causal = random_case(
         number + 10 * list(UNIT).index(precision), np.dtype(np.float32)
     )
-    want, size = attended(*arrays[:3], *(arrays[3:] or [None]), scale, causal)
+    want, size = of_case(arrays, scale, causal)
     # A score is off by a few units of its own size, which is at most some ten; so is a weight.
     unit = 1e-5 + 60 * UNIT[precision]
     for name in (TENSOR_CORES[number], TENSOR_CORES[number - 3]):
@@ -138,7 +148,7 @@ def test_16_bit_floats(number: int) -> None:
     element = BFLOAT16 if number % 2 else np.dtype(np.float16)
     precision = "f16" if not number % 2 else "float32" if number % 4 == 1 else "bf16"
     arrays, scale, causal = random_case(number, element)
-    want, size = attended(*arrays[:3], *(arrays[3:] or [None]), scale, causal)
+    want, size = of_case(arrays, scale, causal)
     rounding = 2.0**-8 if number % 2 else 2.0**-11
     unit = rounding + 1e-5 + (rounding if precision != "float32" else 0)
     y = ran(TENSOR_CORES[number // 2], arrays, precision, scale, causal)
@@ -191,3 +201,91 @@ def test_what_cannot_be_split_comes_out_as_of_plain_sums(name: str, element: Any
     assert finite.sum() > 1000
     unit = 2e-5 if element == np.float32 else 2.0**-7
     np.testing.assert_allclose(y[finite], plain[finite], rtol=unit, atol=unit)
+
+
+# A decoder's step: few rows, many keys
+
+
+def decoding(seed: int) -> tuple[list[Any], float]:
+    """Few rows of few heads, which may share keys; many keys, of any number."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    heads, rows = draw.choice([1, 2, 8]), draw.choice([1, 4, draw.randint(1, 20)])
+    keys = draw.choice([4096, 8192, draw.randint(2000, 20000)])
+    size, columns = (draw.choice([64, 128, draw.randint(1, 128)]) for _ in range(2))
+    shapes = [(heads, rows, size), (draw.choice([1, heads]), keys, size), (heads, keys, columns)]
+    arrays: list[Any] = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    if seed % 3 == 1:
+        # Most of a cache is not filled yet: some parts see no key.
+        arrays.append(np.arange(keys) < draw.randint(1, keys // 3))
+    if seed % 3 == 2:
+        arrays.append(rng.standard_normal((rows, keys)).astype(np.float32))
+    return arrays, size**-0.5
+
+
+@pytest.mark.parametrize("mode", ["per-op", "per-wave", "persistent"])
+@pytest.mark.parametrize("seed", range(12))
+def test_keys_in_parts(seed: int, mode: str) -> None:
+    arrays, scale = decoding(seed)
+    q, v = arrays[0], arrays[2]
+    y = kind(np.empty((*q.shape[:-1], v.shape[-1]), q.dtype))
+    names = ["%q", "%k", "%v", "%m"][: len(arrays)]
+    arguments = ", ".join(f"{n}: {kind(a)}" for n, a in zip(names, arrays, strict=True))
+    program = irkit.compile(
+        irkit.parse(
+            f"func.func @main({arguments}) -> {y} attributes {{irkit.fastmath = #arith.fastmath<afn>}} {{"
+            f"%y = graph.attention {', '.join(names)} {{scale = {scale!r} : f64}} "
+            f": ({', '.join(map(kind, arrays))}) -> {y} func.return %y : {y} }}"
+        ),
+        "cuda",
+        mode=mode,
+    )
+    assert "parts = " in program.ir("graph")
+    want, size = of_case(arrays, scale)
+    got: Any = program(*arrays)
+    close(got, want, size, 2e-5)
+    np.testing.assert_array_equal(program(*arrays), got)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_by_each_rkernel(seed: int) -> None:
+    """What a part gives: its own attention, and the logarithm of its weights."""
+    arrays, scale = decoding(3 * seed)
+    q, k, v = (a[..., : 4 * max(1, a.shape[-1] // 4)] for a in arrays)
+    size = min(q.shape[-1], k.shape[-1])
+    q, k = np.ascontiguousarray(q[..., :size]), np.ascontiguousarray(k[..., :size])
+    v, parts = np.ascontiguousarray(v), 2 + seed
+    span = -(-k.shape[-2] // parts)
+    if seed % 2:
+        span = k.shape[-2] // parts
+        k, v = (np.ascontiguousarray(a[:, : parts * span]) for a in (k, v))
+    for name in (*PLAIN, "attention.mma16x128", "attention.mma32x64"):
+        y = ran(name, [q, k, v], "float32", scale, parts=parts)
+        if y is None:
+            continue
+        for n in range(parts):
+            own = slice(n * span, (n + 1) * span)
+            want, magnitude = attended(q, k[:, own], v[:, own], None, scale)
+            close(y[:, n, :, :-1], want, magnitude, 2e-5)
+            scores = (
+                scale * q.astype(np.float64) @ np.swapaxes(k[:, own], -1, -2).astype(np.float64)
+            )
+            weights = np.logaddexp.reduce(scores, axis=-1)
+            np.testing.assert_allclose(y[:, n, :, -1], weights, rtol=2e-6, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_of_grouped_heads(seed: int) -> None:
+    """com.microsoft's GroupQueryAttention as a CPU runs it, which ONNX Runtime judges."""
+    pytest.importorskip("onnxruntime")
+    from tests.unit.test_onnx_grouped_attention import Step, compare
+
+    draw = random.Random(seed)
+    room, steps = draw.randint(40, 3000), draw.choice([1, 1, draw.randint(2, 40)])
+    lens = [draw.randint(steps, room) for _ in range(3 if steps == 1 else 1)]
+    step = Step(
+        lens, steps, 8, draw.choice([1, 2, 8]), draw.choice([64, 128]), room, draw.choice([0, 32]),
+        seed=seed, known=("total",) if seed % 2 else (),
+    )  # fmt: skip
+    proto, given = step.model(step.arrays())
+    want: Any = irkit.compile(proto, "cpu")(*given.values())
+    compare(step, irkit.compile(proto, "cuda")(*given.values()), want)

@@ -9,7 +9,7 @@ import cuda_emulator
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import attended
+import test_attention
 from xdsl.dialects.builtin import StringAttr
 
 import irkit
@@ -28,6 +28,7 @@ from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.templates import specialise, template_source
 from irkit.schedule.devices import device
 
+attended: Any = test_attention.attended
 NAMES = {"float32": "f32", "bool": "i1", "bfloat16": "bf16", "float16": "f16"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 SMALL: dict[str, dict[str, int]] = {
@@ -93,6 +94,14 @@ def emulated(
 ) -> Any:  # fmt: skip
     """What a template with small tiles makes of it."""
     text, shape = program(arrays, scale, causal, order)
+    return of_program(arrays, text, shape, precision, tile, tasks, vector, single)
+
+
+def of_program(
+    arrays: list[Any], text: str, shape: Any, precision: str,
+    tile: str, tasks: int, vector: int = 1, single: str = "",
+) -> Any:  # fmt: skip
+    """The same of a program, whose result has a shape."""
     op, _module = scheduled(text)
     root = root_of(op)
     assert root.op is not None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_attention import attended, kind
 from test_attention import program as whole_program
+from test_attention_mma import PARTS, SMALL, of_program
 
 import irkit
 from irkit.context import IrkitContext
@@ -120,6 +121,22 @@ def test_parts_thread_by_thread(variant: str, seed: int) -> None:
         int(np.prod(ints(op.grid))), 1, rkernel.threads, rkernel.scratch(root, literals),
     )  # fmt: skip
     np.testing.assert_allclose(y, in_parts(arrays, scale, parts), rtol=0, atol=5e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_parts_on_tensor_cores(seed: int) -> None:
+    """Parts of one length, with operands that are copied, in fours and not."""
+    rng = np.random.default_rng(seed)
+    parts, span, rows = (int(n) for n in rng.integers((1, 1, 1), (5, 30, 20)))
+    size, columns = (4 * int(n) if seed % 2 else int(n) for n in rng.integers(1, 8, 2))
+    shapes = [(2, rows, size), (1, parts * span, size), (2, parts * span, columns)]
+    arrays: list[Any] = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    if seed % 3:
+        arrays.append(rng.random((2, 1, parts * span)) < 0.3)
+    text, shape = program(arrays, size**-0.5, parts)
+    tile = list(PARTS if seed % 2 else SMALL)[seed // 2]
+    got = of_program(arrays, text, shape, "float32", tile, 3, vector=seed % 2)
+    np.testing.assert_allclose(got, in_parts(arrays, size**-0.5, parts), rtol=0, atol=1e-5)
 
 
 def attention(heads: int, rows: int, keys: int, size: int = 64, causal: str = "") -> AttentionOp:

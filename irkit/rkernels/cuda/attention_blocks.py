@@ -259,6 +259,10 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                     factor = power_of_two(staged[place + g * BM] - shift)
                     staged[place + g * BM] = factor
                     total += staged[place + (KG + 1 + g) * BM] * factor
+                if PARTED and i + thread < i1:
+                    # Scores are powers of two here, and weights of parts of floats are lifted by 24 of them.
+                    power = (top - FLOAT(24 * EXACT)) * FLOAT(math.log(2.0))
+                    STORE(OPERANDS, b, i + thread, COLUMNS, power + math.log(total))
                 staged[place + KG * BM] = total
                 staged[place + (KG + 1) * BM] = FLOAT(0)
             cuda.syncthreads()
@@ -269,7 +273,7 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                     value = staged[(g * BM + r) * (WIDTH + 8) + e]
                     total += value * staged[STATS + g * BM + r]
                 every = staged[STATS + KG * BM + r]
-                total = total / every
+                total = PORTION(total, every)
                 if EXACT:
                     staged[r * (WIDTH + 8) + e] = total
                     # Where there is no key, there is no doubt.

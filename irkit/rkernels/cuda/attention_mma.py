@@ -93,7 +93,8 @@ def _legal(tile: Mapping[str, int]) -> Callable[[Root], bool]:
 
     def legal(root: Root) -> bool:
         loops = Loops.of(root)
-        if DYNAMIC in root.parallel or loops.op.count is not None:
+        # A last part of fewer keys cannot be copied as the others are.
+        if DYNAMIC in root.parallel or loops.ragged:
             return False
         if precision_of(root.op) not in KINDS:
             return False

@@ -311,11 +311,13 @@ def _memory(binder: Binder, loops: Loops) -> None:
         "QKV", ("QUERY", "KEY", "VALUE"), op.operands, rows_of(op), strict=False
     ):
         printer = ElementPrinter()
-        rows = None if op.count is not None else rows
+        rows = None if loops.ragged else rows
         if rows is None:
             printer.line("return 0")
         else:
             names = [f"{n} * {f}" for n, f in _own(printer, loops, value, rows.lead) if f]
+            if op.count is not None and letter != "Q":
+                names.append(f"(b % {op.count}) * {loops.keys * rows.step}")
             printer.line(f"return {' + '.join([str(rows.offset), *names])}")
         binder.binding.function(f"OFFSET_{letter}", "b", printer.lines)
         binder.binding.names[name] = "p0" if rows is None else f"p{rows.source.index}"
