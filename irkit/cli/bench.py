@@ -20,6 +20,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
                             [--runs 30] [--out FOLDER]
        irkit-bench operators [NAME ...] [--rows 1000000] [--one-thread] [--runs N] [--out FOLDER]
        irkit-bench pipelines [NAME ...] [--rows 1000 10000] [--one-thread] [--runs N] [--out FOLDER]
+       irkit-bench pushdown [NAME ...] [--rows 34465] [--runs N] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench memory [--seconds 10] [--curve BLOCKS] [--out FOLDER]
@@ -52,6 +53,7 @@ COMMANDS = {
     "pipelines": "pipelines",
     "products": "products",
     "programs": "programs",
+    "pushdown": "pushdown",
     "quantised": "quantised",
     "render": "render",
     "training": "training",

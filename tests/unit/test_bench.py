@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import cpu, harness, opt, plots
+from benchmarks import cpu, harness, opt, plots, pushdown
 from benchmarks.render import render
 from benchmarks.targets import TARGETS, Target, lookup, measured, reached
 from irkit.cli import bench
@@ -36,8 +36,8 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (
             ("fast",),
             "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, memory, "
-            "networks, opt, nvforest, operators, pipelines, products, programs, quantised, render, "
-            "training, workloads",
+            "networks, opt, nvforest, operators, pipelines, products, programs, pushdown, quantised, "
+            "render, training, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],
@@ -51,6 +51,15 @@ def test_wrong_arguments_are_a_users_error(
     monkeypatch.chdir(ROOT)
     assert run_tool(monkeypatch, *arguments) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_pushdown_compares_two_plans():
+    """Of few rows, for which times say nothing."""
+    found = pushdown.measure("injection 0.1", 600, 1)
+    assert 0 < found["coefficients"] < 176
+    assert found["ratio"] == found["without"]["median_us"] / found["with"]["median_us"]
+    assert all(name in pushdown.standard.STANDARD["graph"] for name in pushdown.PASSES)
 
 
 def test_both_opt_tools_print_the_same():
