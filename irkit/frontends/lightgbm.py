@@ -173,8 +173,12 @@ def _why_not_trees(text: TextModel) -> list[str]:
         reasons.append("parameter linear_tree=true")
     if not text.trees:
         reasons.append("a model without trees")
-    if len(set(_missing_kinds(text))) != len(dict(_missing_kinds(text))):
-        reasons.append("a feature whose splits treat missing values in different ways")
+    kinds = _missing_kinds(text)
+    others = {feature for feature, kind in kinds if kind != _MISSING_ZERO}
+    if any(kind == _MISSING_ZERO and feature in others for feature, kind in kinds):
+        reasons.append(
+            "a feature whose splits treat zero as missing, and others of its splits do not"
+        )
     return reasons
 
 
@@ -225,7 +229,10 @@ def _tree(
     if inner:
         feature[:inner] = _numbers(tree, "split_feature", np.int64)
         threshold[:inner] = _numbers(tree, "threshold", np.float64)
-        nan_left[:inner] = (_numbers(tree, "decision_type", np.int64) & 2) != 0
+        decisions = _numbers(tree, "decision_type", np.int64)
+        # Where no value is missing, NaN goes where 0 does.
+        never = ((decisions >> 2) & 3) == _MISSING_NONE
+        nan_left[:inner] = np.where(never, threshold[:inner] >= 0, (decisions & 2) != 0)
         for side, key in ((left, "left_child"), (right, "right_child")):
             child = _numbers(tree, key, np.int64)
             # A negative child is the complement of a leaf's number.
@@ -272,15 +279,9 @@ def _among_dropped(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
 def _missing_values(
     builder: GraphBuilder, x: SSAValue, text: TextModel, features: int, dtype: np.dtype[Any]
 ) -> SSAValue:
-    """Where LightGBM has no missing value, NaN is 0; where zero is missing, zero is NaN."""
+    """Where zero is missing, zero is NaN."""
     kinds = dict(_missing_kinds(text))
-    none = np.array([kinds.get(f) == _MISSING_NONE for f in range(features)])
     zero = np.array([kinds.get(f) == _MISSING_ZERO for f in range(features)])
-    if none.any():
-        lost = builder(IsNanOp, x)
-        if not none.all():
-            lost = builder(AndOp, lost, builder.constant(none, "never_missing"))
-        x = builder(WhereOp, lost, builder.constant(np.zeros(1, dtype), "zero"), x)
     if zero.any():
         small = builder(
             CompareOp,

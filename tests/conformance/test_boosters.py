@@ -72,11 +72,23 @@ def lgb_of_two_trainings() -> Any:
     return second.fit(gaps, y, init_model=first.fit(x, y))
 
 
+def lgb_where_zero_was_missing_once() -> Any:
+    """The same, but to the first training zero is missing."""
+    x, y = data("diabetes")
+    sparse = np.where(np.arange(x.size).reshape(x.shape) % 7 == 0, 0, x)
+    first: Any = lgb.LGBMRegressor(zero_as_missing=True, **LGB)
+    second: Any = lgb.LGBMRegressor(**LGB)
+    return second.fit(x, y, init_model=first.fit(sparse, y))
+
+
 REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "linear trees": (lambda: lgb_regressor(linear_tree=True), ["parameter linear_tree=true"]),
     "early stop": (lambda: lgb_regressor(pred_early_stop=True), ["parameter pred_early_stop=True"]),
     "own objective": (own_classifier, ["a classifier with an objective of its own"]),
-    "two trainings": (lgb_of_two_trainings, ["a feature whose splits treat missing values"]),
+    "two trainings": (
+        lgb_where_zero_was_missing_once,
+        ["a feature whose splits treat zero as missing"],
+    ),
     "days": (lambda: lgb_classifier(DAYS.astype("M8[D]")), ["class labels of type datetime64[D]"]),
     "nanoseconds": (
         lambda: lgb_classifier(DAYS.astype("M8[ns]")),
@@ -190,6 +202,7 @@ LIGHTGBM_EXACT: dict[str, Callable[[], Any]] = {
     "sets": lambda: lgb_model(categorical_feature=[1], max_cat_to_onehot=1, **SETS),
     "never missing": lambda: lgb_model(categorical_feature=[1], use_missing=False, **SETS),
     "zero missing": lambda: lgb_model(categorical_feature=[1], zero_as_missing=True, **SETS),
+    "NaN is missing to some trees": lgb_of_two_trainings,
     "rf": lambda: lgb_model(**RF),
     "rf classifier": lambda: lgb_model(lgb.LGBMClassifier, above(140, 200), **RF),
     "dart": lambda: lgb_model(boosting_type="dart"),
