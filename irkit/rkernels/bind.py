@@ -45,6 +45,8 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binding.resident = op.residents is not None
     binding.names |= {name: str(value) for name, value in parameters.items()}
     binding.names |= _of_target(op, rkernel, binding, threads)
+    if binding.batch:
+        binding.rows_at_once = rkernel.rows_at_once
     if rkernel.spreads and not binding.batch:
         binding.spread = _spread(op, root, threads)
     if missing := sorted(placeholders(rkernel) - set(binding.names)):

@@ -47,6 +47,8 @@ class RKernel:
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
+    `rows_at_once`: rows of a batch that a block takes about as long for as for one of them; a block that
+    runs alone is given so many.
     `schedules(root, tasks, device)`: its template is printed from a schedule, of which these are the rule's,
     the best first, in at most so many parts; the schedule says the grid and the scratch then.
     Where given, `grid(root, tasks)` cuts the root into at most `tasks` parts; else the family does.
@@ -75,6 +77,7 @@ class RKernel:
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
     spreads: bool = False
+    rows_at_once: int = 1
 
     @property
     def name(self) -> str:

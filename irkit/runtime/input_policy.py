@@ -183,6 +183,8 @@ def _size(larger: np.ufunc, smaller: np.ufunc, array: Array) -> float:
 
 def _check_shape(port: Port, shape: tuple[int, ...]) -> None:
     want = port.shape
+    if shape == want or (want[:1] == (-1,) and shape[1:] == want[1:] and shape):
+        return
     if len(shape) != len(want) or any(s not in (-1, n) for s, n in zip(want, shape, strict=True)):
         wanted = "x".join("rows" if s == -1 else str(s) for s in want) or "scalar"
         have = "x".join(map(str, shape)) or "scalar"

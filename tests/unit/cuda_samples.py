@@ -381,10 +381,15 @@ def store(OPERANDS, r, j):
     )
 
 
-def forest(features: int, trees: int, columns: int, width: int) -> Sample:
+TREES_OF_TILES = {"TOGETHER": 4, "CHUNK": 32, "SKEW": 0}
+
+
+def forest(
+    features: int, trees: int, columns: int, width: int, variant: str = "rows", **overrides: int
+) -> Sample:
     """x, feature, threshold, left, right, nan_left, value, root, output, base -> sums."""
     return Sample(
-        "forest.rows",
+        f"forest.{variant}",
         [
             "float32",
             "int32",
@@ -418,6 +423,7 @@ def forest(features: int, trees: int, columns: int, width: int) -> Sample:
             FLOAT="float64",
         ),
         ROWS.format(columns=columns) + GO_LEFT.format(output="p10", columns=columns),
+        overrides,
     )
 
 
@@ -426,6 +432,7 @@ SAMPLES = {
     "conv_split": conv("split", 64, 64, 8),
     "conv_tile": conv("tile", 16, 32, 16),
     "forest": forest(28, 100, 3, 1),
+    "forest_tiles": forest(28, 100, 3, 1, "tiles", **TREES_OF_TILES),
     "gemm_tile32": gemm("tile32_jk", 100, 70),
     "gemm_tile64": gemm("tile64_kj", 100, 70),
     "gemm_tile64_float64": gemm("tile64_jk", 100, 70, "float64"),
@@ -441,6 +448,7 @@ SAMPLES = {
     "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),
     "perfect_forest_direct": perfect_forest("direct", 784, 100, 6, columns=3),
     "perfect_forest_float64": perfect_forest("staged_wide", 28, 500, 8, x="float64", columns=3),
+    "perfect_forest_tiles": perfect_forest("tiles", 28, 500, 8, **TREES_OF_TILES),
     "perfect_forest_trees": perfect_forest("trees", 28, 500, 8),
     "pool_warp": reduce("pool", "warp", 16, 100),
     "recurrent_cell": lstm(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ from irkit.runtime.cuda.availability import why_not
 from irkit.runtime.cuda.executor import CudaExecutor
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.residence import padded_records, unpinned_records
-from irkit.runtime.input_policy import InputPolicy
+from irkit.runtime.input_policy import DeviceFacts, InputPolicy
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program, build_tables
 
 OPERANDS = (Operand(3, 0), Operand(2, 0), Operand(0, 64))
@@ -159,4 +160,36 @@ def test_whose_arrays_come_in() -> None:
     assert arrays.on_device(OnDevice())
     assert not arrays.on_device(np.zeros(3))
     assert arrays.library_of(OnDevice()) == "irkit"
-    assert arrays.stream_of("irkit") is None
+    assert arrays.stream_of("irkit", OnDevice()) is None
+
+
+class Tensor:
+    """As much of PyTorch's as is asked of one on a GPU."""
+
+    def __init__(self, dtype: str = "float32", contiguous: bool = True) -> None:
+        self.dtype, self.layout, self.shape = f"torch.{dtype}", "torch.strided", [4, 5]
+        self._contiguous = contiguous
+
+    def is_contiguous(self) -> bool:
+        return self._contiguous
+
+    def data_ptr(self) -> int:
+        return 512
+
+    def get_device(self) -> int:
+        return 1
+
+    def detach(self) -> Any:
+        return OnDevice(strides=(4, 16), shape=(4, 5))
+
+
+def test_a_contiguous_tensor_is_asked_without_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Inner:
+        _cuda_getCurrentRawStream = staticmethod(lambda number: 70 + number)
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor, _C=Inner))
+    facts = arrays.device_facts(Tensor())
+    assert facts == DeviceFacts(512, (4, 5), np.dtype("float32"), None)
+    assert arrays.device_facts(Tensor(contiguous=False)).strides == (4, 16)
+    assert arrays.device_facts(Tensor("bits8")).strides == (4, 16)
+    assert arrays.stream_of("torch", Tensor()) == 71

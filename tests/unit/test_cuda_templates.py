@@ -28,6 +28,38 @@ def forest(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
     return cases.random_forest(rows, *shape, kind)(RNG)
 
 
+def linked(rows: int, *shape: int) -> list[Any]:
+    """The same trees, node by node with child pointers, each tree's leaves behind its nodes."""
+    x, feature, threshold, nan_left, value, output, base = forest(rows, *shape)
+    trees, inner = feature.shape
+    width, count = value.shape[2], 2 * inner + 1
+    root = (np.arange(trees) * count).astype(np.int32)
+    own = np.arange(trees * count, dtype=np.int32).reshape(trees, count)
+    left, right = own.copy(), own.copy()
+    left[:, :inner], right[:, :inner] = own[:, 1::2], own[:, 2::2]
+
+    def padded(nodes: Any) -> Any:
+        return np.pad(nodes, [(0, 0), (0, inner + 1)]).reshape(-1)
+
+    values = np.zeros((trees, count, width))
+    values[:, inner:] = value
+    nodes = padded(feature), padded(threshold), left.ravel(), right.ravel(), padded(nan_left)
+    return [x, *nodes, values.reshape(-1, width), root, output, base]
+
+
+def walk_linked(x: Any, *arrays: Any) -> Any:
+    """`cases.walk` of the perfect trees that `linked` was made of."""
+    feature, threshold, _, _, nan_left, value, root, output, base = arrays
+    trees = len(root)
+    inner = len(feature) // trees // 2
+
+    def nodes(array: Any) -> Any:
+        return array.reshape(trees, -1)[:, :inner]
+
+    leaves = value.reshape(trees, -1, value.shape[1])[:, inner:]
+    return cases.walk(x, nodes(feature), nodes(threshold), nodes(nan_left), leaves, output, base)
+
+
 def halves(x: Any) -> Any:
     """Half the sum of the last dimension."""
     return x.sum(-1) / 2
@@ -87,6 +119,17 @@ CHECKS: dict[str, Check] = {
                      forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
     "forest_trees_classes": (cs.perfect_forest("trees", 5, 9, 3, columns=2, width=2),
                              forest(9, 5, 9, 3, 2, 2), cases.walk, 1, 9),
+    "forest_tiles": (cs.perfect_forest("tiles", 5, 70, 3, TOGETHER=4, CHUNK=32, SKEW=0),
+                     forest(50, 5, 70, 3, 1, 1), cases.walk, 2, 50),
+    "forest_tiles_columns": (cs.perfect_forest("tiles", 40, 21, 3, columns=10, TOGETHER=2, CHUNK=8, SKEW=1),
+                             forest(35, 40, 21, 3, 10, 1), cases.walk, 1, 35),
+    "forest_tiles_classes": (cs.perfect_forest("tiles", 5, 9, 2, columns=3, width=3, TOGETHER=4,
+                                               CHUNK=8, SKEW=1),
+                             forest(9, 5, 9, 2, 3, 3), cases.walk, 1, 9),
+    "forest_linked": (cs.forest(5, 40, 1, 1, "tiles", TOGETHER=4, CHUNK=16, SKEW=0),
+                      linked(50, 5, 40, 3, 1, 1), walk_linked, 2, 50),
+    "forest_linked_classes": (cs.forest(5, 9, 3, 3, "tiles", TOGETHER=4, CHUNK=8, SKEW=1),
+                              linked(33, 5, 9, 2, 3, 3), walk_linked, 1, 33),
     "forest_direct": (cs.perfect_forest("direct", 5, 9, 3, columns=2),
                       forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
 }  # fmt: skip

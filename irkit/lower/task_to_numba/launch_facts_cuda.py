@@ -23,6 +23,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
     }
     if any(k.spread > 1 for k in kernels):
         facts["spread"] = tuple(k.spread for k in kernels)
+    if any(k.rows_at_once > 1 for k in kernels):
+        facts["rows_at_once"] = tuple(k.rows_at_once for k in kernels)
     if program.moving:
         facts["places"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}

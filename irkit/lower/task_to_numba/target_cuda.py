@@ -74,6 +74,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.call,
             b.spread,
             b.symbol + SPREAD * (b.spread > 1),
+            b.rows_at_once,
         )
         for b in bindings
     ]

@@ -205,7 +205,7 @@ class Kernel:
 
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
-    mode, where `alone` is the function that runs it.
+    mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch.
     """
 
     function: str
@@ -215,6 +215,7 @@ class Kernel:
     call: LibraryCall | None = None
     spread: int = 1
     alone: str = ""
+    rows_at_once: int = 1
 
     @property
     def scratch(self) -> int:

@@ -61,8 +61,8 @@ def _root(op: ROperatorOp) -> Root:
         raise UnsupportedError(f"{_title(op)}: {error}") from None
 
 
-BATCHES = (1, 32, TYPICAL_ROWS, 64 * TYPICAL_ROWS)
-"""Rows that a program with an open batch is to be good for."""
+BATCHES = (1, 32, TYPICAL_ROWS, 16 * TYPICAL_ROWS, 512 * TYPICAL_ROWS)
+"""Rows that a program with an open batch is to be good for, the most as many as a device is full with."""
 
 
 def _alternatives(

@@ -39,7 +39,8 @@ from irkit.schedule.library_call import LibraryCall
 class Binding:
     """What the placeholders of one rOperator's rKernel become, and the functions they name.
 
-    `spread`: how many blocks at most may share an rTask that runs alone on a GPU.
+    `spread`: how many blocks at most may share an rTask that runs alone on a GPU. `rows_at_once`: how many
+    rows of the batch a block is given there, if there are so many.
     """
 
     symbol: str
@@ -51,6 +52,7 @@ class Binding:
     scratch_bytes: int = 0
     batch: bool = False
     spread: int = 1
+    rows_at_once: int = 1
     call: LibraryCall | None = None
 
     @property

@@ -21,6 +21,8 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
+_FIRST_LEVEL = 192 << 10
+"""Bytes of the cache of a multiprocessor, or less where shared memory takes some of them."""
 
 
 def _size(value: SSAValue) -> int:
@@ -221,10 +223,14 @@ def _staged_work(parameters: Parameters):
         tile = THREADS_PER_BLOCK * parameters["ROWS_PER_THREAD"]
         tiles = part.rounds(part.rows, tile)
         groups = math.ceil(trees / parameters["GROUP"])
-        staged = min(part.rows, tile) * tensor_type(op.x).get_shape()[1] + 2 * trees * slots
-        once = work(pack=staged, barrier=2 * groups, round=2 * groups, chain=nodes + leaves)
+        staged = min(part.rows, tile) * tensor_type(op.x).get_shape()[1]
+        # All wait while a group's nodes are written.
+        written = work(row=0.14 * trees * slots, barrier=2 * groups, chain=nodes + leaves)
+        once = work(pack=staged, round=2 * groups)
+        # Of several tiles one is written while another block of the multiprocessor walks.
+        waits = written * (0.5 + 0.5 * tiles)
         each = work(node=nodes, leaf=leaves) * part.rows
-        return once * tiles + each + part.store * part.elements
+        return waits + once * tiles + each + part.store * part.elements
 
     return counted
 
@@ -237,9 +243,20 @@ def _trees_work(part: Part) -> Work:
     trees = tensor_type(op.output).get_shape()[0]
     tiles = part.rounds(part.rows, _TREES["TILE"])
     rounds = part.rounds(min(part.rows, _TREES["TILE"]) * trees, part.threads)
-    once = work(chain=2 * rounds * op.depth.value.data + trees, barrier=2)
-    each = work(node=4 * nodes, leaf=leaves) * part.rows
+    # Two loads a level, from the second-level cache; sums wait for nothing but those before them.
+    once = work(chain=8 * rounds * op.depth.value.data + 0.3 * trees, barrier=2)
+    each = work(node=_scattered(op) * nodes, leaf=leaves) * part.rows
     return once * tiles + each + part.store * part.elements
+
+
+def _scattered(op: te.PerfectForestOp) -> float:
+    """Nodes that a multiprocessor visits, all in shared memory, while it visits one that lies anywhere: the
+    first-level cache holds a share of them."""
+    nodes = sum(
+        math.prod(tensor_type(v).get_shape()) * _size(v)
+        for v in (op.feature, op.threshold, op.nan_left)
+    )
+    return 5 + 22 * max(0.0, 1 - _FIRST_LEVEL / nodes)
 
 
 def _staged(variant: str, parameters: Parameters) -> RKernel:

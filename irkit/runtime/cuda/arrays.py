@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from irkit.bfloat16 import dtype_of
+from irkit.errors import UnsupportedError
 from irkit.runtime.cuda.driver import call
 from irkit.runtime.cuda.memory import DeviceArray, DeviceBuffer, Pool
 from irkit.runtime.input_policy import DeviceFacts
@@ -28,8 +30,7 @@ def on_device(value: Any) -> bool:
     """Whether `value` is an array that lies on a CUDA device."""
     if isinstance(value, np.ndarray):
         return False
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
+    if _is_tensor(value):
         return bool(value.is_cuda)
     return hasattr(value, "__cuda_array_interface__")
 
@@ -43,10 +44,17 @@ def library_of(value: Any) -> str:
     return "irkit"
 
 
-def stream_of(library: str) -> int | None:
-    """The handle of the stream that the library works on in this thread; None for irkit's own."""
+def stream_of(library: str, value: Any) -> int | None:
+    """The handle of the stream on which, in this thread, the library works on the device of `value`, an array
+    of its own; None for irkit's own arrays."""
     if library == "torch":
-        return int(sys.modules["torch"].cuda.current_stream().cuda_stream)
+        torch, number = sys.modules["torch"], value.get_device()
+        # The handle alone, as compiled PyTorch code asks for it, where there is that function: the public
+        # way makes an object first, which takes as long as to launch a kernel.
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if raw is not None:
+            return int(raw(number))
+        return int(torch.cuda.current_stream(number).cuda_stream)
     if library == "cupy":
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return None
@@ -54,6 +62,9 @@ def stream_of(library: str) -> int | None:
 
 def device_facts(value: Any) -> DeviceFacts:
     """What an array on a device says of itself."""
+    plain = _plain_tensor(value)
+    if plain is not None:
+        return plain
     described = value.detach() if hasattr(value, "detach") else value
     facts = described.__cuda_array_interface__
     strides, stream = facts.get("strides"), facts.get("stream")
@@ -72,6 +83,28 @@ def host_copy(facts: DeviceFacts, stream: Any) -> Array:
     call("cuMemcpyDtoHAsync", host.ctypes.data, facts.address, host.nbytes, stream)
     call("cuStreamSynchronize", stream)
     return host
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _plain_tensor(value: Any) -> DeviceFacts | None:
+    """What the protocol would say of a contiguous tensor, without its dictionary; None of any other array."""
+    if not _is_tensor(value) or str(value.layout) != "torch.strided" or not value.is_contiguous():
+        return None
+    dtype = _torch_dtype(value.dtype)
+    return None if dtype is None else DeviceFacts(value.data_ptr(), tuple(value.shape), dtype, None)
+
+
+@cache
+def _torch_dtype(dtype: Any) -> np.dtype[Any] | None:
+    """NumPy's of the same name, if there is one."""
+    try:
+        return dtype_of(str(dtype).removeprefix("torch."))
+    except (TypeError, UnsupportedError):
+        return None
 
 
 def _dtype_of(value: Any, typestr: str) -> np.dtype[Any]:

@@ -74,6 +74,7 @@ class CudaExecutor:
         self.pool = Pool(self.device)
         self.stream = self.pool.stream.handle
         self._last_stream = self.stream
+        self._foreign: tuple[int, Any] | None = None
         self._constants = load_constants(self.pool, program, weights, self.stream)
         self._others = Others[CudaExecutor]()
         self._lock = threading.Lock()
@@ -191,11 +192,12 @@ class CudaExecutor:
         returns before they are computed; else they are NumPy arrays.
         """
         self.policy.check_count(inputs)
-        library = next((arrays.library_of(x) for x in inputs if arrays.on_device(x)), None)
-        handle = arrays.stream_of(library) if library is not None else None
+        first = next((x for x in inputs if arrays.on_device(x)), None)
+        library = None if first is None else arrays.library_of(first)
+        handle = None if library is None else arrays.stream_of(library, first)
         with self._lock:
             self.device.activate()
-            stream = self.stream if handle is None else api().CUstream(handle)
+            stream = self.stream if handle is None else self._stream_at(handle)
             self._follow(stream)
             bound = [self._bind(i, x, stream) for i, x in enumerate(inputs)]
             rows = self.policy.rows([b.shape for b in bound])
@@ -209,9 +211,15 @@ class CudaExecutor:
         results = [array for _, array in outputs]
         return results if library is not None else [self._to_host(r) for r in results]
 
+    def _stream_at(self, handle: int) -> Any:
+        """The stream of another library, by its handle: the same object while none other is asked for."""
+        if self._foreign is None or self._foreign[0] != handle:
+            self._foreign = handle, api().CUstream(handle)
+        return self._foreign[1]
+
     def _follow(self, stream: Any) -> None:
         """Order this run after the last one, which may have been on another stream."""
-        if int(stream) != int(self._last_stream):
+        if stream is not self._last_stream and int(stream) != int(self._last_stream):
             order(self._last_stream, stream)
             self._last_stream = stream
         if self.state is not None:
@@ -378,7 +386,8 @@ class CudaExecutor:
             return tasks
         fitting = self.ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
         if self.facts.batch[kernel]:
-            return max(1, min(rows, fitting))
+            at_once = self.facts.rows_at_once[kernel] if self.facts.rows_at_once else 1
+            return max(1, min(-(-rows // at_once), fitting))
         return tasks * max(1, min(most, fitting // tasks))
 
     def synchronize(self) -> None:

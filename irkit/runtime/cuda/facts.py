@@ -30,7 +30,8 @@ class LaunchFacts:
     whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
     for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
-    blocks at most share an rTask in that mode; nothing where it is one for all.
+    blocks at most share an rTask in that mode; `rows_at_once`: how many rows of a batch a block is given
+    in it. Of either nothing where it is one for all.
     """
 
     arch: str
@@ -41,6 +42,7 @@ class LaunchFacts:
     batch: tuple[bool, ...]
     places: bool = False
     spread: tuple[int, ...] = ()
+    rows_at_once: tuple[int, ...] = ()
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
     @property

@@ -83,6 +83,7 @@ class Residence:
         spaces = self.arena, self.row_arena, constants
         self._bases[: len(spaces)] = [buffer.address for buffer in spaces]
         self._on_device = np.full_like(self._bases, -1)
+        self._bound: list[int] = []
         buffer = pool.take(self._bases.nbytes)
         self._kept.append(buffer)
         self._base_buffer, self.bases = buffer, buffer.address
@@ -109,6 +110,7 @@ class Residence:
         made.counters = counters.address
         made._counters = counters
         made._bases = self._bases.copy()
+        made._bound = []
         made._bases[:2] = made.arena.address, made.row_arena.address
         return made
 
@@ -116,6 +118,7 @@ class Residence:
         """The same, seeing these inputs and outputs from now on: what it works in is this one's."""
         made = copy(self)
         made._bases, made._on_device = self._bases.copy(), np.full_like(self._bases, -1)
+        made._bound = []
         made._base_buffer = self._pool.take(self._bases.nbytes)
         made.bases = made._base_buffer.address
         made.bind(addresses, self.rows_capacity, stream)
@@ -147,6 +150,8 @@ class Residence:
 
     def bind(self, addresses: list[int], rows_padded: int, stream: Any) -> None:
         """Make the program see these inputs, outputs and state, and room for this many rows."""
+        if addresses == self._bound and rows_padded <= self.rows_capacity:
+            return
         if rows_padded > self.rows_capacity:
             self.row_arena = self._pool.take(self.program.row_bytes * rows_padded)
             self.rows_capacity = rows_padded
@@ -155,3 +160,4 @@ class Residence:
         if not np.array_equal(self._bases, self._on_device):
             self._base_buffer.upload(self._bases, stream)
             self._on_device[:] = self._bases
+        self._bound = list(addresses)
