@@ -1,4 +1,4 @@
-"""Three minutes of the fuzzers; `python -m tools.fuzz` runs them for as long as one likes."""
+"""Some minutes of the fuzzers; `python -m tools.fuzz` runs them for as long as one likes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from tools.fuzz.__main__ import fuzz
 
 SECONDS = float(os.environ.get("IRKIT_FUZZ_SECONDS", "45"))
 # Inputs to try, the same on every machine that is fast enough.
-MOST = {"mlir": 4500, "onnx": 1500, "graphs": 120, "programs": 300, "effects": 400}
+MOST = {
+    "mlir": 4500, "onnx": 1500, "networks": 400, "functions": 400, "graphs": 120, "programs": 300,
+    "effects": 400,
+}  # fmt: skip
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="time limits need POSIX signals")
 @pytest.mark.parametrize("kind", MOST)
-def test_nothing_is_found(kind):
-    if kind == "onnx":
+def test_nothing_is_found(kind: str) -> None:
+    if kind in ("onnx", "networks"):
         pytest.importorskip("onnxruntime")
     with warnings.catch_warnings():
         # Broken numbers overflow wherever they go: what counts is what comes of it.

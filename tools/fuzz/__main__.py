@@ -1,10 +1,12 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|graphs|programs|effects|schedules [--seconds 60] [--most N] [--seed 0]
-                         [--keep FOLDER]
+    python -m tools.fuzz mlir|onnx|networks|functions|graphs|programs|effects|schedules
+                         [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
-against ONNX Runtime. graphs: float programs through every level against the interpreter, some compiled.
+against ONNX Runtime. networks: random networks of many operators, some compiled, against ONNX Runtime.
+functions: random functions of NumPy's arrays as irkit.jit takes them, some compiled, against NumPy.
+graphs: float programs through every level against the interpreter, some compiled.
 programs: random programs of all ops, element types and ranks, with batches anywhere, state and other
 functions, on the standard pipeline and on one in another order, with other grids, on several vDevices, some
 for one batch size; some compiled. They are exact or refused by name: the reasons are counted at the end.
@@ -33,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from tools.fuzz.finding import Finding  # noqa: E402
 
-KINDS = ("mlir", "onnx", "graphs", "programs", "effects", "schedules")
+KINDS = ("mlir", "onnx", "networks", "functions", "graphs", "programs", "effects", "schedules")
 
 
 def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
@@ -51,6 +53,14 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
         from tools.fuzz import schedules
 
         return schedules.attempt
+    if kind == "networks":
+        from tools.fuzz.networks import attempt as networks
+
+        return networks.attempt
+    if kind == "functions":
+        from tools.fuzz.functions import attempt as functions
+
+        return functions.attempt
     if kind == "effects":
         from tools.fuzz.effects import attempt
 

@@ -1,0 +1,1 @@
+"""Random functions of NumPy arrays, as `irkit.jit` takes them, against NumPy."""

@@ -1,0 +1,1 @@
+"""Random ONNX networks of many operators, compiled, against ONNX Runtime."""
