@@ -121,13 +121,13 @@ def _products(root: Root, tasks: int, device: VDevice, sides: Sides) -> Iterator
     for tile in _tiles(root, device, sides):
         shape = (tile.rows, tile.columns)
         if shape not in grids:
-            grids[shape] = _grid(root, tasks, sides, tile)
+            grids[shape] = grid_of_tile(root, tasks, sides, tile)
         grid = grids[shape]
         if grid is not None:
             offered.append((_time(root, grid, sides, tile), grid, tile))
     offered.sort(key=lambda found: found[0])
     for _, grid, tile in offered[:_OFFERED]:
-        made = _written(root, grid, sides, tile)
+        made = tiled(root, grid, sides, tile)
         if made is not None:
             yield made
 
@@ -164,7 +164,7 @@ def _extent(root: Root, dims: Sequence[int], grid: Sequence[int]) -> int:
     return math.prod(-(-sizes[d] // cuts[d]) for d in dims)
 
 
-def _grid(root: Root, tasks: int, sides: Sides, tile: BlockTile) -> list[int] | None:
+def grid_of_tile(root: Root, tasks: int, sides: Sides, tile: BlockTile) -> list[int] | None:
     """The first long loop of each group cut, into even parts where others are counted with it, so that the
     largest part has the fewest tiles."""
     groups = (sides.batch, sides.rows, sides.columns)
@@ -233,7 +233,8 @@ def _groups(root: Root, tile: BlockTile) -> int:
     return next((g for g in (16, 8, 4, 2) if g <= room and tile.terms % (4 * g) == 0), 1)
 
 
-def _written(root: Root, grid: Sequence[int], sides: Sides, tile: BlockTile) -> ScheduleAttr | None:
+def tiled(root: Root, grid: Sequence[int], sides: Sides, tile: BlockTile) -> ScheduleAttr | None:
+    """The steps that make a tile of the loops; None where they may not be taken."""
     names = names_of(root)
     steps = [f"bind {names[d]} to veu in {n}" for d, n in enumerate(grid) if n > 1]
     ordered = [*sides.batch, *sides.rows, *sides.columns, *sides.terms]
