@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
+    BoolAttr,
     DenseArrayBase,
     IntegerAttr,
     IntegerType,
@@ -310,6 +311,35 @@ class SoftmaxOp(InferredOp):
         return [x]
 
 
+@irdl_op_definition
+class TopKOp(InferredOp):
+    """Where the k largest (or smallest) elements along the last axis are, in order, as `graph.top_k` has it.
+
+    Of equal elements, and of NaNs, the one with the lower index comes first; a NaN is larger than all else.
+
+    ```mlir
+    %i = te.top_k %x {k = 3 : i64, largest = true} : (tensor<?x10xf32>) -> tensor<?x3xi64>
+    ```
+    """
+
+    name = "te.top_k"
+    x = operand_def(TensorType)
+    k = prop_def(IntegerAttr[IntegerType])
+    largest = prop_def(BoolAttr)
+    indices = result_def(TensorType)
+    assembly_format = "$x attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        (x,) = operands
+        check_axis(cls, x.get_num_dims() - 1, x)
+        shape, k = x.get_shape(), props["k"]
+        assert isinstance(k, IntegerAttr)
+        if not 0 < k.value.data <= shape[-1]:
+            raise fail(cls, f"0 < k <= {shape[-1]}", f"k = {k.value.data}")
+        return [tensor(i64, (*shape[:-1], k.value.data))]
+
+
 Te = Dialect(
     "te",
     [
@@ -323,5 +353,6 @@ Te = Dialect(
         PerfectForestOp,
         PrepackedOp,
         SoftmaxOp,
+        TopKOp,
     ],
 )

@@ -362,6 +362,19 @@ def _argmax(p: Printed, op: te.ArgmaxOp) -> None:
     p.statement(op.y, f"{found} ? {last} : {size}", rows, f"{last} in 0:{size}", "min=!")
 
 
+def _top_k(p: Printed, op: te.TopKOp) -> None:
+    (every, rows, ranges), size = _rows(op.x), tensor_type(op.x).get_shape()[-1]
+    last, other = every[-1], f"i{len(every)}"
+    x, y = p.read(op.x, every), p.read(op.x, [*rows, other])
+    more, less = (y, x) if op.largest.value.data else (x, y)
+    sooner = f"{more} > {less} || {more} != {more} && {less} == {less}"
+    alike = f"({y} == {x} || {y} != {y} && {x} != {x}) && {other} < {last}"
+    ranges = f"{ranges}, {other} in 0:{size}"
+    place = p.helper("Place", every, f"({sooner} || {alike}) ? 1 : 0", "+=!", ranges)
+    here = f"{place}({', '.join([*rows, other])}) == {last} ? {other} : 0"
+    p.statement(op.indices, here, every, f"{other} in 0:{size}", "+=!")
+
+
 _RULES: dict[type[Operation], Callable[..., None]] = {
     linalg_ops.GenericOp: _generic,
     linalg_ops.FillOp: _fill,
@@ -376,4 +389,5 @@ _RULES: dict[type[Operation], Callable[..., None]] = {
     te.SoftmaxOp: _softmax,
     te.LayerNormOp: _layer_norm,
     te.ArgmaxOp: _argmax,
+    te.TopKOp: _top_k,
 }

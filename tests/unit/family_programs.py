@@ -1,5 +1,8 @@
 """Small programs with a root of every family, and their rOperators with operands."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -152,6 +155,8 @@ PROGRAMS = {
         "tensor<?x7x18xf32>",
     ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
+    "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),
+    "top k of rows": unary("te.top_k", "tensor<?x9xi8>", "tensor<?x9xi64>", "{k = 9 : i64, largest = true}"),
     "argmax of bytes": unary("te.argmax", "tensor<4x40xi8>", "tensor<4xi64>"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
     "gemm": gemm("9", 12, 10),

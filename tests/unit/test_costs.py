@@ -1,5 +1,8 @@
 """Costs: work is counted from bodies and grids, and priced by the device's rates alone."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -181,6 +184,12 @@ PROGRAMS = {
     "bytes": narrow("i8", "64x64", "64x64", "64x64"),
     "few rows of bytes": narrow("ui8", "4x512", "64x512", "4x64"),
     "16-bit integers": narrow("i16", "64x64", "64x64", "64x64"),
+    "narrow map": text("relu", "tensor<64x13xf32>", "tensor<64x13xf32>"),
+    "top k": """func.func @main(%x: tensor<8x64xf32>) -> tensor<8x5xi64> {
+  %y, %i = graph.top_k %x {k = 5 : i64, axis = 1 : i64, largest = false}
+    : (tensor<8x64xf32>) -> (tensor<8x5xf32>, tensor<8x5xi64>)
+  func.return %i : tensor<8x5xi64>
+}""",
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
     "map of polynomials": text(
         "exp",

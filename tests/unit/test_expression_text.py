@@ -1,5 +1,8 @@
 """Functions of the tensor level as tensor expressions, which read back compute the same."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,7 +28,6 @@ FORMS = {
     *(
         "linalg.fill",
         "linalg.generic",
-        "linalg.index",
         "te.argmax",
         "te.gather",
         "te.gather_elements",
@@ -33,6 +35,7 @@ FORMS = {
     *(
         "te.layer_norm",
         "te.softmax",
+        "te.top_k",
         "tensor.collapse_shape",
         "tensor.concat",
         "tensor.expand_shape",

@@ -1,6 +1,7 @@
 """Forms of units: which numbers are slots, and that machine code is what it is of the text itself."""
 
-# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false, reportCallIssue=false
 
 import re
 

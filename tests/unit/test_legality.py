@@ -1,6 +1,7 @@
 """What `why_illegal` admits binds, and computes what the body means; what it refuses has a reason."""
 
-# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+# pyright: basic, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportOptionalMemberAccess=false, reportCallIssue=false
 
 from __future__ import annotations
 

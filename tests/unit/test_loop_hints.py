@@ -1,5 +1,7 @@
 """Loops of rKernels that LLVM is told to take several vectors at a time."""
 
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+
 from __future__ import annotations
 
 import re
@@ -19,7 +21,7 @@ HEADER = """
 from irkit.runtime.intrinsics.cpu import float32p
 from irkit.runtime.intrinsics.cpu_approximations import exp_float32
 from irkit.runtime.intrinsics.engine import cfunc
-from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time
+from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time, last_vector_of_fewer_lanes
 
 @cfunc("void(int64, int64)", error_model="numpy")
 def kernel(count, at):
@@ -60,6 +62,13 @@ def test_the_loop_that_says_so_is_told(body: str, loops: int) -> None:
     text = lowered(body)
     assert len(SAYS.findall(text)) == loops
     assert text.count('"llvm.loop.interleave.count", i32 4') == loops
+
+
+def test_the_end_of_a_row_is_a_vector_too() -> None:
+    text = lowered(INNERMOST.replace("four_vectors_at_a_time", "last_vector_of_fewer_lanes"))
+    assert len(SAYS.findall(text)) == 1
+    assert text.count('"llvm.loop.vectorize.predicate.enable", i1 1') == 1
+    assert text.count('"llvm.loop.unroll.disable"') == 1
 
 
 def test_the_innermost_loop_around_a_mark_is_the_one() -> None:

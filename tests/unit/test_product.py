@@ -1,6 +1,7 @@
 """Contractions as blocked matrix products, compiled for a CPU, against the interpreter."""
 
-# pyright: basic, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
+# pyright: basic, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportOptionalMemberAccess=false
 
 from __future__ import annotations
 

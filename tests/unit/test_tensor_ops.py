@@ -181,6 +181,10 @@ OPS = {
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.argmax %a : (tensor<3x4xf32>) -> tensor<3xi64>
         func.return }""",
+    "top k": """
+      func.func @main(%a: tensor<3x6xf32>) {
+        %0 = te.top_k %a {k = 2 : i64, largest = true} : (tensor<3x6xf32>) -> tensor<3x2xi64>
+        func.return }""",
     "perfect forest": """
       func.func @main(%x: tensor<5x4xf32>, %f: tensor<2x3xi32>, %t: tensor<2x3xf32>, %n: tensor<2x3xi1>,
           %v: tensor<2x4x1xf64>, %o: tensor<2xi32>, %b: tensor<3xf64>) {
@@ -192,7 +196,8 @@ OPS = {
 LIGHT = {
     name
     for name in OPS
-    if name not in ("row sums", "softmax", "layer norm", "attention", "argmax", "perfect forest")
+    if name
+    not in ("row sums", "softmax", "layer norm", "attention", "argmax", "top k", "perfect forest")
     and not name.startswith("packed terms")
 }
 RNG = np.random.default_rng(3)

@@ -26,6 +26,7 @@ from irkit.dialects.tensor_ops.pad import Pad
 from irkit.dialects.tensor_ops.reshape import Reshape
 from irkit.dialects.tensor_ops.slices import ExtractSlice, InsertSlice
 from irkit.dialects.tensor_ops.softmax import Softmax
+from irkit.dialects.tensor_ops.top_k import TopK
 
 _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     arith.ConstantOp: Constant(),
@@ -41,6 +42,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.PerfectForestOp: PerfectForest(),
     te.PrepackedOp: Prepacked(),
     te.SoftmaxOp: Softmax(),
+    te.TopKOp: TopK(),
     tensor.CastOp: Cast(),
     tensor.CollapseShapeOp: Reshape(),
     tensor.ConcatOp: Concat(),

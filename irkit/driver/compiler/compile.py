@@ -90,19 +90,18 @@ def compile_model(
     "float64" if only arrays of that dtype will come. `fastmath`: in what the arithmetic may differ from
     the model's, in LLVM's words: `{"afn"}` lets exp, tanh, erf and their like be computed in vector
     registers, to about the C library's error, `()` keeps the C library's; by default as the model's own
-    library has it (ONNX Runtime approximates; scikit-learn, LightGBM and XGBoost do not). `precision`: in
-    which precision products of float32 are computed: "float32" (what a model means that says nothing), to
-    at most plain fp32's error by any method; "ieee", by plain fp32 arithmetic alone; "tf32", "bf16" or
-    "f16", with factors rounded to that format and sums of float32, or more exactly where the target has
-    nothing faster. `cache`: look for, and keep, the result on disk. For ONNX models, `shapes` (input →
-    shape) fixes symbolic dimensions and `constants` (input → array) makes inputs part of the program.
-    `batch`: a batch size to compile for;
-    without one the program takes any, and a model whose rows of the batch mix is compiled anew for each
-    size that it is called with. `state` (input → output) makes inputs state: the program keeps them, and
-    what a call makes of such an output is the next call's input. Neither is an argument or a result of calls
-    any more; `program.state` has them by the inputs' names. They start as zeros, or as `initial_state` says
-    (input → array). `progress`: whether a bar is shown on stderr while it takes more than a second; by
-    default on a terminal.
+    library has it (ONNX Runtime does, and NumPy for scikit-learn; LightGBM and XGBoost do not).
+    `precision`: in which precision products of float32 are computed: "float32" (what a model means that
+    says nothing), to at most plain fp32's error by any method; "ieee", by plain fp32 arithmetic alone;
+    "tf32", "bf16" or "f16", with factors rounded to that format and sums of float32, or more exactly where
+    the target has nothing faster. `cache`: look for, and keep, the result on disk. For ONNX models,
+    `shapes` (input → shape) fixes symbolic dimensions and `constants` (input → array) makes inputs part of
+    the program. `batch`: a batch size to compile for; without one the program takes any, and a model whose
+    rows of the batch mix is compiled anew for each size that it is called with. `state` (input → output)
+    makes inputs state: the program keeps them, and what a call makes of such an output is the next call's
+    input. Neither is an argument or a result of calls any more; `program.state` has them by the inputs'
+    names. They start as zeros, or as `initial_state` says (input → array). `progress`: whether a bar is
+    shown on stderr while it takes more than a second; by default on a terminal.
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """

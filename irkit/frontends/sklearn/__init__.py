@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.utils import FastMathFlag
 
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
@@ -105,7 +107,8 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         integers=integers(steps),
         **sparse,
     )
-    return builder.finish(values, info)
+    approximate = [FastMathFlag.APPROX_FUNC] if importer.approximate else []
+    return builder.finish(values, info, FastMathFlagsAttr(approximate))
 
 
 def _import_counts(head: Any) -> ImportedModel:

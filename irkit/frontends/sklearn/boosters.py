@@ -12,6 +12,7 @@ from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor
 
 
 def _lightgbm(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    importer.approximate = False
     # LightGBM copies what is no float to float32.
     x = x if importer.dtype(x).kind == "f" else importer.cast(x, np.float32)
     return lightgbm.lightgbm_outputs(importer.builder, x, lightgbm.text_of(step), step)
@@ -22,6 +23,7 @@ def _why_no_lightgbm(step: Any) -> list[str]:
 
 
 def _xgboost(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    importer.approximate = False
     narrow = importer.cast(x, np.float32)
     return xgboost.xgboost_outputs(importer.builder, narrow, xgboost.json_of(step), step)
 

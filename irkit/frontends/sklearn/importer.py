@@ -91,6 +91,8 @@ class Importer:
     known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
     checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
     words: Words = field(default_factory=Words)
+    approximate: bool = True
+    """Whether functions may be computed in vector registers, as NumPy does; native libraries ask C's."""
 
     _met: dict[tuple[int, SSAValue], Outputs] = field(
         default_factory=dict[tuple[int, SSAValue], Outputs]

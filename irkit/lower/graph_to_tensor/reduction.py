@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from irkit.dialects import graph, te
@@ -154,56 +153,13 @@ def _shifted(b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool
 
 
 def _top_k(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    """Each element's rank is how many come before it; then each place finds its element."""
+    """Along the last dimension it is found where the elements are, which are then gathered."""
     assert isinstance(op, graph.TopKOp)
-    t, axis, k = tensor_type(op.x), op.axis.value.data, op.k.value.data
-    shape, rank = t.get_shape(), t.get_num_dims()
-    largest, unsigned = bool(op.largest.value.data), is_unsigned(t.element_type)
-    every, other = list(range(rank)), [rank if d == axis else d for d in range(rank)]
-
-    def count(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        mine, theirs, acc = args
-        first, second = (theirs, mine) if largest else (mine, theirs)
-        lower = s(arith.CmpiOp(_loop(s, rank), _loop(s, axis), "slt"))
-        same = s(arith.AndIOp(_equal(s, mine, theirs), lower))
-        before = s(arith.OrIOp(_greater(s, first, second, unsigned), same))
-        return [s(arith.AddiOp(acc, s(arith.ExtUIOp(before, i64))))]
-
-    zeros = b.fill(0, shape, i64, [op.x])
-    (place,) = b.generic([(op.x, every), (op.x, other)], [(zeros, every)], rank, 1, count)
-    found = list(shape)
-    found[axis] = k
-    zeros = b.fill(0, found, i64, [op.x])
-
-    def find(s: Scalars, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        here = s(arith.CmpiOp(args[0], _loop(s, axis), "eq"))
-        index = s(arith.SelectOp(here, _loop(s, rank), s.constant(0, i64)))
-        return [s(arith.AddiOp(args[1], index))]
-
-    (indices,) = b.generic([(place, other)], [(zeros, every)], rank, 1, find)
-    props = {"axis": op.axis}
-    values = b.insert(te.GatherElementsOp.make([op.x, indices], props))
-    return [values, indices]
-
-
-def _loop(s: Scalars, number: int) -> SSAValue:
-    return s(arith.IndexCastOp(s(linalg.IndexOp(number)), i64))
-
-
-def _greater(s: Scalars, x: SSAValue, y: SSAValue, unsigned: bool) -> SSAValue:
-    """x > y, where a NaN is larger than all else."""
-    if not is_float(x.type):
-        return s(arith.CmpiOp(x, y, "ugt" if unsigned else "sgt"))
-    more = s(arith.CmpfOp(x, y, "ogt"))
-    only = s(arith.AndIOp(s(arith.CmpfOp(x, x, "uno")), s(arith.CmpfOp(y, y, "oeq"))))
-    return s(arith.OrIOp(more, only))
-
-
-def _equal(s: Scalars, x: SSAValue, y: SSAValue) -> SSAValue:
-    if not is_float(x.type):
-        return s(arith.CmpiOp(x, y, "eq"))
-    both = s(arith.AndIOp(s(arith.CmpfOp(x, x, "uno")), s(arith.CmpfOp(y, y, "uno"))))
-    return s(arith.OrIOp(s(arith.CmpfOp(x, y, "oeq")), both))
+    axis, rank = op.axis.value.data, tensor_type(op.x).get_num_dims()
+    order = [*(d for d in range(rank) if d != axis), axis]
+    found = b.insert(te.TopKOp.make([b.transpose(op.x, order)], {"k": op.k, "largest": op.largest}))
+    indices = b.transpose(found, [order.index(d) for d in range(rank)])
+    return [b.insert(te.GatherElementsOp.make([op.x, indices], {"axis": op.axis})), indices]
 
 
 RULES: dict[type[GraphOp], Rule] = {

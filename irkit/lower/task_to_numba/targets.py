@@ -80,7 +80,7 @@ from irkit.runtime.intrinsics.cpu_vectors import (
 )
 from irkit.runtime.intrinsics.cpu_windows import extremes
 from irkit.runtime.intrinsics.engine import cfunc, njit
-from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time
+from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time, last_vector_of_fewer_lanes
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
     def _options(self, flags: Sequence[str]) -> str:

@@ -1,7 +1,13 @@
 """map: elementwise ops, copies, gathers, transpositions and pads, element by element."""
 
+import math
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.linalg import ops as linalg
+
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.approximations import is_approximate
 from irkit.rkernels.binding.inserted import inserted_of
 from irkit.rkernels.rkernel import RKernel
@@ -21,6 +27,15 @@ def map_interleaved(task, tasks, rows, scratch, OPERANDS):
     for r in range(r0, r1):
         for j in range(j0, j1):
             four_vectors_at_a_time()
+            STORE(OPERANDS, r, j)
+
+
+def map_masked(task, tasks, rows, scratch, OPERANDS):
+    """Rows of a few columns: the end of a row is a vector too, of fewer lanes."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        for j in range(j0, j1):
+            last_vector_of_fewer_lanes()
             STORE(OPERANDS, r, j)
 
 
@@ -47,11 +62,39 @@ def _inserts(root: Root) -> bool:
 def _work(part: Part) -> Work:
     # What is asked of each element keeps it out of vectors.
     asked = part.elements if _inserts(part.root) else 0
-    return part.store * part.elements + work(row=part.rows, scalar=asked)
+    whole = part.width // _lanes(part) * _lanes(part) if part.width > _UNROLLED else 0
+    return _stored(part, whole, 1.0) + work(row=part.rows, scalar=asked)
 
 
+_REGISTER = 16
+"""Words of a vector."""
+_UNROLLED = 32
+"""Elements of so short a row are computed one by one: LLVM unrolls the loop before it looks for vectors, and
+then cannot tell whether what is stored is read again."""
+_APART = 3.0
+"""By how much simple arithmetic, and divisions, outside of vectors take longer, by measurement."""
 _SHARE = 0.8
 """Of the time of polynomials taken a vector at a time, by measurement."""
+_FEW = 64
+"""Columns of a row whose end, which fills no vector, is a large part of it."""
+
+
+def _lanes(part: Part) -> float:
+    return _REGISTER / part.lanes
+
+
+def _stored(part: Part, whole: float, share: float) -> Work:
+    """What it takes to store all elements: those of a row are in vectors but for what `whole` leaves, and
+    their polynomials take that share of their time. A column of one element runs along the rows."""
+    width = part.width
+    left = max(0.0, width - whole) / width if width > 1 else 0.0
+    times = {"approximate": _lanes(part), "divide": _APART, "op": _APART}
+    shares = {"approximate": share * (whole / width if width > 1 else 1.0)}
+    units = {
+        kind: n * (shares.get(kind, 1.0 - left) + left * times[kind]) if kind in times else n
+        for kind, n in part.store.units.items()
+    }
+    return Work(units) * part.elements
 
 
 def _polynomials(root: Root) -> bool:
@@ -61,9 +104,26 @@ def _polynomials(root: Root) -> bool:
 
 
 def _interleaved_work(part: Part) -> Work:
-    units = dict(part.store.units)
-    units["approximate"] = _SHARE * units.get("approximate", 0.0)
-    return Work(units) * part.elements + work(row=part.rows)
+    four = 4 * _lanes(part)
+    return _stored(part, part.width // four * four, _SHARE) + work(row=part.rows)
+
+
+_ARITHMETIC = (linalg.GenericOp, linalg.FillOp, tensor.DimOp, tensor.EmptyOp, arith.ConstantOp)
+
+
+def _narrow(root: Root) -> bool:
+    """Arithmetic alone, on rows of a few columns."""
+    if root.body is None or len(root.parallel) < 2 or not 1 < root.parallel[-1] <= _FEW:
+        return False
+    *ops, last = root.body.ops
+    floats = all(tensor_type(v).element_type in (f32, f64) for v in last.operands)
+    return floats and all(isinstance(op, _ARITHMETIC) for op in ops)
+
+
+def _masked_work(part: Part) -> Work:
+    """The end of a row takes a whole vector."""
+    whole = math.ceil(part.width / _lanes(part)) * _lanes(part)
+    return _stored(part, whole, 1.0) + work(row=3 * part.rows)
 
 
 def _inserted_work(part: Part) -> Work:
@@ -84,4 +144,5 @@ RKERNELS = [
         legal=_polynomials,
         work=_interleaved_work,
     ),
+    RKernel("map", "masked", "cpu", __name__, "map_masked", legal=_narrow, work=_masked_work),
 ]

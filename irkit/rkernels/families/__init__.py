@@ -19,6 +19,7 @@ from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
 from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
 from irkit.rkernels.families.softmax import Softmax
+from irkit.rkernels.families.top_k import TopK
 from irkit.rkernels.family import Family
 
 # A contraction is also a reduction: the more special families come first.
@@ -29,6 +30,7 @@ _FAMILIES: dict[str, Family] = {
         Softmax(),
         LayerNorm(),
         Argmax(),
+        TopK(),
         Attention(),
         Pack(),
         Forest("forest"),

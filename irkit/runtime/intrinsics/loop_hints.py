@@ -1,8 +1,9 @@
-"""What a loop of an rKernel asks of LLVM: to be taken four vectors at a time.
+"""What a loop of an rKernel asks of LLVM: to be taken four vectors at a time, or in vectors to its end.
 
 LLVM interleaves vectors of small bodies alone. A polynomial is a large body to it, taken one vector at a
 time: each of its constants is then read from memory anew for every vector, and that, not arithmetic, is what
-it waits for.
+it waits for. And it unrolls short loops of known length, or takes what fills no vector element by element:
+of rows of a few columns that is all there is, so their last vector is one of fewer lanes.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -19,8 +20,16 @@ from llvmlite.ir import instructions
 from numba import types
 from numba.extending import intrinsic
 
-_MARK = "irkit: four vectors at a time"
-_FOUR = 4
+_FOUR = "irkit: four vectors at a time"
+_MASKED = "irkit: the last vector has fewer lanes"
+_HINTS: dict[str, tuple[tuple[str, *tuple[ir.Constant, ...]], ...]] = {
+    _FOUR: (("llvm.loop.interleave.count", ir.Constant(ir.IntType(32), 4)),),
+    _MASKED: (
+        ("llvm.loop.vectorize.predicate.enable", ir.Constant(ir.IntType(1), 1)),
+        ("llvm.loop.unroll.disable",),
+    ),
+}
+"""What is said in a loop's body, and the properties that the loop then has."""
 
 
 @intrinsic
@@ -28,33 +37,46 @@ def four_vectors_at_a_time(typingctx: Any) -> Any:
     """Said in the body of a loop: where LLVM computes it in vectors, of four at a time. No instruction."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.comment(_MARK)
+        builder.comment(_FOUR)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def last_vector_of_fewer_lanes(typingctx: Any) -> Any:
+    """Said in the body of a loop: where LLVM computes it in vectors, what fills none too. No instruction."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.comment(_MASKED)
         return context.get_dummy_value()
 
     return types.void(), codegen
 
 
 def hint_loops(module: ir.Module) -> None:
-    """Tell LLVM, by `llvm.loop.interleave.count`, of each innermost loop that says so."""
+    """Tell LLVM, by properties of loops, what is said in the body of each innermost one."""
     for function in module.functions:
-        marked = [block for block in function.blocks if _is_marked(block)]
+        marked = [(block, mark) for block in function.blocks if (mark := _mark_of(block))]
         if marked:
             loops = sorted(_loops(function), key=lambda loop: len(loop[1]))
-            for block in marked:
+            for block, mark in marked:
                 latch = next((latch for latch, body in loops if block in body), None)
                 if latch is not None:
-                    latch.terminator.set_metadata("llvm.loop", _interleaved(module))
+                    latch.terminator.set_metadata("llvm.loop", _hinted(module, mark))
 
 
-def _is_marked(block: Any) -> bool:
-    return any(isinstance(i, instructions.Comment) and i.text == _MARK for i in block.instructions)
+def _mark_of(block: Any) -> str:
+    """What is said in a block; nothing where that is no hint."""
+    comments = (i.text for i in block.instructions if isinstance(i, instructions.Comment))
+    return next((text for text in comments if text in _HINTS), "")
 
 
-def _interleaved(module: ir.Module) -> Any:
+def _hinted(module: ir.Module, mark: str) -> Any:
     """A loop's properties are a node whose first operand is itself."""
-    count = module.add_metadata(["llvm.loop.interleave.count", ir.Constant(ir.IntType(32), _FOUR)])
-    node = ir.MDValue(module, [count], name=str(len(module.metadata)))
-    node.operands = (node, count)
+    properties = [module.add_metadata(list(p)) for p in _HINTS[mark]]
+    node = ir.MDValue(module, properties, name=str(len(module.metadata)))
+    node.operands = (node, *properties)
     return node
 
 

@@ -69,6 +69,15 @@ func.func @main(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi64>) {
   return %y, %i : tensor<?x2xf32>, tensor<?x2xi64>
 }
 // CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
-// CHECK:         [[rank:%.*]] = linalg.generic {{.*}} ins(%x, %x :
-// CHECK:         %i = linalg.generic {{.*}} ins([[rank]] :
+// CHECK-NEXT:    %i = te.top_k %x {k = 2 : i64, largest = true} : (tensor<?x4xf32>) -> tensor<?x2xi64>
 // CHECK:         %y = te.gather_elements %x, %i {axis = 1 : i64}
+
+// -----
+
+func.func @main(%x: tensor<?x3x4xi32>) -> tensor<?x2x4xi64> {
+  %y, %i = graph.top_k %x {k = 2 : i64, axis = 1 : i64, largest = false} : (tensor<?x3x4xi32>) -> (tensor<?x2x4xi32>, tensor<?x2x4xi64>)
+  return %i : tensor<?x2x4xi64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x3x4xi32>)
+// CHECK:         [[found:%.*]] = te.top_k {{%.*}} {k = 2 : i64, largest = false} : (tensor<?x4x3xi32>) -> tensor<?x4x2xi64>
+// CHECK:         %i = linalg.generic {{.*}} ins([[found]] : tensor<?x4x2xi64>)

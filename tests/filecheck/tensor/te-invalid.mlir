@@ -8,6 +8,22 @@ func.func @argmax(%x: tensor<?x4xf32>) -> tensor<?x4xi64> {
 
 // -----
 
+func.func @top_k(%x: tensor<?x4xf32>) -> tensor<?x5xi64> {
+  // expected-error@+1 {{'te.top_k' expects 0 < k <= 4, got k = 5}}
+  %y = te.top_k %x {k = 5 : i64, largest = true} : (tensor<?x4xf32>) -> tensor<?x5xi64>
+  return %y : tensor<?x5xi64>
+}
+
+// -----
+
+func.func @top_k(%x: tensor<?x4xf32>) -> tensor<?x4xi64> {
+  // expected-error@+1 {{'te.top_k' expects result of type tensor<?x2xi64>, got tensor<?x4xi64>}}
+  %y = te.top_k %x {k = 2 : i64, largest = true} : (tensor<?x4xf32>) -> tensor<?x4xi64>
+  return %y : tensor<?x4xi64>
+}
+
+// -----
+
 func.func @softmax(%x: tensor<4xi32>) -> tensor<4xi32> {
   // expected-error@+1 {{'te.softmax' expects a floating-point operand, got tensor<4xi32>}}
   %y = te.softmax %x : (tensor<4xi32>) -> tensor<4xi32>

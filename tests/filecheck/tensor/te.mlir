@@ -11,6 +11,8 @@ func.func @main(%x: tensor<?x4xf32>, %i: tensor<2xi64>, %j: tensor<?x2xi64>) -> 
   %d = te.gather_elements %x, %j {axis = 1 : i64} : (tensor<?x4xf32>, tensor<?x2xi64>) -> tensor<?x2xf32>
   // CHECK-NEXT: %e = te.layer_norm %x {epsilon = 1.000000e-05 : f64, centred = false} : (tensor<?x4xf32>) -> tensor<?x4xf32>
   %e = te.layer_norm %x {epsilon = 1.0e-5 : f64, centred = false} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK-NEXT: %f = te.top_k %x {k = 3 : i64, largest = false} : (tensor<?x4xf32>) -> tensor<?x3xi64>
+  %f = te.top_k %x {k = 3 : i64, largest = false} : (tensor<?x4xf32>) -> tensor<?x3xi64>
   return %a, %b, %c, %d : tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>
 }
 
