@@ -102,6 +102,21 @@ def test_run_draws_the_same_inputs_for_the_same_seed(model: Path):
 
 
 @pytest.mark.parametrize(
+    ("tool", "flag", "message"),
+    [
+        (RunTool, "--seed=-4", "argument --seed: expected 0 or more, got -4"),
+        (RunTool, "--batch=0", "argument --batch: expected 1 or more, got 0"),
+        (RunTool, "--batch=x", "argument --batch: invalid int value: 'x'"),
+        (OptTool, "--seed=-1", "argument --seed: expected 0 or more, got -1"),
+    ],
+)
+def test_numbers_that_flags_do_not_take(model: Path, tool: type, flag: str, message: str):
+    status, _, err = run(tool, model, flag)
+    assert (status, err.count("\n")) == (1, 1)
+    assert message in err
+
+
+@pytest.mark.parametrize(
     ("arrays", "message"),
     [
         ({"z": np.ones((2, 4), np.float32)}, "no array for input 'x'"),

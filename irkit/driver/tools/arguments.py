@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, NoReturn
 
 from irkit.driver.diagnostics.diagnostic import UserError, did_you_mean
@@ -48,3 +48,18 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message, self.prog)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of a flag whose number is `least` or more."""
+
+    def number(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"invalid int value: '{text}'") from None
+        if found < least:
+            raise argparse.ArgumentTypeError(f"expected {least} or more, got {found}")
+        return found
+
+    return number

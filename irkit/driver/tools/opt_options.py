@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import IO
 
-from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.arguments import ArgumentParser, at_least
 from irkit.driver.tools.plugins import add_plugin_flag
 
 DESCRIPTION = """\
@@ -83,7 +83,7 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
         help="run the module on random inputs before and after each pass; name the first pass that "
         "changes a value",
     )
-    group.add_argument("--seed", type=int, default=0, help="seed of those inputs (0)")
+    group.add_argument("--seed", type=at_least(0), default=0, help="seed of those inputs (0)")
     group.add_argument(
         "--verify-roundtrip",
         action=flag,

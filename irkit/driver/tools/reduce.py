@@ -18,7 +18,7 @@ from irkit.driver.pipelines.standard import LEVELS, standard_pipeline
 from irkit.driver.reducing.failure import CommandFailure, FailureTest, PipelineFailure
 from irkit.driver.reducing.reducer import MOST_TESTS, Reducer
 from irkit.driver.registry import PassFactory, all_passes
-from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.arguments import ArgumentParser, at_least
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.loading import load_module
 from irkit.interp import level_of
@@ -57,7 +57,7 @@ def reduce_parser(stdout: IO[str]) -> ArgumentParser:
         action="store_true",
         help="a pass that changes what the module computes fails",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (0)")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="seed of random inputs (0)")
     parser.add_argument(
         "--test", metavar="COMMAND", help="a command that fails on the module; %%s is its file"
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from irkit.driver.diagnostics.diagnostic import Sources, UserError
-from irkit.driver.tools.arguments import ArgumentParser
+from irkit.driver.tools.arguments import ArgumentParser, at_least
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.plugins import add_plugin_flag, load_plugins
 
@@ -37,8 +37,8 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
         "--inputs", metavar="FILE", help=".npz with one array per input, by name or in order"
     )
     parser.add_argument("--outputs", metavar="FILE", help="write the outputs to this .npz")
-    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (0)")
-    parser.add_argument("--batch", type=int, default=3, help="rows of random inputs (3)")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="seed of random inputs (0)")
+    parser.add_argument("--batch", type=at_least(1), default=3, help="rows of random inputs (3)")
     parser.add_argument(
         "--target", choices=("auto", "cpu", "cuda"), help="for --level=numba (the device's, or cpu)"
     )
