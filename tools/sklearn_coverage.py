@@ -192,7 +192,8 @@ def _reason(name: str, error: Any) -> str:
     """A refusal without what all of them say."""
     text = str(error.missing[0] if error.missing else error)
     text = text.removeprefix(f"step '{name}': ").removeprefix(f"{name} with ")
-    return "not imported" if text.startswith(f"estimator {name}") else text
+    own = f"estimator {name} ("
+    return text.removeprefix(own).removesuffix(")") if text.startswith(own) else text
 
 
 def _agrees(found: Any, want: Any) -> bool:

@@ -89,6 +89,16 @@ DELEGATES = {
     "SelfTrainingClassifier": "estimator_",
 }
 """Estimators that answer as another one does, which is their attribute."""
+REFUSED = {
+    "DictVectorizer": "its input is dictionaries",
+    "FeatureHasher": "its input is dictionaries, pairs or strings",
+    "LatentDirichletAllocation": "its iterations end by what has converged so far",
+    "MiniBatchNMF": "its iterations end when the whole batch has converged",
+    "MultiLabelBinarizer": "its input is sets of labels",
+    "NMF": "its iterations end when the whole batch has converged",
+    "PatchExtractor": "it makes several rows of each",
+}
+"""Why there are estimators of scikit-learn that are no program of rows."""
 _FINITE = ("AdaBoostClassifier", "AdaBoostRegressor", "ClassifierChain", "RegressorChain")
 _ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
 
@@ -156,7 +166,8 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
     if kind in documents.VECTORIZERS:
         return [f"step '{name}': {kind} elsewhere than first in a Pipeline"]
     if entry is None:
-        return [f"step '{name}': estimator {kind} (irkit.supported_operators() has those that are)"]
+        reason = REFUSED.get(kind, "irkit.supported_operators() has those that are")
+        return [f"step '{name}': estimator {kind} ({reason})"]
     return [f"step '{name}': {reason}" for reason in entry.why_not(step)]
 
 
