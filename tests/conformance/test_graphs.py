@@ -13,7 +13,12 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.kernel_approximation import PolynomialCountSketch
 from sklearn.linear_model import LogisticRegression
 from sklearn.manifold import Isomap, LocallyLinearEmbedding
-from sklearn.neighbors import KernelDensity, KNeighborsTransformer, RadiusNeighborsTransformer
+from sklearn.neighbors import (
+    KernelDensity,
+    KNeighborsRegressor,
+    KNeighborsTransformer,
+    RadiusNeighborsTransformer,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
@@ -138,3 +143,12 @@ def test_refused_by_name() -> None:
         with pytest.raises(UnsupportedError) as caught:
             import_model(model.fit(x, y), "float64")
         assert reason in caught.value.missing[0]
+
+
+def test_fewer_rows_than_neighbours_are_refused() -> None:
+    x = np.arange(8.0).reshape(4, 2)
+    for model in (KNeighborsRegressor(), KNeighborsTransformer(n_neighbors=4)):
+        with pytest.raises(ValueError, match="n_samples_fit = 4"):
+            getattr(model.fit(x, x[:, 0]), "predict", getattr(model, "transform", None))(x)
+        with pytest.raises(UnsupportedError, match="n_neighbors=5 and n_samples=4"):
+            interpreted(model)

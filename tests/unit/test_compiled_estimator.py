@@ -13,11 +13,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
@@ -38,6 +40,8 @@ pd = pytest.importorskip("pandas")
         CompiledEstimator(LogisticRegression()),
         CompiledEstimator(DecisionTreeRegressor(random_state=0)),
         CompiledEstimator(StandardScaler()),
+        CompiledEstimator(GaussianNB()),
+        CompiledEstimator(PCA(1)),
     ]
 )
 def test_checks_of_scikit_learn(estimator, check) -> None:

@@ -322,11 +322,20 @@ def why_not(step: Any) -> list[str]:
         )
     if callable(getattr(step, "weights", None)):
         reasons.append("parameter weights=a function")
+    asked, fitted = _asked(step), int(step.n_samples_fit_)
+    if asked > fitted:
+        reasons.append(f"n_neighbors={asked} and n_samples={fitted}, of which it finds none")
     if hasattr(step._fit_X, "tocsr"):
         reasons.append("rows that were fitted as a sparse matrix")
     if getattr(step, "outputs_2d_", False):
         reasons.append("several outputs")
     return reasons
+
+
+def _asked(step: Any) -> int:
+    """How many neighbours a step asks for; 0 if all within a radius."""
+    found = getattr(step, "n_neighbors_", None) or getattr(step, "n_neighbors", None) or 0
+    return int(found) + (getattr(step, "mode", "") == "distance" and found > 0)
 
 
 def _why_no_radius(step: Any) -> list[str]:
