@@ -145,10 +145,13 @@ def test_refused_by_name() -> None:
         assert reason in caught.value.missing[0]
 
 
+METHOD_OF = {KNeighborsRegressor: "predict", KNeighborsTransformer: "transform"}
+
+
 def test_fewer_rows_than_neighbours_are_refused() -> None:
     x = np.arange(8.0).reshape(4, 2)
     for model in (KNeighborsRegressor(), KNeighborsTransformer(n_neighbors=4)):
         with pytest.raises(ValueError, match="n_samples_fit = 4"):
-            getattr(model.fit(x, x[:, 0]), "predict", getattr(model, "transform", None))(x)
+            getattr(model.fit(x, x[:, 0]), METHOD_OF[type(model)])(x)
         with pytest.raises(UnsupportedError, match="n_neighbors=5 and n_samples=4"):
             interpreted(model)
