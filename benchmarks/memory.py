@@ -1,12 +1,13 @@
 """Memory: the planner on interval sets that are hard to pack, and the arena of a training step.
 
-    python -m benchmarks.memory [--seconds 10] [--curve BLOCKS] [--out FOLDER]
+    python -m benchmarks.memory [--seconds 10] [--curve BLOCKS] [--chains] [--out FOLDER]
 
 Eleven sets, as `interval_sets.py` makes them: each is to be packed at the lower bound, or it is to be
 proved that none is, in ten seconds; the greedy packings of the planner stand beside it. The training step is
 that of the multi-layer perceptron 784-256-100-10 of the course CSE 599W (T. Chen, 2017) at batch 1000, with
 loss, gradients and descent, planned for two threads by two policies. With `--curve`:
-budgets against time, and no more.
+budgets against time, and no more. With `--chains`: two chains that are compiled within budgets and run
+(`memory_chains.py`), and no more.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 import irkit
 from benchmarks import harness
 from benchmarks.interval_sets import IntervalSet, interval_set
+from benchmarks.memory_chains import blocks, layers
 from benchmarks.memory_curve import drawn
 from irkit.context import IrkitContext
 from irkit.driver.files.parsing import parse_module
@@ -153,7 +155,13 @@ def main() -> int:
     parser.add_argument(
         "--curve", type=int, metavar="BLOCKS", help="budgets against time, of a chain"
     )
+    parser.add_argument("--chains", action="store_true", help="run chains within budgets")
+    parser.add_argument("--layers", type=int, default=1000, help="of the residual chain")
     given = parser.parse_args()
+    if given.chains:
+        found = {"blocks": blocks(), "layers": layers(given.layers)}
+        harness.write("memory_chains", found, given.out)
+        return 0
     if given.curve:
         return drawn(given.curve, 1024, 256, given.out)
     harness.write("memory", {"sets": sets(given.seconds), "mlp": mlp()}, given.out)

@@ -42,19 +42,26 @@ def task_level(blocks: int, rows: int, width: int) -> str:
     """The gradient of the chain as launches."""
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal((width, width)).astype(np.float32) / 16 for _ in range(blocks)]
-    slope = irkit.value_and_grad(chain, argnums=(0, 1), target="cpu", device="cpu2")
+    slope = irkit.value_and_grad(
+        chain, argnums=(0, 1), target="cpu", device="cpu2", memory_budget=1 << 40
+    )
     slope(weights, np.ones((rows, width), np.float32))
     return slope.ir("task")
 
 
-def curve(text: str) -> list[dict[str, Any]]:
-    """What each budget comes to; those below what is possible are left out."""
+def searched(text: str) -> tuple[list[Operation], Rematerialiser]:
+    """The launches of a function at the task level, and ways to run them."""
     ctx = IrkitContext()
     register_dialects(ctx)
     module = parse_module(ctx, text, "chain")
     main = function_named(module, "main")
     assert main is not None
-    ops, search = search_of(ctx, module, main)
+    return search_of(ctx, module, main)
+
+
+def curve(text: str) -> list[dict[str, Any]]:
+    """What each budget comes to; those below what is possible are left out."""
+    ops, search = searched(text)
     found: list[dict[str, Any]] = []
     for share in SHARES:
         budget = int(search.naive.peak * share)

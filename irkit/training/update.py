@@ -24,6 +24,8 @@ from irkit.weights import Array
 
 WHAT = "irkit.training_step"
 PARAMETERS, STATISTICS, STEPS, KEY = "parameters", "statistics", "steps", "key"
+_UNUSED = "no gradient of 'result0' reaches an argument (allow_unused makes it zeros)"
+_UNREACHED = "the loss does not hang on parameters, which are not to be given then"
 UNSOUND, SIGNATURE = 0, 1
 """Of what the ranks of a group agree on: where something was wrong, and of what shapes their inputs are."""
 
@@ -79,7 +81,10 @@ class Update:
         key = random.fold_in(state[KEY], state[STEPS]) if KEY in state else None
         if self.parallel and key is not None:
             key = random.fold_in(key, collectives.rank())
-        (loss, left), gradients = gradient(parameters, statistics, key, *inputs)
+        try:
+            (loss, left), gradients = gradient(parameters, statistics, key, *inputs)
+        except UnsupportedError as error:
+            raise UnsupportedError(str(error).replace(_UNUSED, _UNREACHED)) from None
         if self.parallel:
             # As they come out of the backward pass: what is clipped is their mean.
             gradients = mapped(lambda g: collectives.all_reduced(g, "mean"), gradients)
@@ -159,7 +164,8 @@ def _no_loss(found: Any) -> str | None:
     """Why something is no loss."""
     if not is_traced(found):
         kind = type(found).__name__
-        return f"is a {kind} that hangs on no parameter: expected an array of one number"
+        hangs = " that hangs on no parameter" if isinstance(found, int | float | np.generic) else ""
+        return f"is a {kind}{hangs}: expected an array of one number"
     if found.size != 1:
         return f"has shape {list(found.shape)}: expected one number (take its mean or sum)"
     return None

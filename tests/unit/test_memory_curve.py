@@ -8,7 +8,7 @@ from benchmarks import memory_curve
 
 
 def test_less_memory_takes_more_time(tmp_path: Path) -> None:
-    found = memory_curve.curve(memory_curve.task_level(4, 16, 16))
+    found = memory_curve.curve(memory_curve.task_level(8, 16, 16))
     peaks = [one["peak_bytes"] for one in found]
     times = [one["time_over_naive"] for one in found]
     assert peaks == sorted(peaks, reverse=True)

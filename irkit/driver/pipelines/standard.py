@@ -103,6 +103,10 @@ def level_pipeline(
             )
         },
         "partition-rtasks": _partition(device, measure),
+        # What is cheap can be computed again without the product that it would be fused with.
+        "form-roperators": "form-roperators{apart=true}"
+        if "budget" in recompute
+        else "form-roperators",
         f"schedule-{WAVEFRONT}": ",".join(filter(None, (recompute, f"schedule-{policy}"))),
     }
     return ",".join(special.get(name, name) for name in STANDARD[level])

@@ -50,9 +50,12 @@ class Group:
 
 class Grouping:
     """Decides which ops go together. Each op that is neither free nor a view gets one group, and so do the
-    views of `own`."""
+    views of `own`. `apart`: what has several results is no epilogue."""
 
-    def __init__(self, ops: list[Operation], own: Collection[Operation] = ()) -> None:
+    def __init__(
+        self, ops: list[Operation], own: Collection[Operation] = (), apart: bool = False
+    ) -> None:
+        self.apart = apart
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
@@ -108,6 +111,8 @@ class Grouping:
 
     def _why_no_epilogue(self, producer: Operation, user: Operation) -> str | None:
         """None if `user` is computed where the producer's elements are made; else what is in the way."""
+        if self.apart and len(user.results) > 1:
+            return "what has several results is to be apart"
         if user in self.group and kind_of(user) is Kind.LIGHT:
             return "it belongs to another rOperator"
         model = model_of(user)
@@ -176,7 +181,8 @@ class FormROperators(ModulePass):
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
     slices of it that are read for that belong to this launch); else
-    a launch copies the new value in the end. No value changes.
+    a launch copies the new value in the end. With `apart`, what has several results becomes no epilogue, so
+    that it can be computed again without the root (`rematerialise`). No value changes.
 
     ```mlir
     %0 = linalg.generic {... "reduction"} ins(%x, %w) outs(%init) {...}
@@ -192,14 +198,15 @@ class FormROperators(ModulePass):
     name = "form-roperators"
     requires: ClassVar[tuple[str, ...]] = ("tensor", "task")
     produces: ClassVar[str] = "task"
+    apart: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outliner = Outliner(op)
         for function in [f for f in op.ops if is_straight(f)]:
-            _outline(ctx, function, outliner)
+            _outline(ctx, function, outliner, self.apart)
 
 
-def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner) -> None:
+def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool) -> None:
     """Make all ops of a function but views launches."""
     check_types(function)
     erase_dead(function)
@@ -208,7 +215,7 @@ def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner) -> None:
     insert_copies(function)
     own = own_slices(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
-    for group in Grouping(ops, own).groups():
+    for group in Grouping(ops, own, apart).groups():
         outliner.outline(group)
     erase_dead(function)
     place_state(ctx, function, outliner)
