@@ -107,7 +107,7 @@ class Built:
 def _prepared(case: Case, device: str) -> tuple[Prepared, ROperatorOp]:
     import irkit
 
-    made = Prepared.of(case.name, irkit.parse(case.text), device)
+    made = Prepared.of(case.name, irkit.parse(case.text), device, whole=True)
     (op,) = (o for o in made.roperators() if root_of(o).family == "attention")
     return made, op
 

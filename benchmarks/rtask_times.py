@@ -75,16 +75,23 @@ class Prepared:
     device: VDevice
 
     @staticmethod
-    def of(name: str, model: Any, device: str, packed: bool | None = None) -> Prepared:
-        """A model brought to the task level; `packed`: all products of matrices are of packed terms, or none.
+    def of(
+        name: str, model: Any, device: str, packed: bool | None = None, whole: bool = False
+    ) -> Prepared:
+        """A model brought to the task level; `packed`: all products of matrices are of packed terms, or none;
+        `whole`: no attention is cut into parts of the keys.
 
         Raises what `irkit.compile` raises.
         """
         imported = read_model(model, "float32")
         ctx = IrkitContext(weights=imported.weights)
         register_dialects(ctx)
-        for level in ("graph", "tensor"):
-            run_level(ctx, imported.module, level, device)
+        text = level_pipeline("graph", device)
+        if whole:
+            text = text.replace(f'split-attention{{device="{device}"}},', "")
+        with library_errors():
+            PipelineRunner(ctx).run(imported.module, build_pipeline(text, all_passes()))
+        run_level(ctx, imported.module, "tensor", device)
         text = level_pipeline("task", device)
         own = f'pack-products{{device="{device}"}}'
         if packed is not None:

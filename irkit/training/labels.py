@@ -10,6 +10,7 @@ from irkit.frontends.numpy.arrays import is_traced, value_of
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Check
 
 
 def check_labels(labels: Any, classes: int) -> None:
@@ -17,6 +18,7 @@ def check_labels(labels: Any, classes: int) -> None:
     `classes`."""
     inside: Any = np.logical_and(labels >= 0, labels < classes).all()
     if is_traced(labels):
-        recorder().require((user_place(), classes), value_of(array_of(inside)))
+        message = f"a label is out of bounds for {classes} classes"
+        recorder().require(Check(user_place(), message), value_of(array_of(inside)))
     elif not inside:
         raise IndexError(f"a label is out of bounds for {classes} classes")

@@ -90,12 +90,9 @@ class TrainingStep:
             found = traced.results(outputs)
             loss, agreed = found if self._parallel is not None else (found, None)
             own = 1 if agreed is None else 2
-            for (place, size), inside in zip(traced.checks, outputs[own:], strict=True):
+            for check, inside in zip(traced.checks, outputs[own:], strict=True):
                 if not inside:
-                    raise IndexError(
-                        f"{place}: a label or an index is out of bounds for an axis of size {size}; the "
-                        "state is as it was"
-                    )
+                    raise check.error(f"{check.place}: {check.message}; the state is as it was")
             if self._update.stop_on_nan and not np.isfinite(loss).all():
                 raise NotFiniteError(self._why_not_finite(traced, inputs, loss))
             if agreed is not None and self._parallel is not None:

@@ -83,6 +83,7 @@ def ran(
             f": ({', '.join(map(kind, arrays))}) -> {y} func.return %y : {y} }}"
         ),
         "cuda",
+        whole=True,
     )
     (op,) = (o for o in made.roperators() if root_of(o).family == "attention")
     root, rkernel = root_of(op), registry.find("cuda", rkernel_name)
