@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import irkit
+from benchmarks import harness
 from irkit.training import groups, losses, optimizers
 
 WORDS, LENGTH, HEADS = 96, 128, 8
@@ -230,6 +231,12 @@ def compared(folder: Path, joined: Any, group: Sequence[Any]) -> dict[str, Any]:
     }
 
 
+def _gpu() -> str:
+    from irkit.runtime.cuda.driver import device
+
+    return str(device(0).name)
+
+
 def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(
@@ -269,11 +276,10 @@ def main() -> int:
     for key, value in facts.items():
         print(f"{key}: {value}")
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(
-            {"options": {k: str(v) for k, v in vars(options).items()}, **facts}, indent=1
-        )
-        (options.out / "data_parallel.json").write_text(text)
+        title = f"{options.model}, {options.ranks} ranks, batch {options.batch} a rank"
+        name = f"{options.ranks} {_gpu()}" if options.target == "cuda" else ""
+        results = {"suites": {title: facts}} | ({"device": name} if name else {})
+        harness.write("data_parallel", results, options.out)
     return 0 if right else 1
 
 

@@ -68,7 +68,8 @@ def _irkit(text: str, x: Any, sizes: list[int]) -> tuple[dict[str, Any], dict[st
         for mode in _MODES:
             executor.mode = mode
             found[f"{rows} rows"][mode] = device_time(run, _runs(run, now))["median_us"]
-    return {"compile, s": seconds, "report": program.report()}, found
+    chosen = {name: facts["rkernel"] for name, facts in program.report()["roperators"].items()}
+    return {"compile, s": seconds, "rkernels": chosen}, found
 
 
 def _nvforest(text: str, x: Any, sizes: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from benchmarks import gpu_targets
+from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
 
 Results = dict[str, Any]
@@ -42,6 +43,7 @@ def modes(
     return tuple(f"{prefix}/{name}" for name in names)
 
 
+_NVFOREST = "gpu_forests_nvforest"
 _HUMMINGBIRD = ("perf_tree_trav", "tree_trav")
 _LIGHTGBM = "cpu/forest/LightGBM"
 _IRKIT_FOREST = (f"{_LIGHTGBM}/irkit on LightGBM's forest",)
@@ -164,6 +166,30 @@ def _network_targets() -> Iterator[Target]:
         )
 
 
+def _forest_targets() -> Iterator[Target]:
+    """Forests of many shapes beside nvForest, each at all numbers of rows."""
+    everywhere: list[Target] = []
+    for shape in SHAPES:
+        places = [f"{shape}/{rows} rows" for rows in rows_of(shape)]
+        parts = tuple(
+            Target(
+                "GPU",
+                place,
+                "",
+                "share",
+                None,
+                (f"gpu_forests/{place}",),
+                (f"{_NVFOREST}/{place}",),
+            )
+            for place in places
+        )
+        everywhere += parts
+        work = f"forest {shape}: geometric mean of {len(parts)} numbers of rows"
+        yield Target("GPU", work, "≤ 1.0 × nvForest", "mean", 1.0, parts=parts)
+    work = "forests: geometric mean of all of these"
+    yield Target("GPU", work, "≤ 0.67 × nvForest", "mean", 0.67, parts=tuple(everywhere))
+
+
 TARGETS = (
     Target(
         "GPU",
@@ -192,6 +218,7 @@ TARGETS = (
         modes("gpu/forest"),
         ("gpu_nvforest/nvForest/1000000 rows",),
     ),
+    *_forest_targets(),
     Target(
         "GPU",
         "the CNN and the MLP",
