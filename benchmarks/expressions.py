@@ -12,11 +12,11 @@ processor, so that others at work on it do not count. On a GPU: `expressions_gpu
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -156,9 +156,8 @@ def _on_a_gpu(options: argparse.Namespace) -> None:
         [(w.name, w.text, w.shapes, w.torch) for w in chosen], options.gpu, options.rounds
     )
     facts = {"device": torch.cuda.get_device_name(), "seconds": time.perf_counter() - start}
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({**facts, "suites": {"expressions": found}}, file, indent=1)
+    if options.out is not None:
+        harness.write("expressions", {**facts, "suites": found}, options.out)
     wrong = [n for n, f in found.items() if any("wrong" in facts for facts in f.values())]
     if wrong:
         raise SystemExit(f"wrong answers: {', '.join(wrong)}")
@@ -171,7 +170,7 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", "--out", help="a file to write")
+    parser.add_argument("--out", type=Path, help="folder for expressions.json")
     parser.add_argument("--gpu", default="h200", help="the vDevice to compile for, on a GPU")
     parser.add_argument("--only", default="", help="what names begin with")
     options = parser.parse_args()
@@ -197,9 +196,10 @@ def main() -> None:
         rows.append(row)
         shown = ", ".join(f"{n} {row[n]:.2f}" for n in times if n != "expression")
         print(f"{work.name:32} {row['ms']:9.3f} ms   relative: {shown}", flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
+    if options.out is not None:
+        harness.write(
+            "expressions", {"suites": {row.pop("work"): row for row in rows}}, options.out
+        )
 
 
 if __name__ == "__main__":
