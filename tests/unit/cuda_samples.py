@@ -381,7 +381,7 @@ def store(OPERANDS, r, j):
     )
 
 
-TREES_OF_TILES = {"TOGETHER": 4, "CHUNK": 32, "SKEW": 0}
+TREES_OF_TILES = {"TOGETHER": 4, "CHUNK": 32, "SKEW": 0, "SHARE": 1}
 
 
 def forest(

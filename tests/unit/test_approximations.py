@@ -250,10 +250,14 @@ def test_networks_may_approximate(op: str, inside: str) -> None:
     np.testing.assert_allclose(program(x), strict(x), rtol=1e-6, atol=1e-30)
 
 
-def test_trees_and_pipelines_may_not() -> None:
+def test_scikit_learns_models_may_as_numpy_does_and_lightgbms_may_not() -> None:
     linear_model = pytest.importorskip("sklearn.linear_model")
+    lightgbm = pytest.importorskip("lightgbm")
     x = np.random.default_rng(0).standard_normal((50, 3))
     model = linear_model.LogisticRegression().fit(x, x[:, 0] > 0)
+    assert "= exp_float64(" in irkit.compile(model, "cpu").source
+    assert "= exp_float64(" not in irkit.compile(model, "cpu", fastmath=()).source
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(x, x[:, 0] > 0)
     assert "= exp_float64(" not in irkit.compile(model, "cpu").source
     assert "= exp_float64(" in irkit.compile(model, "cpu", fastmath={"afn"}).source
 

@@ -186,18 +186,29 @@ def _raise(diagnostic: Diagnostic) -> UserError:
     return UserError(diagnostic.message, diagnostic.place, diagnostic.notes)
 
 
+_ESCAPES = r'(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+'
 # A comment, a whole string, or a quote that opens a string that its line does not close.
-_STRINGS = re.compile(r'//[^\n]*|"(?:[^"\\\n]++|\\.)*+"|"')
+_STRINGS = re.compile(rf'//[^\n]*|"{_ESCAPES}"|"')
+_NO_ESCAPE = re.compile(rf"{_ESCAPES}(\\.?)")
 
 
 def _check_strings(text: str, name: str) -> None:
-    """Refuse a string that is not closed: xDSL's lexer takes exponential time to find out."""
+    """Refuse a string that is not closed, or whose backslash begins no escape: xDSL's lexer takes exponential
+    time to find out."""
     for match in _STRINGS.finditer(text):
-        if match[0] == '"':
-            line_start = text.rfind("\n", 0, match.start()) + 1
-            line = text.count("\n", 0, match.start()) + 1
-            place = Place(name, line, match.start() - line_start + 1)
+        if match[0] != '"':
+            continue
+        wrong = _NO_ESCAPE.match(text, match.end())
+        start = match.start() if wrong is None else wrong.start(1)
+        line_start = text.rfind("\n", 0, start) + 1
+        place = Place(name, text.count("\n", 0, start) + 1, start - line_start + 1)
+        if wrong is None:
             raise UserError("this string is not closed on its line", place)
+        raise UserError(
+            f"'{wrong[1]}' begins no escape of a string: expected a quote, a backslash, n, t or two "
+            "hexadecimal digits behind a backslash",
+            place,
+        )
 
 
 def parse_module(ctx: Context, text: str, name: str) -> ModuleOp:

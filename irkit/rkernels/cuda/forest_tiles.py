@@ -17,11 +17,11 @@ from xdsl.ir import SSAValue
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.families.forest import visits
+from irkit.rkernels.families.forest import columns, visits
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-TILE = 32
+THREADS_PER_BLOCK, TILE = 256, 32
 _TOGETHER, _CHUNK = 4, 32
 # Turns of a warp's loop that a bank conflict of all lanes takes, over those of a few.
 _CONFLICT = 12
@@ -41,11 +41,13 @@ def _tile_bytes(root: Root, parameters: Parameters) -> int:
 
 
 def _parameters(root: Root) -> Parameters:
-    """Rows are skewed where to lay them out straight would cost more than the walks."""
+    """Rows are skewed where to lay them out straight would cost more than the walks; a warp adds up its SHARE
+    of the columns."""
     assert isinstance(root.op, te.ForestOp | te.PerfectForestOp)
     features = tensor_type(root.op.x).get_shape()[1]
     skew = int(_CONFLICT * features > visits(root)[0])
-    return {"TOGETHER": _TOGETHER, "CHUNK": _CHUNK, "SKEW": skew}
+    share = math.ceil(columns(root) / (THREADS_PER_BLOCK // TILE))
+    return {"TOGETHER": _TOGETHER, "CHUNK": _CHUNK, "SKEW": skew, "SHARE": share}
 
 
 def forest_tiles(task, tasks, rows, scratch, OPERANDS):
@@ -56,7 +58,7 @@ def forest_tiles(task, tasks, rows, scratch, OPERANDS):
     said = scratch + FEATURES * 32 * itemsize(X)
     votes = shared_like(VALUE, said)
     chosen = shared_i32(said)
-    acc = cuda.local.array(COLUMNS, FLOAT)
+    acc = cuda.local.array(SHARE, FLOAT)
     nodes = cuda.local.array(TOGETHER, int32)
     terms = cuda.local.array(TOGETHER, FLOAT)
     for tile in range(r0, r1, 32):
@@ -67,8 +69,8 @@ def forest_tiles(task, tasks, rows, scratch, OPERANDS):
             row, feature = divide(element, FEATURES)
             table[feature * 32 + ((row + feature * SKEW) & 31)] = X[tile * FEATURES + element]
             element += THREADS
-        for c in range(COLUMNS):
-            acc[c] = BASE[c]
+        for share in range(SHARE):
+            acc[share] = BASE[min(warp + share * (THREADS // 32), COLUMNS - 1)]
         cuda.syncthreads()
         half = 0
         for first in range(0, TREES, CHUNK):
@@ -98,25 +100,28 @@ def forest_tiles(task, tasks, rows, scratch, OPERANDS):
                                 chosen[place] = nodes[i]
             cuda.syncthreads()
             if lane < count:
-                for c in range(warp, COLUMNS, THREADS // 32):
-                    total = acc[c]
+                for share in range(SHARE):
+                    c = warp + share * (THREADS // 32)
+                    total = acc[share]
                     for group in range(0, trees, TOGETHER):
                         for i in range(TOGETHER):
                             place = half + min(group + i, trees - 1) * 32 + lane
                             if WIDTH == 1:
                                 terms[i] = votes[place]
                             else:
-                                terms[i] = VALUE[int64(chosen[place]) * WIDTH + c]
+                                terms[i] = VALUE[int64(chosen[place]) * WIDTH + min(c, WIDTH - 1)]
                         for i in range(TOGETHER):
                             tree = min(group + i, trees - 1)
                             mine = WIDTH > 1 or COLUMNS == 1 or c == OUTPUT[first + tree]
-                            if mine and group + i < trees:
+                            if mine and c < COLUMNS and group + i < trees:
                                 total += terms[i]
-                    acc[c] = total
+                    acc[share] = total
             half = CHUNK * 32 - half
         if lane < count:
-            for c in range(warp, COLUMNS, THREADS // 32):
-                STORE(OPERANDS, tile + lane, c, acc[c])
+            for share in range(SHARE):
+                c = warp + share * (THREADS // 32)
+                if c < COLUMNS:
+                    STORE(OPERANDS, tile + lane, c, acc[share])
 
 
 def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
@@ -127,7 +132,7 @@ def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
     said = scratch + FEATURES * 32 * itemsize(X)
     votes = shared_like(VALUE, said)
     chosen = shared_i32(said)
-    acc = cuda.local.array(COLUMNS, FLOAT)
+    acc = cuda.local.array(SHARE, FLOAT)
     nodes = cuda.local.array(TOGETHER, int32)
     onward = cuda.local.array(TOGETHER, int32)
     terms = cuda.local.array(TOGETHER, FLOAT)
@@ -139,8 +144,8 @@ def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
             row, feature = divide(element, FEATURES)
             table[feature * 32 + ((row + feature * SKEW) & 31)] = X[tile * FEATURES + element]
             element += THREADS
-        for c in range(COLUMNS):
-            acc[c] = BASE[c]
+        for share in range(SHARE):
+            acc[share] = BASE[min(warp + share * (THREADS // 32), COLUMNS - 1)]
         cuda.syncthreads()
         half = 0
         for first in range(0, TREES, CHUNK):
@@ -170,25 +175,28 @@ def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
                                 chosen[place] = leaf
             cuda.syncthreads()
             if lane < count:
-                for c in range(warp, COLUMNS, THREADS // 32):
-                    total = acc[c]
+                for share in range(SHARE):
+                    c = warp + share * (THREADS // 32)
+                    total = acc[share]
                     for group in range(0, trees, TOGETHER):
                         for i in range(TOGETHER):
                             place = half + min(group + i, trees - 1) * 32 + lane
                             if WIDTH == 1:
                                 terms[i] = votes[place]
                             else:
-                                terms[i] = VALUE[int64(chosen[place]) * WIDTH + c]
+                                terms[i] = VALUE[int64(chosen[place]) * WIDTH + min(c, WIDTH - 1)]
                         for i in range(TOGETHER):
                             tree = min(group + i, trees - 1)
                             mine = WIDTH > 1 or COLUMNS == 1 or c == OUTPUT[first + tree]
-                            if mine and group + i < trees:
+                            if mine and c < COLUMNS and group + i < trees:
                                 total += terms[i]
-                    acc[c] = total
+                    acc[share] = total
             half = CHUNK * 32 - half
         if lane < count:
-            for c in range(warp, COLUMNS, THREADS // 32):
-                STORE(OPERANDS, tile + lane, c, acc[c])
+            for share in range(SHARE):
+                c = warp + share * (THREADS // 32)
+                if c < COLUMNS:
+                    STORE(OPERANDS, tile + lane, c, acc[share])
 
 
 def _work(part: Part) -> Work:
@@ -219,6 +227,7 @@ RKERNELS = [
         f"{family}_tiles",
         work=_work,
         scratch_bytes=_tile_bytes,
+        threads=THREADS_PER_BLOCK,
         parameters=_parameters,
         choices={"SKEW": (0, 1), "CHUNK": range(8, 65, 8)},
         rows_at_once=TILE,

@@ -49,7 +49,7 @@ def _symmetric(x: Array, a: Axis) -> Array:
 
 
 def _pytorch(x: Array, a: Axis) -> Array:
-    return _half_pixel(x, a) if a.scale * a.have != 1 else np.zeros(x.shape)
+    return _half_pixel(x, a) if a.want != 1 else np.zeros(x.shape)
 
 
 def _align_corners(x: Array, a: Axis) -> Array:
