@@ -112,7 +112,7 @@ def test_programs_in_memory_hold_one_copy(artifacts, cache):
         lambda data: data[:-1],
         lambda data: b"",
         lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
-        lambda data: b"irkit-rkernel 2" + data[15:],
+        lambda data: data.replace(b"irkit-rkernel ", b"irkit-rkernel 9", 1),
     ],
     ids=["short", "empty", "bit", "version"],
 )
