@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
+from irkit.errors import InvalidModelError
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -82,20 +84,28 @@ class ModelInfo:
 
     @staticmethod
     def from_json(text: str) -> ModelInfo:
-        """Inverse of `to_json`."""
-        fields = json.loads(text)
-        for name in ("input_batch", "output_batch"):
-            fields[name] = tuple(None if p is None else tuple(p) for p in fields.get(name, ()))
-        for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
-            if fields.get(name) is not None:
-                fields[name] = tuple(map(_hashable, fields[name]))
-        fields["limits"] = tuple(
-            Limits(tuple(f["low"]), tuple(f["high"]), tuple(f["nan"]), f["message"])
-            for f in fields.get("limits", ())
-        )
-        fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
-        fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
-        return ModelInfo(**fields)
+        """Inverse of `to_json`. Raises InvalidModelError for other text."""
+        try:
+            return _info_of(json.loads(text))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise InvalidModelError(
+                f"'irkit.model' has not what is known of a model: {error}"
+            ) from None
+
+
+def _info_of(fields: dict[str, Any]) -> ModelInfo:
+    for name in ("input_batch", "output_batch"):
+        fields[name] = tuple(None if p is None else tuple(p) for p in fields.get(name, ()))
+    for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
+        if fields.get(name) is not None:
+            fields[name] = tuple(map(_hashable, fields[name]))
+    fields["limits"] = tuple(
+        Limits(tuple(f["low"]), tuple(f["high"]), tuple(f["nan"]), f["message"])
+        for f in fields.get("limits", ())
+    )
+    fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
+    fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
+    return ModelInfo(**fields)
 
 
 def _hashable(value: Any) -> Any:
