@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from irkit.bfloat16 import load_arrays
-from irkit.errors import ArtifactError
+from irkit.errors import ArtifactError, InvalidModelError
 from irkit.model_info import ModelInfo
 from irkit.runtime.digests import digest_of
 from irkit.runtime.program_files import Member, read_members, replaced, write_members
@@ -175,7 +175,7 @@ def _manifest(path: str, members: dict[str, Member]) -> dict[str, Any]:
         raise ArtifactError(f"'{path}' is for target '{manifest['target']}', which is unknown")
     try:
         ModelInfo.from_json(manifest["info"])
-    except (KeyError, TypeError, ValueError) as error:
+    except InvalidModelError as error:
         raise ArtifactError(f"'{path}' is damaged: no facts about the model: {error}") from None
     return manifest
 
