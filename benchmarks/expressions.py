@@ -5,8 +5,9 @@ convolution, softmax and layer normalisation, in float32.
     python -m benchmarks.expressions --device cuda      on a GPU, whole sizes, beside cuBLAS and cuDNN alone
 
 Each row has the time of a call of the expression, and what the others take relative to it (more than 1: the
-expression is faster). All take turns in one run, and the least time of each counts. Times on a CPU are of the
-processor, so that others at work on it do not count. On a GPU: `expressions_gpu.py`.
+expression is faster): the same by nests of irkit's rule (`rule`), irkit's ops, and PyTorch. All take turns in
+one run, and the least time of each counts. Times on a CPU are of the processor, so that others at work on it
+do not count. On a GPU: `expressions_gpu.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import numpy as np
 
 import irkit
 from benchmarks import harness
+from irkit.expressions.binding import program_of
+from irkit.expressions.syntax import Statement
 
 PRODUCT = "C(m, n) +=! A(m, k) * B(k, n)"
 CONVOLUTION = "O(b, o, y, x) +=! I(b, c, y + r, x + s) * W(o, c, r, s)"
@@ -126,6 +129,11 @@ def contenders(
     tensors = [torch.from_numpy(a).to(device) for a in arrays]
     own = list(arrays)
     calls["expression"] = lambda: operator(*own)
+    sums = [
+        s.target for s in program_of(work.text).items if isinstance(s, Statement) and s.operator
+    ]
+    ruled = irkit.te.op(work.text, dict.fromkeys(sums, "rule"), **options)
+    calls["rule"] = lambda: ruled(*own)
     if work.numpy is not None:
         function = work.numpy
         template = irkit.jit(**options)(lambda *given: function(*given))
@@ -138,7 +146,7 @@ def contenders(
 
     calls["PyTorch"] = peer
     want = work.torch(*tensors).cpu().numpy()
-    for name in ("expression", "own ops"):
+    for name in ("expression", "rule", "own ops"):
         if name in calls:
             np.testing.assert_allclose(calls[name](), want, rtol=2e-3, atol=2e-3)
     return calls

@@ -136,6 +136,19 @@ class Copies:
         self.groups = self.groups[arrived:]
 
 
+def four_of(p: Any, at: int, wide: int) -> tuple[Any, ...]:
+    assert not wide or at % 4 == 0
+    assert 0 <= at <= len(p) - 4
+    return tuple(p[at : at + 4])
+
+
+def four_to(p: Any, at: int, *values: Any) -> None:
+    *four, wide = values
+    assert not wide or at % 4 == 0
+    assert 0 <= at <= len(p) - 4
+    p[at : at + 4] = four
+
+
 def rows_dots(
     sums: Any, staged: Any, rows: Any, pointer: Any, starts: Any, lane: int, *rest: int
 ) -> tuple[Any, ...]:
@@ -249,6 +262,8 @@ def names_of(block: Block) -> dict[str, Any]:
         "shared_of": lambda v, offset: block.view(np.asarray(v).dtype, offset),
         "shared_i32": lambda offset: block.view(np.int32, offset),
         "load4": lambda p, i: tuple(p[i : i + 4]),
+        "load_four": four_of,
+        "store_four": four_to,
         "lane_load": lambda p, s, lane, *rest: tuple(_held(p, s, lane, *rest)),
         "lane_dots": lane_dots,
         "rows_dots": rows_dots,

@@ -306,12 +306,23 @@ def store(OPERANDS, r, j, acc):
     )
 
 
-def softmax(variant: str, columns: int, kind: str = "float32") -> Sample:
+def pieces(variant: str, columns: int, held: int, rows: int) -> dict[str, int]:
+    """Parameters of an rKernel that keeps rows in registers."""
+    if variant == "long":
+        return {}
+    if variant == "fours":
+        return dict(PIECES=-(-columns // 128), ROWS=rows)
+    return dict(PIECES=held) if variant == "fours_block" else dict(HELD=held)
+
+
+def softmax(
+    variant: str, columns: int, kind: str = "float32", held: int = 1, rows: int = 1, **names: int
+) -> Sample:
     """Softmax of rows of `columns`."""
     return Sample(
         f"softmax.{variant}",
         [kind] * 2,
-        dict(J=columns, FLOAT=kind, EXP="math.exp"),
+        dict(J=columns, FLOAT=kind, EXP="math.exp", SOURCE="p0", TARGET="p1", **names),
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -322,17 +333,20 @@ def load(OPERANDS, r, j):
 def store(OPERANDS, r, j, acc):
     p1[r * {columns} + j] = acc
 """,
+        pieces(variant, columns, held, rows),
     )
 
 
 def layer_norm(
-    variant: str, columns: int, kind: str = "float32", centred: bool = True, held: int = 1
-) -> Sample:
-    """Layer normalisation of rows of `columns`, twice as large."""
+    variant: str, columns: int, kind: str = "float32", centred: bool = True, held: int = 1,
+    rows: int = 1, factor: int = 2, **names: int,
+) -> Sample:  # fmt: skip
+    """Layer normalisation of rows of `columns`, `factor` times as large."""
+    own = dict(J=columns, FLOAT=kind, CENTRED=int(centred), EPSILON=f"{kind}(1e-5)")
     return Sample(
         f"layer_norm.{variant}",
         [kind] * 2,
-        dict(J=columns, FLOAT=kind, CENTRED=int(centred), EPSILON=f"{kind}(1e-5)"),
+        {**own, "SOURCE": "p0", "TARGET": "p1", "STORED": int(factor == 1), **names},
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -341,9 +355,9 @@ def load(OPERANDS, r, j):
 
 @fused
 def store(OPERANDS, r, j, acc):
-    p1[r * {columns} + j] = acc * {kind}(2)
+    p1[r * {columns} + j] = acc * {kind}({factor})
 """,
-        {} if variant == "long" else dict(HELD=held),
+        pieces(variant, columns, held, rows),
     )
 
 
@@ -443,6 +457,10 @@ SAMPLES = {
     "layer_norm_long": layer_norm("long", 20000, "float64"),
     "layer_norm_rms": layer_norm("warp", 1000, centred=False, held=32),
     "layer_norm_warp": layer_norm("warp", 768, held=24),
+    "layer_norm_fours": layer_norm("fours", 768, factor=1),
+    "layer_norm_fours_block": layer_norm("fours_block", 8192, held=8),
+    "layer_norm_fours_long": layer_norm("fours", 1024),
+    "layer_norm_fours_short": layer_norm("fours", 96, rows=8, centred=False, factor=1),
     "map": elementwise(100),
     "perfect_forest": perfect_forest("staged", 28, 500, 8),
     "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),
@@ -455,6 +473,11 @@ SAMPLES = {
     "recurrent_cell_wide": lstm(variant="lanes32"),
     "reduce_block": reduce("reduce", "block", 1, 5000, "float64"),
     "reduce_thread": reduce("reduce", "thread", 16, 9),
-    "softmax_block": softmax("block", 5000),
-    "softmax_warp": softmax("warp", 10),
+    "softmax_block": softmax("block", 5000, held=20),
+    "softmax_fours": softmax("fours", 1024),
+    "softmax_fours_block": softmax("fours_block", 8192, held=8),
+    "softmax_fours_float64": softmax("fours", 512, "float64"),
+    "softmax_fours_short": softmax("fours", 100, rows=8),
+    "softmax_long": softmax("long", 20000),
+    "softmax_warp": softmax("warp", 1000, held=32),
 }

@@ -65,6 +65,11 @@ def halves(x: Any) -> Any:
     return x.sum(-1) / 2
 
 
+def half_norm(x: Any) -> Any:
+    """A layer normalisation; `cases` has one twice as large."""
+    return cases.layer_norm(x) / 2
+
+
 def dots(x: Any, w: Any, b: Any) -> Any:
     """x times the rows of w, plus b."""
     return x @ w.T + b
@@ -81,16 +86,32 @@ CHECKS: dict[str, Check] = {
     "pool_warp_short": (cs.reduce("pool", "warp", 3, 5), [real(5, 3, 5)], halves, 2, 5),
     "reduce_block": (cs.reduce("reduce", "block", 2, 150), [real(3, 2, 150)], halves, 2, 3),
     "reduce_block_short": (cs.reduce("reduce", "block", 2, 37), [real(3, 2, 37)], halves, 2, 3),
-    "softmax_warp": (cs.softmax("warp", 40), [real(5, 40)], cases.softmax, 2, 5),
-    "softmax_block": (cs.softmax("block", 100), [real(3, 100)], cases.softmax, 2, 3),
+    "softmax_warp": (cs.softmax("warp", 40, held=2), [real(5, 40)], cases.softmax, 2, 5),
+    "softmax_block": (cs.softmax("block", 100, held=2), [real(3, 100)], cases.softmax, 2, 3),
+    "softmax_long": (cs.softmax("long", 100), [real(3, 100)], cases.softmax, 2, 3),
+    "softmax_fours": (cs.softmax("fours", 140), [real(11, 140)], cases.softmax, 2, 11),
+    "softmax_fours_whole": (cs.softmax("fours", 256), [real(5, 256)], cases.softmax, 1, 5),
+    "softmax_fours_apart": (cs.softmax("fours", 20, VECTOR=0), [real(5, 20)], cases.softmax, 2, 5),
+    "softmax_fours_rows": (cs.softmax("fours", 20, rows=4), [real(31, 20)], cases.softmax, 2, 31),
+    "softmax_fours_block": (cs.softmax("fours_block", 700, held=3), [real(5, 700)], cases.softmax, 2, 5),
     "layer_norm_warp": (cs.layer_norm("warp", 40, held=2), [real(5, 40)], cases.layer_norm, 2, 5),
     "layer_norm_block": (cs.layer_norm("block", 300, held=5), [real(3, 300)], cases.layer_norm, 2, 3),
+    **{
+        f"layer_norm_{variant}_{factor}_{columns}": (
+            cs.layer_norm(variant, columns, held=held, rows=rows, factor=factor),
+            [real(13, columns)], cases.layer_norm if factor == 2 else half_norm, 2, 13
+        )
+        for variant, columns, held, rows, factor in (
+            ("fours", 140, 0, 1, 1), ("fours", 128, 0, 2, 2), ("fours", 20, 0, 4, 1),
+            ("fours_block", 700, 3, 1, 1), ("fours_block", 256, 1, 1, 2),
+        )
+    },
     "layer_norm_long": (cs.layer_norm("long", 300), [real(3, 300)], cases.layer_norm, 2, 3),
     **{
         f"rms_norm_{variant}": (
             cs.layer_norm(variant, 300, centred=False, held=held), [real(3, 300)], cases.rms_norm, 2, 3
         )
-        for variant, held in (("warp", 10), ("block", 5), ("long", 1))
+        for variant, held in (("warp", 10), ("block", 5), ("long", 1), ("fours", 0), ("fours_block", 2))
     },
     "argmax": (cs.argmax(37), [np.round(real(9, 37))], lambda x: x.argmax(-1), 2, 9),
     "gemm_tile64": (cs.gemm("tile64_kj", 19, 21, **SMALL),

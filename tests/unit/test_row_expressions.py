@@ -17,12 +17,14 @@ LAYER_NORM = (
 )
 
 
+@pytest.mark.parametrize("rule", [False, True])
 @pytest.mark.parametrize(("text", "op"), [(SOFTMAX, "softmax"), (LAYER_NORM, "layer_norm")])
-def test_statements_are_one_roperator(text: str, op: str) -> None:
+def test_statements_are_one_roperator(text: str, op: str, rule: bool) -> None:
     x = np.random.default_rng(0).standard_normal((3, 5, 37)) * 4
     x[0, 0, 3] = np.nan if op == "softmax" else 100.0
     x[1, 1, :] = 2.0
-    made = irkit.te.op(text, target="cpu")
+    sums = ("M", "S") if op == "softmax" else ("U", "V")
+    made = irkit.te.op(text, dict.fromkeys(sums, "rule") if rule else None, target="cpu")
     if op == "softmax":
         e = np.exp(x - x.max(axis=-1, keepdims=True))
         want = e / e.sum(axis=-1, keepdims=True)

@@ -76,6 +76,7 @@ from irkit.runtime.intrinsics.cuda_bytes import (
     turn_words,
     words_at,
 )
+from irkit.runtime.intrinsics.cuda_fours import load_four, store_four
 from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cuda_lanes import (
     group_sums,

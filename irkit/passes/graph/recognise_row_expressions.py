@@ -43,7 +43,7 @@ def _statement(value: SSAValue, operator: str) -> _Rows:
     op = value.owner
     if not isinstance(op, graph.ExpressionOp):
         raise Apart("an operand is no statement")
-    if op.schedule is not None:
+    if op.schedule is not None and not op.schedule.schedule.by_rule:
         raise Apart("a statement has a schedule of its own")
     step = op.step
     statement, loops = step.statement, step.domain.loops
@@ -175,7 +175,8 @@ class RecogniseRowExpressions(ModulePass):
     rOperator computes row by row.
 
     Nothing else may read what is computed on the way, but for the largest elements and the means, and no
-    statement has a schedule of its own.
+    statement has steps of its own. Where they are left to irkit's rule (`rule`), this is it: between them
+    values stay in registers or in the nearest cache.
 
     Numeric risk: sums are in another order, and a quotient may be a product with a reciprocal.
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from xdsl.ir import BlockArgument
+
 from irkit.dialects import te
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import literal
-from irkit.rkernels.families.whole_rows import WholeRows
+from irkit.rkernels.families.whole_rows import WholeRows, stored_rows, stores_alone
+
+
+def in_memory(root: Root) -> BlockArgument | None:
+    """The operand that holds the rows of a layer normalisation; None of another root, or of computed rows."""
+    return stored_rows(root, root.op.x) if isinstance(root.op, te.LayerNormOp) else None
 
 
 class LayerNorm(WholeRows):
-    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `STORE(OPERANDS, r, j, value)`, `CENTRED`, `EPSILON`."""
+    """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `STORE(OPERANDS, r, j, value)`, `CENTRED`, `EPSILON`.
+
+    Where the operand is in memory also the pointer `SOURCE`: `LOAD(OPERANDS, r, j)` is `SOURCE[r * J + j]`.
+    `STORED` is 1 where the normalisation is the one result: `STORE` writes the value to `TARGET[r * J + j]`.
+    """
 
     name = "layer_norm"
     op = te.LayerNormOp
@@ -26,5 +38,11 @@ class LayerNorm(WholeRows):
         binder.literal("CENTRED", int(op.is_centred))
         element = tensor_type(op.x).element_type
         binder.binding.names["EPSILON"] = literal(op.raised_by, element)
+        source, target = in_memory(binder.root), stores_alone(binder.root)
+        if source is not None:
+            first = f"p{source.index}"
+            stored = first if target is None else f"p{target}"
+            binder.binding.names |= {"SOURCE": first, "TARGET": stored}
+            binder.literal("STORED", int(target is not None))
         binder.load("LOAD", "r, j", op.x, binder.rj_index)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)

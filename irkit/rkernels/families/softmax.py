@@ -7,12 +7,11 @@ from xdsl.ir import BlockArgument
 
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.families.whole_rows import WholeRows
+from irkit.rkernels.families.whole_rows import WholeRows, rows_in_memory
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -26,13 +25,7 @@ def exponentials(part: Part, count: float) -> Work:
 def in_memory(root: Root) -> tuple[BlockArgument, int] | None:
     """(the operand that holds what is raised, the number of the pointer to the one result, which is the
     softmax), both row behind row; None if what is raised, or what is stored, is computed."""
-    if not isinstance(root.op, te.SoftmaxOp) or root.body is None or root.body.last_op is None:
-        return None
-    source, results = through_reshapes(root.op.x), list(root.body.last_op.operands)
-    same = tensor_type(source).element_type == tensor_type(root.op.x).element_type
-    if not same or not isinstance(source, BlockArgument) or results != [root.op.results[0]]:
-        return None
-    return source, len(root.body.args)
+    return rows_in_memory(root, root.op.x) if isinstance(root.op, te.SoftmaxOp) else None
 
 
 class Softmax(WholeRows):

@@ -12,6 +12,30 @@ func.func @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
   func.return %y : tensor<3x5xf32>
 }
 
+// What is left to irkit's rule is this rule's.
+// CHECK-LABEL: @by_rule
+// CHECK-NEXT:    %y = graph.softmax %x {axis = 1 : i64}
+// CHECK-NEXT:    func.return %y
+func.func @by_rule(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %m = graph.expression %x {text = "M(i) max=! X(i, k)", schedule = #loop.schedule<"for i, k of X; rule">} : (tensor<3x5xf32>) -> tensor<3xf32>
+  %e = graph.expression %x, %m {text = "E(i, k) = exp(X(i, k) - M(i))"} : (tensor<3x5xf32>, tensor<3xf32>) -> tensor<3x5xf32>
+  %s = graph.expression %e {text = "S(i) +=! E(i, k)", schedule = #loop.schedule<"for i, k of E; rule">} : (tensor<3x5xf32>) -> tensor<3xf32>
+  %y = graph.expression %e, %s {text = "O(i, k) = E(i, k) / S(i)"} : (tensor<3x5xf32>, tensor<3xf32>) -> tensor<3x5xf32>
+  func.return %y : tensor<3x5xf32>
+}
+
+// Steps of the user's own are taken as they are.
+// CHECK-LABEL: @by_steps
+// CHECK-NOT:     graph.softmax
+// MISSED:        a statement has a schedule of its own
+func.func @by_steps(%x: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %m = graph.expression %x {text = "M(i) max=! X(i, k)"} : (tensor<3x8xf32>) -> tensor<3xf32>
+  %e = graph.expression %x, %m {text = "E(i, k) = exp(X(i, k) - M(i))"} : (tensor<3x8xf32>, tensor<3xf32>) -> tensor<3x8xf32>
+  %s = graph.expression %e {text = "S(i) +=! E(i, k)", schedule = #loop.schedule<"for i, k of E; split k by 4">} : (tensor<3x8xf32>) -> tensor<3xf32>
+  %y = graph.expression %e, %s {text = "O(i, k) = E(i, k) / S(i)"} : (tensor<3x8xf32>, tensor<3xf32>) -> tensor<3x8xf32>
+  func.return %y : tensor<3x8xf32>
+}
+
 // CHECK-LABEL: @layer_norm
 // CHECK-NEXT:    %y = graph.layer_norm %x {epsilon = 1.000000e-05 : f64, centred = true}
 // CHECK-NEXT:    func.return %y

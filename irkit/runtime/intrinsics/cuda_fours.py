@@ -1,0 +1,62 @@
+"""Four elements of a row at once, between global memory and registers.
+
+`wide` (literal) is 1 where the address is a multiple of 16; else they are four accesses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from irkit.runtime.intrinsics.cuda_lanes import literals_of, load_vector
+
+ir: Any = import_module("llvmlite.ir")
+types: Any = import_module("numba.cuda").types
+intrinsic: Any = import_module("numba.cuda.extending").intrinsic
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+@intrinsic
+def load_four(typing_context: Any, pointer: Any, index: Any, wide: Any) -> Any:
+    """pointer[index : index + 4], a tuple."""
+    given = literals_of(wide)
+    if given is None or not isinstance(pointer, types.CPointer):
+        return None
+    result = types.UniTuple(pointer.dtype, 4)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.gep(args[0], [args[1]])
+        if given[0]:
+            values = load_vector(builder, first, 4)
+        else:
+            values = [builder.load(builder.gep(first, [I64(i)])) for i in range(4)]
+        return context.make_tuple(builder, result, values)
+
+    return result(pointer, types.uint64, wide), generate
+
+
+@intrinsic
+def store_four(
+    typing_context: Any, pointer: Any, index: Any, a: Any, b: Any, c: Any, d: Any, wide: Any
+) -> Any:
+    """pointer[index : index + 4] = a, b, c, d."""
+    given = literals_of(wide)
+    if given is None or not isinstance(pointer, types.CPointer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, values = builder.gep(args[0], [args[1]]), args[2:6]
+        if not given[0]:
+            for i, value in enumerate(values):
+                builder.store(value, builder.gep(first, [I64(i)]))
+            return context.get_dummy_value()
+        kind = ir.VectorType(first.type.pointee, 4)
+        four = ir.Constant(kind, ir.Undefined)
+        for i, value in enumerate(values):
+            four = builder.insert_element(four, value, I32(i))
+        builder.store(four, builder.bitcast(first, kind.as_pointer())).align = 16
+        return context.get_dummy_value()
+
+    kind = pointer.dtype
+    return types.void(pointer, types.uint64, kind, kind, kind, kind, wide), generate
