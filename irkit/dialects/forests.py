@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from irkit.weights import Array
@@ -33,6 +35,52 @@ def perfect_trees(
         np.concatenate([level[part] for level in columns], axis=1) for part in range(3)
     )
     return features, thresholds, nans, value[node]
+
+
+class OrderedTrees(NamedTuple):
+    """The arrays of a forest (feature, threshold, left, right, nan_left, value, root) whose trees lie one behind
+    another: of each its root, the other inner nodes, children behind their parents, then its leaves."""
+
+    arrays: tuple[Array, ...]
+    leaves: int
+    """Of the tree that has most of them."""
+
+
+def ordered_trees(
+    feature: Array, threshold: Array, left: Array, right: Array, nan_left: Array, value: Array,
+    root: Array,
+) -> OrderedTrees | None:  # fmt: skip
+    """`graph.forest`'s arrays, in that order; None if two nodes have one child, which would be there twice."""
+    leaf = (left == right) & (left == np.arange(len(left)))
+    node, tree = root, np.arange(len(root))
+    nodes, trees = [node], [tree]
+    seen = len(node)
+    while not leaf[node].all():
+        inner = ~leaf[node]
+        tree = np.repeat(tree[inner], 2)
+        node = np.stack([left[node[inner]], right[node[inner]]], axis=1).reshape(-1)
+        seen += len(node)
+        if seen > len(left):
+            return None
+        nodes.append(node)
+        trees.append(tree)
+    kept, owner = np.concatenate(nodes), np.concatenate(trees)
+    if len(np.unique(kept)) < len(kept):
+        return None
+    order = np.lexsort((leaf[kept], owner))
+    kept, owner = kept[order], owner[order]
+    place = np.zeros(len(left), left.dtype)
+    place[kept] = np.arange(len(kept), dtype=left.dtype)
+    arrays = (
+        np.where(leaf, 0, feature)[kept].astype(feature.dtype),
+        threshold[kept],
+        place[left[kept]],
+        place[right[kept]],
+        (nan_left & ~leaf)[kept],
+        value[kept],
+        np.searchsorted(owner, np.arange(len(root))).astype(root.dtype),
+    )
+    return OrderedTrees(arrays, int(np.bincount(owner[leaf[kept]]).max()))
 
 
 def forest_fault(

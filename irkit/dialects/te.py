@@ -93,6 +93,9 @@ class AttentionOp(AttentionBase):
 class ForestOp(ForestBase):
     """`graph.forest`, walked node by node.
 
+    With `leaves` the trees lie one behind another, each its root, the other inner nodes, children behind their
+    parents, then its leaves, at most so many; thresholds are numbers, and for `lt` none is -inf.
+
     ```mlir
     %y = te.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base
         {comparison = "le", depth = 2 : i64, strategy = "walk"}
@@ -102,6 +105,7 @@ class ForestOp(ForestBase):
     """
 
     name = "te.forest"
+    leaves = opt_prop_def(IntegerAttr[IntegerType])
 
 
 @irdl_op_definition

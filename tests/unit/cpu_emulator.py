@@ -167,6 +167,15 @@ def _extremes(
         target[lane] = (np.max if largest else np.min)(terms)
 
 
+def _choose_ways(
+    rows: int, strict: int, column: Memory, at: int, threshold: float, way: Memory, near: int, far: int,
+    to: int,
+) -> None:  # fmt: skip
+    x = column.run(at, rows)
+    below = x < threshold if strict else x <= threshold
+    way.run(to, rows)[:] = np.where(below, way.run(near, rows), way.run(far, rows))
+
+
 def _store_vector(target: Memory, at: int, vector: Any) -> None:
     target.run(at, len(vector))[:] = vector
 
@@ -216,6 +225,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
         "fused": lambda f: f,
         "add_windows": _add_windows,
+        "choose_ways": _choose_ways,
         "copy_every": _copy_every,
         "interleave_fours": _interleave_fours,
         "last_vector_of_fewer_lanes": lambda: None,

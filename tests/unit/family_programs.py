@@ -196,6 +196,10 @@ PROGRAMS = {
     ),
     "perfect forest": function("%x: tensor<?x4xf32>", FOREST, "tensor<?x2xf64>"),
     "forest": function("%x: tensor<?x4xf32>", LINKED, "tensor<?x1xf64>"),
+    "ordered forest": function(
+        "%x: tensor<?x4xf32>", LINKED.replace("{comparison", "{leaves = 3 : i64, comparison"),
+        "tensor<?x1xf64>",
+    ),
 }  # fmt: skip
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_tree_programs import FEATURES, NUMBERS, forest
+from test_tree_programs import FEATURES, NUMBERS, forest, random_tree
 
 import irkit
+from irkit.dialects.forests import ordered_trees
 from irkit.driver.compiler.artifacts import build_artifact
+from irkit.frontends.trees import join
 from irkit.interp.graph import run_graph
 from irkit.rkernels import registry
 from irkit.runtime.variant import Variant
@@ -53,10 +55,71 @@ def check(shape: tuple, rkernel: str) -> None:
         assert program.run([x])[0].tobytes() == want.tobytes()
 
 
-@pytest.mark.parametrize("shape", SHAPES[2:])
-def test_linked_trees_have_the_same_bits(shape: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("shape", "variant"), [(s, v) for s in SHAPES[1:] for v in ("blocks", "questions")]
+)
+def test_linked_trees_have_the_same_bits(
+    shape: tuple, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("irkit.lower.graph_to_tensor.forest.MAX_PERFECT_DEPTH", 0)
-    check(shape, "forest.blocks")
+    if shape[-2] == "lt":
+        # None is less than -inf, and such trees are not asked so.
+        monkeypatch.setattr("test_tree_programs.NUMBERS", NUMBERS[1:])
+    registry.find("cpu", "forest.blocks")
+    known = registry._REGISTERED["cpu", "forest"]
+    alone = [k for k in known if k.variant == variant]
+    monkeypatch.setitem(registry._REGISTERED, ("cpu", "forest"), alone)
+    check(shape, f"forest.{variant}")
+
+
+def test_nothing_is_asked_of_trees_with_a_threshold_below_all_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a missing value goes left of `x < -inf`, it is no -inf itself."""
+    monkeypatch.setattr("irkit.lower.graph_to_tensor.forest.MAX_PERFECT_DEPTH", 0)
+    monkeypatch.setattr("test_tree_programs.NUMBERS", NUMBERS[:1])
+    shape = (9, 5, 1, False, "lt", "float64")
+    artifact = build_artifact(forest(0, *shape)[0], "cpu1", cache=False)
+    assert "leaves" not in artifact.ir["task"]
+    assert "rKernel forest.blocks," in artifact.source
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ordered_trees_are_the_same_trees(seed: int) -> None:
+    """Each behind the one before: its root, inner nodes behind their parents, then leaves."""
+    rng = np.random.default_rng(seed)
+    base = np.zeros(1)
+    parts = [random_tree(rng, int(rng.integers(6)), 1, 0, base) for _ in range(5)]
+    trees = join(parts)
+    given = (trees.feature, trees.threshold, trees.left, trees.right, trees.nan_left, trees.value)
+    found = ordered_trees(*given, trees.root)
+    assert found is not None
+    feature, threshold, left, right, nan_left, value, root = found.arrays
+    ends = [*root[1:], len(left)]
+    leaf = left == np.arange(len(left))
+    sizes = [(~leaf[a:b]).sum() for a, b in zip(root, ends, strict=True)]
+    for first, end, inner in zip(root, ends, sizes, strict=True):
+        assert end - first == 2 * inner + 1
+        assert not leaf[first : first + inner].any()
+        for children in (left, right):
+            assert (children[first : first + inner] > np.arange(first, first + inner)).all()
+    assert found.leaves == max(sizes) + 1
+    pairs = list(zip(trees.root.tolist(), root.tolist(), strict=True))
+    while pairs:
+        old, new = pairs.pop()
+        assert value[new] == trees.value[old]
+        assert leaf[new] == (trees.left[old] == old)
+        if leaf[new]:
+            continue
+        assert (feature[new], threshold[new]) == (trees.feature[old], trees.threshold[old])
+        assert nan_left[new] == trees.nan_left[old]
+        pairs += [(trees.left[old], left[new]), (trees.right[old], right[new])]
+
+
+def test_a_child_of_two_nodes_has_no_order() -> None:
+    left, right = np.array([1, 2, 2, 3]), np.array([2, 3, 2, 3])
+    zeros = np.zeros(4)
+    assert ordered_trees(left, zeros, left, right, zeros != 0, zeros[:, None], left[:1] * 0) is None
 
 
 def test_levels_are_asked_where_columns_are_fewer_than_nodes() -> None:

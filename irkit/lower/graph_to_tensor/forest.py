@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph, te
-from irkit.dialects.forests import forest_fault, perfect_trees
+from irkit.dialects.forests import OrderedTrees, forest_fault, ordered_trees, perfect_trees
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
@@ -39,8 +39,26 @@ def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
         return [_perfect(b, op, known, depth)]
     properties = dict(op.properties) | {"depth": IntegerAttr(depth, i64)}
     operands = list(op.operands)
-    operands[1] = _clean_features(b, op)
+    ordered = _ordered(op, known) if len(known) == len(arrays) else None
+    if ordered is None:
+        operands[1] = _clean_features(b, op)
+        return [b.insert(te.ForestOp.make(operands, properties))]
+    for number, (array, before) in enumerate(zip(ordered.arrays, known, strict=True), 1):
+        same = array.shape == before.shape and bool((array == before).all())
+        if not same:
+            operands[number] = b.constant(array, b.hint(op.operands[number]))
+    properties["leaves"] = IntegerAttr(ordered.leaves, i64)
     return [b.insert(te.ForestOp.make(operands, properties))]
+
+
+def _ordered(op: graph.ForestOp, arrays: Sequence[Array]) -> OrderedTrees | None:
+    """Trees in the order that `leaves` of `te.forest` speaks of, if their thresholds are such as it says: a
+    missing value is then left of every one, as -inf."""
+    threshold = arrays[1]
+    strict = op.comparison.data == "lt"
+    if np.isnan(threshold).any() or (strict and bool((threshold == -np.inf).any())):
+        return None
+    return ordered_trees(*arrays)
 
 
 def _check_trees(b: TensorBuilder, op: graph.ForestOp, depth: int) -> None:

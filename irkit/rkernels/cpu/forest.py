@@ -1,12 +1,19 @@
 """forest: blocks of rows through one tree after another.
 
 Sums are taken in tree order for each row, so they are those of a row-at-a-time walk to the last bit.
-A block of rows shares each tree's nodes while they are in cache, and several rows walk at once.
+A block of rows shares each tree's nodes while they are in cache, and several rows walk at once. Or no row
+walks: of a tree of few leaves all nodes are asked of all rows of a block, from the lowest up, in vector
+registers, and each chooses of its children the one whose leaf its rows come to.
 """
 
+import math
+
+from xdsl.dialects.builtin import f32, f64
+
 from irkit.dialects.roperator_root import Root
-from irkit.rkernels.families.forest import columns, visits
-from irkit.rkernels.rkernel import RKernel
+from irkit.dialects.types import tensor_type
+from irkit.rkernels.families.forest import columns, inner_nodes, most_leaves, visits
+from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -81,6 +88,72 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
                 STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
 
 
+def node_questions(task, tasks, rows, scratch, OPERANDS):
+    """Every node of BLOCK rows at once: of its children's leaves, each row's by what it is asked."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(BLOCK * COLUMNS)
+    # By node, and behind them by leaf: the number of the leaf that each row comes to from there.
+    way = uint8p(scratch)
+    for leaf in range(LEAVES):
+        for i in range(BLOCK):
+            way[(LEAVES + leaf) * BLOCK + i] = uint8(leaf)
+    # Columns of a block, then the same with -inf, which is left of every threshold, where a value is missing.
+    column = INPUTS(scratch + 2 * LEAVES * BLOCK)
+    for start in range(r0, r1, BLOCK):
+        count = min(BLOCK, r1 - start)
+        for i in range(count):
+            for c in range(COLUMNS):
+                acc[i * COLUMNS + c] = BASE[c]
+        missing = int64(0)
+        for f in range(FEATURES):
+            for i in range(BLOCK):
+                # Rows beyond the last are the last once more.
+                x = X[(start + min(i, count - 1)) * FEATURES + f]
+                column[f * BLOCK + i] = x
+                missing |= x != x
+        if missing:
+            missing = int64(FEATURES)
+            for k in range(FEATURES * BLOCK):
+                x = column[k]
+                column[FEATURES * BLOCK + k] = x if x == x else INPUT(-math.inf)
+        for tree in range(TREES):
+            first = int64(ROOT[tree])
+            end = int64(ROOT[tree + 1]) if tree + 1 < TREES else int64(NODES)
+            inner = (end - first) // 2
+            # A child that is a leaf has its place behind those of all nodes.
+            behind = LEAVES - inner
+            for n in range(first + inner - 1, first - 1, -1):
+                near = LEFT[n] - first
+                far = RIGHT[n] - first
+                near += behind if near >= inner else 0
+                far += behind if far >= inner else 0
+                asked = FEATURE[n] + NAN_LEFT[n] * missing
+                choose_ways(
+                    BLOCK,
+                    LT,
+                    column,
+                    asked * BLOCK,
+                    THRESHOLD[n],
+                    way,
+                    near * BLOCK,
+                    far * BLOCK,
+                    (n - first) * BLOCK,
+                )
+            came = (0 if inner > 0 else LEAVES) * BLOCK
+            leaf = first + inner
+            if WIDTH == 1:
+                output = OUTPUT[tree]
+                for i in range(count):
+                    acc[i * COLUMNS + output] += VALUE[leaf + way[came + i]]
+            else:
+                for i in range(count):
+                    for c in range(COLUMNS):
+                        acc[i * COLUMNS + c] += VALUE[(leaf + way[came + i]) * COLUMNS + c]
+        for i in range(count):
+            for c in range(COLUMNS):
+                STORE(OPERANDS, start + i, c, acc[i * COLUMNS + c])
+
+
 SUMS = 1 << 15
 """Sums of a block of rows that lie on the stack, of 16 rows at least."""
 MOST_COLUMNS = 1 << 15
@@ -102,7 +175,48 @@ def _work(part: Part) -> Work:
     return work(node=part.rows * nodes, leaf=part.rows * leaves) + part.store * part.elements
 
 
+ASKED_TOGETHER = 64
+"""Rows of a block whose ways are the bytes of one large vector register."""
+_NUMBERED = 256
+"""Leaves that a byte tells apart."""
+
+
+def _in_order(root: Root) -> bool:
+    """Trees of few leaves, columns that a register has lanes for, and sums that fit."""
+    leaves = most_leaves(root)
+    if leaves is None or leaves > _NUMBERED or columns(root) > SUMS // ASKED_TOGETHER:
+        return False
+    return tensor_type(root.op.operands[0]).element_type in (f32, f64)
+
+
+def _block_of_columns(root: Root, p: Parameters) -> int:
+    """A byte for each node and leaf of a tree, and the columns twice, of each row of a block."""
+    x, leaves = tensor_type(root.op.operands[0]), most_leaves(root)
+    assert leaves is not None
+    return 2 * p["BLOCK"] * (leaves + x.get_shape()[-1] * x.element_type.compile_time_size)
+
+
+def _asked(part: Part) -> Work:
+    """All nodes of whole blocks: a comparison and a choice among bytes. Columns are read across rows."""
+    x = tensor_type(part.root.op.operands[0])
+    lanes = x.element_type.compile_time_size / 4
+    rows = math.ceil(part.rows / ASKED_TOGETHER) * ASKED_TOGETHER
+    asked = work(op=rows * inner_nodes(part.root) * (lanes + 1), stride=rows * x.get_shape()[-1])
+    return asked + work(leaf=part.rows * visits(part.root)[1]) + part.store * part.elements
+
+
 RKERNELS = [
+    RKernel(
+        "forest",
+        "questions",
+        "cpu",
+        __name__,
+        "node_questions",
+        work=_asked,
+        legal=_in_order,
+        parameters={"BLOCK": ASKED_TOGETHER},
+        scratch_bytes=_block_of_columns,
+    ),
     RKernel(
         "forest",
         "blocks",

@@ -36,6 +36,19 @@ def visits(root: Root) -> tuple[int, int]:
     return trees * op.depth.value.data, trees * tensor_type(op.value).get_shape()[-1]
 
 
+def most_leaves(root: Root) -> int | None:
+    """Leaves of the largest tree, of trees that lie in order (`te.forest`)."""
+    op = root.op
+    return op.leaves.value.data if isinstance(op, te.ForestOp) and op.leaves else None
+
+
+def inner_nodes(root: Root) -> float:
+    """Nodes of all trees that compare something, of trees that are linked."""
+    op = root.op
+    assert isinstance(op, te.ForestOp)
+    return (tensor_type(op.feature).get_shape()[0] - tensor_type(op.root).get_shape()[0]) / 2
+
+
 def columns(root: Root) -> int:
     """Sums that a row has."""
     op = root.op
@@ -91,6 +104,7 @@ class Forest(Family):
             "INPUT": numba_type(tensor_type(op.x).element_type),
             "INPUTS": f"{numba_type(tensor_type(op.x).element_type)}p",
             "LT": str(int(comparison == "lt")),
+            "LEAVES": str(most_leaves(binder.root) or 0),
         }
         symbol = _COMPARISONS[comparison]
         binder.binding.function(

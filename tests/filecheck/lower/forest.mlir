@@ -31,3 +31,44 @@ func.func @main(%x: tensor<?x4xf32>, %feature: tensor<1xi32>, %threshold: tensor
 }
 // CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>, %feature
 // CHECK:         %y = te.forest %x, {{.*}} {comparison = "lt", depth = 1 : i64, strategy = "walk"}
+
+// -----
+
+// Deep trees, which padding would make large, are put in order: the root, inner nodes, leaves.
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
+  %feature = arith.constant dense<[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2]> : tensor<23xi32>
+  %threshold = arith.constant dense<[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]> : tensor<23xf32>
+  %left = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]> : tensor<23xi32>
+  %right = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]> : tensor<23xi32>
+  %nan_left = arith.constant dense<false> : tensor<23xi1>
+  %value = arith.constant dense<[[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0], [8.0], [9.0], [10.0], [11.0], [12.0], [13.0], [14.0], [15.0], [16.0], [17.0], [18.0], [19.0], [20.0], [21.0], [22.0]]> : tensor<23x1xf64>
+  %root = arith.constant dense<[22]> : tensor<1xi32>
+  %output = arith.constant dense<[0]> : tensor<1xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "lt", depth = 11 : i64, strategy = "walk"}
+    : (tensor<?x4xf32>, tensor<23xi32>, tensor<23xf32>, tensor<23xi32>, tensor<23xi32>, tensor<23xi1>, tensor<23x1xf64>, tensor<1xi32>, tensor<1xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
+// CHECK:         arith.constant dense<0> : tensor<1xi32>
+// CHECK:         %y = te.forest %x, {{.*}} {comparison = "lt", depth = 11 : i64, strategy = "walk", leaves = 12 : i64}
+
+// -----
+
+// Nothing is below -inf: what is missing could not be made left of it.
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
+  %feature = arith.constant dense<[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2]> : tensor<23xi32>
+  %threshold = arith.constant dense<"0x000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000080FF0000803F0000004000004040000080400000A0400000C0400000E040000000410000104100002041"> : tensor<23xf32>
+  %left = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]> : tensor<23xi32>
+  %right = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]> : tensor<23xi32>
+  %nan_left = arith.constant dense<false> : tensor<23xi1>
+  %value = arith.constant dense<[[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0], [8.0], [9.0], [10.0], [11.0], [12.0], [13.0], [14.0], [15.0], [16.0], [17.0], [18.0], [19.0], [20.0], [21.0], [22.0]]> : tensor<23x1xf64>
+  %root = arith.constant dense<[22]> : tensor<1xi32>
+  %output = arith.constant dense<[0]> : tensor<1xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = graph.forest %x, %feature, %threshold, %left, %right, %nan_left, %value, %root, %output, %base {comparison = "lt", depth = 11 : i64, strategy = "walk"}
+    : (tensor<?x4xf32>, tensor<23xi32>, tensor<23xf32>, tensor<23xi32>, tensor<23xi32>, tensor<23xi1>, tensor<23x1xf64>, tensor<1xi32>, tensor<1xi32>, tensor<1xf64>) -> tensor<?x1xf64>
+  return %y : tensor<?x1xf64>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
+// CHECK:         %y = te.forest %x, {{.*}} {comparison = "lt", depth = 11 : i64, strategy = "walk"}
