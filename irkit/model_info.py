@@ -34,6 +34,7 @@ class ModelInfo:
     Where "predict_log_proba" names the outputs of "predict_proba", the host takes their logarithms.
     `casts` names dtypes that the source library itself converts on entry ("float64" for a
     scikit-learn forest, whose program takes float32), and integers too, at once; any other dtype is an error.
+    `own_types` names dtypes that the library computes in and the program does not: they are refused.
     `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
     to which no step of the model overflows (the source library refuses what does); None if there is none.
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
@@ -59,6 +60,7 @@ class ModelInfo:
     )
     classes: tuple[Any, ...] | None = None
     casts: tuple[str, ...] = ()
+    own_types: tuple[str, ...] = ()
     allow_nan: bool = True
     allow_infinity: bool = True
     largest: float | None = None
@@ -96,7 +98,7 @@ class ModelInfo:
 def _info_of(fields: dict[str, Any]) -> ModelInfo:
     for name in ("input_batch", "output_batch"):
         fields[name] = tuple(None if p is None else tuple(p) for p in fields.get(name, ()))
-    for name in ("inputs", "outputs", "classes", "casts", "columns", "unused"):
+    for name in ("inputs", "outputs", "classes", "casts", "own_types", "columns", "unused"):
         if fields.get(name) is not None:
             fields[name] = tuple(map(_hashable, fields[name]))
     fields["limits"] = tuple(

@@ -13,6 +13,7 @@ import numpy as np
 
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.runtime.host_arrays import refuse_own_types
 from irkit.runtime.strings import places
 from irkit.weights import Array
 
@@ -42,6 +43,9 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     if not looked_at:
         raise InvalidInputError("the data frame has no columns that the model looks at")
     columns = {n: _column(value, n) for n in looked_at if n not in of_strings}
+    for name, column in columns.items():
+        if column.dtype.kind != "f":
+            refuse_own_types(info, f"column '{name}'", column.dtype)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
     if info.by_name:
         _check_one_dtype(columns, dtype)

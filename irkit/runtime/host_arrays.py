@@ -8,6 +8,7 @@ import numpy as np
 
 from irkit.bfloat16 import is_half
 from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.model_info import ModelInfo
 from irkit.weights import Array
 
 
@@ -38,6 +39,15 @@ def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array
     if bare and dtype is not None and np.can_cast(array.dtype, dtype, "same_kind"):
         return array.astype(dtype)
     return array
+
+
+def refuse_own_types(info: ModelInfo, place: str, dtype: np.dtype[Any]) -> None:
+    """Raises InvalidInputError for a dtype that the source library would compute in."""
+    if dtype.name in info.own_types:
+        raise InvalidInputError(
+            f"{place} has dtype {dtype.name}, in which the model would compute: convert it to float64 or "
+            "float32 first"
+        )
 
 
 def _converted(name: str, value: Any) -> Array:

@@ -16,7 +16,7 @@ from irkit.bfloat16 import dtype_of, is_floating
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.runtime.column_limits import ColumnLimits
-from irkit.runtime.host_arrays import as_array
+from irkit.runtime.host_arrays import as_array, refuse_own_types
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
@@ -148,7 +148,8 @@ class InputPolicy:
 
     def _cast(self, port: Port, array: Array) -> Array:
         """The conversions that the source library itself makes, and lossless ones."""
-        name, casts = str(array.dtype), self._info.casts
+        name, casts = array.dtype.name, self._info.casts
+        refuse_own_types(self._info, f"input '{port.name}'", array.dtype)
         whole = array.dtype.kind in "iub" and bool(casts)
         if array.dtype.kind in "fiub" and (
             whole or name in casts or np.can_cast(array.dtype, port.dtype, "safe")

@@ -49,6 +49,7 @@ class InterpretingExecutor:
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order."""
         arrays = [self._policy.host_array(i, x) for i, x in enumerate(inputs)]
+        self._policy.rows(a.shape for a in arrays)
         return list(run_graph(self._imported.module, self._imported.weights, arrays))
 
 

@@ -13,8 +13,8 @@ from tools.fuzz.__main__ import fuzz
 SECONDS = float(os.environ.get("IRKIT_FUZZ_SECONDS", "45"))
 # Inputs to try, the same on every machine that is fast enough.
 MOST = {
-    "mlir": 4500, "onnx": 1500, "networks": 400, "functions": 400, "graphs": 120, "programs": 300,
-    "effects": 400,
+    "mlir": 4500, "onnx": 1500, "networks": 400, "sklearn": 150, "functions": 400, "graphs": 120,
+    "programs": 300, "effects": 400,
 }  # fmt: skip
 
 
@@ -23,6 +23,8 @@ MOST = {
 def test_nothing_is_found(kind: str) -> None:
     if kind in ("onnx", "networks"):
         pytest.importorskip("onnxruntime")
+    if kind == "sklearn":
+        pytest.importorskip("sklearn")
     with warnings.catch_warnings():
         # Broken numbers overflow wherever they go: what counts is what comes of it.
         warnings.simplefilter("ignore")

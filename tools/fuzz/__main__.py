@@ -1,10 +1,11 @@
 """Fuzz irkit.
 
-    python -m tools.fuzz mlir|onnx|networks|functions|graphs|programs|effects|schedules
+    python -m tools.fuzz mlir|onnx|networks|sklearn|functions|graphs|programs|effects|schedules
                          [--seconds 60] [--most N] [--seed 0] [--keep FOLDER]
 
 mlir: broken text through irkit-opt. onnx: broken models through the importer, and those that are whole
 against ONNX Runtime. networks: random networks of many operators, some compiled, against ONNX Runtime.
+sklearn: random models of scikit-learn, asked rows in many forms, some compiled, against the library.
 functions: random functions of NumPy's arrays as irkit.jit takes them, some compiled, against NumPy.
 graphs: float programs through every level against the interpreter, some compiled.
 programs: random programs of all ops, element types and ranks, with batches anywhere, state and other
@@ -35,7 +36,9 @@ sys.path.insert(0, str(ROOT))
 
 from tools.fuzz.finding import Finding  # noqa: E402
 
-KINDS = ("mlir", "onnx", "networks", "functions", "graphs", "programs", "effects", "schedules")
+KINDS = (
+    "mlir", "onnx", "networks", "sklearn", "functions", "graphs", "programs", "effects", "schedules",
+)  # fmt: skip
 
 
 def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
@@ -57,6 +60,10 @@ def attempts(kind: str) -> Callable[[random.Random], Finding | None]:
         from tools.fuzz.networks import attempt as networks
 
         return networks.attempt
+    if kind == "sklearn":
+        from tools.fuzz.estimators import attempt as estimators
+
+        return estimators.attempt
     if kind == "functions":
         from tools.fuzz.functions import attempt as functions
 

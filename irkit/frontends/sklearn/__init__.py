@@ -36,6 +36,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
+from irkit.frontends.sklearn.own_types import own_types
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.model_info import ModelInfo
 
@@ -105,6 +106,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         words=importer.words.table(),
         text=None if head is None else documents.text_facts(head),
         integers=integers(steps),
+        own_types=() if head is not None else own_types(steps),
         **sparse,
     )
     approximate = [FastMathFlag.APPROX_FUNC] if importer.approximate else []

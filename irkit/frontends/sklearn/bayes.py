@@ -101,11 +101,18 @@ def _quadratic(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     return from_log_likelihoods(importer, step, joint, margin)
 
 
+def _why_not_finite(step: Any) -> list[str]:
+    """0 times infinity is NaN in a sum over all columns, and left out of one over those of a sparse row."""
+    if np.isfinite(step.feature_log_prob_).all():
+        return []
+    return [f"parameter alpha={step.alpha} and columns that a class never has, of infinite weight"]
+
+
 PREDICTORS: dict[str, Predictor] = {
-    "BernoulliNB": Predictor(_bernoulli),
+    "BernoulliNB": Predictor(_bernoulli, why_not_fitted=_why_not_finite),
     "CategoricalNB": Predictor(_categorical),
-    "ComplementNB": Predictor(_complement),
+    "ComplementNB": Predictor(_complement, why_not_fitted=_why_not_finite),
     "GaussianNB": Predictor(_gaussian),
-    "MultinomialNB": Predictor(_multinomial),
+    "MultinomialNB": Predictor(_multinomial, why_not_fitted=_why_not_finite),
     "QuadraticDiscriminantAnalysis": Predictor(_quadratic),
 }

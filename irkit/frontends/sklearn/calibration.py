@@ -133,6 +133,13 @@ def _why_not_isotonic(step: Any) -> list[str]:
 # Thresholds
 
 
+def _why_no_cut(step: Any) -> list[str]:
+    positive, classes = _positive(step), np.asarray(step.classes_).tolist()
+    if positive is None or positive in classes:
+        return []
+    return [f"parameter pos_label={positive!r}, which is none of the classes {classes}"]
+
+
 def _cut(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     """The estimator's own scores; another limit decides on labels."""
     inner = getattr(step, "estimator_", None) or step.estimator
@@ -203,7 +210,10 @@ def _dummy_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         number = int(prior.argmax())
     row = prior if step._strategy == "prior" else np.eye(len(prior))[number]
     label = importer.flat(importer.full(x, number, np.int64))
-    return classifier(step, label, _constant_rows(importer, x, row), None)
+    outputs = classifier(step, label, _constant_rows(importer, x, row), None)
+    # An array of its label alone: strings are no longer than that.
+    outputs.labels = np.asarray([step.classes_[number]]).dtype.str
+    return outputs
 
 
 def _why_not_constant(step: Any) -> list[str]:
@@ -218,9 +228,9 @@ PREDICTORS: dict[str, Predictor] = {
     ),
     "DummyClassifier": Predictor(_dummy_classifier, why_not_fitted=_why_not_constant),
     "DummyRegressor": Predictor(_dummy_regressor),
-    "FixedThresholdClassifier": Predictor(_cut, members=_inner),
+    "FixedThresholdClassifier": Predictor(_cut, why_not_fitted=_why_no_cut, members=_inner),
     "IsotonicRegression": Predictor(_isotonic_regressor, why_not_fitted=_why_not_isotonic),
-    "TunedThresholdClassifierCV": Predictor(_cut, members=_inner),
+    "TunedThresholdClassifierCV": Predictor(_cut, why_not_fitted=_why_no_cut, members=_inner),
 }
 TRANSFORMERS: dict[str, Transformer] = {
     "IsotonicRegression": Transformer(_isotonic_transform, why_not_fitted=_why_not_isotonic),

@@ -10,7 +10,13 @@ from xdsl.ir import SSAValue
 from irkit.dialects.graph import AddOp, ExpOp, GatherOp, MulOp, SubOp, WhereOp
 from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
-from irkit.frontends.sklearn.kernels import distances, nearest, squared_norm
+from irkit.frontends.sklearn.kernels import (
+    distances,
+    nearest,
+    nearest_mean,
+    squared_norm,
+    why_not_fitted,
+)
 from irkit.frontends.sklearn.outputs import largest, log_sum_exp
 from irkit.weights import Array
 
@@ -23,7 +29,7 @@ def _labels(importer: Importer, label: SSAValue, dtype: Any) -> Outputs:
 
 
 def _means(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    return _labels(importer, nearest(importer, x, step.cluster_centers_), np.int32)
+    return _labels(importer, nearest_mean(importer, x, step.cluster_centers_), np.int32)
 
 
 def _nearest_centre(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -44,7 +50,7 @@ def _bisecting(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         if node.left is None:
             return importer.full(x, node.label, np.int64)
         centres = np.stack([node.left.center, node.right.center]) + getattr(step, "_X_mean", 0)
-        side = importer.column(nearest(importer, x, centres))
+        side = importer.column(nearest_mean(importer, x, centres))
         first = importer.compare(side, "eq", [0], "left")
         return importer.builder(WhereOp, first, labels(node.left), labels(node.right))
 
@@ -62,6 +68,8 @@ def _to_subclusters(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 def _why_no_centres(step: Any) -> list[str]:
     if not hasattr(step, "cluster_centers_"):
         return ["parameter affinity='precomputed'"]
+    if sparse := why_not_fitted(step):
+        return sparse
     return [] if len(step.cluster_centers_) else ["no cluster centers"]
 
 

@@ -96,6 +96,8 @@ def _tfidf(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         x = importer.update(MulOp, x, step.idf_, "idf")
     if step.norm is None:
         return x
+    # Counts below 0 have no logarithm.
+    importer.require_finite(x, "normalize of TfidfTransformer", nan=False, infinite=False)
     if step.norm == "l1":
         norm = importer.reduce("sum", build(AbsOp, x))
     else:

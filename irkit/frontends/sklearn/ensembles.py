@@ -86,12 +86,13 @@ def _bagged(importer: Importer, step: Any, x: SSAValue) -> list[Outputs]:
 
 
 def _bagging_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    number = [len(step.estimators_)]
     if are_trees(step):
         found = forest(importer, step, x, [e.tree_.value[:, 0, :] for e in step.estimators_])
-    else:
-        each = [as_columns(importer, value(o, "predict")) for o in _bagged(importer, step, x)]
-        found = total(importer, each)
-    return regressor(importer, importer.div(found, [len(step.estimators_)], "members"))
+        return regressor(importer, importer.div(found, number, "members"))
+    each = [value(o, "predict") for o in _bagged(importer, step, x)]
+    # Of several targets as of one: with as many dimensions as members have.
+    return regressor(importer, importer.div(total(importer, each), number, "members"), flat=False)
 
 
 def _bagging_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:

@@ -74,6 +74,14 @@ def nearest(importer: Importer, x: SSAValue, points: Array) -> SSAValue:
     return importer.builder(ArgmaxOp, far, axis=1, keepdims=False)
 
 
+def nearest_mean(importer: Importer, x: SSAValue, points: Array) -> SSAValue:
+    """As `nearest`, by what k-means computes: |p|^2 - 2xp, since |x|^2 is the same for all points."""
+    wide, points = importer.cast(x, np.float64), np.asarray(points, np.float64)
+    cross = importer.matmul(wide, (2 * points).T, "points")
+    near = importer.sub(cross, (points * points).sum(axis=1)[None, :], "norms")
+    return importer.builder(ArgmaxOp, near, axis=1, keepdims=False)
+
+
 # Kernels
 
 
@@ -188,3 +196,10 @@ def why_not(step: Any, known: Collection[str] = tuple(KERNELS)) -> list[str]:
         return []
     name = repr(step.kernel) if isinstance(step.kernel, str) else "a function"
     return [f"parameter kernel={name} (supported: {', '.join(known)})"]
+
+
+def why_not_fitted(step: Any) -> list[str]:
+    """Reasons that lie in the rows that a step was fitted on."""
+    names = ("X_fit_", "components_", "cluster_centers_")
+    sparse = any(hasattr(getattr(step, n, None), "tocsr") for n in names)
+    return ["rows that were fitted as a sparse matrix"] if sparse else []

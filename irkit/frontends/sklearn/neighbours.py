@@ -322,6 +322,8 @@ def why_not(step: Any) -> list[str]:
         )
     if callable(getattr(step, "weights", None)):
         reasons.append("parameter weights=a function")
+    if not _asked(step) and getattr(step, "radius", 1.0) is None:
+        reasons.append("parameter radius=None")
     asked, fitted = _asked(step), int(step.n_samples_fit_)
     if asked > fitted:
         reasons.append(f"n_neighbors={asked} and n_samples={fitted}, of which it finds none")

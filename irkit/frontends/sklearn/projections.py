@@ -299,13 +299,13 @@ TRANSFORMERS: dict[str, Transformer] = {
     **{name: Transformer(build) for name, build in _STRAIGHT.items()},
     "FeatureAgglomeration": Transformer(_pooled, _why_no_pool),
     "KernelCenterer": Transformer(_centred_kernel),
-    "KernelPCA": Transformer(kernel_components, _why_no_kernel),
+    "KernelPCA": Transformer(kernel_components, _why_no_kernel, kernels.why_not_fitted),
     "LinearDiscriminantAnalysis": Transformer(_discriminants, _why_no_discriminants),
-    "Nystroem": Transformer(_sampled, _why_no_kernel),
+    "Nystroem": Transformer(_sampled, _why_no_kernel, kernels.why_not_fitted),
 }
 PREDICTORS: dict[str, Predictor] = {
     **{n: Predictor(_partial_regressor) for n in ("CCA", "PLSCanonical", "PLSRegression")},
     "EllipticEnvelope": Predictor(_envelope),
-    "KernelRidge": Predictor(_ridge, _why_no_kernel),
+    "KernelRidge": Predictor(_ridge, _why_no_kernel, kernels.why_not_fitted),
     "SGDOneClassSVM": Predictor(_one_class),
 }

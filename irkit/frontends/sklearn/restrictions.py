@@ -20,23 +20,27 @@ _DOCUMENTS = (
     "elsewhere than first in a Pipeline; functions as parameters; input that is no content; "
     "more than 131072 columns; XGBoost behind it"
 )
-_KERNEL = "kernels that are functions, kernel_params"
+_KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"
 _NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
 _NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
 _PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
 _CODES = "transform_algorithm other than 'omp' and 'threshold'; more than 32 atoms a row"
 _COEFFICIENTS = "sparse coef_"
+_WEIGHTS = "alpha=0 and columns that a class never has"
 
 RESTRICTIONS: Mapping[str, str] = {
     "AdaBoostClassifier": "one class",
-    "AffinityPropagation": "affinity='precomputed'",
+    "AffinityPropagation": "affinity='precomputed'; sparse rows",
+    "BernoulliNB": _WEIGHTS,
     "CalibratedClassifierCV": "method='temperature' over margins of several classes",
     "ClassifierChain": "labels that are no numbers, or more than two of them",
+    "ComplementNB": _WEIGHTS,
     "CountVectorizer": _DOCUMENTS,
     "DummyClassifier": "strategies that draw at random; several outputs",
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
     "DictionaryLearning": _CODES,
+    "FixedThresholdClassifier": "a pos_label that is no class",
     "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
     "GaussianProcessClassifier": f"{_PROCESS}; PairwiseKernel",
     "GaussianProcessRegressor": f"{_PROCESS}; one that is not fitted",
@@ -68,6 +72,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "MiniBatchDictionaryLearning": _CODES,
     "MissingIndicator": "sparse=True",
     "MultiOutputClassifier": "members of several outputs; labels of several types",
+    "MultinomialNB": _WEIGHTS,
     "NuSVC": _MACHINE,
     "NuSVR": _MACHINE,
     "Nystroem": _KERNEL,
@@ -76,9 +81,10 @@ RESTRICTIONS: Mapping[str, str] = {
     "OneVsOneClassifier": "members over pairs of rows",
     "OrdinalEncoder": _NUMBERS,
     "QuantileTransformer": "output_distribution='normal'; one quantile",
-    "RadiusNeighborsClassifier": f"{_NEAR}; several outputs; outlier_label with brute force and no weights",
-    "RadiusNeighborsRegressor": _NEAR,
-    "RadiusNeighborsTransformer": _NEAR,
+    "RadiusNeighborsClassifier": f"{_NEAR}; radius=None; several outputs; outlier_label with brute force and "
+    "no weights",
+    "RadiusNeighborsRegressor": f"{_NEAR}; radius=None",
+    "RadiusNeighborsTransformer": f"{_NEAR}; radius=None",
     "RidgeClassifier": "several labels per row",
     "RidgeClassifierCV": "several labels per row",
     "SGDClassifier": _COEFFICIENTS,

@@ -1,0 +1,67 @@
+"""Types of numbers that the host must not convert, since scikit-learn would compute in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.frontends.sklearn.composition import (
+    COMPOSITIONS,
+    PREDICTORS,
+    estimators_within,
+    members,
+    pipeline_steps,
+)
+from irkit.frontends.sklearn.importer import kind_of
+
+_WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_ROUNDING = ("absolute", "ceil", "fabs", "floor", "rint")
+"""Functions whose result of an integer is the number that it is of the float."""
+_IN_INTEGERS = ("AdditiveChi2Sampler", "BayesianGaussianMixture", "GaussianMixture")
+_IN_HALVES = (
+    "BayesianGaussianMixture", "CCA", "GaussianMixture", "IsotonicRegression", "PLSCanonical",
+    "PLSRegression",
+)  # fmt: skip
+
+
+def own_types(steps: list[tuple[str, Any]]) -> tuple[str, ...]:
+    """NumPy's names of the dtypes of rows which a model's steps would not convert before they compute.
+
+    float16 where not a predictor alone reads the rows: scalers keep it. Integers where some step computes in
+    integers, or in the floats that NumPy makes of small ones.
+    """
+    (_, first), *others = steps
+    alone = not others and kind_of(first) in PREDICTORS and not estimators_within(first)
+    halves = () if alone and kind_of(first) not in _IN_HALVES else ("float16",)
+    whole = {d for _, step in steps for each in _every(step) for d in _integers(each)}
+    return (*halves, *(d for d in _WHOLE if d in whole))
+
+
+def _every(step: Any) -> list[Any]:
+    """A step, and all estimators within it."""
+    inside = [e for _, e in estimators_within(step)]
+    if kind_of(step) in COMPOSITIONS:
+        inside += [e for _, e in members(step, fitted=True)]
+    return [step, *(e for part in inside for _, s in pipeline_steps(part) for e in _every(s))]
+
+
+def _integers(step: Any) -> tuple[str, ...]:
+    """Integers that a step does not convert to float64, or whose result would be another."""
+    if kind_of(step) in _IN_INTEGERS:
+        return _WHOLE
+    if kind_of(step) != "FunctionTransformer" or not isinstance(step.func, np.ufunc):
+        return ()
+    function = step.func
+    return tuple(d for d in _WHOLE if _result(function, d) not in ("float64", _same(function, d)))
+
+
+def _same(function: np.ufunc, dtype: str) -> str:
+    return dtype if function.__name__ in _ROUNDING else "float64"
+
+
+def _result(function: np.ufunc, dtype: str) -> str:
+    try:
+        return str(function.resolve_dtypes((np.dtype(dtype), None))[-1])
+    except TypeError:  # of which it has no meaning
+        return ""

@@ -1,0 +1,1 @@
+"""Random models of scikit-learn, beside the library itself. See `attempt.py`."""
