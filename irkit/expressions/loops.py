@@ -69,6 +69,11 @@ class Nest:
         return [self.parts.get(a.name, 1) for a in self.indices if not a.reduced]
 
     @property
+    def shared_sums(self) -> list[str]:
+        """Reduced indices whose parts vEUs share: the nest is then one of parts, and one that sums these."""
+        return [a.name for a in self.indices if a.reduced and self.parts.get(a.name, 1) > 1]
+
+    @property
     def first_reduced(self) -> int:
         """The place of the outermost reduced loop, the number of loops where there is none."""
         return next((n for n, a in enumerate(self.order) if a.reduced), len(self.order))

@@ -79,16 +79,18 @@ def _fresh(nest: Nest, step: Step, names: Sequence[str]) -> None:
 
 
 def _bind(nest: Nest, step: Step) -> None:
-    """Cut an index of the result into even parts, one for each vEU; its name is then the part's."""
+    """Cut an index into even parts, one for each vEU; its name is then the part's. Parts of a reduced one are
+    summed by vEUs of their own, and then together: as many terms in each."""
     axis = _unmarked(nest, step, 0)
     if axis not in nest.indices:
         refuse(f"'bind' of '{axis.name}', which is no index of the statement", step.at(0))
-    if axis.reduced:
-        refuse(f"'bind' of '{axis.name}', which is reduced: vEUs share no sums", step.at(0))
     if not 1 <= step.number <= axis.extent:
         refuse(f"{step.number} parts of '{axis.name}', which has {axis.extent}", step.at(0))
+    if axis.reduced and axis.extent % step.number:
+        reason = f"{step.number} parts of '{axis.name}', which is reduced and has {axis.extent}"
+        refuse(f"{reason}: parts of a sum have as many terms each", step.at(0))
     most, least = -(-axis.extent // step.number), axis.extent // step.number
-    nest.order[nest.position(axis.name)] = Axis(axis.name, most, False, least)
+    nest.order[nest.position(axis.name)] = Axis(axis.name, most, axis.reduced, least)
     nest.parts[axis.name] = step.number
 
 

@@ -27,6 +27,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     # graph level
     "batch-to-front": _lazy("passes.graph.batch_to_front", "BatchToFront"),
     "checks-to-limits": _lazy("passes.graph.checks_to_limits", "ChecksToLimits"),
+    "cut-sums": _lazy("passes.graph.cut_sums", "CutSumsPass"),
     "differentiate": _lazy("passes.graph.differentiate", "Differentiate"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),

@@ -244,7 +244,11 @@ REFUSED = [
     ("split m by 4; reorder mi, mo", "'mi' outside of 'mo', whose parts it runs over", 23),
     ("fuse m, k", "'fuse' of 'm' and 'k', which are not side by side", 9),
     ("fuse n, k", "'fuse' of 'n' and 'k', of which one is reduced", 9),
-    ("bind k to veu in 2", "'bind' of 'k', which is reduced: vEUs share no sums", 6),
+    (
+        "bind k to veu in 4",
+        "4 parts of 'k', which is reduced and has 30: parts of a sum have as many terms each",
+        6,
+    ),
     ("bind m to veu in 65", "65 parts of 'm', which has 64", 6),
     ("cache C", "'cache' of 'C', which is no operand; there are A, B", 7),
     ("cache A at j", "'cache' at 'j'", 12),

@@ -34,6 +34,7 @@ STANDARD: dict[str, list[str]] = {
         "hoist-input-products",
         "recognise-row-expressions",
         "split-reductions",
+        "cut-sums",
         "slice-first",
         "recognise-attention",
         "group-heads",
@@ -87,8 +88,8 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products` and
-    `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
+    `split-reductions`, `cut-sums`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products`
+    and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
     before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
     be at hand."""
     special = {
@@ -96,6 +97,7 @@ def level_pipeline(
             name: _planned(name, device)
             for name in (
                 "split-reductions",
+                "cut-sums",
                 "split-attention",
                 "join-products",
                 "hoist-input-terms",

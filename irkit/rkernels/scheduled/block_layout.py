@@ -19,7 +19,7 @@ from irkit.dialects.types import is_float, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.expressions.loops import Axis, Fused, Nest, Split
 from irkit.expressions.syntax import ExpressionError, Place
-from irkit.rkernels.scheduled.layout import VECTORS, Copy, Layout
+from irkit.rkernels.scheduled.layout import VECTORS, Copy, Layout, check_sums
 
 THREADS = 256
 WARP = 32
@@ -292,6 +292,7 @@ class BlockLayout(Layout):
             )
         if not any(a.reduced for a in self.nest.indices) or combiner(self.op) is None:
             raise UnsupportedError("a schedule of what reduces nothing")
+        check_sums(self.nest)
         if self.working > THREADS:
             axis = self.nest.threads[-1]
             reason = f"{self.working} threads, of {THREADS} in a block"

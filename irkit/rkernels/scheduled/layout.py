@@ -141,6 +141,7 @@ class Layout:
             )
         if not any(a.reduced for a in self.nest.indices):
             raise UnsupportedError("a schedule of what reduces nothing")
+        check_sums(self.nest)
         self._check_alone()
         self._check_copies()
         if self.nest.vector is not None:
@@ -211,6 +212,14 @@ class Layout:
         if (stride := self.stride(number)) != 1:
             apart = "at places that no step tells" if stride is None else f"{stride} apart"
             raise ExpressionError(f"{what}: elements of '{name}' are {apart}; cache it", place)
+
+
+def check_sums(nest: Nest) -> None:
+    """An rTask has all terms of its sums. Raises UnsupportedError where a schedule shares some out."""
+    if nest.shared_sums:
+        names = ", ".join(f"'{name}'" for name in nest.shared_sums)
+        reason = "of one rOperator: `cut-sums` makes two of the statement, at the graph level"
+        raise UnsupportedError(f"a schedule that shares sums over {names} out, {reason}")
 
 
 def _place(nest: Nest, axis: Axis) -> Place:
