@@ -34,6 +34,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "group-heads": _lazy("passes.graph.group_heads", "GroupHeads"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
+    "vectorise-loops": _lazy("passes.graph.vectorise_loops", "VectoriseLoops"),
     "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),

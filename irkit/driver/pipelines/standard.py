@@ -11,6 +11,7 @@ WAVEFRONT = "wavefront"
 
 STANDARD: dict[str, list[str]] = {
     "graph": [
+        "vectorise-loops",
         "lead-with-moving-dims",
         # What follows is of functions without loops.
         "outline-loops",

@@ -1,0 +1,94 @@
+// RUN: irkit-opt %s -p vectorise-loops,canonicalize | filecheck %s
+// RUN: irkit-opt %s -p vectorise-loops --check-semantics > /dev/null
+// RUN: irkit-opt %s -p vectorise-loops --remarks=missed 2>&1 | filecheck %s --check-prefix=MISSED
+
+// A row times a matrix, written to the turn's row: the product of two matrices.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[P:.*]] = graph.matmul %a, %b : (tensor<8x9xf64>, tensor<9x8xf64>) -> tensor<8x8xf64>
+// CHECK-NEXT:    func.return %[[P]]
+func.func @main(%a: tensor<8x9xf64>, %b: tensor<9x8xf64>, %y: tensor<8x8xf64>) -> tensor<8x8xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %y) -> (tensor<8x8xf64>) {
+    %row = tensor.extract_slice %a[%i, 0] [1, 9] [1, 1] : tensor<8x9xf64> to tensor<1x9xf64>
+    %p = graph.matmul %row, %b : (tensor<1x9xf64>, tensor<9x8xf64>) -> tensor<1x8xf64>
+    %w = tensor.insert_slice %p into %x[%i, 0] [1, 8] [1, 1] : tensor<1x8xf64> into tensor<8x8xf64>
+    scf.yield %w : tensor<8x8xf64>
+  }
+  func.return %r : tensor<8x8xf64>
+}
+
+// A column and then a row of each turn: an element has the row's value, but where a later turn wrote its column.
+// CHECK-LABEL: func.func @row_and_column
+// CHECK-NOT:     scf.for
+// CHECK:         graph.compare %{{.*}}, %{{.*}} {predicate = "gt"}
+// CHECK:         graph.where
+// CHECK:         func.return
+func.func @row_and_column(%a: tensor<4x4xf64>, %y: tensor<4x4xf64>) -> tensor<4x4xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%x = %y) -> (tensor<4x4xf64>) {
+    %row = tensor.extract_slice %a[%i, 0] [1, 4] [1, 1] : tensor<4x4xf64> to tensor<1x4xf64>
+    %column = graph.reshape %row {shape = array<i64: 4, 1>} : (tensor<1x4xf64>) -> tensor<4x1xf64>
+    %v = tensor.insert_slice %column into %x[0, %i] [4, 1] [1, 1] : tensor<4x1xf64> into tensor<4x4xf64>
+    %n = graph.neg %row : (tensor<1x4xf64>) -> tensor<1x4xf64>
+    %w = tensor.insert_slice %n into %v[%i, 0] [1, 4] [1, 1] : tensor<1x4xf64> into tensor<4x4xf64>
+    scf.yield %w : tensor<4x4xf64>
+  }
+  func.return %r : tensor<4x4xf64>
+}
+
+// The row before is what the turn before wrote.
+// CHECK-LABEL: func.func @from_the_row_before
+// CHECK:         scf.for
+// MISSED:      a turn reads what another may have written
+func.func @from_the_row_before(%y: tensor<8x4xf64>) -> tensor<8x4xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %r = scf.for %i = %c0 to %c7 step %c1 iter_args(%x = %y) -> (tensor<8x4xf64>) {
+    %next = arith.addi %i, %c1 : index
+    %row = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<8x4xf64> to tensor<1x4xf64>
+    %n = graph.neg %row : (tensor<1x4xf64>) -> tensor<1x4xf64>
+    %w = tensor.insert_slice %n into %x[%next, 0] [1, 4] [1, 1] : tensor<1x4xf64> into tensor<8x4xf64>
+    scf.yield %w : tensor<8x4xf64>
+  }
+  func.return %r : tensor<8x4xf64>
+}
+
+// A sum over the turns.
+// CHECK-LABEL: func.func @sum
+// CHECK:         scf.for
+// MISSED:      a turn needs what the one before it computes
+func.func @sum(%a: tensor<8x4xf64>, %y: tensor<1x4xf64>) -> tensor<1x4xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %y) -> (tensor<1x4xf64>) {
+    %row = tensor.extract_slice %a[%i, 0] [1, 4] [1, 1] : tensor<8x4xf64> to tensor<1x4xf64>
+    %s = graph.add %x, %row : (tensor<1x4xf64>, tensor<1x4xf64>) -> tensor<1x4xf64>
+    scf.yield %s : tensor<1x4xf64>
+  }
+  func.return %r : tensor<1x4xf64>
+}
+
+// The turn's own row, behind its store.
+// CHECK-LABEL: func.func @own_row_written_before
+// CHECK:         scf.for
+// MISSED:      a turn reads what another may have written
+func.func @own_row_written_before(%a: tensor<8x4xf64>, %y: tensor<8x4xf64>, %z: tensor<8x4xf64>) -> tensor<8x4xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %y, %q = %z) -> (tensor<8x4xf64>, tensor<8x4xf64>) {
+    %row = tensor.extract_slice %a[%i, 0] [1, 4] [1, 1] : tensor<8x4xf64> to tensor<1x4xf64>
+    %w = tensor.insert_slice %row into %x[%i, 0] [1, 4] [1, 1] : tensor<1x4xf64> into tensor<8x4xf64>
+    %own = tensor.extract_slice %w[%i, 0] [1, 4] [1, 1] : tensor<8x4xf64> to tensor<1x4xf64>
+    %n = graph.neg %own : (tensor<1x4xf64>) -> tensor<1x4xf64>
+    %v = tensor.insert_slice %n into %q[%i, 0] [1, 4] [1, 1] : tensor<1x4xf64> into tensor<8x4xf64>
+    scf.yield %w, %v : tensor<8x4xf64>, tensor<8x4xf64>
+  }
+  func.return %r#1 : tensor<8x4xf64>
+}
