@@ -45,6 +45,9 @@ class ModelInfo:
     it sees their places there, -1 for any other, NaN for NaN.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
     model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN.
+    `stored`: of a program of rows of a CSR matrix, how many columns they have: its inputs are those of
+    `irkit/dialects/csr_base.py`; 0 for any other. `stored_once`: elements that are stored twice are added up
+    before it sees them.
     `integers`: what becomes of arrays of integers first: "float32", they are rounded to that (LightGBM's own
     copy), or "narrow", float32 must hold them, as only parts of the model round them. Empty if nothing does.
     `text`: how documents are counted, where the input is some (`irkit.runtime.documents`); else None.
@@ -75,6 +78,8 @@ class ModelInfo:
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
     sparse_nan: bool = True
+    stored: int = 0
+    stored_once: bool = False
     integers: Literal["", "float32", "narrow"] = ""
     text: Mapping[str, Any] | None = None
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()

@@ -4,7 +4,7 @@
 
 One array an argument, with one name for each of its dynamic dimensions. Dimensions of one name are of one size,
 whatever it is. A function without the attribute has one name for all: `batch`. A program that is open has one
-symbol; more of them can be written, to be fixed by `specialise-batch`.
+symbol, beside which it may be so in `stored`; more of them can be written, to be fixed by `specialise-batch`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from irkit.dialects.types import DYNAMIC
 DIMS = "irkit.dims"
 BATCH = "batch"
 """The symbol of a function that names none."""
+STORED = "stored"
+"""The symbol of how many elements rows of a CSR matrix have stored: a length of its own beside the batch, of
+arguments of 1×stored that come from the host (`irkit/dialects/csr_base.py`)."""
 
 
 def dims_attribute(
@@ -67,7 +70,7 @@ def dims_fault(function: FuncOp) -> str | None:
 
 def open_fault(function: FuncOp) -> str | None:
     """Why a function is not open in one symbol alone, or None."""
-    found = symbols(function)
+    found = [n for n in symbols(function) if n != STORED]
     if len(found) < 2:
         return None
     shown = " and ".join(f"'{n}'" for n in found)

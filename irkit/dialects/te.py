@@ -25,6 +25,7 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from irkit.dialects.attention_base import AttentionBase
+from irkit.dialects.csr_base import CsrMatmulBase, CsrReduceBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
@@ -87,6 +88,32 @@ class AttentionOp(AttentionBase):
         """The permutation, spelt out."""
         rank = len(tensor_type(self.y).get_shape())
         return ints(self.permutation) if self.permutation is not None else list(range(rank))
+
+
+@irdl_op_definition
+class CsrMatmulOp(CsrMatmulBase):
+    """`graph.csr_matmul`.
+
+    ```mlir
+    %y = te.csr_matmul %data, %indices, %starts, %ends, %w {steps = []}
+      : (tensor<1x?xf64>, tensor<1x?xi32>, tensor<?xi64>, tensor<?xi64>, tensor<30x4xf64>) -> tensor<?x4xf64>
+    ```
+    """
+
+    name = "te.csr_matmul"
+
+
+@irdl_op_definition
+class CsrReduceOp(CsrReduceBase):
+    """`graph.csr_reduce`.
+
+    ```mlir
+    %y = te.csr_reduce %data, %indices, %starts, %ends {kind = "max", initial = 0.0 : f64, steps = ["abs x"]}
+      : (tensor<1x?xf64>, tensor<1x?xi32>, tensor<?xi64>, tensor<?xi64>) -> tensor<?x1xf64>
+    ```
+    """
+
+    name = "te.csr_reduce"
 
 
 @irdl_op_definition
@@ -349,6 +376,8 @@ Te = Dialect(
     [
         ArgmaxOp,
         AttentionOp,
+        CsrMatmulOp,
+        CsrReduceOp,
         ForestOp,
         GatherElementsOp,
         GatherOp,

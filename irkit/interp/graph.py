@@ -19,6 +19,7 @@ from irkit.dialects.dist.semantics import collective
 from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import evaluate
+from irkit.dialects.symbols import STORED, argument_symbols
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.weights import Array, WeightStore
@@ -107,16 +108,17 @@ def _check_inputs(main: FuncOp, inputs: Sequence[Array]) -> None:
     arguments = main.body.block.args
     if len(inputs) != len(arguments):
         raise InvalidInputError(f"expected {len(arguments)} inputs, got {len(inputs)}")
-    batch: int | None = None
-    for name, argument, array in zip(_input_names(main), arguments, inputs, strict=True):
+    sizes: dict[bool, int] = {}
+    given = zip(_input_names(main), arguments, argument_symbols(main), inputs, strict=True)
+    for name, argument, symbols, array in given:
         want = tensor_type(argument)
         _check_input(name, want, array)
         if DYNAMIC not in want.get_shape():
             continue
         rows = array.shape[want.get_shape().index(DYNAMIC)]
-        if batch not in (None, rows):
+        batch = sizes.setdefault(STORED in symbols, rows)
+        if batch != rows:
             raise InvalidInputError(f"input {name}: expected {batch} rows, got {rows}")
-        batch = rows
 
 
 def _check_input(name: str, want: Tensor, given: object) -> None:

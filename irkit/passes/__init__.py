@@ -43,6 +43,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "recognise-row-expressions": _lazy(
         "passes.graph.recognise_row_expressions", "RecogniseRowExpressions"
     ),
+    "rows-to-csr": _lazy("passes.graph.rows_to_csr", "RowsToCsr"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "split-attention": _lazy("passes.graph.split_attention", "SplitAttention"),

@@ -13,6 +13,7 @@ import numpy as np
 
 from irkit.errors import ArtifactError, UnsupportedError
 from irkit.runtime.artifact import Artifact
+from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, logarithm
@@ -42,7 +43,9 @@ class CompiledProgram:
         variants: Mapping[str, Variant | SizedVariant],
         pending: Mapping[str, Callable[[], Variant | SizedVariant]] | None = None,
         initial_state: Mapping[str, Any] | None = None,
+        csr: CsrPrograms | None = None,
     ) -> None:
+        self._csr = csr or CsrPrograms({})
         self._variants = dict(variants)
         self._pending = dict(pending or {})
         self._first = next(iter(variants.values()))
@@ -87,9 +90,12 @@ class CompiledProgram:
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows:
+    def variant(self, inputs: Sequence[Any]) -> Variant | SizedVariant | SparseRows | CsrRows:
         """The program of its input dtypes that takes these inputs."""
         if inputs and is_sparse(inputs[0]):
+            stored = self._csr.of(_name_of(inputs[0].dtype))
+            if stored is not None:
+                return CsrRows(stored)
             return SparseRows(self._of_dtype(inputs), self._first.info)
         return self._of_dtype(inputs)
 
@@ -205,7 +211,7 @@ class CompiledProgram:
 
         `batch`: "any", "fixed", or, where rows of it mix, the sizes compiled for and what mixes them.
         """
-        return self._first.report()
+        return {**self._first.report(), **self._csr.report()}
 
     def timelines(
         self, inputs: Sequence[Any] | None = None, mode: str = "persistent"
@@ -227,6 +233,11 @@ class CompiledProgram:
         for name in list(self._pending):
             self._compiled(name)
         artifacts = {name: v.kept() for name, v in self._variants.items()}
+        artifacts |= {
+            f"{PREFIX}{name}": v.kept()
+            for name, v in self._csr.all().items()
+            if v is not self._first
+        }
         keys = {name: artifact.key for name, artifact in artifacts.items()}
         path = Path(path)
         # The first file, which names the others, comes last: until then there is no new program.
@@ -261,8 +272,10 @@ def load_artifacts(path: Path) -> dict[str, Artifact]:
 
 def program_of(artifacts: Mapping[str, Artifact], mode: str, where: str) -> CompiledProgram:
     """The program of artifacts by input dtype; the first has its state, which was read from `where`."""
-    variants = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
+    made = {name: Variant(artifact, mode) for name, artifact in artifacts.items()}
+    variants = {name: v for name, v in made.items() if not name.startswith(PREFIX)}
+    stored = {name.removeprefix(PREFIX): v for name, v in made.items() if v.info.stored}
     first = next(iter(artifacts.values()))
-    program = CompiledProgram(variants, initial_state=first.initial)
+    program = CompiledProgram(variants, initial_state=first.initial, csr=CsrPrograms(stored))
     program.state.restore(first.state, where)
     return program

@@ -23,30 +23,38 @@ def is_sparse(value: Any) -> bool:
     return type(value) is not np.ndarray and hasattr(value, "tocsr")
 
 
-def sparse_rows(info: ModelInfo, value: Any) -> Any:
-    """`value` as rows that the model takes: CSR of numbers, no element twice.
+def csr_rows(info: ModelInfo, value: Any) -> Any:
+    """`value` as CSR of numbers that the model takes, as it is stored.
 
-    Raises UnsupportedError if the model takes no sparse rows, InvalidInputError for another format.
+    Raises UnsupportedError if the model takes no sparse rows, InvalidInputError for no matrix of numbers.
     """
-    name = info.inputs[0] if info.inputs else "0"
+    name = info.inputs[0].removesuffix(".data") if info.inputs else "0"
     if not info.absent:
         reason = f": {info.dense_only}" if info.dense_only else ""
         raise UnsupportedError(f"input '{name}': sparse matrices{reason}")
-    if value.format != "csr" or value.ndim != 2:
-        shown = f"{value.format.upper()} of {value.ndim} dimensions"
+    if value.ndim != 2:
         raise InvalidInputError(
-            f"input '{name}' is sparse, in the format {shown}; accepted: CSR of 2, which .tocsr() makes"
+            f"input '{name}' is sparse, of {value.ndim} dimensions; accepted: 2"
         )
     kinds = "f" if info.absent == "nan" else "fiub"
     if value.dtype.kind not in kinds:
         wanted = "floats" if kinds == "f" else "numbers"
         raise InvalidInputError(f"input '{name}': expected {wanted}, got dtype {value.dtype}")
+    if value.format != "csr":
+        # As scikit-learn converts it: of COO, elements that are stored twice are added up.
+        value = value.tocsr()
     if len(value.indices) and not 0 <= value.indices.min() <= value.indices.max() < value.shape[1]:
         raise InvalidInputError(f"input '{name}': a CSR matrix with columns that it has not")
     if not info.sparse_nan and value.dtype.kind == "f" and np.isnan(value.data).any():
         raise InvalidInputError(
             f"input '{name}' has NaN, which the model does not accept in sparse rows"
         )
+    return value
+
+
+def sparse_rows(info: ModelInfo, value: Any) -> Any:
+    """`value` as rows that can be made dense: CSR of numbers, no element twice. Raises as `csr_rows`."""
+    value = csr_rows(info, value)
     if value.has_canonical_format:
         return value
     value = value.copy()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irkit.errors import InvalidInputError
+from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import called
 from irkit.runtime.artifact import Artifact
@@ -45,7 +45,10 @@ class Variant:
         return self.executor.state
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """All outputs, in order. Raises InvalidInputError."""
+        """All outputs, in order. Raises InvalidInputError, UnsupportedError."""
+        if any(port.shape == (1, -1) for port in self.inputs):
+            # What is stored is followed without looking: only `CsrRows` has looked.
+            raise UnsupportedError("stored elements as arrays: rows come as a CSR matrix")
         if self._border.moves:
             outputs = self._border.leave(self.executor.run(self._border.enter(inputs)))
         else:

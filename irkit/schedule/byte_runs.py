@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from irkit.schedule.footprint import batched
+from irkit.schedule.footprint import batched, is_stored
 from irkit.schedule.model import Boxes, Buffer
 
 Runs = list[tuple[int, int]]
@@ -18,6 +18,8 @@ _MOST = 1 << 20
 def runs_of(boxes: Boxes, buffer: Buffer) -> Runs | None:
     """The runs that `boxes` (tasks×rank×2) cover of `buffer`; None for all of it, or if they are too many
     to tell apart, when all of it is taken to be covered. The batch is taken as a whole."""
+    if is_stored(buffer):
+        return None
     shape = buffer.shape[1:] if batched(buffer) else buffer.shape
     filled = boxes[(boxes[:, :, 1] > boxes[:, :, 0]).all(axis=1)]
     if batched(buffer):

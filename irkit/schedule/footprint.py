@@ -76,6 +76,12 @@ def batched(buffer: Buffer) -> bool:
     return bool(buffer.shape) and buffer.shape[0] < 0
 
 
+def is_stored(buffer: Buffer) -> bool:
+    """Whether it is what rows of a CSR matrix have stored: an input of 1×any length, of which any part may be
+    read for any row."""
+    return buffer.space == "input" and buffer.shape == (1, -1)
+
+
 def resolve_views(buffers: Sequence[Buffer]) -> list[Place]:
     """Follow every view to the buffer whose bytes it shares. Raises ScheduleError (rule 'view')."""
     return [_resolve(buffers, index) for index in range(len(buffers))]
@@ -140,7 +146,7 @@ class Footprints:
         wanted = (launch.tasks, len(buffer.shape), 2)
         if access.boxes.shape != wanted:
             reject("access", f"{where} has boxes of shape {access.boxes.shape}, expected {wanted}")
-        if any(size < 0 for size in buffer.shape[1:]):
+        if any(size < 0 for size in buffer.shape[1:]) and not is_stored(buffer):
             reject("access", f"'{buffer.name}' has a dynamic dimension that is not the first")
         top = np.array([s if s >= 0 else np.iinfo(np.int64).max for s in buffer.shape], np.int64)
         low, high = access.boxes[:, :, 0], access.boxes[:, :, 1]

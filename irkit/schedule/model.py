@@ -83,7 +83,8 @@ class Buffer:
     `space` "arena", "rows" and "constant" are planned: `offset` is in bytes, or in bytes per row of the
     batch for "rows" (its leading dimension is the batch, and every such offset and size scales with it
     alike). A view shares the bytes of `parent` starting `parent_offset` bytes (or bytes per row) into it.
-    `shape` has -1 for the batch dimension. For accesses, a "rows" buffer's leading dimension is
+    `shape` has -1 for the batch dimension; an input of 1×-1 has a length of its own, on which nothing hangs
+    here (what rows of a CSR matrix have stored). For accesses, a "rows" buffer's leading dimension is
     counted in shares: share i of N is rows [i*n/N, (i+1)*n/N).
 
     `element` is the NumPy name of its elements' type; `port` the number of an input, output or pair of

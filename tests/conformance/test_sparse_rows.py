@@ -210,10 +210,7 @@ def test_refused() -> None:
     model = fit(linear_model.Ridge(), x, targets(x))
     program: Any = interpreted(model)
     for other in (x.tocsc(), x.tocoo(), x.tolil(), x.todok(), x.tobsr(), x.todia()):
-        with pytest.raises(
-            InvalidInputError, match=f"format {other.format.upper()} .* accepted: CSR"
-        ):
-            program.predict(other)
+        same(program.predict(other), model.predict(other), 1e-9, 1e-9)
     with pytest.raises(InvalidInputError, match="expected shape rowsx40, got 2x39"):
         program.predict(x[:2, :39])
     with pytest.raises(InvalidInputError, match="expected numbers, got dtype complex128"):

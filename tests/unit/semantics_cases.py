@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from ml_dtypes import finfo
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from irkit.bfloat16 import is_floating
 from irkit.dialects import graph
@@ -41,6 +42,7 @@ ROUNDED = frozenset(
 SUMS = frozenset(
     {
         graph.AttentionOp,
+        *(graph.CsrMatmulOp, graph.CsrReduceOp),
         graph.ExpressionOp,
         graph.LayerNormOp,
         *(graph.GemmOp, graph.MatmulOp, graph.ConvOp, graph.ConvTransposeOp, graph.CumSumOp),
@@ -368,6 +370,37 @@ def forests(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         yield Case(comparison, op, arrays, props, tuple(range(1, len(arrays))))
 
 
+def texts(*steps: str) -> ArrayAttr[StringAttr]:
+    """Strings as a property."""
+    return ArrayAttr([StringAttr(step) for step in steps])
+
+
+def csr(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Columns in any order and twice, a row without elements, and places that lie outside."""
+    i64 = np.int64
+    data, indices = wild(dtype, 1, 7), np.array([[3, 0, 0, 5, -1, 2, 4]], np.int32)
+    starts, ends = np.array([0, 3, 3, 5, -2], i64), np.array([3, 3, 5, 9, 1], i64)
+    per_column, per_row = drawn(dtype, 5, calm=True), drawn(dtype, 5, 1, calm=True) + dtype.type(4)
+    rows = (data, indices, starts, ends)
+    if op is graph.CsrMatmulOp:
+        wide, narrow = (drawn(dtype, 5, n, calm=True) for n in (3, 1))
+        yield Case("plain", op, (*rows, wide), {"steps": texts()})
+        yield Case("column", op, (*rows, narrow), {"steps": texts()}, (4,))
+        steps = texts("mul x a0", "div s0 a1")
+        yield Case("steps", op, (*rows, wide, per_column, per_row), {"steps": steps}, (4, 5))
+        return
+    calm = (drawn(dtype, 1, 7, calm=True), indices, starts, ends)
+    for kind, start in (("sum", 0.0), ("max", -100.0), ("min", 100.0)):
+        props = {"kind": kind, "initial": start}
+        yield Case(kind, op, calm, {**props, "steps": texts()})
+    shared = {"kind": "sum", "initial": 0.0}
+    mask = np.array([True, False, True, True, False])
+    steps = texts("lt x a0", f"{element_type(dtype)}_of s0", "where a1 s1 a0")
+    yield Case(
+        "truths", op, (*calm, np.array([0.5], dtype), mask), {**shared, "steps": steps}, (5,)
+    )
+
+
 def shapes(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Ops that move elements: one case each."""
     x = drawn(dtype, 3, 4)
@@ -405,6 +438,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.LayerNormOp: layer_norms,
     graph.SoftmaxOp: softmaxes,
     graph.ForestOp: forests,
+    **dict.fromkeys((graph.CsrMatmulOp, graph.CsrReduceOp), csr),
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), convolutions),
     **dict.fromkeys(
         (graph.AveragePoolOp, graph.LpPoolOp, graph.MaxPoolOp, graph.MaxPoolIndicesOp), windows

@@ -122,8 +122,8 @@ def test_inputs_that_disagree(net):
 
 def test_sparse_input(pipeline, net):
     sparse = pytest.importorskip("scipy.sparse")
-    with refused(irkit.InvalidInputError, "COO", "accepted: CSR"):
-        pipeline[0].predict(sparse.coo_matrix(np.eye(4)))
+    with refused(irkit.InvalidInputError, "sparse, of 1 dimensions", "accepted: 2"):
+        pipeline[0].predict(sparse.coo_array(np.ones(4)))
     with refused(irkit.UnsupportedError, "sparse"):
         net(sparse.csr_matrix(np.eye(4)), floats(2, 4))
 

@@ -185,6 +185,20 @@ OPS = {
       func.func @main(%a: tensor<3x6xf32>) {
         %0 = te.top_k %a {k = 2 : i64, largest = true} : (tensor<3x6xf32>) -> tensor<3x2xi64>
         func.return }""",
+    "csr product": """
+      func.func @main(%d: tensor<1x9xf32>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>,
+          %w: tensor<4x3xf32>, %c: tensor<4xf32>, %r: tensor<5x1xf32>) {
+        %0 = te.csr_matmul %d, %i, %s, %e, %w, %c, %r {steps = ["mul x a0", "div s0 a1"]}
+          : (tensor<1x9xf32>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>, tensor<4x3xf32>, tensor<4xf32>,
+             tensor<5x1xf32>) -> tensor<5x3xf32>
+        func.return }""",
+    "csr sums": """
+      func.func @main(%d: tensor<1x9xf32>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>,
+          %r: tensor<5x1xf32>) {
+        %0 = te.csr_reduce %d, %i, %s, %e, %r {kind = "sum", initial = 0.0 : f64, steps = ["mul x a0"]}
+          : (tensor<1x9xf32>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>, tensor<5x1xf32>)
+            -> tensor<5x1xf32>
+        func.return }""",
     "perfect forest": """
       func.func @main(%x: tensor<5x4xf32>, %f: tensor<2x3xi32>, %t: tensor<2x3xf32>, %n: tensor<2x3xi1>,
           %v: tensor<2x4x1xf64>, %o: tensor<2xi32>, %b: tensor<3xf64>) {
@@ -198,7 +212,7 @@ LIGHT = {
     for name in OPS
     if name
     not in ("row sums", "softmax", "layer norm", "attention", "argmax", "top k", "perfect forest")
-    and not name.startswith("packed terms")
+    and not name.startswith(("packed terms", "csr"))
 }
 RNG = np.random.default_rng(3)
 

@@ -5,6 +5,7 @@ from xdsl.ir import Dialect
 from irkit.dialects.graph import (
     attention,
     convolution,
+    csr,
     elementwise,
     expression,
     forest,
@@ -23,6 +24,7 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.attention import AttentionOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
+from irkit.dialects.graph.csr import CsrMatmulOp, CsrReduceOp
 from irkit.dialects.graph.elementwise import (
     AbsOp,
     AddOp,
@@ -102,6 +104,7 @@ Graph = Dialect(
         for group in (
             attention,
             convolution,
+            csr,
             elementwise,
             expression,
             forest,
@@ -147,6 +150,8 @@ __all__ = [
     "CopysignOp",
     "CosOp",
     "CoshOp",
+    "CsrMatmulOp",
+    "CsrReduceOp",
     "CumSumOp",
     "DivOp",
     "ErfOp",

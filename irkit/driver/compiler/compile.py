@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import SizedModel, read_for_batch
+from irkit.driver.compiler.csr import csr_model
 from irkit.driver.compiler.declared_state import declare_state, has_state
 from irkit.driver.compiler.fastmath import check_fastmath, set_fastmath
 from irkit.driver.compiler.known_files import note_of
@@ -22,6 +23,7 @@ from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.collecting import seldom_collected
 from irkit.driver.pipelines.standard import WAVEFRONT
 from irkit.errors import UnsupportedError
+from irkit.runtime.csr_rows import CsrPrograms
 from irkit.runtime.loading import ready
 from irkit.runtime.mode_choice import check_mode
 from irkit.runtime.program import CompiledProgram
@@ -43,6 +45,14 @@ class Arithmetic:
 
     fastmath: Collection[str] | None
     precision: str | None
+
+
+class Builder(Protocol):
+    """Compiles a model for an input dtype; with `stored`, for rows of CSR matrices."""
+
+    def __call__(self, dtype: str, stored: bool = False) -> Variant | SizedVariant:
+        """The program. Raises UnsupportedError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -123,10 +133,35 @@ def compile_model(
     first = build(names[0])
     if len(names) > 1 and _same_for_all(first):
         names = names[:1]
+    made = list(names)
     pending: dict[str, Callable[[], Variant | SizedVariant]] = {
         n: (lambda n=n: build(n)) for n in names[1:]
     }
-    return CompiledProgram({names[0]: first}, pending, initial_state)
+    csr = _csr_programs(first, made, build, plan, batch)
+    return CompiledProgram({names[0]: first}, pending, initial_state, csr)
+
+
+def _csr_programs(
+    first: Variant | SizedVariant,
+    names: Sequence[str],
+    build: Builder,
+    plan: Plan,
+    batch: int | None,
+) -> CsrPrograms:
+    """The programs of rows of CSR matrices, compiled when such rows first come."""
+    if first.info.stored and isinstance(first, Variant):
+        return CsrPrograms({names[0]: first})
+    if first.info.absent != "zero" or not isinstance(first, Variant) or batch is not None:
+        return CsrPrograms({})
+    if target_of(plan.device) != "cpu":
+        return CsrPrograms({}, why_not="programs of what is stored are for a CPU")
+
+    def of_stored(dtype: str) -> Variant:
+        made = build(dtype, True)
+        assert isinstance(made, Variant)
+        return made
+
+    return CsrPrograms({}, of_stored, names)
 
 
 def _check_kinds(batch: object, state: object, initial_state: object) -> None:
@@ -167,6 +202,21 @@ def _same_for_all(variant: Variant | SizedVariant) -> bool:
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
+def _read(
+    found: ImportedModel | SizedModel, plan: Plan, stored: bool
+) -> ImportedModel | SizedModel:
+    """A model that was read, for rows of CSR matrices where they are `stored`, or are so whatever comes."""
+    if isinstance(found, SizedModel):
+        return found
+    if found.info.text is None or target_of(plan.device) != "cpu":
+        return csr_model(found) if stored else found
+    # Its rows are counts of words: it has no others.
+    try:
+        return csr_model(found)
+    except UnsupportedError:
+        return found
+
+
 def _builder(
     model: Any,
     plan: Plan,
@@ -177,7 +227,7 @@ def _builder(
     arithmetic: Arithmetic,
     batch: int | None,
     state: Mapping[str, str] | None,
-) -> Callable[[str], Variant | SizedVariant]:
+) -> Builder:
     def built(imported: ImportedModel, bar: ProgressBar) -> Artifact:
         set_fastmath(imported.module, arithmetic.fastmath)
         ask_precision(imported.module, arithmetic.precision)
@@ -190,17 +240,17 @@ def _builder(
         bar.stage("machine code of rOperator", len(symbols), lambda: ready(artifact, symbols))
         return Variant(artifact, mode, absent_device(artifact, mode))
 
-    def build(dtype: str) -> Variant | SizedVariant:
+    def build(dtype: str, stored: bool = False) -> Variant | SizedVariant:
         # What is measured hangs on more than its arguments.
         noted = cache and not plan.measure
         settings = (plan, dtype, batch, fixed, arithmetic, state)
         with ONE_BUILDER, seldom_collected(), ProgressBar(progress) as bar:
             bar.stage("reading the model")
-            note = note_of(model, settings) if noted else None
+            note = note_of(model, settings) if noted and not stored else None
             known = note.artifact() if note is not None else None
             if known is not None:
                 return loaded(known, bar)
-            found = read_for_batch(model, dtype, batch, fixed)
+            found = _read(read_for_batch(model, dtype, batch, fixed), plan, stored)
             if not isinstance(found, SizedModel):
                 artifact = built(found, bar)
                 if note is not None:

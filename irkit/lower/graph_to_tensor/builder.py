@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     NameLoc,
     StringAttr,
-    TensorType,
     UnknownLoc,
     i64,
 )
@@ -30,6 +29,7 @@ from xdsl.rewriter import InsertPoint
 
 from irkit.context import resource_name
 from irkit.dialects.constants import constant, constant_array
+from irkit.dialects.csr_base import is_stored_length
 from irkit.dialects.precision import inherit
 from irkit.dialects.types import (
     DYNAMIC,
@@ -136,8 +136,9 @@ class TensorBuilder:
         argument that has it, or else off `values`."""
         if self._batch is None:
             for value in [*self._block.args, *values]:
-                if isinstance(t := value.type, TensorType) and DYNAMIC in t.get_shape():
-                    d = self.index(t.get_shape().index(DYNAMIC))
+                shape = tensor_type(value).get_shape()
+                if DYNAMIC in shape and not is_stored_length(shape):
+                    d = self.index(shape.index(DYNAMIC))
                     self._batch = self.insert(tensor.DimOp(value, d))
                     return self._batch
             raise UnsupportedError("a dynamic dimension that no operand has")

@@ -20,6 +20,7 @@ from irkit.errors import UnsupportedError
 from irkit.lower.graph_to_tensor import (
     attention,
     convolution,
+    csr,
     elementwise,
     expression,
     forest,
@@ -46,6 +47,7 @@ RULES: dict[type[GraphOp], Rule] = {
     for group in (
         attention,
         convolution,
+        csr,
         elementwise,
         expression,
         forest,

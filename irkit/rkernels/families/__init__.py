@@ -6,6 +6,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
 from irkit.rkernels.families.attention import Attention
+from irkit.rkernels.families.csr import CsrRows
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
@@ -33,6 +34,8 @@ _FAMILIES: dict[str, Family] = {
         TopK(),
         Attention(),
         Pack(),
+        CsrRows("csr"),
+        CsrRows("csr_reduce"),
         Forest("forest"),
         Forest("perfect_forest"),
         RecurrentCell(),

@@ -1,4 +1,4 @@
-"""Steps that are whole layers: recurrences and forests."""
+"""Steps that are whole layers: recurrences, forests, and rows of CSR matrices."""
 
 from __future__ import annotations
 
@@ -116,4 +116,45 @@ class _Trees:
         return here
 
 
-STEPS = [recurrence, recurrence, recurrence, forest, forest]
+def csr(p: RandomProgram, x: SSAValue) -> None:
+    """Rows of a random CSR matrix, each scaled by a row of x where that is one column."""
+    shape, known, element = shape_of(x), p.facts[x], element_of(x)
+    kind = numpy_dtype(element)
+    if len(shape) != 2 or shape[1] != 1 or kind.name not in ("float32", "float64"):
+        return
+    if not known.finite or known.size > 64 or shape[0] in (0, DYNAMIC):
+        return
+    rows, stored = shape[0], p.draw.random.randint(1, 9)
+    columns, width = p.draw.random.randint(1, 5), p.draw.random.choice((1, 2, 5))
+    rng = p.draw.rng
+    ends = np.sort(rng.integers(0, stored + 1, (2, rows)), axis=0).astype(np.int64)
+    arrays = [
+        rng.integers(-2, 3, (1, stored)).astype(kind),
+        rng.integers(-1, columns + 1, (1, stored)).astype(np.int32),
+        *ends,
+    ]
+    size, error = 2.0 * stored * known.size, 2.0 * stored * known.error
+    beside, steps = [x], ["mul x a0"]
+    if p.draw.chance(0.5):
+        props: dict[str, object] = {"kind": p.draw.random.choice(("sum", "max")), "initial": 0.0}
+        op, factor = graph.CsrReduceOp, []
+    else:
+        op, factor, props = (
+            graph.CsrMatmulOp,
+            [rng.integers(-2, 3, (columns, width)).astype(kind)],
+            {},
+        )
+        size, error = 2 * size, 2 * error
+    constants = [p.constant(a) for a in (*arrays, *factor)]
+    attribute = ArrayAttr([StringAttr(text) for text in steps])
+    p.put(
+        op,
+        [*constants, *beside],
+        Facts(-size, size, error, False),
+        terms=stored,
+        steps=attribute,
+        **props,
+    )
+
+
+STEPS = [recurrence, recurrence, recurrence, forest, forest, csr]

@@ -13,6 +13,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch.dims import UNKNOWN, BatchDim, RowsMix, State
 from irkit.dialects.graph.batch.rules import RULES, of_other_dialects
 from irkit.dialects.segments import unmarked
+from irkit.dialects.symbols import STORED, argument_symbols
 from irkit.dialects.types import DYNAMIC, tensor_type
 
 
@@ -83,8 +84,9 @@ def analyse(function: FuncOp) -> BatchAnalysis:
     """The analysis of a function at the graph level."""
     found = BatchAnalysis()
     for block in function.body.blocks:
-        for argument in block.args:
-            found.argument(argument)
+        for argument, names in zip(block.args, argument_symbols(function), strict=True):
+            if STORED not in names:
+                found.argument(argument)
         for op in block.ops:
             found.visit(op)
     return found

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from irkit.dialects.graph import (
     attention,
     convolution,
+    csr,
     elementwise,
     expression,
     forest,
@@ -272,6 +273,18 @@ def _recurrence(op: GraphOp, dims: Sequence[Dim], states: int, axis: int) -> Seq
     return [dim.at(axis), *[dim] * (len(op.results) - 1)]
 
 
+def _csr(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    """Where rows begin and end, and what is read beside them by row, is of the batch."""
+    found: list[tuple[int, BatchDim]] = []
+    for number, dim in enumerate(dims):
+        if dim is None:
+            continue
+        if dim.axis != 0 or number in (0, 1):
+            raise RowsMix(number, "the batch is among what rows have stored")
+        found.append((number, dim))
+    return [together(found)]
+
+
 def _expression(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     """Of operands whose extents are known, there is no batch."""
     for number, dim in enumerate(dims):
@@ -287,6 +300,7 @@ RULES: dict[type[GraphOp], Rule] = {
         for op in group.OPS
     },
     **{op: _windows for op in convolution.OPS},
+    **{op: _csr for op in csr.OPS},
     **{op: _first_axis for op in forest.OPS},
     **{op: _pool for op in pooling.OPS},
     **{op: _layer if issubclass(op, recurrent.LayerOp) else _cell for op in recurrent.OPS},

@@ -41,11 +41,14 @@ GRADIENTS: Rules = {
 _INTEGERS = "its operands are integers or booleans"
 _PLACES = "its result is a place, an integer"
 _TRUTHS = "its result is a boolean"
+_STORED = "rows of a CSR matrix are scored, and what is trained reads them as dense ones"
 
 NOT_DIFFERENTIABLE: Mapping[type[GraphOp], str] = {
     graph.AndOp: _INTEGERS,
     graph.ArgmaxOp: _PLACES,
     graph.CompareOp: _TRUTHS,
+    graph.CsrMatmulOp: _STORED,
+    graph.CsrReduceOp: _STORED,
     graph.ForestOp: "trees are step functions of their features",
     graph.IsNanOp: _TRUTHS,
     graph.MaxPoolIndicesOp: _PLACES,

@@ -18,6 +18,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics import (
     attention,
     convolution,
+    csr,
     elementwise,
     expression,
     forest,
@@ -68,6 +69,7 @@ MOVES: frozenset[type[GraphOp]] = frozenset({*shape.RULES, WhereOp})
 SEMANTICS: Rules = {
     **attention.RULES,
     **convolution.RULES,
+    **csr.RULES,
     **elementwise.RULES,
     **expression.RULES,
     **forest.RULES,

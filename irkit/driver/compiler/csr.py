@@ -1,0 +1,50 @@
+"""A model of dense rows as one of the rows of a CSR matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import StringAttr
+
+from irkit.context import IrkitContext
+from irkit.dialects.graph import ForestOp
+from irkit.driver.diagnostics.library_errors import library_errors
+from irkit.driver.pipelines.runner import PipelineRunner, Verify
+from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.registry import all_passes, register_dialects
+from irkit.errors import UnsupportedError
+from irkit.model_info import ModelInfo
+
+if TYPE_CHECKING:
+    from irkit.frontends.module import ImportedModel
+
+PASSES = "canonicalize,cse,dce,rows-to-csr,dce"
+
+
+def why_dense(imported: ImportedModel) -> str:
+    """Why rows of a CSR matrix are made dense for a model; empty where it has to be tried."""
+    if any(isinstance(op, ForestOp) for op in imported.module.walk()):
+        return "trees look at any column of a row"
+    return ""
+
+
+def csr_model(imported: ImportedModel) -> ImportedModel:
+    """The model by what its rows have stored; `imported` stays as it is.
+
+    Raises UnsupportedError, naming the op, for a model that reads its rows otherwise.
+    """
+    from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
+
+    if imported.info.absent != "zero":
+        raise UnsupportedError("it takes no sparse rows of which what is absent is 0")
+    if reason := why_dense(imported):
+        raise UnsupportedError(reason)
+    module = imported.module.clone()
+    ctx = IrkitContext(weights=imported.weights)
+    register_dialects(ctx)
+    with library_errors():
+        passes = build_pipeline(PASSES, all_passes())
+        PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
+    facts = module.attributes[MODEL_ATTRIBUTE]
+    assert isinstance(facts, StringAttr)
+    return ImportedModel(module, imported.weights, ModelInfo.from_json(facts.data))

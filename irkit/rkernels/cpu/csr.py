@@ -1,0 +1,85 @@
+"""csr and csr_reduce: row by row, element by element, in the order in which they are stored.
+
+A row's sums lie on the stack; each element adds a row of the matrix to them, in vector registers where there
+are many.
+"""
+
+from irkit.dialects.roperator_root import Root
+from irkit.rkernels.families.csr import STORED_PER_ROW
+from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.work import Part, Work, work
+
+
+def csr_product(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    acc = STACK(BLOCK)
+    for r in range(r0, r1):
+        first, last = FIRST(OPERANDS, r), LAST(OPERANDS, r)
+        for start in range(0, COLUMNS, BLOCK):
+            count = min(BLOCK, COLUMNS - start)
+            for j in range(count):
+                acc[j] = FLOAT(0)
+            for k in range(first, last):
+                c = COLUMN(OPERANDS, k)
+                x = ELEMENT(OPERANDS, r, k, c)
+                at = c * COLUMNS + start
+                for j in range(count):
+                    acc[j] += x * MATRIX[at + j]
+            for j in range(count):
+                STORE(OPERANDS, r, start + j, acc[j])
+
+
+def csr_sum(task, tasks, rows, scratch, OPERANDS):
+    """One sum a row."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        acc = FLOAT(0)
+        for k in range(FIRST(OPERANDS, r), LAST(OPERANDS, r)):
+            c = COLUMN(OPERANDS, k)
+            acc += ELEMENT(OPERANDS, r, k, c) * MATRIX[c]
+        STORE(OPERANDS, r, 0, acc)
+
+
+def csr_reduction(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        acc = INITIAL
+        for k in range(FIRST(OPERANDS, r), LAST(OPERANDS, r)):
+            acc = COMBINE(acc, ELEMENT(OPERANDS, r, k, COLUMN(OPERANDS, k)))
+        STORE(OPERANDS, r, 0, acc)
+
+
+TOGETHER = 1 << 9
+"""Sums of a row that lie on the stack at a time."""
+
+
+def _several(root: Root) -> bool:
+    return root.parallel[-1] > 1
+
+
+def _one(root: Root) -> bool:
+    return root.parallel[-1] == 1
+
+
+def _work(part: Part) -> Work:
+    """An element of a row is found, and its row of the matrix added."""
+    stored = part.rows * STORED_PER_ROW
+    sums = work(fma=part.lanes * part.width) * stored
+    return work(gather=stored, row=part.rows) + sums + part.store * part.elements
+
+
+RKERNELS = [
+    RKernel(
+        "csr",
+        "rows",
+        "cpu",
+        __name__,
+        "csr_product",
+        legal=_several,
+        work=_work,
+        parameters=lambda root: {"BLOCK": min(root.parallel[-1], TOGETHER)},
+        choices={"BLOCK": range(1, TOGETHER + 1)},
+    ),
+    RKernel("csr", "one", "cpu", __name__, "csr_sum", legal=_one, work=_work),
+    RKernel("csr_reduce", "rows", "cpu", __name__, "csr_reduction", work=_work),
+]
