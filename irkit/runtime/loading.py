@@ -25,6 +25,8 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from irkit.errors import ArtifactError
 from irkit.runtime import code_store, least_used, machine_code
 from irkit.runtime.artifact import Artifact, cache_folder
@@ -35,6 +37,30 @@ from irkit.runtime.program_files import write_atomically
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import Parts, Unit, key_of, parts_of
 from irkit.schedule.tables import Program
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupedCall:
+    """`call` of a module of many arrays: these are bound by groups of one type."""
+
+    binders: tuple[tuple[Callable[..., None], tuple[tuple[Any, tuple[int, ...]], ...]], ...]
+    walk: Callable[..., int]
+
+    def __call__(
+        self,
+        records: Any,
+        bases: Any,
+        counters: Any,
+        address: Any,
+        rows: int,
+        padded: int,
+        *arrays: Any,
+    ) -> None:
+        for bind, groups in self.binders:
+            for numbers, group in groups:
+                bind(bases, numbers, *[arrays[number] for number in group])
+        self.walk(records, bases, counters, address, rows, padded)
+
 
 # What unpickling wrong bytes raises (the pickle module's documentation names no more).
 _UNPICKLING = (
@@ -95,7 +121,7 @@ def _load(key: str, source: str) -> LoadedModule:
     walkers = _walkers(parts)
     names: dict[str, Any] = {"__name__": f"irkit_program_{key}"}
     exec(compile(f"{_TABLES}\n{_PROGRAM.split(parts.rest)[-1]}", "<program>", "exec"), names)
-    run, call = _entry_point(walkers.run), _entry_point(walkers.call)
+    run, call = _entry_point(walkers.run), _call_of(walkers)
     # Compiled functions refer to the names of their module, and these to dispatchers that refer to compiled
     # functions, in ways that the garbage collector does not see: cut, or none of it is ever freed.
     vars(walkers).clear()
@@ -270,6 +296,33 @@ def _write_module(base: Path, name: str, text: str) -> Path:
 def _entry_point(dispatcher: Any) -> Callable[..., Any]:
     """The one compiled function of a dispatcher, which is called without looking at argument types."""
     return dispatcher.get_overload(dispatcher.signatures[0])
+
+
+def _call_of(walkers: ModuleType) -> Callable[..., Any]:
+    """The entry point that binds all arrays of a call and walks."""
+    walk = _entry_point(walkers.call)
+    # Modules of few arrays, and those that were saved before there were any, have none.
+    binders = getattr(walkers, "BINDERS", ())
+    if not binders:
+        return walk
+    return _GroupedCall(
+        tuple((_entry_point(bind), _groups(bind, numbers)) for bind, numbers in binders), walk
+    )
+
+
+def _groups(bind: Any, numbers: tuple[int, ...]) -> tuple[tuple[Any, tuple[int, ...]], ...]:
+    """The arrays of a binder, as many at a time as it takes, the last again in place of what is missing."""
+    size = len(bind.signatures[0]) - _BINDER_HEAD
+    found: list[tuple[Any, tuple[int, ...]]] = []
+    for first in range(0, len(numbers), size):
+        group = numbers[first : first + size]
+        group += group[-1:] * (size - len(group))
+        found.append((np.array(group, dtype=np.int64), group))
+    return tuple(found)
+
+
+_BINDER_HEAD = 2
+"""Arguments of a binder that are not arrays of the call: the bases, and which of them."""
 
 
 def _imported(name: str, path: Path) -> ModuleType:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from irkit.lower.task_to_numba.entry_cpu import entry
 from irkit.lower.task_to_numba.target_cuda import CudaPrinter
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import Target
-from irkit.schedule.tables import HEADER, Port, Program, record_sizes
+from irkit.schedule.tables import HEADER, Program, record_sizes
 
 
 class Printer(Protocol):
@@ -116,7 +117,7 @@ from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
         first = HEADER + 2 * waits
         return f"""{_CPU_WALKER.replace("FIRST_OPERAND", str(first)).replace("HEADER", str(HEADER))}
 
-{_entry(program)}"""
+{entry(program)}"""
 
 
 _CPU_WALKER = '''
@@ -145,34 +146,6 @@ def run(records, begin, end, bases, counters, epoch, rows, rows_padded, address)
             add_release(counters.ctypes.data + 8 * records[i, 3], 1)
     return end - begin
 '''.strip("\n")
-
-
-def _entry(program: Program) -> str:
-    """`call(serial, bases, counters, address, rows, rows_padded, x..., y...)`: straight through."""
-    ports = [*program.inputs, *program.outputs]
-    names = [f"a{i}" for i in range(len(ports))]
-    arrays = [_array_type(p, i < len(program.inputs)) for i, p in enumerate(ports)]
-    kinds = f"\n        {', '.join(arrays)}," if arrays else ""
-    binds = "".join(f"    bases[{3 + i}] = {n}.ctypes.data\n" for i, n in enumerate(names))
-    return f'''@njit(
-    types.int64(
-        types.int64[:, ::1], types.int64[::1], types.int64[::1], types.int64[::1],
-        types.int64, types.int64,{kinds}
-    ),
-    nogil=True, cache=True, error_model="numpy",
-)
-def call(serial, bases, counters, address, rows, rows_padded, {", ".join(names)}):
-    """Bind the arrays and run every rTask on this thread, in list order."""
-{binds}    return run(serial, 0, serial.shape[0], bases, counters, 1, rows, rows_padded, address)'''
-
-
-# What an entry point only takes the address of: 16-bit floats are bits to it.
-_ENTRY_TYPES = {"bool": "boolean", "float16": "uint16", "bfloat16": "uint16"}
-
-
-def _array_type(port: Port, readonly: bool) -> str:
-    element = _ENTRY_TYPES.get(port.dtype, port.dtype)
-    return f'types.Array(types.{element}, {len(port.shape)}, "C", readonly={readonly})'
 
 
 TARGETS: dict[Target, Printer] = {"cpu": CpuPrinter(), "cuda": CudaPrinter()}
