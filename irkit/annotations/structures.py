@@ -57,6 +57,11 @@ class Slot:
         return array[()] if self.kind == "scalar" else array.item()
 
 
+def of_kind(value: object, *kinds: Any) -> bool:
+    """`isinstance`, of what stays Any for whoever reads types."""
+    return isinstance(value, kinds)
+
+
 def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
     """A structure with what is no list, tuple or dict in it changed."""
     if isinstance(structure, dict):

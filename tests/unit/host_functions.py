@@ -90,3 +90,8 @@ def rolled(x, window):
 def fitted(model, x, y):
     model.fit(x, y)
     return len(x)
+
+
+def centred(frame):
+    """Of a frame of pandas: its columns less their means."""
+    return frame.assign(**{name: frame[name] - frame[name].mean() for name in frame.columns})

@@ -8,10 +8,22 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.annotations.frames import (
+    ArrayNode,
+    FrameNode,
+    Node,
+    ObjectNode,
+    Rows,
+    SeriesNode,
+    kind_of,
+    pandas,
+)
+from irkit.annotations.held import Held, same_objects
 from irkit.annotations.structures import rebuilt
 from irkit.dialects.types import element_type
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.objects import is_estimator
+from irkit.frontends.numpy.tables.results import compiled_dtype
 from irkit.frontends.numpy.trace import Leaf
 from irkit.weights import Array
 
@@ -22,9 +34,23 @@ BY_IDENTITY = (type, types.FunctionType, types.BuiltinFunctionType, types.Module
 class Flattened:
     """Arguments as a structure with leaves, the arrays in these, and a key of all that is no array."""
 
-    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        names: Sequence[str],
+        numbered: bool = False,
+    ) -> None:
+        """`numbered`: its call has objects that are no arrays, even if no argument is one."""
         self.arrays: list[Array] = []
         self.names: list[str] = []
+        self._nodes: list[Any] = []
+        self.tables: list[Any] = []
+        """Frames and series among the arguments."""
+        self.held: Held | None = Held() if numbered else None
+        """What the call holds that is no array."""
+        self.objects: list[str] = []
+        """Columns of frames that are no arrays, each with its type."""
         keys: list[Hashable] = []
         parts: list[Any] = []
         for number, value in enumerate(args):
@@ -36,6 +62,52 @@ class Flattened:
             rest[name] = self._part(kwargs[name], name, keys)
         self.structure: Any = (parts, rest)
         self.key = tuple(keys)
+        self.call = self._numbered()
+
+    def _numbered(self) -> int | None:
+        """The place of the number of the call."""
+        if self.held is None:
+            return None
+        return self.leaf(np.array(self.held.number), "call").number
+
+    def _table(self, value: Any, name: str, keys: list[Hashable]) -> Any:
+        """A frame or series: columns of numbers are arrays, and others objects that the call holds."""
+        own = same_objects(self.tables, value)
+        if own is not None:
+            keys.append(("table", own))
+            return self._nodes[own]
+        pandas()
+        self.held = self.held or Held()
+        rows = Rows(self.held.label(value.index), len(value))
+        number = len(self.tables)
+        self.tables.append(value)
+        if kind_of(value) == "Series":
+            node: Any = SeriesNode(
+                self._column(value, name, keys), rows, value.name, value.dtype, number
+            )
+            keys.append(("series", repr(value.name), rows))
+        else:
+            if not value.columns.is_unique or value.columns.nlevels > 1:
+                raise UnsupportedError(
+                    f"argument '{name}': a frame with columns of one name, or of names of several levels"
+                )
+            own_columns = [value[c] for c in value.columns]
+            columns = tuple(self._column(c, f"{name}[{c.name!r}]", keys) for c in own_columns)
+            dtypes = tuple(c.dtype for c in own_columns)
+            node = FrameNode(columns, value.columns, rows, dtypes, number)
+            labels: list[Hashable] = [(type(c), repr(c)) for c in value.columns]
+            keys.append(("frame", *labels, repr(value.columns.names), rows))
+        self._nodes.append(node)
+        return node
+
+    def _column(self, series: Any, name: str, keys: list[Hashable]) -> Node:
+        keys.append(str(series.dtype))
+        if compiled_dtype(series.dtype):
+            return ArrayNode(self.leaf(series.to_numpy(copy=False), name).number)
+        assert self.held is not None
+        number = self.held.keep(series)
+        self.objects.append(f"{name} ({series.dtype})")
+        return ObjectNode(self.leaf(np.array(number), name).number)
 
     def _part(self, value: Any, name: str, keys: list[Hashable]) -> Any:
         if type(value) is np.ndarray:
@@ -54,6 +126,8 @@ class Flattened:
             keys.append((type(items), len(items)))
             parts = [self._part(v, f"{name}[{n}]", keys) for n, v in enumerate(items)]
             return rebuilt(items, parts)
+        if kind_of(value):
+            return self._table(value, name, keys)
         if isinstance(value, BY_IDENTITY) or is_estimator(value):
             keys.append(value)
             return cast(object, value)
@@ -89,10 +163,10 @@ def _unknown(name: str, value: Any) -> UnsupportedError:
         return UnsupportedError(
             f"argument '{name}': a {kind}, which computes otherwise than an array: pass numpy.asarray({name})"
         )
-    if hasattr(value, "iloc") and hasattr(value, "to_numpy"):
+    if kind_of(value) == "":
         return UnsupportedError(
-            f"argument '{name}': a {kind}, whose labels a compiled function would lose: pass "
-            f"{name}.to_numpy()"
+            f"argument '{name}': a {kind}, which may compute otherwise than a frame of pandas' own: pass "
+            f"pandas.DataFrame({name})"
         )
     return UnsupportedError(
         f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, fitted "

@@ -23,6 +23,7 @@ from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.host_calls import NeedExamplesError
 from irkit.frontends.numpy.probing import learn
 from irkit.frontends.numpy.recorder import tracing
+from irkit.frontends.numpy.tables.objects import NeedNumberError
 from irkit.frontends.numpy.trace import ArraySpec, Guard, NewArrayError, Pattern, trace
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
@@ -53,6 +54,8 @@ class JittedFunction:
         self._captured: dict[str, Guard] = {}
         self._structures: dict[Hashable, str] = {}
         self._last: Specialised | None = None
+        # Whether it has objects of the host's that are no arrays.
+        self._numbered = False
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -63,18 +66,18 @@ class JittedFunction:
         for known in self._known.get(key, ()):
             if all(guard.holds() for guard in known.guards):
                 self._last = known
-                return known.run(flat.arrays)
+                return known.run(flat.arrays, flat.held, flat.tables)
         with self._lock:
             found, flat = self._specialise(args, kwargs)
         self._last = found
-        return found.run(flat.arrays)
+        return found.run(flat.arrays, flat.held, flat.tables)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def _flattened(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Flattened, Hashable]:
         """The arguments, those that are captured last, and their key."""
-        flat = Flattened(args, kwargs, self._names)
+        flat = Flattened(args, kwargs, self._names, self._numbered)
         for guard in self._captured.values():
             array = guard.later()
             if type(array) is not np.ndarray:
@@ -111,6 +114,9 @@ class JittedFunction:
             except NeedExamplesError:
                 learned = NEEDED
                 continue
+            except NeedNumberError:
+                self._numbered = True
+                continue
             own[:] = [k for k in own if not (often and k.has_estimators)] + [made]
             return made, flat
 
@@ -120,13 +126,14 @@ class JittedFunction:
             for n, a in enumerate(flat.arrays)
             if n >= len(flat.arrays) - len(self._captured)
         }
-        return Pattern(layout.buffers, layout.arrays, flat.structure, captured, learned)
+        buffers, arrays = layout.buffers, layout.arrays
+        return Pattern(buffers, arrays, flat.structure, captured, learned, call=flat.call)
 
     def _learned(self, flat: Flattened, layout: Layout) -> Learned:
         """What functions of the host return in a run on copies of the arrays."""
         buffers = [np.array(p.buffer(flat.arrays), order="C") for p in layout.places]
         copies = [_as_described(buffers[s.buffer], s) for s in layout.arrays]
-        return learn(self._function, self._pattern(flat, layout, None), copies)
+        return learn(self._function, self._pattern(flat, layout, None), copies, flat.held)
 
     def _traced(
         self, flat: Flattened, layout: Layout, learned: Learned | None, not_compiled: str
@@ -140,7 +147,7 @@ class JittedFunction:
                 f"'{self._function.__qualname__}' returned {self._structures[kind]} before, and now, for "
                 f"arrays of other shapes, {structure}"
             )
-        return Specialised(traced, layout, flat.names, self._lower)
+        return Specialised(traced, layout, flat.names, self._lower, flat.objects)
 
     # Looking inside
 

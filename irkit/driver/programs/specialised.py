@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from irkit.annotations.frames import Node, assign
+from irkit.annotations.held import Held
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Runner
@@ -28,13 +30,17 @@ class Specialised:
         layout: Layout,
         names: Sequence[str],
         lower: Callable[[BuiltProgram], Runner],
+        objects: Sequence[str] = (),
     ) -> None:
+        """`objects`: columns of frames that stay with the host."""
         self.guards: list[Guard] = traced.guards
         self.structure = traced.structure
+        self._effects = traced.effects
         self.results: list[Result] = traced.results
         self.layout = layout
         self._checks = list(traced.recorder.checks)
         self._names = list(names)
+        self._objects = list(objects)
         self._estimators = list(dict.fromkeys(traced.recorder.compiled))
         self._loops = [x.place for x in traced.recorder.records if isinstance(x, For)]
         made = list(
@@ -54,7 +60,18 @@ class Specialised:
         """Whether estimators are part of it, as they were when it was traced."""
         return bool(self._estimators)
 
-    def run(self, arrays: Sequence[Array]) -> Any:
+    def run(
+        self, arrays: Sequence[Array], held: Held | None = None, tables: Sequence[Any] = ()
+    ) -> Any:
+        """As `called`, with what of the call is no array, and the frames of the caller."""
+        if held is None:
+            return self.called(arrays)
+        with held:
+            return self.called(arrays, held, tables)
+
+    def called(
+        self, arrays: Sequence[Array], held: Held | None = None, tables: Sequence[Any] = ()
+    ) -> Any:
         """Call the program with the arrays of a call, and write those that it writes.
 
         Raises IndexError where an index was computed that is out of bounds, InvalidInputError where an
@@ -63,13 +80,19 @@ class Specialised:
         buffers = [p.buffer(arrays) for p in self.layout.places]
         outputs, written = self.runner.run(buffers)
         count = self._made_count
-        for check, held in zip(self._checks, outputs[count:], strict=True):
-            if not held:
+        for check, holds in zip(self._checks, outputs[count:], strict=True):
+            if not holds:
                 raise check.error(f"{check.place}: {check.message}; no argument was changed")
         for number, contents in written.items():
             self._write_back(number, contents, buffers, arrays)
         found = [self._result(r, outputs, buffers, arrays) for r in self.results]
-        return filled(self.structure, found)
+
+        def made(value: Any) -> Any:
+            return value.built(found, held) if isinstance(value, Node) and held else value
+
+        for number, label, structure in self._effects:
+            assign(tables[number], label, filled(structure, found, made))
+        return filled(self.structure, found, made)
 
     def explained(self) -> list[str]:
         """What was traced, and how it runs, a line each."""
@@ -78,6 +101,8 @@ class Specialised:
         copies = [self._names[p.first] for p in self.layout.places if p.kind == "copy"]
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
+        if self._objects:
+            lines.append(f"on the host: {', '.join(self._objects)}")
         lines += [f"loop kept: {place}" for place in self._loops]
         lines += [f"estimator compiled: {method}" for method in self._estimators]
         if isinstance(self.runner, Hosted | Placed):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -45,6 +45,17 @@ class Varying:
     def exact(self, what: str = "an operation") -> TracedArray:
         """It as it is in the round that is traced, which then stands for no other."""
         raise NotImplementedError
+
+
+def is_above(kind: Any) -> bool:
+    """Whether a class takes calls with arrays to itself: arrays of other shapes, series, frames."""
+    return issubclass(kind, Varying) or getattr(kind, "KIND", None) is not None
+
+
+def kind_of_table(value: Any) -> str | None:
+    """ "Series" or "DataFrame" of what stands for one whose elements are arrays."""
+    kind = cast(Any, type(value))
+    return getattr(kind, "KIND", None)
 
 
 class TracedArray(NDArrayOperatorsMixin):
@@ -117,7 +128,7 @@ class TracedArray(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from irkit.frontends.numpy.ufunc_calls import ufunc_call
 
-        if any(isinstance(x, Varying) for x in (*inputs, *kwargs.get("out", ()))):
+        if any(is_above(cast(Any, type(x))) for x in (*inputs, *kwargs.get("out", ()))):
             return NotImplemented
         return ufunc_call(ufunc, method, inputs, kwargs)
 
@@ -126,7 +137,7 @@ class TracedArray(NDArrayOperatorsMixin):
     ) -> Any:
         from irkit.frontends.numpy.functions import function_call
 
-        if any(issubclass(t, Varying) for t in types):
+        if any(map(is_above, types)):
             return NotImplemented
         return function_call(func, args, kwargs)
 

@@ -54,7 +54,12 @@ class ForeignFunction:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from irkit.frontends.numpy.tables.library import call_with_tables
+        from irkit.frontends.numpy.tables.objects import has_table
+
         function = self.__wrapped__
+        if tracing() and has_table((args, kwargs)):
+            return call_with_tables(function, args, kwargs)
         if not tracing() or not has_traced((args, kwargs)):
             return function(*args, **kwargs)
         known = annotation_of(function)
@@ -82,6 +87,7 @@ def traced_or_opaque(
 def foreign(value: Any) -> Any:
     """What stands for a global, or an attribute of a module, in a traced function."""
     from irkit.frontends.numpy.globals import numpy_stand_in
+    from irkit.frontends.numpy.tables.library import FrameClass, is_class
 
     if isinstance(value, types.ModuleType):
         root = value.__name__.partition(".")[0]
@@ -91,6 +97,8 @@ def foreign(value: Any) -> Any:
         return value if root in OWN else ForeignModule(value, foreign)
     if is_of_numpy(value):
         return numpy_stand_in(value)
+    if is_class(value):
+        return FrameClass(value)
     if is_model(value):
         return ForeignObject(value, foreign)
     if is_method(value) and annotation_of(value) is None:

@@ -8,7 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.frontends.numpy.arrays import TracedArray, Varying, fresh, is_traced, value_of
+from irkit.frontends.numpy.arrays import (
+    TracedArray,
+    Varying,
+    fresh,
+    is_traced,
+    kind_of_table,
+    value_of,
+)
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -53,6 +60,7 @@ def operand(given: Any) -> Operand:
     """
     if isinstance(given, Varying):
         given = given.exact()
+    given = elements_of(given)
     if is_traced(given):
         return Operand(given, given.spot.weak or given.dtype, given.shape)
     if isinstance(given, Index):
@@ -66,6 +74,11 @@ def operand(given: Any) -> Operand:
     if known.dtype.kind not in "biufc":
         raise refused(f"an array of dtype {known.dtype}")
     return Operand(known, known.dtype, known.shape)
+
+
+def elements_of(given: Any) -> Any:
+    """Of a traced series its array; all else as it is."""
+    return given.array if kind_of_table(given) == "Series" else given
 
 
 def traced_list(given: Sequence[Any]) -> TracedArray | None:
@@ -84,6 +97,7 @@ def array_of(given: Any) -> TracedArray:
     """Any operand as a traced array; what is one is not copied."""
     if isinstance(given, Varying):
         return given.exact()
+    given = elements_of(given)
     if is_traced(given):
         return given
     found = operand(given)

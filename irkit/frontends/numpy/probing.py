@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from irkit.annotations.annotation import Annotated, Annotation, annotation_of, intercepting
+from irkit.annotations.frames import Node
+from irkit.annotations.held import Held
 from irkit.annotations.learned import Learned
 from irkit.annotations.structures import mapped
 from irkit.frontends.numpy.foreign import ForeignModule, is_foreign, is_of_numpy
@@ -20,20 +22,21 @@ from irkit.frontends.numpy.trace import Guard, NewArrayError, Pattern, filled
 from irkit.weights import Array
 
 
-def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array]) -> Learned:
-    """What calls in `function` return; `arrays` of the pattern are the function's to write.
+def learn(
+    function: types.FunctionType,
+    pattern: Pattern,
+    arrays: Sequence[Array],
+    held: Held | None = None,
+) -> Learned:
+    """What calls in `function` return; `arrays` of the pattern are the function's to write, `held` is what
+    is no array.
 
     Raises what the function raises, and NewArrayError.
     """
     learned = Learned()
 
     def capture(name: str, value: Any, later: Callable[[], Any]) -> Any:
-        if type(value) is not np.ndarray:
-            return value
-        number = pattern.captured.get(id(value))
-        if number is None:
-            raise NewArrayError(value, Guard(name, value, later))
-        return arrays[number]
+        return captured(pattern, arrays, name, value, later)
 
     def stand_in(value: Any) -> Any:
         if isinstance(value, types.ModuleType):
@@ -52,7 +55,13 @@ def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array
         return _watched(learned, value) if known else value
 
     scope = TracedGlobals(function.__globals__, capture, stand_in=stand_in)
-    args, kwargs = filled(pattern.structure, list(arrays), lambda v: given(v, scope))
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, Node) and held is not None:
+            return value.built(arrays, held)
+        return given(value, scope)
+
+    args, kwargs = filled(pattern.structure, list(arrays), argument)
 
     def intercepted(known: Annotation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return learned.call(known, *mapped((args, kwargs), plain))
@@ -60,6 +69,19 @@ def learn(function: types.FunctionType, pattern: Pattern, arrays: Sequence[Array
     with intercepting(intercepted):
         with_globals(function, scope)(*args, **kwargs)
     return learned
+
+
+def captured(
+    pattern: Pattern, arrays: Sequence[Array], name: str, value: Any, later: Callable[[], Any]
+) -> Any:
+    """What stands for a value that is read and no argument: of an array the copy. Raises NewArrayError for
+    one of which there is none yet."""
+    if type(value) is not np.ndarray:
+        return value
+    number = pattern.captured.get(id(value))
+    if number is None:
+        raise NewArrayError(value, Guard(name, value, later))
+    return arrays[number]
 
 
 def _watched(learned: Learned, function: Callable[..., Any]) -> Callable[..., Any]:

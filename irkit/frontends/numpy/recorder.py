@@ -46,6 +46,8 @@ class Recorder:
         """Buffers that are no arguments, in the order in which they were made."""
         self.capture: Callable[[str, Any, Callable[[], Any]], Any] | None = None
         """Told of what the traced function reads beside its arguments."""
+        self.call: Any = None
+        """The number of the call, a traced array, by which tasks of the host find what is no array."""
         self.differentiated = False
         """Whether what is traced will be differentiated: functions with gradients of their own stay whole."""
         self.checks: dict[Check, Buffer] = {}

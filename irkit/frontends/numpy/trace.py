@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from irkit.annotations.annotation import intercepting
+from irkit.annotations.frames import Node, is_index, kind_of
 from irkit.annotations.learned import Learned
 from irkit.annotations.structures import mapped, rebuilt
 from irkit.errors import UnsupportedError
@@ -21,9 +22,12 @@ from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.models import is_model
 from irkit.frontends.numpy.picks import check
+from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import View
 from irkit.frontends.numpy.spots import Spot
+from irkit.frontends.numpy.tables.arguments import TABLES, changes_of, tables_in
+from irkit.frontends.numpy.tables.objects import Gathering, Table, is_table
 from irkit.frontends.numpy.unify import Unequal, Unifier
 from irkit.weights import Array
 
@@ -86,6 +90,8 @@ class Traced:
     results: list[Result]
     structure: Any
     guards: list[Guard]
+    effects: list[tuple[int, Any, Any]] = field(default_factory=list[tuple[int, Any, Any]])
+    """Of frames of the caller, by number: a column, and what is in it in the end; None: it is gone."""
 
 
 CONSTANT = (int, float, complex, str, bytes, np.generic, np.dtype, np.ndarray)
@@ -105,7 +111,8 @@ class NewArrayError(BaseException):
 class Pattern:
     """Arguments of one pattern: `structure` has a Leaf where `arrays` has an array; `captured` are arrays
     that are read and no arguments: identity → number; `learned`: what functions of the host return;
-    `not_compiled`: why methods of estimators are the host's, empty if they need not be."""
+    `not_compiled`: why methods of estimators are the host's, empty if they need not be; `call`: the array
+    that has the number of the call, if it has objects that are no arrays."""
 
     buffers: Sequence[BufferSpec]
     arrays: Sequence[ArraySpec]
@@ -113,6 +120,7 @@ class Pattern:
     captured: Mapping[int, int] = field(default_factory=dict[int, int])
     learned: Learned | None = None
     not_compiled: str = ""
+    call: int | None = None
 
 
 def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
@@ -164,13 +172,21 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             if number is None:
                 raise NewArrayError(value, Guard(name, value, later))
             return arrays[number]
+        if kind_of(value) is not None:
+            raise refused(f"'{name}' is a frame of pandas, and no argument: pass it as one")
         guards.append(Guard(name, value, later))
         return value
 
     r.capture = capture
+    r.call = None if pattern.call is None else arrays[pattern.call]
     with recording(r), intercepting(host_call):
         scope = TracedGlobals(function.__globals__, capture, stand_in=foreign)
-        args, kwargs = filled(pattern.structure, arrays, lambda v: given(v, scope))
+        tables = tables_in(pattern.structure, arrays)
+        args, kwargs = filled(
+            pattern.structure,
+            arrays,
+            lambda v: tables[v.argument] if isinstance(v, TABLES) else given(v, scope),
+        )
         before = _shape_of(args), _shape_of(kwargs)
         returned = with_globals(function, scope)(*args, **kwargs)
         if (_shape_of(args), _shape_of(kwargs)) != before:
@@ -180,16 +196,26 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             )
         results: list[Result] = []
         structure = _returned(returned, arrays, results, _place(function))
-        for buffer in (*r.arguments, *r.made):
-            for pick in buffer.picks:
-                check(pick.ahead)
+        effects = [
+            (number, label, _returned(now, arrays, results, _place(function)))
+            for number, table in tables.items()
+            for label, now in changes_of(table)
+        ]
+        _check_picks(r)
     if scope.changed:
         names = ", ".join(sorted(scope.changed))
         raise UnsupportedError(
             f"{_place(function)}: '{function.__qualname__}' assigns to globals ({names}): a compiled "
             "function cannot"
         )
-    return Traced(r, results, structure, guards)
+    return Traced(r, results, structure, guards, effects)
+
+
+def _check_picks(r: Recorder) -> None:
+    """Raises UnsupportedError for copies that would differ from the views that NumPy has."""
+    for buffer in (*r.arguments, *r.made):
+        for pick in buffer.picks:
+            check(pick.ahead)
 
 
 def _place(function: types.FunctionType) -> str:
@@ -206,6 +232,8 @@ def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], 
     """The structure of what is returned; its arrays go to `results`."""
     if isinstance(value, Varying):
         value = value.exact()
+    if is_table(value):
+        return _returned_table(value, arrays, results, place)
     if is_traced(value):
         own = next((n for n, a in enumerate(arrays) if a is value), None)
         spot = value.spot
@@ -220,12 +248,29 @@ def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], 
     if isinstance(value, list | tuple):
         parts = [_returned(v, arrays, results, place) for v in cast("list[Any]", value)]
         return rebuilt(value, parts)
-    if value is None or isinstance(value, CONSTANT):
+    if value is None or isinstance(value, CONSTANT) or is_index(value):
         return cast(Any, value)
     raise UnsupportedError(
         f"{place}: a result of type {type(value).__name__}: arrays, numbers, text, None, and tuples, lists "
         "and dicts of them can be returned"
     )
+
+
+def _returned_table(
+    value: Table, arrays: Sequence[TracedArray], results: list[Result], place: str
+) -> Node:
+    """What a frame is made of, of results that no other frame or array sees."""
+    gathering = Gathering()
+    node = value.node(gathering)
+    taken = [r.view.buffer for r in results]
+    numbers: list[int] = []
+    for array in gathering.arrays:
+        buffer = array.spot.buffer
+        shared = buffer.argument is not None or any(buffer is b for b in taken)
+        leaf = _returned(array.copy() if shared else array, arrays, results, place)
+        numbers.append(leaf.number)
+        taken.append(buffer)
+    return node.moved(numbers)
 
 
 def _shape_of(value: object) -> Any:
