@@ -29,7 +29,13 @@ from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
 from irkit.rkernels.legality import root_of, why_illegal
 from irkit.rkernels.scheduled.layout import Layout
-from irkit.rkernels.scheduled.rules import default_schedules
+from irkit.rkernels.scheduled.rules import (
+    NARROW,
+    WIDE,
+    Levels,
+    default_schedules,
+    register_tiles,
+)
 from irkit.schedule.devices import device as find_device
 from irkit.weights import WeightStore
 
@@ -223,6 +229,61 @@ def test_default_schedules_are_legal(case: str) -> None:
             scheduled(op, schedule)
             assert op.tasks <= tasks
             assert why_illegal(op, find_device("cpu2")) is None, schedule
+
+
+SHAPES = (
+    ("C(m, n) +=! A(m, k) * B(k, n)", lambda m, n, k: ((m, k), (k, n))),
+    ("C(m, n) +=! A(k, m) * B(n, k)", lambda m, n, k: ((k, m), (n, k))),
+    ("C(b, m, n) +=! A(b, m, k) * B(b, k, n) where b in 0:2", lambda m, n, k: ((2, m, k), (2, k, n))),
+    ("O(o, y, x) +=! I(c, y + r, x + s) * W(o, c, r, s)", lambda m, n, k: ((2, 4, n + 2), (m, 2, 2, 3))),
+    ("S(n) max=! X(k, n)", lambda m, n, k: ((k, n),)),
+    ("S(m) +=! X(m, k)", lambda m, n, k: ((m, k),)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_the_rule_chooses_changes_no_number(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At random shapes, in as many parts as there may be, for wide and for narrow registers."""
+    rng, rkernel, tried = np.random.default_rng(seed), registry.find("cpu", "generated.nest"), 0
+    while tried < 6:
+        text, shapes = SHAPES[int(rng.integers(len(SHAPES)))]
+        m, n, k = (int(rng.integers(1, high)) for high in (30, 110, 30))
+        case, kind = f"{text} {m} {n} {k}", str(rng.choice(list(TYPES)))
+        monkeypatch.setitem(CASES, case, (text, shapes(m, n, k)))
+        op = roperator(case, kind)
+        found = default_schedules(root_of(op), int(rng.integers(1, 5)))
+        if not found:
+            continue
+        tried += 1
+        given = arrays(op, rng)
+        op.schedule = None
+        (want,) = evaluate_body(op, given, WeightStore())
+        scheduled(op, found[int(rng.integers(len(found)))])
+        assert why_illegal(op, find_device("cpu4")) is None
+        np.testing.assert_array_equal(evaluate_body(op, given, WeightStore())[0], want)
+        result, binding = np.full_like(want, -99), bind(op, root_of(op), rkernel, 1)
+        for task in range(op.tasks):
+            cpu_emulator.run(rkernel, binding, [*given, result], task, op.tasks, 1)
+        np.testing.assert_array_equal(result, want, err_msg=str(op.schedule))
+
+
+@pytest.mark.parametrize(("levels", "most"), [(WIDE, 32), (NARROW, 16)])
+def test_tiles_fill_registers(levels: Levels, most: int) -> None:
+    for rows, columns, size in ((64, 1000, 4), (512, 4096, 8), (1, 28, 4), (7, 3, 4)):
+        tiles = register_tiles(levels, size, rows, columns)
+        best = tiles[0]
+        for tile in tiles:
+            assert tile.rows * tile.vectors + tile.vectors + 1 <= most
+            assert best.effort(rows, columns) <= tile.effort(rows, columns)
+            assert tile.rows <= rows
+            assert tile.columns <= columns
+        if rows > 30:
+            assert best.rows * best.vectors >= 8
+            # No more than a twentieth is computed twice.
+            assert -(-rows // best.rows) * best.rows <= rows * 1.05
+            assert -(-columns // best.columns) * best.columns <= columns * 1.05
 
 
 REFUSED = [

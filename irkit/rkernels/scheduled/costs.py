@@ -15,6 +15,8 @@ _DOUBT = 1.2
 """Nests are printed, templates written and measured: where they are about as fast, the template is taken."""
 _NEAR_BYTES = 1 << 18
 """What a tile's columns may take that are read again and again, as they lie."""
+_NEAR_PAGES = 256
+"""Of memory, that a core finds without a walk through its tables: a row of a matrix may be on its own."""
 _AGAIN = 0.5
 """Simple ops that an element of farther memory costs, by measurement."""
 _WIDE = 16 * 64
@@ -87,7 +89,9 @@ def _far(layout: Layout, tiles: int) -> Work:
     """What the lanes of every tile read again from a farther cache, where nothing copied it."""
     vector = layout.nest.vector
     assert vector is not None
-    elements = math.prod(layout.root.reduction) * vector.extent
-    if layout.copies or elements * layout.element_bytes <= _NEAR_BYTES:
-        return Work()
-    return work(op=_AGAIN * tiles * elements)
+    across = math.prod(
+        a.extent for a in layout.nest.order if a.mark == "unroll" and layout.moves(a)
+    )
+    elements = math.prod(layout.root.reduction) * vector.extent * across
+    near = elements * layout.element_bytes <= _NEAR_BYTES and layout.pages <= _NEAR_PAGES
+    return Work() if layout.copies or near else work(op=_AGAIN * tiles * elements)

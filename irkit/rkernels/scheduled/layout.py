@@ -25,6 +25,7 @@ VECTORS = (f32, f64, i32, i64)
 """Elements that vectors have."""
 MOST_BYTES = 16 << 20
 _LINE = 64
+_PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,25 @@ class Layout:
             total += factors.get(self.lane, 0) * step
             step *= extent
         return total
+
+    def moves(self, axis: Axis) -> bool:
+        """Whether a loop is over a part of the index that lanes differ in."""
+        return self.lane is not None and self.nest.indices[self.lane].name in self.nest.sources(
+            axis.name
+        )
+
+    @property
+    def pages(self) -> int:
+        """Pages of memory that the lanes of one tile read, where nothing is copied."""
+        if self.lane is None:
+            return 0
+        found = 0
+        for amap, value in zip(maps(self.op), self.op.inputs, strict=False):
+            if self.nest.indices[self.lane].name not in self.moved_by(amap):
+                continue
+            size = math.prod(tensor_type(value).get_shape()) * self.element_bytes
+            found = max(found, min(math.prod(self.root.reduction), size // _PAGE))
+        return found
 
     def check(self) -> None:
         """Raises UnsupportedError for what it cannot be run by."""
