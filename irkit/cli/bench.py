@@ -87,3 +87,7 @@ def main() -> None:
         print(f"irkit-bench: error: {problem}", file=sys.stderr)
         sys.exit(1)
     sys.exit(module.main())
+
+
+if __name__ == "__main__":
+    main()

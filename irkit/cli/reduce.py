@@ -8,3 +8,7 @@ from irkit.driver.tools.reduce import ReduceTool
 def main() -> None:
     """Run irkit-reduce on the command line's arguments and exit."""
     sys.exit(ReduceTool().main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.element_sets import ALL, Elements
-from irkit.dialects.types import Tensor, tensor, tensor_type
+from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
 
 Props = Mapping[str, Attribute]
 
@@ -67,8 +67,9 @@ class InferredOp(IRDLOperation):
 
 
 def fail(op: type[InferredOp], expected: str, actual: object) -> VerifyException:
-    """`'dialect.x' expects <expected>, got <actual>`"""
-    return VerifyException(f"'{op.name}' expects {expected}, got {actual}")
+    """`'dialect.x' expects <expected>, got <actual>`; a dynamic extent is `?`, as in a type."""
+    text = f"'{op.name}' expects {expected}, got {actual}"
+    return VerifyException(text.replace(str(DYNAMIC), "?"))
 
 
 def broadcast_shapes(op: type[InferredOp], operands: Sequence[Tensor]) -> list[int]:

@@ -180,3 +180,14 @@ def test_counts_below_zero():
 def test_a_label_alone_is_no_longer_than_it_is():
     model = DummyClassifier(strategy="most_frequent").fit(X, np.where(X[:, 0] > 9, "maybe", "no"))
     same(interpreted(model).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("fitted", ["float32", "float64"])
+@pytest.mark.parametrize("asked", ["float32", "float64"])
+def test_outliers_among_narrow_rows(fitted, asked):
+    model = neighbors.LocalOutlierFactor(5, novelty=True).fit(X.astype(fitted))
+    rows = (X * 1.1).astype(asked)
+    for method in ("decision_function", "score_samples", "predict"):
+        want = getattr(model, method)(rows)
+        near = 1e-5 if "float32" in (fitted, asked) else 1e-9
+        same(getattr(interpreted(model), method)(rows), want, near, near)

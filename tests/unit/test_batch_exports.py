@@ -17,6 +17,7 @@ from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.batch import read_for_batch
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
+from irkit.errors import InvalidModelError, OpenBatchError, UnsupportedError
 from irkit.frontends.module import ImportedModel
 from irkit.interp import run_module
 
@@ -229,6 +230,19 @@ def test_one_program_for_every_size(name, device):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     assert "irkit.dims" in str(imported.module)
+
+
+def test_a_model_of_one_batch_size():
+    """That a model is valid for four rows alone makes it no invalid model."""
+    four = exported([node("MatMul", "c x")], ["batch", 3], {"c": floats(5, 4)})
+    with pytest.raises(OpenBatchError, match=r"expects b with 4 rows \(columns of a\), got [?]"):
+        read_for_batch(four, "float32", None, {})
+    with pytest.raises(UnsupportedError, match=r"no meaning for a batch of 2: .*MatMul"):
+        read_for_batch(four, "float32", 2, {})
+    assert read_for_batch(four, "float32", 4, {}).info.inputs == ("x",)
+    broken = exported([node("MatMul", "c d")], ["batch", 3], {"c": floats(5, 4), "d": floats(3, 3)})
+    with pytest.raises(InvalidModelError, match=r"not a valid ONNX model: .*MatMul"):
+        read_for_batch(broken, "float32", 2, {})
 
 
 def test_a_cubin_of_an_open_batch():

@@ -95,6 +95,36 @@ def test_run_interprets_with_named_inputs(model: Path):
         np.testing.assert_array_equal(archive["y"], x + np.arange(4, dtype=np.float32))
 
 
+def test_rows_that_nothing_has_room_for(model: Path, tmp_path: Path):
+    """--batch says how many rows random inputs have, where that is open."""
+    closed = tmp_path / "closed.mlir"
+    closed.write_text(
+        "func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {\n"
+        "  func.return %x : tensor<2x4xf32>\n}\n"
+    )
+    status, _, err = run(RunTool, closed, "--level=graph", "--batch=7")
+    assert status == 1
+    assert err == (
+        "irkit-run: error: --batch=7 of a module without an open batch (inputs: tensor<2x4xf32>)\n"
+    )
+    assert run(RunTool, closed, "--level=graph")[0] == 0
+    inputs = tmp_path / "in.npz"
+    np.savez(inputs, x=np.ones((2, 4), np.float32))
+    status, _, err = run(RunTool, closed, "--level=graph", "--batch=2", "--inputs", inputs)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "--batch is of random inputs" in err
+    assert "float32[5, 4]" in run(RunTool, model, "--level=graph", "--batch=5")[1]
+
+
+@pytest.mark.parametrize("tool", ["opt", "run", "translate", "reduce"])
+def test_tools_as_modules(tool: str, tmp_path: Path):
+    """`python -m irkit.cli.opt` is irkit-opt."""
+    command = [sys.executable, "-m", f"irkit.cli.{tool}", str(tmp_path / "missing.mlir")]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert found.returncode != 0
+    assert "error: " in found.stderr
+
+
 def test_run_draws_the_same_inputs_for_the_same_seed(model: Path):
     one, again, other = (run(RunTool, model, "--level=graph", f"--seed={s}") for s in (1, 1, 2))
     assert one == again != other

@@ -38,7 +38,9 @@ def run_parser(stdout: IO[str]) -> ArgumentParser:
     )
     parser.add_argument("--outputs", metavar="FILE", help="write the outputs to this .npz")
     parser.add_argument("--seed", type=at_least(0), default=0, help="seed of random inputs (0)")
-    parser.add_argument("--batch", type=at_least(1), default=3, help="rows of random inputs (3)")
+    parser.add_argument(
+        "--batch", type=at_least(1), help="rows of random inputs, where they are open (3)"
+    )
     parser.add_argument(
         "--target", choices=("auto", "cpu", "cuda"), help="for --level=numba (the device's, or cpu)"
     )
@@ -108,6 +110,7 @@ class RunTool:
 
     def _run(self, options: argparse.Namespace, handler: ErrorHandler) -> None:
         from irkit.driver.execution.arrays import (
+            BATCH,
             pick_inputs,
             random_inputs,
             read_arrays,
@@ -124,7 +127,8 @@ class RunTool:
         ctx, module = load_module(options.input, self.stdin, handler)
         entry = entry_point_of(module)
         if options.inputs is None:
-            inputs = random_inputs(entry, options.seed, options.batch)
+            self._check_batch(options, entry)
+            inputs = random_inputs(entry, options.seed, options.batch or BATCH)
         else:
             inputs = pick_inputs(read_arrays(options.inputs), entry, options.inputs)
         if options.level == "numba":
@@ -143,6 +147,10 @@ class RunTool:
 
     def _check_options(self, options: argparse.Namespace) -> None:
         """What cannot work is said before anything runs."""
+        if options.batch is not None and (options.inputs is not None or options.accuracy):
+            raise UserError(
+                "--batch is of random inputs: not with --inputs, nor --accuracy", "irkit-run"
+            )
         if options.schedule_view is not None:
             from irkit.driver.tools.schedule_views import check_picture
 
@@ -161,6 +169,19 @@ class RunTool:
             )
         if asked and options.input == "-":
             raise UserError("--accuracy and --precision need a file, not stdin", "irkit-run")
+
+    @staticmethod
+    def _check_batch(options: argparse.Namespace, entry: EntryPoint) -> None:
+        """A number of rows that is asked for, and that no input has."""
+        from irkit.dialects.types import DYNAMIC
+
+        if options.batch is None or any(DYNAMIC in t.get_shape() for t in entry.inputs):
+            return
+        shapes = ", ".join(map(str, entry.inputs)) or "none"
+        raise UserError(
+            f"--batch={options.batch} of a module without an open batch (inputs: {shapes})",
+            "irkit-run",
+        )
 
     def _report_accuracy(self, options: argparse.Namespace) -> None:
         import irkit

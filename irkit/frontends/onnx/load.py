@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, TensorShapeProto, ValueInfoProto
 from onnx.checker import ValidationError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_tensor
 from onnx.inliner import inline_local_functions
@@ -27,7 +27,9 @@ from irkit.frontends.onnx.leniency import (
     with_types,
 )
 
+Dimension = TensorShapeProto.Dimension
 MAX_RANK = 32
+_INVALID = "not a valid ONNX model: "
 MIN_OPSET = 7
 CONVERTED_OPSET = 9
 """What models older than MIN_OPSET are converted to."""
@@ -41,7 +43,7 @@ def load(
     `shapes` fixes symbolic dimensions of inputs, and gives shapes where there are none; `batch` fixes those
     that are left if they have one name. Raises
     InvalidModelError for a file that is unreadable, truncated or inconsistent, UnsupportedError for an
-    operator-set version out of range.
+    operator-set version out of range, and for a `batch` of which the model has no meaning.
     """
     if isinstance(source, ModelProto):
         model, folder = ModelProto(), None
@@ -61,10 +63,9 @@ def load(
     if model.functions:
         model = inline_local_functions(model, convert_version=True)
     _fix_shapes(model, shapes)
-    if batch is not None:
-        fix_batch(model, batch)
+    fixed = [] if batch is None else fix_batch(model, batch)
     _write_defaults(model)
-    _run_check(lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True))
+    _infer_shapes(model, fixed)
     drop_dead(model.graph)
     return model
 
@@ -77,12 +78,30 @@ def _write_defaults(model: ModelProto) -> None:
             node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
 
 
+def _infer_shapes(model: ModelProto, fixed: Sequence[tuple[Dimension, str]] = ()) -> None:
+    """ONNX's shape inference. Raises UnsupportedError for a model that is valid, but not with `fixed`."""
+    try:
+        _run_check(
+            lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        )
+    except InvalidModelError as error:
+        if not fixed:
+            raise
+        batch = fixed[0][0].dim_value
+        _open(fixed)
+        _infer_shapes(model)
+        reason = str(error).removeprefix(_INVALID)
+        raise UnsupportedError(
+            f"this ONNX model has no meaning for a batch of {batch}: {reason}"
+        ) from None
+
+
 def _run_check(check: Callable[[], object]) -> None:
     """Run one of ONNX's own checks; names that are not UTF-8 and unknown enums are ValueErrors."""
     try:
         check()
     except (ValidationError, InferenceError, ValueError) as error:
-        raise InvalidModelError(f"not a valid ONNX model: {_first_line(error)}") from None
+        raise InvalidModelError(f"{_INVALID}{_first_line(error)}") from None
 
 
 def opset_of(model: ModelProto) -> int:
@@ -101,8 +120,9 @@ def symbols_of(value: ValueInfoProto) -> list[str]:
     ]
 
 
-def fix_batch(model: ModelProto, batch: int) -> None:
-    """Give the inputs' symbolic dimensions a size, in place, where they all have one name.
+def fix_batch(model: ModelProto, batch: int) -> list[tuple[Dimension, str]]:
+    """Give the inputs' symbolic dimensions a size, in place, where they all have one name. These, and their
+    names.
 
     Raises InvalidInputError where there are none.
     """
@@ -111,12 +131,19 @@ def fix_batch(model: ModelProto, batch: int) -> None:
     if not opened:
         raise InvalidInputError(f"batch = {batch}: no dimension of the model's inputs is symbolic")
     if len({n for v in opened for n in symbols_of(v)} - {""}) > 1:
-        return
-    for value in opened:
-        for dim in value.type.tensor_type.shape.dim:
-            if not dim.HasField("dim_value"):
-                dim.dim_value = batch
+        return []
+    dims = [d for v in opened for d in v.type.tensor_type.shape.dim if not d.HasField("dim_value")]
+    fixed = [(dim, dim.dim_param) for dim in dims]
+    for dim in dims:
+        dim.dim_value = batch
     del model.graph.value_info[:]
+    return fixed
+
+
+def _open(fixed: Sequence[tuple[Dimension, str]]) -> None:
+    for dim, name in fixed:
+        dim.ClearField("dim_value")
+        dim.dim_param = name or "batch"
 
 
 def _first_line(error: Exception) -> str:
