@@ -31,6 +31,8 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "differentiate": _lazy("passes.graph.differentiate", "Differentiate"),
     "fold-batch-norm": _lazy("passes.graph.fold_batch_norm", "FoldBatchNorm"),
     "fold-constants": _lazy("passes.graph.fold_constants", "FoldConstants"),
+    "fold-into-products": _lazy("passes.graph.fold_into_products", "FoldIntoProducts"),
+    "fold-into-thresholds": _lazy("passes.graph.fold_into_thresholds", "FoldIntoThresholds"),
     "group-heads": _lazy("passes.graph.group_heads", "GroupHeads"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),

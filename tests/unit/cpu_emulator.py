@@ -228,6 +228,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "choose_ways": _choose_ways,
         "copy_every": _copy_every,
         "interleave_fours": _interleave_fours,
+        "four_vectors_at_a_time": lambda: None,
         "last_vector_of_fewer_lanes": lambda: None,
         "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,

@@ -109,14 +109,18 @@ func.func @main(%x: tensor<?x{n}x{dtype}>) -> tensor<?x{n}x{dtype}>
 """
 
 
-@pytest.mark.parametrize("n", [1, 7, 64, 200])
+@pytest.mark.parametrize("n", [1, 5, 7, 32, 64, 200])
 @pytest.mark.parametrize(("dtype", "bound"), [("f32", 4e-7), ("f64", 1e-15)])
 def test_softmax(n: int, dtype: str, bound: float) -> None:
     module = irkit.parse(MODULE.format(n=n, dtype=dtype, flags="afn"))
     program = irkit.compile(module, "cpu")
-    assert dtype == "f64" or "softmax.in_memory" in program.ir("schedule")
+    # Short rows are taken many at once: here more than are.
+    kind = "softmax.short" if 5 <= n < 32 else "softmax.in_memory"
+    assert kind in program.ir("schedule") or n == 32 or (n == 1 and dtype == "f64")
     rng = np.random.default_rng(n)
-    x = (rng.standard_normal((9, n)) * 20).astype("float32" if dtype == "f32" else "float64")
+    x = (rng.standard_normal((9 if n > 32 else 500, n)) * 20).astype(
+        "float32" if dtype == "f32" else "float64"
+    )
     wide = np.exp(x.astype(np.longdouble) - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(
         program(x), wide / wide.sum(axis=1, keepdims=True), rtol=0, atol=bound

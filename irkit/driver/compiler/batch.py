@@ -141,14 +141,20 @@ def info_with_borders(info: ModelInfo, module: ModuleOp) -> ModelInfo:
 
 
 def info_with_limits(info: ModelInfo, module: ModuleOp) -> ModelInfo:
-    """The facts, with the checks that `checks-to-limits` has left in the program, and the limits."""
+    """The facts, with the checks that `checks-to-limits` has left in the program, and the host's."""
     text = module.attributes.get("irkit.model")
     if not isinstance(text, StringAttr):
         return info
     found = ModelInfo.from_json(text.data)
-    if not found.limits and len(found.checks) == len(info.checks):
+    if not found.limits and len(found.checks) == len(info.checks) and found.largest == info.largest:
         return info
-    return replace(info, outputs=found.outputs, checks=found.checks, limits=found.limits)
+    return replace(
+        info,
+        outputs=found.outputs,
+        checks=found.checks,
+        limits=found.limits,
+        largest=found.largest,
+    )
 
 
 def _without(places: Sequence[BatchPlace | None], held: Collection[int]) -> list[BatchPlace | None]:

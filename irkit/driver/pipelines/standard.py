@@ -24,7 +24,11 @@ STANDARD: dict[str, list[str]] = {
         "fold-batch-norm",
         "checks-to-limits",
         "dce",
+        # What is no longer computed is not selected from; and what selections leave is folded.
+        "fold-into-thresholds",
+        "fold-into-products",
         "select-first",
+        "fold-into-products",
         "unroll-recurrence",
         # Before trees become products, which stay exact.
         "set-precision",

@@ -27,6 +27,7 @@ from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.model_info import Limits, ModelInfo
 from irkit.passes.graph.column_facts import Columns, Kind, as_function, column_facts, of_columns
 from irkit.passes.graph.float_ranges import Ranges, holding_ranges
+from irkit.passes.graph.magnitudes import overflow_bound
 from irkit.remarks import applied, missed
 from irkit.weights import Array, WeightStore
 
@@ -43,8 +44,11 @@ class ChecksToLimits(ModulePass):
     column of the input, by ops that keep its order (scalers, imputers, casts, selections), what it accepts
     is an interval of numbers, and NaN or not. The interval's ends are found by bisection over the floats,
     running the check itself: exactly what was refused is. They go to the `limits` of `irkit.model`, which
-    the host holds the input against; the rest of a check stays. `select-first` then finds columns that
-    nothing reads. It needs one argument, rows×columns of f32 or f64. The outputs are fewer.
+    the host holds the input against; the rest of a check stays. Where a check is only whether sums, products
+    and matrices of finite inputs overflow, a `largest` is found up to which none does, and the check is gone:
+    the host refuses what is larger, also the few inputs that would come through by cancelling. `select-first`
+    then finds columns that nothing reads. It needs one argument, rows×columns of f32 or f64. The outputs are
+    fewer.
 
     ```mlir
     %1 = graph.div %x, %scale : (tensor<?x3xf64>, tensor<3xf64>) -> tensor<?x3xf64>
@@ -82,24 +86,40 @@ def _moved(main: FuncOp, info: ModelInfo, weights: WeightStore) -> ModelInfo:
     facts = column_facts(main, weights)
     own = len(end.operands) - len(info.checks)
     kept, checks, limits = list(end.operands[:own]), dict[str, str](), list(info.limits)
+    largest = info.largest
     for (name, message), value in zip(info.checks.items(), end.operands[own:], strict=True):
         found = _limits(main, value, facts, weights)
-        if found is None:
-            kept.append(value)
-            checks[name] = message
-            continue
-        ranges, left = found
-        if not ranges.unlimited:
-            low, high, nan = map(_short, (ranges.low, ranges.high, ranges.nan))
+        if found is not None and not found[0].unlimited:
+            low, high, nan = map(_short, (found[0].low, found[0].high, found[0].nan))
             limits.append(Limits(low, high, nan, message))
-        if len(left):
-            kept.append(_remaining(value, left, weights))
-            checks[name] = message
+        if found is not None and not len(found[1]):
+            continue
+        bound = _bound(main, value, replace(info, limits=tuple(limits)), weights)
+        if bound is not None:
+            largest = bound if largest is None else min(bound, largest)
+            continue
+        kept.append(value if found is None else _remaining(value, found[1], weights))
+        checks[name] = message
     outputs = (*info.outputs[:own], *checks)
     Rewriter.replace_op(end, ReturnOp(*kept), [])
     main.update_function_type()
     main.attributes["irkit.outputs"] = ArrayAttr([StringAttr(n) for n in outputs])
-    return replace(info, outputs=outputs, checks=checks, limits=tuple(limits))
+    return replace(info, outputs=outputs, checks=checks, limits=tuple(limits), largest=largest)
+
+
+def _bound(main: FuncOp, value: SSAValue, info: ModelInfo, weights: WeightStore) -> float | None:
+    """A magnitude of finite inputs up to which what a check looks for cannot come about."""
+    reduce, count = value.owner, tensor_type(main.body.block.args[0]).get_shape()[1]
+    missing = np.full(count, info.allow_nan)
+    for limits in info.limits:
+        missing &= np.array(limits.nan)
+    if missing.any() or info.allow_infinity or not isinstance(reduce, ReduceOp):
+        return None
+    bound = overflow_bound(main, reduce.x, weights) if reduce.kind.data == "min" else None
+    if bound is None:
+        return None
+    applied(reduce, NAME, "nothing that it looks at overflows up to {}", bound)
+    return bound
 
 
 def _short(column: Array) -> tuple[Any, ...]:

@@ -51,18 +51,18 @@ def holding_ranges(holds: Holds, count: int, dtype: np.dtype[Any]) -> Ranges:
 def _last(holds: Holds, start: Array, end: Any) -> Array:
     """Towards `end` from `start`, of which it holds: the last number of which it does."""
     dtype = start.dtype
-    good, bad = _ordinals(start), _ordinals(np.full_like(start, end))
+    good, bad = ordinals(start), ordinals(np.full_like(start, end))
     bad = np.where(holds(np.full((1, len(start)), end, dtype))[0], good, bad)
     reaches = bad == good
     for _ in range(8 * dtype.itemsize):
         # The two are of one sign or far apart: halves are added, so that nothing overflows.
         middle = (good >> 1) + (bad >> 1) + (good & bad & 1)
-        here = holds(_floats(middle, dtype)[None])[0]
+        here = holds(floats(middle, dtype)[None])[0]
         good, bad = np.where(here, middle, good), np.where(here, bad, middle)
-    return np.where(reaches, end, _floats(good, dtype))
+    return np.where(reaches, end, floats(good, dtype))
 
 
-def _ordinals(x: Array) -> Array:
+def ordinals(x: Array) -> Array:
     """Floats as integers in their order; both zeros are 0."""
     kind = np.int64 if x.dtype.itemsize == 8 else np.int32
     bits = x.view(kind).astype(np.int64)
@@ -70,7 +70,8 @@ def _ordinals(x: Array) -> Array:
     return np.where(bits >= 0, bits, least - bits)
 
 
-def _floats(ordinals: Array, dtype: np.dtype[Any]) -> Array:
+def floats(numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """The floats of such integers."""
     kind = np.int64 if dtype.itemsize == 8 else np.int32
     least = np.int64(np.iinfo(kind).min)
-    return np.where(ordinals >= 0, ordinals, least - ordinals).astype(kind).view(dtype)
+    return np.where(numbers >= 0, numbers, least - numbers).astype(kind).view(dtype)

@@ -105,12 +105,12 @@ def node_questions(task, tasks, rows, scratch, OPERANDS):
             for c in range(COLUMNS):
                 acc[i * COLUMNS + c] = BASE[c]
         missing = int64(0)
-        for f in range(FEATURES):
-            for i in range(BLOCK):
-                # Rows beyond the last are the last once more.
-                x = X[(start + min(i, count - 1)) * FEATURES + f]
-                column[f * BLOCK + i] = x
-                missing |= x != x
+        for k in range(start * FEATURES, (start + count) * FEATURES):
+            missing |= X[k] != X[k]
+        # Rows beyond the last are whatever was there, and are asked for nothing.
+        for i in range(count):
+            for f in range(FEATURES):
+                column[f * BLOCK + i] = X[(start + i) * FEATURES + f]
         if missing:
             missing = int64(FEATURES)
             for k in range(FEATURES * BLOCK):

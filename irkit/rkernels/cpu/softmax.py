@@ -1,10 +1,13 @@
-"""softmax: one row at a time."""
+"""softmax: one row at a time, or a block of short ones."""
+
+import math
 
 from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import tensor_type
 from irkit.rkernels.approximations import may_be_approximate
 from irkit.rkernels.families.softmax import exponentials, in_memory
 from irkit.rkernels.families.whole_rows import row_bytes
-from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -55,6 +58,34 @@ def softmax_in_memory(task, tasks, rows, scratch, OPERANDS):
             TARGET[r * J + j] = TARGET[r * J + j] / total
 
 
+def softmax_short(task, tasks, rows, scratch, OPERANDS):
+    """A block of short rows: all of their elements are raised in one sweep, whose vectors are full."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    block = POINTER(scratch)
+    for first in range(r0, r1, BLOCK):
+        count = min(BLOCK, r1 - first)
+        for i in range(count):
+            at = i * J
+            largest = LOAD(OPERANDS, first + i, 0)
+            for j in range(J):
+                x = LOAD(OPERANDS, first + i, j)
+                block[at + j] = x
+                # NaN is in the sum, whatever is taken from it.
+                largest = x if x > largest else largest
+            for j in range(J):
+                block[at + j] = block[at + j] - largest
+        for k in range(count * J):
+            four_vectors_at_a_time()
+            block[k] = EXP(block[k])
+        for i in range(count):
+            at = i * J
+            total = FLOAT(0)
+            for j in range(J):
+                total += block[at + j]
+            for j in range(J):
+                STORE(OPERANDS, first + i, j, block[at + j] / total)
+
+
 def _approximate(root: Root) -> bool:
     """What the C library's exp is asked for is computed element by element anyway."""
     assert root.op is not None
@@ -63,6 +94,36 @@ def _approximate(root: Root) -> bool:
 
 def _approximate_in_memory(root: Root) -> bool:
     return _approximate(root) and in_memory(root) is not None
+
+
+_FEWEST, _SHORT = 5, 32
+"""Columns of rows that are too short for sweeps of their own, and are worth the copy."""
+_BLOCK = 1 << 10
+"""Elements of a block of them, at most: of float64 a quarter of a nearest cache of 32 KiB."""
+
+
+def _columns(root: Root) -> int:
+    assert root.value is not None
+    return tensor_type(root.value).get_shape()[-1]
+
+
+def _approximate_short(root: Root) -> bool:
+    return _approximate(root) and _FEWEST <= _columns(root) <= _SHORT
+
+
+def _rows_of_block(root: Root) -> Parameters:
+    return {"BLOCK": _BLOCK // _columns(root)}
+
+
+def _block_bytes(root: Root, parameters: Parameters) -> int:
+    return row_bytes(root, parameters) * parameters["BLOCK"]
+
+
+def _short_work(part: Part) -> Work:
+    """Sums and the largest of a row are taken one by one, but those of several rows side by side."""
+    once = work(scalar=4, divide=1) + exponentials(part, 1)
+    vectors = math.ceil(part.rows * part.width / 16) * 16 / (part.rows * part.width)
+    return (part.loads + once * vectors + part.store) * part.elements + work(row=3 * part.rows)
 
 
 def _rows_work(part: Part) -> Work:
@@ -76,8 +137,11 @@ _SWEEP = 0.5
 
 
 def _swept(part: Part, sweeps: int) -> Work:
-    """Sweeps of every row, all of them in vectors."""
-    once = work(op=_SWEEP * sweeps * part.lanes, divide=1) + exponentials(part, 1)
+    """Sweeps of every row, all of them in vectors; what fills no vector takes one an element."""
+    lanes = 16 / part.lanes
+    left = part.width % lanes / part.width
+    raised = exponentials(part, 1) * (1 - left + left * lanes)
+    once = work(op=_SWEEP * sweeps * part.lanes, divide=1) + raised
     return (part.loads + once + part.store) * part.elements + work(row=sweeps * part.rows)
 
 
@@ -101,6 +165,18 @@ RKERNELS = [
         work=_buffered_work,
         reassociates=True,
         scratch_bytes=row_bytes,
+    ),
+    RKernel(
+        "softmax",
+        "short",
+        "cpu",
+        __name__,
+        "softmax_short",
+        legal=_approximate_short,
+        work=_short_work,
+        reassociates=True,
+        scratch_bytes=_block_bytes,
+        parameters=_rows_of_block,
     ),
     RKernel(
         "softmax",

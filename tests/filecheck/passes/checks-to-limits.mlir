@@ -63,3 +63,40 @@ builtin.module attributes {irkit.model = "{\22kind\22: \22transformer\22, \22inp
     func.return %3 : tensor<?xf32>
   }
 }
+
+// -----
+
+// A product of finite rows overflows where they are large alone: all that it is of is bounded instead.
+// CHECK: \22largest\22: 4.49423283715579e+307
+// CHECK: graph.matmul
+// CHECK-NEXT: func.return %{{.*}} : tensor<?x1xf64>
+builtin.module attributes {irkit.model = "{\22kind\22: \22transformer\22, \22inputs\22: [\22x\22], \22outputs\22: [\22y\22, \22check\22], \22methods\22: {}, \22allow_nan\22: false, \22allow_infinity\22: false, \22checks\22: {\22check\22: \22too large\22}}"} {
+  func.func @main(%x: tensor<?x2xf64>) -> (tensor<?x1xf64>, tensor<?xf32>) attributes {irkit.inputs = ["x"], irkit.outputs = ["y", "check"]} {
+    %w = arith.constant dense<[[1.0], [0.5]]> : tensor<2x1xf64>
+    %max = arith.constant dense<1.7976931348623157e+308> : tensor<1xf64>
+    %y = graph.matmul %x, %w : (tensor<?x2xf64>, tensor<2x1xf64>) -> tensor<?x1xf64>
+    %size = graph.abs %y : (tensor<?x1xf64>) -> tensor<?x1xf64>
+    %finite = graph.compare %size, %max {predicate = "le"} : (tensor<?x1xf64>, tensor<1xf64>) -> tensor<?x1xi1>
+    %bits = graph.cast %finite {to = f32} : (tensor<?x1xi1>) -> tensor<?x1xf32>
+    %check = graph.reduce %bits {kind = "min", axes = array<i64: 1>, keepdims = false} : (tensor<?x1xf32>) -> tensor<?xf32>
+    func.return %y, %check : tensor<?x1xf64>, tensor<?xf32>
+  }
+}
+
+// -----
+
+// What an exponential comes to is not asked of sums and products.
+// CHECK: \22largest\22: null
+// CHECK: graph.exp
+// CHECK: graph.reduce
+builtin.module attributes {irkit.model = "{\22kind\22: \22transformer\22, \22inputs\22: [\22x\22], \22outputs\22: [\22y\22, \22check\22], \22methods\22: {}, \22allow_nan\22: false, \22allow_infinity\22: false, \22checks\22: {\22check\22: \22too large\22}}"} {
+  func.func @main(%x: tensor<?x1xf64>) -> (tensor<?x1xf64>, tensor<?xf32>) attributes {irkit.inputs = ["x"], irkit.outputs = ["y", "check"]} {
+    %max = arith.constant dense<1.7976931348623157e+308> : tensor<1xf64>
+    %y = graph.exp %x : (tensor<?x1xf64>) -> tensor<?x1xf64>
+    %size = graph.abs %y : (tensor<?x1xf64>) -> tensor<?x1xf64>
+    %finite = graph.compare %size, %max {predicate = "le"} : (tensor<?x1xf64>, tensor<1xf64>) -> tensor<?x1xi1>
+    %bits = graph.cast %finite {to = f32} : (tensor<?x1xi1>) -> tensor<?x1xf32>
+    %check = graph.reduce %bits {kind = "min", axes = array<i64: 1>, keepdims = false} : (tensor<?x1xf32>) -> tensor<?xf32>
+    func.return %y, %check : tensor<?x1xf64>, tensor<?xf32>
+  }
+}
