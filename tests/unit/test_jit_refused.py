@@ -65,6 +65,22 @@ def two_masks(x):
     x[x > 0] = x[x < 0]
 
 
+def divides_at(x):
+    np.divide.at(x, [0, 0], 2.0)
+
+
+def adds_at_a_mask(x):
+    np.add.at(x, x > 0, 1.0)
+
+
+def adds_at_columns(x):
+    np.add.at(x.reshape(1, 3), (slice(None), x.astype(int)), 1.0)
+
+
+def adds_wider_numbers(x):
+    np.add.at(x.astype(np.float32), [0], x[:1])
+
+
 def keeps_a_global(x):
     global COUNT
     COUNT = COUNT + 1
@@ -90,6 +106,13 @@ def grows_an_argument(x, found=None):
         (random_numbers, "np.random"),
         (complex_numbers, "complex128"),
         (two_masks, "what one mask picked is written through another"),
+        (
+            divides_at,
+            "divide.at; there are add.at, subtract.at, multiply.at, maximum.at, minimum.at",
+        ),
+        (adds_at_a_mask, "add.at with a mask that is computed"),
+        (adds_at_columns, "computed indices of other than the first axes"),
+        (adds_wider_numbers, "add.at of float64 on an array of float32: convert the values before"),
         (keeps_a_global, "assigns to globals \\(COUNT\\)"),
     ],
     ids=lambda v: getattr(v, "__name__", ""),

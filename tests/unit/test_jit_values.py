@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import irkit
 from tests.unit.jitted import check
 
 RNG = np.random.default_rng(0)
@@ -208,6 +209,45 @@ def test_indexing():
     check(masks, floats(7), tolerance=1e-14)
     check(picked, floats(4, 5), RNG.integers(-4, 4, 3), RNG.integers(0, 5, 3))
     check(scattered, floats(9), np.array([3, -1, 3]))
+
+
+def combined(x, i, u, n, k):
+    np.add.at(x, i, u)
+    np.subtract.at(x, (i, i % 3), 1.5)
+    np.multiply.at(x, [0, 0, 2], u[:1])
+    np.maximum.at(x[1:], i % 3, u)
+    np.minimum.at(x, (slice(None), [0, 0]), u[0, 0])
+    np.add.at(x, 1, 2.0)
+    np.add.at(n, i, k)
+    np.multiply.at(n, i, np.uint8(3))
+    np.maximum.at(n, (i,), 7)
+    return x
+
+
+def test_each_of_equal_indices_counts_at_a_place():
+    indices, numbers = np.array([3, -1, 3, 0]), RNG.integers(0, 256, (2, 5)).astype(np.uint8)
+    check(
+        combined, floats(5, 3), indices, floats(4, 3), numbers[0], numbers[1][:4], tolerance=1e-14
+    )
+
+
+def test_a_place_that_no_index_names_keeps_its_bits():
+    x, u = np.array([-0.0, 1.0, -0.0, np.nan]), np.array([np.inf, 2.0])
+    traced = check(lambda x, i, u: np.add.at(x, i, u), x, np.array([1, 1]), u)
+    kept = x.copy()
+    traced(kept, np.array([2, 2]), np.array([1.0, 0.5]))
+    assert kept.tobytes() == np.array([-0.0, 1.0, 1.5, np.nan]).tobytes()
+
+
+def test_sums_at_places_are_the_same_in_every_run():
+    def sums(x, i, u):
+        np.add.at(x, i, u)
+        return x
+
+    i, u = RNG.integers(0, 7, 500), floats(500, 3).astype(np.float32)
+    traced = irkit.jit(sums, target="cpu", device="cpu2")
+    found = {traced(np.zeros((7, 3), np.float32), i, u).tobytes() for _ in range(4)}
+    assert len(found) == 1
 
 
 def structures(d, *rest, scale=2):

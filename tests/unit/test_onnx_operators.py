@@ -151,10 +151,51 @@ def test_refusals_are_named(op, weights, attributes, words):
     assert words in refused(op, [X], weights, **attributes)
 
 
-def test_more_updates_than_rounds_are_refused():
-    text = refused("ScatterElements", [floats(3)], [np.zeros(65, INT), floats(65)], batch=False,
-                   reduction="add")  # fmt: skip
-    assert "more than 64 updates" in text
+COMBINED = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def placed(reduction, data, places, updates):
+    """One update after another."""
+    want = data.copy()
+    for at, new in zip(places, updates, strict=True):
+        want[at] = new if reduction == "none" else COMBINED[reduction](want[at], new)
+    return want
+
+
+@pytest.mark.parametrize("reduction", ["none", *COMBINED])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_updates_at_computed_places(axis, reduction):
+    data, indices, updates = floats(4, 5), np.array([[1, -1, 1], [1, 0, -4]], INT), floats(2, 3)
+    inputs = [data, indices, updates]
+    proto = model("ScatterElements", inputs, batch=False, axis=axis, reduction=reduction)
+    imported = import_onnx(proto)
+    (got,) = run_graph(imported.module, imported.weights, inputs)
+    places = [(n, k) if axis else (k, c) for (n, c), k in np.ndenumerate(indices)]
+    want = placed(reduction, data, places, updates.ravel())
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["none", *COMBINED])
+def test_slices_at_computed_places(reduction):
+    data, updates = floats(3, 4, 2), floats(5, 2)
+    indices = np.array([[0, 1], [2, -1], [0, 1], [-3, -3], [2, 3]], INT)
+    inputs = [data, indices, updates]
+    imported = import_onnx(model("ScatterND", inputs, batch=False, reduction=reduction))
+    (got,) = run_graph(imported.module, imported.weights, inputs)
+    want = placed(reduction, data, [tuple(i) for i in indices], updates)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", COMBINED)
+def test_more_updates_than_rounds(reduction):
+    data, updates = floats(3), floats(70)
+    indices = np.array([2] * 69 + [0], INT)
+    proto = model("ScatterElements", [data], [indices, updates], batch=False, reduction=reduction)
+    imported = import_onnx(proto)
+    (got,) = run_graph(imported.module, imported.weights, [data])
+    np.testing.assert_allclose(got, placed(reduction, data, indices, updates), rtol=1e-5)
+    # What nothing comes to keeps its bits.
+    assert got[1].tobytes() == data[1].tobytes()
 
 
 def branches(condition):

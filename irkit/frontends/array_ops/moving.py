@@ -133,6 +133,49 @@ def _chosen(o: Ops[Any], x: Any, places: Any, values: Any) -> Any:
     return o.where(new, written, x)
 
 
+COMBINED: dict[str, tuple[str, type[graph.GraphOp]]] = {
+    "add": ("sum", graph.AddOp),
+    "subtract": ("sum", graph.SubOp),
+    "multiply": ("prod", graph.MulOp),
+    "maximum": ("max", graph.MaxOp),
+    "minimum": ("min", graph.MinOp),
+}
+"""Of NumPy's functions that have an `at` here: how what comes to one place is reduced, and joined with it."""
+
+
+def combine(o: Ops[Any], kind: str, x: Any, indices: Any, values: Any) -> Any:
+    """x after `np.<kind>.at(x, indices, values)`: of one dimension of indices into the first of x, each of
+    which counts, however often it is there. Each element of that dimension is compared with each index; one
+    out of range is no one's. What comes to one place is reduced in the order of the indices, then joined with
+    x: sums of floats differ from NumPy's by rounding, and are the same in every run."""
+    (extent, *rest), (count,) = o.shape(x), o.shape(indices)
+    if 0 in (count, extent, *rest):
+        return x
+    reduction, join = COMBINED[kind]
+    rows = o.constant(np.arange(extent).reshape(-1, 1))
+    hit = o.compare(rows, o.reshape(from_the_end(o, indices, extent), [1, count]), "eq")
+    ones = [1] * len(rest)
+    each = o.where(
+        o.reshape(hit, [extent, count, *ones]),
+        o.reshape(o.expand(values, [count, *rest]), [1, count, *rest]),
+        o.constant(_identity(reduction, o.dtype(x))),
+    )
+    # A place that no index names keeps its bits: 0 added to -0 would be another.
+    named = o.truth(o.reduce(o.cast(hit, np.uint8), "max", [1]))
+    joined = o(join, x, o.reduce(each, reduction, [1]))
+    return o.where(o.reshape(named, [extent, *ones]), joined, x)
+
+
+def _identity(reduction: str, dtype: np.dtype[Any]) -> Array:
+    """What a reduction is of nothing."""
+    if reduction in ("sum", "prod"):
+        return np.array(int(reduction == "prod")).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.array(limits.min if reduction == "max" else limits.max, dtype)
+    return np.array(-np.inf if reduction == "max" else np.inf).astype(dtype)
+
+
 def bincount(o: Ops[Any], x: Any, length: int) -> Any:
     """How many elements of one dimension equal each of 0 to length - 1, as int64."""
     numbers = o.constant(np.arange(length).reshape(-1, 1))

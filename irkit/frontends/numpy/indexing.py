@@ -14,11 +14,11 @@ from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.masked import MaskedArray, masked_operand
 from irkit.frontends.numpy.operands import array_of, operand, traced_list
-from irkit.frontends.numpy.picking import get_picked, set_picked
+from irkit.frontends.numpy.picking import combine_picked, get_picked, set_picked
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.spots import Spot, Terms, distance
-from irkit.frontends.numpy.ufunc_calls import store
+from irkit.frontends.numpy.ufunc_calls import resolved, store
 from irkit.frontends.numpy.varying import exact, set_varying, varying_view
 from irkit.weights import Array
 
@@ -57,6 +57,34 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
         set_varying(varying, value)
     else:
         assign(TracedArray(_view(array, keys)), exact(value))
+
+
+def combine_at(ufunc: np.ufunc, array: Any, key: Any, value: Any) -> None:
+    """`ufunc.at(array, key, value)`. Raises ValueError, IndexError and TypeError as NumPy does."""
+    name = f"{ufunc.__name__}.at"
+    if ufunc.__name__ not in moving.COMBINED:
+        raise refused(f"{name}; there are {', '.join(f'{n}.at' for n in moving.COMBINED)}")
+    if not is_traced(array):
+        raise refused(
+            f"{name} of an array that is no argument of the function and was not made in it"
+        )
+    if not array.flags.writeable:
+        raise ValueError("assignment destination is read-only")
+    found = operand(value)
+    dtypes = {np.dtype(t) for t in resolved(ufunc, [operand(array), found], array, {})}
+    if dtypes != {array.dtype} or array.dtype == bool:
+        raise refused(
+            f"{name} of {found.kind} on an array of {array.dtype}: convert the values before"
+        )
+    keys = _keys(key)
+    if _mask_of(keys) is not None:
+        raise refused(f"{name} with a mask that is computed")
+    if any(map(_picks, keys)):
+        combine_picked(ufunc.__name__, array, keys, value)
+    else:
+        # Nothing is there twice.
+        part = get_item(array, (*keys, Ellipsis))
+        ufunc(part, value, out=part)
 
 
 def assign(target: TracedArray, value: Any) -> None:

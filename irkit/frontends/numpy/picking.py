@@ -74,6 +74,50 @@ def _set_traced(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     r.write(moving.put(r.compose, value_of(array), indices, values), array.spot.view)
 
 
+def combine_picked(kind: str, array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
+    """`np.<kind>.at(array, keys, value)`: each index counts, however often it is there."""
+    r = recorder()
+    extent, flat, shape = _numbered(array, keys)
+    found, rest = operand(value), shape[len(flat.shape) :]
+    if not _fits(found.shape, shape):
+        raise ValueError(
+            f"values of shape {found.shape} are not broadcastable to what the indices pick, {shape}"
+        )
+    count = prod(flat.shape)
+    values = r.reshape(r.expand(found.value(array.dtype), shape), (count, *rest))
+    before = r.reshape(value_of(array), (extent, *rest))
+    after = moving.combine(r.compose, kind, before, r.reshape(flat, (count,)), values)
+    r.write(r.reshape(after, array.shape), array.spot.view)
+
+
+def _numbered(array: TracedArray, keys: tuple[Any, ...]) -> tuple[int, Value, tuple[int, ...]]:
+    """Keys as numbers of rows, elements of the leading axes that they pick from: how many rows there are, the
+    numbers, and the shape of what is picked."""
+    r, whole = recorder(), _whole(keys, array.ndim)
+    wanted = [d for d, k in enumerate(whole) if not _all(k)]
+    odd = any(_odd(whole[d]) or _is_mask(whole[d]) for d in wanted)
+    if wanted == list(range(len(wanted))) and wanted and not odd:
+        extents = array.shape[: len(wanted)]
+        flat = _joined(r, [_checked(r, whole[d], size) for d, size in enumerate(extents)], extents)
+        return prod(extents), flat, (*flat.shape, *array.shape[len(wanted) :])
+    if any(is_traced(k) for k in keys):
+        raise refused(
+            "computed indices of other than the first axes, or beside slices, masks or None"
+        )
+    places = _places(array, _plain(keys))
+    return array.size, r.constant(places.astype(np.int64)), places.shape
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether an array of one shape is broadcast to another."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(s in (1, w) for s, w in pairs)
+
+
+def _is_mask(key: Any) -> bool:
+    return isinstance(key, np.ndarray) and cast(Array, key).dtype == bool
+
+
 def _all(key: Any) -> bool:
     return isinstance(key, slice) and key == slice(None)
 
@@ -128,9 +172,7 @@ def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
     r = recorder()
     extents = array.shape[first : last + 1]
     numbers = [_checked(r, keys[first + d], size) for d, size in enumerate(extents)]
-    flat = numbers[0]
-    for number, size in zip(numbers[1:], extents[1:], strict=True):
-        flat = r.op(graph.AddOp, r.op(graph.MulOp, flat, _number(r, size)), number)
+    flat = _joined(r, numbers, extents)
     value = value_of(array)
     shape = (*array.shape[:first], prod(extents), *array.shape[last + 1 :])
     picked = fresh(r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first), scalar=True)
@@ -138,6 +180,14 @@ def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
         picked.spot.buffer.pick = Pick(given)
         array.spot.buffer.picks.append(picked.spot.buffer.pick)
     return picked
+
+
+def _joined(r: Recorder, numbers: list[Value], extents: tuple[int, ...]) -> Value:
+    """Indices along several axes as numbers of their elements in C order."""
+    flat = numbers[0]
+    for number, size in zip(numbers[1:], extents[1:], strict=True):
+        flat = r.op(graph.AddOp, r.op(graph.MulOp, flat, _number(r, size)), number)
+    return flat
 
 
 def _whole(keys: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ def ufunc_call(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """What `__array_ufunc__` returns. Raises UnsupportedError, and what NumPy would of dtypes and shapes."""
-    from irkit.frontends.numpy import linear, reductions
+    from irkit.frontends.numpy import indexing, linear, reductions
 
     if ufunc.signature is not None:
         return linear.product_call(ufunc, method, inputs, kwargs)
@@ -37,6 +37,9 @@ def ufunc_call(
             left, right = (operand(x) for x in inputs)
             wide = np.reshape(inputs[0], left.shape + (1,) * len(right.shape))
             return ufunc(wide, inputs[1], **kwargs)
+        case "at" if len(inputs) == 3 and not kwargs:
+            indexing.combine_at(ufunc, *inputs)
+            return None
         case _:
             raise refused(f"{ufunc.__name__}.{method}")
 

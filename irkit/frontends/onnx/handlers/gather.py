@@ -11,12 +11,14 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.frontends.array_ops import Ops, moving
 from irkit.frontends.onnx.handlers.arithmetic import cast, scalar
 from irkit.frontends.onnx.node import Handler, Node, Value
+from irkit.frontends.onnx.provenance import known_array
 from irkit.weights import Array
 
 _MAX_ROUNDS = 64
-"""So many updates of one element are taken one after another."""
+"""So many updates of one element at known indices are taken one after another; more are compared with all."""
 
 
 def _shape_of(value: SSAValue) -> list[int]:
@@ -125,21 +127,21 @@ _COMBINE = {
     "max": graph.MaxOp,
     "min": graph.MinOp,
 }
+_NUMPY = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def _scatter(
-    node: Node, data: SSAValue, updates: SSAValue, where: Array, reduction: str
+def _scatter_known(
+    node: Node, data: SSAValue, updates: SSAValue, rounds: Sequence[Array], reduction: str
 ) -> SSAValue:
-    """Flat `data` with element `i` of flat `updates` put at `where[i]`, in order of i.
+    """Flat `data` with elements of flat `updates` put where `rounds` say, (numbers of updates, places) of one
+    after another.
 
     Each round gives every element of the data at most one update.
     """
-    if reduction != "none" and reduction not in _COMBINE:
-        node.refuse(f"reduction = {reduction!r}", "it is not defined")
-    for round_ in _rounds(node, where, reduction):
+    for round_, where in rounds:
         source = np.zeros(_shape_of(data), np.int64)
         hit = np.zeros(_shape_of(data), np.bool_)
-        source[where[round_]], hit[where[round_]] = round_, True
+        source[where], hit[where] = round_, True
         new = node.emit(graph.GatherOp, updates, node.tensor(source), axis=0)
         if reduction != "none":
             new = node.emit(_COMBINE[reduction], data, new)
@@ -147,21 +149,48 @@ def _scatter(
     return data
 
 
-def _rounds(node: Node, where: Array, reduction: str) -> list[Array]:
-    """Numbers of updates, such that no two of a round meet; of plain ones only the last counts."""
-    seen: dict[int, int] = {}
-    rounds: list[list[int]] = []
+def _rounds(where: Array, reduction: str) -> list[Array] | None:
+    """Numbers of updates and their places, such that no two of a round meet; of plain ones only the last
+    counts. None if there are too many."""
     if reduction == "none":
         last = {int(at): i for i, at in enumerate(where.tolist())}
-        return [np.array(list(last.values()), np.int64)] if last else []
+        found = np.array(list(last.values()), np.int64)
+        return [np.stack([found, where[found]])] if last else []
+    seen: dict[int, int] = {}
+    rounds: list[list[int]] = []
     for i, at in enumerate(where.tolist()):
         number = seen[at] = seen.get(at, -1) + 1
         if number == _MAX_ROUNDS:
-            node.refuse("indices", f"one element gets more than {_MAX_ROUNDS} updates")
+            return None
         if number == len(rounds):
             rounds.append([])
         rounds[number].append(i)
-    return [np.array(r, np.int64) for r in rounds]
+    return [np.array([r, where[r]], np.int64) for r in rounds]
+
+
+def _scatter(
+    node: Node, data: SSAValue, updates: SSAValue, where: SSAValue | Array, reduction: str
+) -> SSAValue:
+    """`data` with slice i of `updates` put at slice `where[i]`, or combined with it, in order of i; `where`
+    has one dimension, and is known or computed."""
+    if reduction != "none" and reduction not in _COMBINE:
+        node.refuse(f"reduction = {reduction!r}", "it is not defined")
+    shape = _shape_of(data)
+    if isinstance(where, np.ndarray):
+        slab = math.prod(shape[1:])
+        places = (where[:, None] * slab + np.arange(slab)).ravel()
+        rounds = _rounds(places, reduction)
+        if rounds is not None:
+            flat = [
+                node.emit(graph.ReshapeOp, x, shape=[math.prod(_shape_of(x))])
+                for x in (data, updates)
+            ]
+            return _scatter_known(node, flat[0], flat[1], rounds, reduction)
+        where = node.tensor(where)
+    ops = Ops[SSAValue](node.emit_all, node.tensor)
+    if reduction == "none":
+        return moving.put(ops, data, where, updates)
+    return moving.combine(ops, _NUMPY[reduction], data, where, updates)
 
 
 def _flat(node: Node, index: int) -> SSAValue:
@@ -179,25 +208,53 @@ def _positions(node: Node, indices: Array, extents: Sequence[int]) -> Array:
     return (wrapped * np.array(strides, np.int64)).sum(axis=-1)
 
 
+def _known_indices(node: Node) -> Array | None:
+    """Input 1 as int64, None where it is computed."""
+    value = node.given(1)
+    computed = isinstance(value, SSAValue) and known_array(value, node.builder.weights) is None
+    return None if computed else node.array(1).astype(np.int64)
+
+
 def _scatter_elements(node: Node) -> Sequence[Value]:
     shape, axis = _static_shape(node, 0), _axis(node)
-    indices = node.array(1).astype(np.int64)
-    grid = np.moveaxis(np.indices(indices.shape), 0, -1).astype(np.int64)
-    grid[..., axis] = indices
-    where = _positions(node, grid, shape).ravel()
+    indices = _known_indices(node)
+    if indices is not None:
+        grid = np.moveaxis(np.indices(indices.shape), 0, -1).astype(np.int64)
+        grid[..., axis] = indices
+        where = _positions(node, grid, shape).ravel()
+    else:
+        where = _computed_places(node, shape, axis)
     reduction = str(node.attribute("reduction", "none"))
     y = _scatter(node, _flat(node, 0), _flat(node, 2), where, reduction)
     return [node.emit(graph.ReshapeOp, y, shape=shape)]
 
 
+def _computed_places(node: Node, shape: Sequence[int], axis: int) -> SSAValue:
+    """Row-major positions of what computed indices along an axis name."""
+    extents = _static_shape(node, 1)
+    grid = np.indices(extents).astype(np.int64)
+    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    others = sum(grid[d] * strides[d] for d in range(len(shape)) if d != axis)
+    indices = _in_range(node, 1, shape[axis])
+    along = node.emit(graph.MulOp, indices, scalar(node, strides[axis], indices))
+    starts = np.broadcast_to(np.asarray(others, np.int64), extents)
+    places = node.emit(graph.AddOp, along, node.tensor(np.ascontiguousarray(starts)))
+    return node.emit(graph.ReshapeOp, places, shape=[math.prod(extents)])
+
+
 def _scatter_nd(node: Node) -> Sequence[Value]:
-    shape, indices = _static_shape(node, 0), node.array(1).astype(np.int64)
-    depth = indices.shape[-1]
-    starts = _positions(node, indices, shape[:depth]).ravel()
-    slab = math.prod(shape[depth:])
-    where = (starts[:, None] * slab + np.arange(slab)).ravel()
-    reduction = str(node.attribute("reduction", "none"))
-    y = _scatter(node, _flat(node, 0), _flat(node, 2), where, reduction)
+    shape, indices = _static_shape(node, 0), _known_indices(node)
+    wanted = _static_shape(node, 1)
+    extents, rest = shape[: wanted[-1]], shape[wanted[-1] :]
+    count = math.prod(wanted[:-1])
+    if indices is not None:
+        where = _positions(node, indices, extents).ravel()
+    else:
+        positions = _linear(node, cast(node, node.operand(1), i64), extents)
+        where = node.emit(graph.ReshapeOp, positions, shape=[count])
+    data = node.emit(graph.ReshapeOp, node.operand(0), shape=[math.prod(extents), *rest])
+    updates = node.emit(graph.ReshapeOp, node.operand(2), shape=[count, *rest])
+    y = _scatter(node, data, updates, where, str(node.attribute("reduction", "none")))
     return [node.emit(graph.ReshapeOp, y, shape=shape)]
 
 
