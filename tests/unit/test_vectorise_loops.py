@@ -63,6 +63,10 @@ STATEMENTS = [
     "a[i, i + 1:] = a[i + 1:, i] = (x[:, i] @ x)[i + 1:]",
     "a[i:, i] = (x[:, i] @ x)[i:]; a[i, i:] = a[i:, i]",
     "b[i] = a[i] + a[:, i]",
+    "v += x[{r}]",
+    "v -= x[{r}] * x[:, {c}]; v += 0.5",
+    "v = x[{r}] - v",
+    "v += a[{r}]; a[i] = x[i]",
     "for j in irkit.range(n): b[i, j] = (x[i] * x[:, j]).sum()",
 ]
 
@@ -135,8 +139,23 @@ def _every_other(a, x):
         a[2 * i, 1:] = a[2 * i + 1, :-1] + x[i, 1:]
 
 
+def _trace(a, x):
+    t = 0.0
+    for i in irkit.range(len(a)):
+        t += np.tanh(x[i, i])
+    a += t
+
+
+def _products(a, x):
+    s = np.ones(len(a))
+    for i in irkit.range(len(a)):
+        s -= x[i] * x[:, i]
+        s = 0.5 + s
+    a += s
+
+
 @pytest.mark.parametrize(
-    "function", [_covariance, _last_turn_wins, _own_row_then_next, _every_other]
+    "function", [_covariance, _last_turn_wins, _own_row_then_next, _every_other, _trace, _products]
 )
 def test_loops_without_a_carried_value_are_gone(function) -> None:
     KEPT.clear()
@@ -165,7 +184,16 @@ def _rows_of_columns(a, x):
         a[:, i] = a[i] + x[i]
 
 
-@pytest.mark.parametrize("function", [_from_the_last_row, _all_of_it, _one_row, _rows_of_columns])
+def _sums_so_far(a, x):
+    s = np.zeros(len(a))
+    for i in irkit.range(len(a)):
+        s += x[i]
+        a[i] = s
+
+
+@pytest.mark.parametrize(
+    "function", [_sums_so_far, _from_the_last_row, _all_of_it, _one_row, _rows_of_columns]
+)
 def test_loops_that_carry_a_value_stay(function) -> None:
     KEPT.clear()
     rng = np.random.default_rng(2)

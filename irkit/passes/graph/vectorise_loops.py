@@ -18,7 +18,8 @@ from irkit.context import weights_of
 from irkit.dialects.loop_places import trips_of
 from irkit.errors import UnsupportedError
 from irkit.passes.graph.loops.all_turns import AllTurns, Emitter, OneByOne, elements, shape_of
-from irkit.passes.graph.loops.stores import Carried, carried_arrays, written
+from irkit.passes.graph.loops.running import running_sum
+from irkit.passes.graph.loops.stores import Carried, carried_array
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import WeightStore
 
@@ -30,7 +31,7 @@ TIMES: Final = 4
 
 @dataclass
 class AllTurnsAtOnce(Rule):
-    """for n: y[n] = f(x[n])  ->  y[first:] = f(x[first:])"""
+    """for n: y[n] = f(x[n]); s += g(x[n])  ->  y[first:] = f(x[first:]); s += sum(g(x[first:]))"""
 
     weights: WeightStore
 
@@ -48,23 +49,23 @@ def _behind(loop: scf.ForOp, emit: Emitter) -> list[SSAValue]:
     """What a loop's results are. Raises OneByOne, UnsupportedError."""
     if trips_of(loop).count < 2 or not loop.results:
         raise OneByOne("it has one turn, or carries nothing")
-    carried = carried_arrays(loop)
+    numbers = range(len(loop.results))
+    carried = [running_sum(loop, n) or carried_array(loop, n) for n in numbers]
+    arrays = [c for c in carried if isinstance(c, Carried)]
     turns = AllTurns(loop, emit)
-    for array in carried:
+    for array in arrays:
         turns.same.update(dict.fromkeys(array.values(), array.start))
-    for op in _needed(loop, carried):
+    for op in _needed(loop, arrays, [v for c in carried for v in c.needs()]):
         turns.add(op)
         _check_size(loop, emit.ops)
-    found = [written(array, turns) for array in carried]
+    found = [c.behind(turns) for c in carried]
     _check_size(loop, emit.ops)
     return found
 
 
-def _needed(loop: scf.ForOp, carried: Sequence[Carried]) -> list[Operation]:
-    """Ops of the body on which what is written hangs, in order; parts that are read of an array that is also
-    written are as they were before the loop."""
-    stores = [s for array in carried for s in array.stores]
-    values = [v for s in stores for v in (s.value, s.mask) if v is not None]
+def _needed(loop: scf.ForOp, arrays: Sequence[Carried], values: list[SSAValue]) -> list[Operation]:
+    """Ops of the body on which values hang, in order; parts that are read of an array that is also written
+    are as they were before the loop."""
     needed: set[Operation] = set()
     while values:
         op = values.pop().owner
@@ -72,7 +73,7 @@ def _needed(loop: scf.ForOp, carried: Sequence[Carried]) -> list[Operation]:
             continue
         needed.add(op)
         if isinstance(op, tensor.ExtractSliceOp):
-            for array in (a for a in carried if op.source in a.values()):
+            for array in (a for a in arrays if op.source in a.values()):
                 array.check_read(op)
             continue
         values += [v for v in op.operands if isinstance(v.type, TensorType)]
@@ -89,14 +90,14 @@ def _check_size(loop: scf.ForOp, made: Sequence[Operation]) -> None:
 
 @dataclass(frozen=True)
 class VectoriseLoops(ModulePass):
-    """Compute all turns of a loop at once, where each writes its own row or column of arrays and reads none
-    that another writes.
+    """Compute all turns of a loop at once, where each writes its own row or column of arrays, or adds to a
+    sum, and reads nothing that another writes.
 
     A value of the body becomes one of all turns, with one dimension more: rows of arrays become the arrays, a
     row times a matrix the product of two matrices. What is written through a mask, as slices that grow or
     shrink with the turn are, stays a choice by that mask; of turns that write the same element the last has
-    it. Loops stay whose values would be much larger than their arrays. Exact, but that sums of products are
-    rounded as the product of matrices rounds them.
+    it. Loops stay whose values would be much larger than their arrays. Exact, but that sums are added in
+    another order.
 
     ```mlir
     %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %y) -> (tensor<8x8xf64>) {

@@ -33,7 +33,7 @@ from irkit.dialects.graph import (
     integer,
     logic,
 )
-from irkit.dialects.loop_places import affine, offsets_of, trips_of
+from irkit.dialects.loop_places import Affine, affine, offsets_of, trips_of
 from irkit.dialects.types import int_array, ints, numpy_dtype, tensor_type
 from irkit.weights import WeightStore
 
@@ -169,6 +169,9 @@ class AllTurns:
         """A part of what hangs on no turn: rows of it, or windows that are gathered."""
         source, places = self.outside(op.source), offsets_of(op)
         moving = [d for d, p in enumerate(places) if self.loop in p.terms]
+        if len(moving) > 1 and set(ints(op.static_sizes)) == {1}:
+            self._elements(op, source, places)
+            return
         if (
             op.sizes
             or op.strides
@@ -188,6 +191,20 @@ class AllTurns:
         rows = turns[:, None] + steps[axis] * np.arange(sizes[axis])
         made = self._rows(source, rows, axis)
         self.turned[op.result] = self.emit.reshaped(made, [self.count, *shape_of(op.result)])
+
+    def _elements(
+        self, op: tensor.ExtractSliceOp, source: SSAValue, places: Sequence[Affine]
+    ) -> None:
+        """An element of each turn, as those of a diagonal are."""
+        if any(set(p.terms) - {self.loop} for p in places):
+            raise OneByOne("a slice moves with another loop")
+        turns = np.zeros(self.count, np.int64)
+        for place, extent in zip(places, shape_of(source), strict=True):
+            turns = turns * extent + place.constant
+            turns += place.terms.get(self.loop, 0) * np.arange(self.count)
+        line = self.emit.reshaped(source, [prod(shape_of(source))])
+        found = self._rows(line, turns[:, None], 0)
+        self.turned[op.result] = self.emit.reshaped(found, [self.count, *shape_of(op.result)])
 
     def _rows(self, source: SSAValue, rows: np.ndarray[Any, Any], axis: int) -> SSAValue:
         """turns x taken rows of a dimension, which the turns lead."""

@@ -74,10 +74,18 @@ class Carried:
             if not _apart(op, store.op) and not _follows(self.loop, op, store, number < before):
                 raise OneByOne("a turn reads what another may have written")
 
+    def needs(self) -> list[SSAValue]:
+        """Values of a turn on which what is written hangs."""
+        return [v for s in self.stores for v in (s.value, s.mask) if v is not None]
 
-def carried_arrays(loop: scf.ForOp) -> list[Carried]:
-    """All that a loop carries. Raises OneByOne where that is not arrays of which each turn writes its row."""
-    return [Carried(loop, n, _stores(loop, n)) for n in range(len(loop.results))]
+    def behind(self, turns: AllTurns) -> SSAValue:
+        """What the array holds behind the last turn."""
+        return _written(self, turns)
+
+
+def carried_array(loop: scf.ForOp, number: int) -> Carried:
+    """An array that a loop carries. Raises OneByOne unless each turn writes its rows of it."""
+    return Carried(loop, number, _stores(loop, number))
 
 
 def _stores(loop: scf.ForOp, number: int) -> list[Store]:
@@ -192,8 +200,7 @@ def _follows(loop: scf.ForOp, op: tensor.ExtractSliceOp, store: Store, behind: b
     return place.constant > store.first or (place.constant == store.first and not behind)
 
 
-def written(carried: Carried, turns: AllTurns) -> SSAValue:
-    """What an array holds behind the last turn."""
+def _written(carried: Carried, turns: AllTurns) -> SSAValue:
     current, emit = carried.start, turns.emit
     if len(carried.stores) > 1 and not all(map(_is_plain, carried.stores)):
         raise OneByOne(
