@@ -17,6 +17,7 @@ from irkit.driver.compiler.compile import compile_model
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.runtime.data_frames import is_data_frame
 from irkit.runtime.program import CompiledProgram
+from irkit.runtime.sparse_rows import is_sparse
 from irkit.serving.kept import KeptProgram
 
 # Functions of scikit-learn state no types.
@@ -60,7 +61,8 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
     It may stand in a Pipeline, be cloned, searched over (`estimator__C`) and pickled: what is pickled is the
     saved program, which is loaded and not compiled again. Any number of threads may call it. Input that is
     refused raises what `estimator_` raises of it. `fit` raises UnsupportedError for a model that irkit does
-    not compile. Sparse matrices are refused with TypeError.
+    not compile. Sparse rows are taken where `estimator` takes them, and refused with TypeError elsewhere;
+    what it transforms of them is dense.
 
     Fitted, it has `estimator_`, the fitted inner estimator; `program_`, the CompiledProgram; and
     `classes_`, `n_features_in_`, `feature_names_in_` and `offset_` where `estimator_` has them.
@@ -88,7 +90,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
         return self._compiled(clone(self.estimator).fit(X, y, **fit_params))
 
     def _refuse_sparse(self, X: Any) -> None:
-        if hasattr(X, "tocsr"):
+        if is_sparse(X) and not _takes_sparse(self.estimator):
             # Raises TypeError, as every estimator does that takes none.
             check_array(X, accept_sparse=False, estimator=self)
 
@@ -108,6 +110,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _answer(self, method: str, X: Any) -> Any:
         program = self.program_
+        self._refuse_sparse(X)
         try:
             found = getattr(program, method)(_rows(X, program.takes_strings))
         except (InvalidInputError, UnsupportedError) as refusal:
@@ -119,7 +122,9 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _refuse(self, method: str, X: Any, refusal: Exception) -> NoReturn:
         """Raise what scikit-learn raises for rows that the program refused; the refusal, if it takes them."""
-        check_array(X, accept_sparse=False, dtype=None, ensure_all_finite=False, estimator=self)
+        check_array(
+            X, accept_sparse=is_sparse(X), dtype=None, ensure_all_finite=False, estimator=self
+        )
         validate_data(self, X, reset=False, skip_check_array=True)
         getattr(self.estimator_, method)(X)
         raise refusal
@@ -226,8 +231,11 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
             "non_deterministic",
         ):
             setattr(tags, name, copy.deepcopy(getattr(inner, name)))
-        tags.input_tags.sparse = False
         return tags
+
+
+def _takes_sparse(estimator: Any) -> bool:
+    return bool(get_tags(estimator).input_tags.sparse)
 
 
 def _are_numbers(X: Any) -> bool:
@@ -246,7 +254,7 @@ def _rows(X: Any, words: bool) -> Any:
 
     `words`: it has columns of strings, so that objects are what it takes.
     """
-    if words or is_data_frame(X) or _are_numbers(X):
+    if words or is_data_frame(X) or _are_numbers(X) or is_sparse(X):
         return X
     if not isinstance(X, np.ndarray) and hasattr(X, "__dlpack__"):
         return X

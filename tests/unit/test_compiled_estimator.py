@@ -166,7 +166,8 @@ def _refusals():
     yield np.where(X > 5, np.nan, X), ValueError, "contains NaN"
     yield np.where(X > 5, np.inf, X), ValueError, "infinity"
     yield X.astype(complex), ValueError, "Complex data"
-    yield sparse.csr_array(X), TypeError, "Sparse data was passed"
+    yield sparse.csr_array(X)[:, :3], ValueError, "X has 3 features, but .* is expecting 4"
+    yield sparse.csr_array(np.where(X > 5, np.nan, X)), ValueError, "contains NaN"
     yield [["a", "b", "c", "d"]], ValueError, "arrays of bytes/strings"
 
 
@@ -175,6 +176,25 @@ def test_refusals_are_those_of_scikit_learn(rows, error, message) -> None:
     model = CompiledEstimator(LogisticRegression()).fit(X, Y)
     with pytest.raises(error, match=message):
         model.predict(rows)
+
+
+def test_sparse_rows() -> None:
+    """Taken where the inner estimator takes them, by a fit and after it."""
+    rows = sparse.csr_array(np.where(X > 3, X, 0))
+    model = CompiledEstimator(LogisticRegression(max_iter=20), target="cpu").fit(rows, Y)
+    for given in (rows, rows.tocsc(), rows.tocoo(), rows.astype(np.float32)):
+        want = model.estimator_.predict_proba(given)
+        np.testing.assert_allclose(model.predict_proba(given), want, rtol=1e-5)
+    assert model.program_.report()["sparse_rows"] == "by the elements that are stored"
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(again.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
+    assert again.__sklearn_tags__().input_tags.sparse
+    dense = CompiledEstimator(GaussianNB(), target="cpu")
+    assert not dense.__sklearn_tags__().input_tags.sparse
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        dense.fit(rows, Y)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        dense.fit(X, Y).predict(rows)
 
 
 def test_rows_of_any_dtype() -> None:

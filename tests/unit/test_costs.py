@@ -315,7 +315,7 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     target = "cuda" if name == "h200" else "cpu"
     known = {k.name for k in registry.registered(target)}
     # What says its schedule, or is measured, has the last of them.
-    elsewhere = {n for n in known if "forest" in n or n.startswith("recurrent_cell")}
+    elsewhere = {n for n in known if "forest" in n or n.startswith(("recurrent_cell", "csr"))}
     elsewhere |= known & {"generated.nest"}
     assert known - seen == elsewhere
 
