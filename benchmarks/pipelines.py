@@ -231,7 +231,7 @@ def compare(model: Any, x: Any, rows: Sequence[int], runs: int, one_thread: bool
     ours, theirs = getattr(program, method), getattr(model, method)
     random = np.random.default_rng(0)
     for batch in rows:
-        part = x[random.integers(0, len(x), batch)]
+        part = x[random.integers(0, x.shape[0], batch)]
         off = _off(ours(part), theirs(part))
         both = {"irkit": partial(ours, part), "scikit-learn": partial(theirs, part)}
         timed = partial(_times, both, runs, one_thread)

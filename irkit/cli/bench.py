@@ -21,6 +21,7 @@ usage: irkit-bench cpu [forest] [one_row] [compile_time] [networks] [--out FOLDE
        irkit-bench operators [NAME ...] [--rows 1000000] [--one-thread] [--runs N] [--out FOLDER]
        irkit-bench pipelines [NAME ...] [--rows 1000 10000] [--one-thread] [--runs N] [--out FOLDER]
        irkit-bench pushdown [NAME ...] [--rows 34465] [--runs N] [--out FOLDER]
+       irkit-bench texts [NAME ...] [--rows 1000 10000] [--one-thread] [--runs N] [--out FOLDER]
        irkit-bench products [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench attention [CASE ...] [--device NAME] [--out FOLDER]
        irkit-bench memory [--seconds 10] [--curve BLOCKS] [--out FOLDER]
@@ -56,6 +57,7 @@ COMMANDS = {
     "pushdown": "pushdown",
     "quantised": "quantised",
     "render": "render",
+    "texts": "texts",
     "training": "training",
     "workloads": "workloads",
 }

@@ -105,9 +105,16 @@ class InputPolicy:
             array = (
                 np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
             )
-        if self.restricts(number):
+        if self.restricts(number) and not self._surely_finite(array):
             self.check_extent(number, extent_of(array, self._nan_counts), lambda: array)
         return array
+
+    def _surely_finite(self, array: Array) -> bool:
+        """Whether nothing is asked of a large array but that it is finite, and its sum says so: one pass."""
+        if array.size <= PIECE or self._info.largest is not None or self._limits is not None:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(np.add.reduce(array.reshape(-1))))
 
     def check_device_array(self, number: int, facts: DeviceFacts) -> None:
         """Whether the program can take an array on a device, but for its values."""

@@ -43,13 +43,20 @@ def csr_rows(info: ModelInfo, value: Any) -> Any:
     if value.format != "csr":
         # As scikit-learn converts it: of COO, elements that are stored twice are added up.
         value = value.tocsr()
-    if len(value.indices) and not 0 <= value.indices.min() <= value.indices.max() < value.shape[1]:
+    if len(value.indices) and not _within(value.indices, value.shape[1]):
         raise InvalidInputError(f"input '{name}': a CSR matrix with columns that it has not")
     if not info.sparse_nan and value.dtype.kind == "f" and np.isnan(value.data).any():
         raise InvalidInputError(
             f"input '{name}' has NaN, which the model does not accept in sparse rows"
         )
     return value
+
+
+def _within(indices: Array, columns: int) -> bool:
+    """Whether all are columns; negative ones are large as unsigned ones."""
+    if indices.dtype not in (np.int32, np.int64):
+        return bool(indices.min() >= 0 and indices.max() < columns)
+    return bool(indices.view(f"u{indices.dtype.itemsize}").max() < columns)
 
 
 def sparse_rows(info: ModelInfo, value: Any) -> Any:

@@ -37,7 +37,7 @@ def run_tool(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
             ("fast",),
             "unknown suite 'fast': expected all, attention, calibrate, costs, cpu, gpu, light, memory, "
             "networks, opt, nvforest, operators, pipelines, products, programs, pushdown, quantised, "
-            "render, training, workloads",
+            "render, texts, training, workloads",
         ),
         (("cpu", "slow"), "unknown suite 'slow': expected forest, one_row"),
     ],

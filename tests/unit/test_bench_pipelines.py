@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import operators, pipelines
+from benchmarks import operators, pipelines, texts
 
 
 def test_thirty_pipelines() -> None:
@@ -27,6 +27,18 @@ def test_one_is_measured_and_written(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("sys.argv", ["operators", *arguments, "--out", str(tmp_path)])
     assert operators.main() == 0
     assert json.loads((tmp_path / "operators.json").read_text())["suites"]["StandardScaler"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_texts_are_measured_too(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(texts, "WORDS", 300)
+    monkeypatch.setattr(texts, "FITTED", 60)
+    names = ["tf-idf logistic 2", "documents hashes sgd 20"]
+    arguments = [*names, "--rows", "50", "--one-thread", "--runs", "2", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["texts", *arguments])
+    assert texts.main() == 0
+    found = json.loads((tmp_path / "texts.json").read_text())["suites"]
+    assert all(found[name]["50"]["max error"] < 1e-12 for name in names)
 
 
 def test_wrong_answers_have_no_times() -> None:

@@ -30,14 +30,29 @@ def csr_product(task, tasks, rows, scratch, OPERANDS):
 
 
 def csr_sum(task, tasks, rows, scratch, OPERANDS):
-    """One sum a row."""
+    """One sum a row, of two rows at a time: an addition waits for the one before it in its own row alone."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    for r in range(r0, r1):
-        acc = FLOAT(0)
-        for k in range(FIRST(OPERANDS, r), LAST(OPERANDS, r)):
-            c = COLUMN(OPERANDS, k)
+    for r in range(r0, r1, 2):
+        # The last row may stand alone: then the other has nothing.
+        s = min(r + 1, r1 - 1)
+        k, end = FIRST(OPERANDS, r), LAST(OPERANDS, r)
+        m, stop = FIRST(OPERANDS, s), LAST(OPERANDS, s) if s > r else FIRST(OPERANDS, s)
+        acc, other = FLOAT(0), FLOAT(0)
+        for i in range(min(end - k, stop - m)):
+            c, d = COLUMN(OPERANDS, k), COLUMN(OPERANDS, m)
             acc += ELEMENT(OPERANDS, r, k, c) * MATRIX[c]
+            other += ELEMENT(OPERANDS, s, m, d) * MATRIX[d]
+            k += 1
+            m += 1
+        for n in range(k, end):
+            c = COLUMN(OPERANDS, n)
+            acc += ELEMENT(OPERANDS, r, n, c) * MATRIX[c]
+        for n in range(m, stop):
+            d = COLUMN(OPERANDS, n)
+            other += ELEMENT(OPERANDS, s, n, d) * MATRIX[d]
         STORE(OPERANDS, r, 0, acc)
+        if s > r:
+            STORE(OPERANDS, s, 0, other)
 
 
 def csr_reduction(task, tasks, rows, scratch, OPERANDS):
