@@ -54,7 +54,7 @@ def csr_rows(info: ModelInfo, value: Any) -> Any:
 
 def _within(indices: Array, columns: int) -> bool:
     """Whether all are columns; negative ones are large as unsigned ones."""
-    if indices.dtype not in (np.int32, np.int64):
+    if indices.dtype.kind != "i":
         return bool(indices.min() >= 0 and indices.max() < columns)
     return bool(indices.view(f"u{indices.dtype.itemsize}").max() < columns)
 
