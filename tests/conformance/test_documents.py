@@ -193,7 +193,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "analyzer": (count(analyzer=str.split), "CountVectorizer with parameter analyzer, a function"),
     "tokenizer": (tfidf(tokenizer=str.split), "parameter tokenizer, a function"),
     "preprocessor": (tfidf(preprocessor=str.lower), "parameter preprocessor, a function"),
-    "wide": (hashing(n_features=2**20), "1048576 columns .supported: up to 131072"),
+    "wide": (hashing(n_features=2**21), "2097152 columns .supported: up to 1048576"),
     "bytes": (count(dtype=np.uint8), "parameter dtype=uint8"),
 }
 

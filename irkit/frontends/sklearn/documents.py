@@ -15,8 +15,9 @@ from irkit.dialects.graph import AbsOp, DivOp, LogOp, MulOp, SqrtOp
 from irkit.frontends.sklearn.importer import Importer, Transformer, kind_of
 
 VECTORIZERS = ("CountVectorizer", "HashingVectorizer", "TfidfVectorizer")
-WIDEST = 1 << 17
-"""Columns of a vectorizer up to which it is imported: its rows are made dense some at a time."""
+WIDEST = 1 << 20
+"""Columns of a vectorizer up to which it is imported: its rows may have to be made dense, one at
+a time then."""
 _ANALYSIS = (
     "analyzer",
     "binary",
@@ -79,8 +80,8 @@ def text_facts(head: Any) -> dict[str, Any]:
             "n_features": int(head.n_features),
             "alternate_sign": bool(head.alternate_sign),
         }
-    words = sorted(head.vocabulary_, key=head.vocabulary_.__getitem__)
-    return facts | {"vocabulary": [str(word) for word in words]}
+    # In its own order: words that are met often lie together, which look-ups feel.
+    return facts | {"vocabulary": {str(word): int(n) for word, n in head.vocabulary_.items()}}
 
 
 # TfidfTransformer

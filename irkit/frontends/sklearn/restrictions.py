@@ -18,7 +18,7 @@ _MACHINE = (
 )
 _DOCUMENTS = (
     "elsewhere than first in a Pipeline; functions as parameters; input that is no content; "
-    "more than 131072 columns; XGBoost behind it"
+    "more than 1048576 columns; XGBoost behind it"
 )
 _KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"

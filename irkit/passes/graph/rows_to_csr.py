@@ -207,11 +207,11 @@ class _Conversion:
             raise UnsupportedError(
                 f"'{op.name}' of what is not 0 where nothing is stored, or with no constant"
             )
+        factor = op.b
         if stored.columns is not None:
             whole = np.zeros((self.columns, matrix.shape[1]), matrix.dtype)
             whole[stored.columns] = matrix
-            matrix = whole
-        factor = self._constant(op, matrix)
+            factor = self._constant(op, whole)
         steps, beside = self._steps(op, stored, 0.0)
         made = CsrMatmulOp.make([*self.parts, factor, *beside], {"steps": steps})
         self._replace(op, made)
