@@ -33,7 +33,7 @@ def test_powers(standardize: bool) -> None:
     model = PowerTransformer(standardize=standardize).fit(x - 2.0)
     check(model, with_gaps(x - 2.0))
     # Exponents at which a logarithm takes the power's place.
-    model.lambdas_[:4] = [0.0, 2.0, 1.0, -3.0]
+    model.lambdas_[:6] = [0.0, 2.0, 1.0, -3.0, 1e-15, 2 - 1e-15]
     check(model, with_gaps(x - 2.0))
     positive = PowerTransformer(method="box-cox", standardize=standardize).fit(x + 0.1)
     positive.lambdas_[0] = 0.0

@@ -251,6 +251,13 @@ PROGRAMS = {
         "{axis = 1 : i64}",
         "attributes {irkit.fastmath = #arith.fastmath<afn>}",
     ),
+    "softmax of short rows": text(
+        "softmax",
+        "tensor<64x9xf32>",
+        "tensor<64x9xf32>",
+        "{axis = 1 : i64}",
+        "attributes {irkit.fastmath = #arith.fastmath<afn>}",
+    ),
     **{
         f"layer norm of {n}": text(
             "layer_norm",

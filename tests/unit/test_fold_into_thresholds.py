@@ -9,6 +9,7 @@ import pytest
 from test_tree_programs import random_tree
 from xdsl.dialects.builtin import IntegerAttr, i64
 
+import irkit
 from irkit.context import IrkitContext
 from irkit.dialects import graph
 from irkit.dialects.constants import constant_array
@@ -91,3 +92,26 @@ def thresholds(forest: graph.ForestOp, imported: ImportedModel) -> Any:
     found = constant_array(forest.threshold, imported.weights)
     assert found is not None
     return found[np.isfinite(found)]
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_trees_of_bins_compare_what_was_binned(strategy: str) -> None:
+    """At every knot and on both sides of it."""
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    trees, pipeline = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.pipeline")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, WIDTH))
+    parameters = {} if strategy == "uniform" else {"quantile_method": "averaged_inverted_cdf"}
+    bins = preprocessing.KBinsDiscretizer(9, encode="ordinal", strategy=strategy, **parameters)
+    tree = trees.DecisionTreeRegressor(max_leaf_nodes=60, random_state=0)
+    model = pipeline.make_pipeline(bins, tree).fit(x, x @ rng.normal(size=WIDTH))
+    program = irkit.compile(model, "cpu", dtype="float64", cache=False)
+    assert "graph.matmul" not in program.ir("graph")
+    knots = np.concatenate(bins.bin_edges_)
+    near = np.concatenate([knots, np.nextafter(knots, -np.inf), np.nextafter(knots, np.inf)])
+    rows = np.where(
+        rng.random((2000, WIDTH)) < 0.7,
+        rng.choice(near, (2000, WIDTH)),
+        rng.normal(size=(2000, WIDTH)),
+    )
+    np.testing.assert_array_equal(program.predict(rows), model.predict(rows))

@@ -9,10 +9,12 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
+    AbsOp,
     AddOp,
     AndOp,
     CastOp,
-    ExpOp,
+    DivOp,
+    Expm1Op,
     FloorOp,
     GatherOp,
     IsNanOp,
@@ -23,7 +25,6 @@ from irkit.dialects.graph import (
     OrOp,
     ReduceOp,
     ReshapeOp,
-    SinhOp,
     SubOp,
     WhereOp,
 )
@@ -35,25 +36,14 @@ from irkit.weights import Array
 # Powers
 
 
-def exp_less_one(importer: Importer, x: SSAValue) -> SSAValue:
-    """exp(x) - 1, to a few units in the last place: 2 exp(x/2) sinh(x/2)."""
-    half = importer.mul(x, [0.5], "half")
-    product = importer.builder(MulOp, importer.builder(ExpOp, half), importer.builder(SinhOp, half))
-    y = importer.mul(product, [2.0], "two")
-    # There nothing but -1 is left.
-    return importer.where(importer.compare(x, "lt", [-40.0], "low"), y, [-1.0], "minus_one")
-
-
-def _powers(importer: Importer, logs: SSAValue, exponents: Array) -> SSAValue:
-    """(exp(e * log) - 1) / e of each column; the logarithm where e is 0."""
-    plain = np.abs(exponents) < np.finfo(np.float64).eps
-    safe = np.where(plain, 1.0, exponents)
-    y = exp_less_one(importer, importer.mul(logs, safe, "lambdas"))
-    y = importer.div(y, safe, "lambdas")
-    if not plain.any():
-        return y
-    mask = importer.builder.constant(plain[None], "plain")
-    return importer.builder(WhereOp, mask, logs, y)
+def _powers(importer: Importer, logs: SSAValue, exponents: SSAValue, zeros: bool) -> SSAValue:
+    """(exp(e * log) - 1) / e; the logarithm where e is 0, which it is nowhere unless `zeros`."""
+    build = importer.builder
+    if not zeros:
+        return build(DivOp, build(Expm1Op, build(MulOp, logs, exponents)), exponents)
+    plain = importer.compare(exponents, "eq", [0.0], "zero")
+    safe = importer.where(plain, exponents, [1.0], "one")
+    return build(WhereOp, plain, logs, _powers(importer, logs, safe, False))
 
 
 def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
@@ -63,14 +53,18 @@ def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     if step.method == "box-cox":
         holds = build(OrOp, importer.compare(wide, "gt", [0.0], "zero"), build(IsNanOp, wide))
         importer.require(holds, "PowerTransformer found a number that is not above 0, with box-cox")
-        y = _powers(importer, build(LogOp, wide), lambdas)
+        plain = np.abs(lambdas) < np.finfo(np.float64).eps
+        exponents = importer.constant(wide, np.where(plain, 0.0, lambdas)[None], "lambdas")
+        y = _powers(importer, build(LogOp, wide), exponents, bool(plain.any()))
     else:
         above = importer.compare(wide, "ge", [0.0], "zero")
-        zero = importer.constant(wide, [[0.0]], "zero")
-        up = build(Log1pOp, build(WhereOp, above, wide, zero))
-        down = build(Log1pOp, build(WhereOp, above, zero, build(NegOp, wide)))
-        low = build(NegOp, _powers(importer, down, 2.0 - lambdas))
-        y = build(WhereOp, above, _powers(importer, up, lambdas), low)
+        # Of a number below zero that of its magnitude, by 2 less the exponent, turned round.
+        sign = build(WhereOp, above, *(importer.constant(wide, [[n]], "sign") for n in (1.0, -1.0)))
+        logs = build(Log1pOp, build(AbsOp, wide))
+        exponents = importer.add(importer.mul(sign, lambdas - 1.0, "lambdas"), [1.0], "one")
+        # Next to 0 and to 2 one of the two may be 0.
+        zeros = np.abs(np.abs(lambdas - 1.0) - 1.0) < 1e-12
+        y = build(MulOp, sign, _powers(importer, logs, exponents, bool(zeros.any())))
     y = importer.cast(y, dtype)
     return standard(importer, step._scaler, y) if step.standardize else y
 

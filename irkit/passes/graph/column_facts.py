@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from irkit.dialects.constants import constant_array
 from irkit.dialects.graph import (
@@ -29,6 +29,7 @@ from irkit.dialects.graph import (
     FloorOp,
     GatherOp,
     IsNanOp,
+    MatmulOp,
     MaxOp,
     MinOp,
     MulOp,
@@ -307,6 +308,30 @@ def _where(op: WhereOp, facts: Facts, weights: WeightStore) -> Columns | None:
     return _mapped(known, np.where(kept, Kind.NUMBER, Kind.UNKNOWN))
 
 
+def _matmul(op: MatmulOp, facts: Facts, weights: WeightStore) -> Columns | None:
+    """How many knots of a column of the input itself are no larger, or what they weigh: more as it rises"""
+    w, bits = constant_array(op.b, weights), op.a.owner
+    compare = bits.x.owner if isinstance(bits, CastOp) else None
+    if w is None or w.ndim != 2 or not isinstance(compare, CompareOp):
+        return None
+    known, width = facts.get(compare.lhs), _width(compare.results[0])
+    knots = _row(compare.rhs, width, weights)
+    if known is None or knots is None or compare.predicate.data not in ("ge", "gt"):
+        return None
+    if not _is_input(compare.lhs) or not (np.isfinite(w) & (w >= 0)).all():
+        return None
+    sources = np.where(w != 0, known.at(width).sources[:, None], NONE)
+    last = sources.max(axis=0, initial=NONE)
+    alone = ((sources == last) | (sources == NONE)).all(axis=0) & (last != NONE)
+    return Columns(np.where(alone, Kind.NUMBER, Kind.UNKNOWN), np.where(alone, last, NONE))
+
+
+def _is_input(value: SSAValue) -> bool:
+    """Whether it is the function's argument, or columns picked from it."""
+    source = value.owner.data if isinstance(value.owner, GatherOp) else value
+    return isinstance(source, BlockArgument)
+
+
 _RULES: dict[type[Operation], Rule] = {
     AbsOp: _abs,
     AndOp: _and,
@@ -315,6 +340,7 @@ _RULES: dict[type[Operation], Rule] = {
     ConcatOp: _concat,
     GatherOp: _gather,
     IsNanOp: _is_nan,
+    MatmulOp: _matmul,
     OrOp: _or,
     WhereOp: _where,
     **dict.fromkeys((AddOp, DivOp, MaxOp, MinOp, MulOp, SubOp), _arithmetic),

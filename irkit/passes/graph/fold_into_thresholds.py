@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
@@ -24,8 +24,8 @@ from irkit.passes.graph.float_ranges import floats, ordinals
 from irkit.rewriting import Rule, rewrite
 from irkit.weights import Array, WeightStore
 
-NODES_PER_COLUMN = 4
-"""So many comparisons of float64 in place of float32 take as long as to have a column in float32."""
+NODES_PER_COLUMN = 2
+"""So many comparisons of float64 in place of float32 take as long as an op on a column."""
 
 Run = Callable[[Array], Array]
 
@@ -102,9 +102,22 @@ def _why_not(op: ForestOp, facts: Columns, columns: Array) -> str | None:
     main = op.parent_op()
     assert isinstance(main, FuncOp)
     widened = tensor_type(op.x).element_type != _element(main)
-    if widened and len(columns) > NODES_PER_COLUMN * _width(main):
-        return "it would compare more floats of twice the size than there are columns to cast"
+    if widened and len(columns) > NODES_PER_COLUMN * _computed(op.x):
+        return "it would compare more floats of twice the size than is computed for it"
     return None
+
+
+def _computed(x: SSAValue) -> int:
+    """Columns of all values that `x` is made of, itself among them, and no constants."""
+    seen, left, total = set[SSAValue](), [x], 0
+    while left:
+        value = left.pop()
+        if value in seen or not isinstance(value.owner, Operation) or not value.owner.operands:
+            continue
+        seen.add(value)
+        total += tensor_type(value).get_shape()[-1]
+        left += value.owner.operands
+    return total
 
 
 def _layers(nodes: _Nodes) -> Iterator[tuple[Array, Array]]:
@@ -183,7 +196,7 @@ class FoldIntoThresholds(ModulePass):
     left alone). What goes left is then an interval of them, whose end is found by bisection over the floats,
     running what stands between: every row comes to the same leaf, to the last bit, NaN and infinities
     included. What a missing value is filled with says where it goes. Forests of float32 that would have to
-    compare float64 of the input are folded only where they are small beside its columns.
+    compare float64 of the input are folded only where they are small beside what is computed for them.
 
     ```mlir
     %1 = graph.div %x, %scale : (tensor<?x3xf64>, tensor<3xf64>) -> tensor<?x3xf64>
