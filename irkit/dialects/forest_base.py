@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32
@@ -72,11 +72,20 @@ class ForestBase(InferredOp):
         return [tensor(base.element_type, (x.get_shape()[0], columns))]
 
 
+class Walked(Protocol):
+    """What an op that walks trees says of them."""
+
+    @property
+    def comparison(self) -> StringAttr: ...
+    @property
+    def depth(self) -> IntegerAttr[IntegerType]: ...
+
+
 def forest_sums(
-    op: ForestBase, x: Array, feature: Array, threshold: Array, left: Array, right: Array,
+    op: Walked, x: Array, feature: Array, threshold: Array, left: Array, right: Array,
     nan_left: Array, value: Array, root: Array, output: Array, base: Array,
 ) -> Array:  # fmt: skip
-    """Per row, `base` and what the leaves add, tree by tree: the meaning of both ops."""
+    """Per row, `base` and what the leaves add, tree by tree: the meaning of all these ops."""
     compare = np.less if op.comparison.data == "lt" else np.less_equal
     rows = np.arange(len(x))
     total = np.tile(base, (len(x), 1))

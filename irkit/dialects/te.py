@@ -30,6 +30,7 @@ from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.layer_norm_base import LayerNormBase
+from irkit.dialects.packed_forest import PackedForestOp
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, is_half, tensor, tensor_type
 
@@ -383,6 +384,7 @@ Te = Dialect(
         GatherOp,
         LayerNormOp,
         PackOp,
+        PackedForestOp,
         PerfectForestOp,
         PrepackedOp,
         SoftmaxOp,

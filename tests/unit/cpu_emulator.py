@@ -167,6 +167,11 @@ def _extremes(
         target[lane] = (np.max if largest else np.min)(terms)
 
 
+def _packed_node(nodes: Memory, index: int, x: Memory) -> tuple[Any, Any, Any]:
+    words = nodes.run(4 * int(index), 4)
+    return words[: x.dtype.itemsize // 4].view(x.dtype)[0], words[2], words[3]
+
+
 def _choose_ways(
     rows: int, strict: int, column: Memory, at: int, threshold: float, way: Memory, near: int, far: int,
     to: int,
@@ -233,7 +238,9 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,
         "dot_rows_of_two": _dot_rows_of_two,
+        "element_by_element": lambda: None,
         "extremes": _extremes,
+        "packed_node": _packed_node,
         "multiply_strided": _multiply_strided,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,

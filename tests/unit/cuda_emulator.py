@@ -192,7 +192,7 @@ APPROXIMATIONS = {
 """What `cuda_approximations` has, by its names there."""
 
 
-def names_of(block: Block) -> dict[str, Any]:
+def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
     """What the text of a kernel calls, for one block."""
 
     def shuffle(value: Any, lane_of: Any) -> Any:
@@ -234,6 +234,10 @@ def names_of(block: Block) -> dict[str, Any]:
     def node_load(p: Any, index: int) -> tuple[int, Any]:
         index = int(index)
         return int(p.view(f"u{p.dtype.itemsize}")[2 * index]), p[2 * index + 1]
+
+    def packed_node(nodes: Any, index: int, x: Any) -> tuple[Any, Any, Any]:
+        words = nodes[4 * int(index) : 4 * int(index) + 4]
+        return words[: x.dtype.itemsize // 4].view(x.dtype)[0], words[2], words[3]
 
     cuda = SimpleNamespace(
         syncthreads=block.barrier.wait,
@@ -308,6 +312,7 @@ def names_of(block: Block) -> dict[str, Any]:
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
+        "packed_node": packed_node,
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **APPROXIMATIONS,
         **emulated_bytes.NAMES,

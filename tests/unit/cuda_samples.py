@@ -55,6 +55,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "load_b",
         "load",
         "go_left",
+        "node",
     ):
         functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
     defined = {
@@ -68,6 +69,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "LOAD_B": "load_b",
         "LOAD": "load",
         "GO_LEFT": "go_left",
+        "NODE": "node",
     }
     names |= {k: f"{v}_{number}" for k, v in defined.items() if f"def {v}_{number}(" in functions}
     source = template_source(rkernel)
@@ -395,6 +397,17 @@ def store(OPERANDS, r, j):
     )
 
 
+LINKED = """
+@fused
+def node(OPERANDS, n):
+    return p1[n], p2[n], p5[n] != 0, p3[n], p4[n]
+"""
+PACKED = """
+@fused
+def node(OPERANDS, n):
+    threshold, word, near = packed_node(p1, n, p0)
+    return word & int32(0x7FFFFFFF), threshold, word < int32(0), near, int32(near + 1)
+"""
 TREES_OF_TILES = {"TOGETHER": 4, "CHUNK": 32, "SKEW": 0, "SHARE": 1}
 
 
@@ -436,7 +449,39 @@ def forest(
             NODES=100,
             FLOAT="float64",
         ),
-        ROWS.format(columns=columns) + GO_LEFT.format(output="p10", columns=columns),
+        ROWS.format(columns=columns) + LINKED + GO_LEFT.format(output="p10", columns=columns),
+        overrides,
+    )
+
+
+def packed_forest(
+    features: int,
+    trees: int,
+    columns: int,
+    width: int,
+    variant: str = "rows",
+    x: str = "float32",
+    **overrides: int,
+) -> Sample:
+    """x, nodes, value, root, output, base -> sums."""
+    return Sample(
+        f"packed_forest.{variant}",
+        [x, "int32", "float64", "int32", "int32", "float64", "float64"],
+        dict(
+            X="p0",
+            PACKED="p1",
+            VALUE="p2",
+            ROOT="p3",
+            OUTPUT="p4",
+            BASE="p5",
+            FEATURES=features,
+            TREES=trees,
+            COLUMNS=columns,
+            WIDTH=width,
+            DEPTH=8,
+            FLOAT="float64",
+        ),
+        ROWS.format(columns=columns) + PACKED + GO_LEFT.format(output="p6", columns=columns),
         overrides,
     )
 
@@ -447,6 +492,8 @@ SAMPLES = {
     "conv_tile": conv("tile", 16, 32, 16),
     "forest": forest(28, 100, 3, 1),
     "forest_tiles": forest(28, 100, 3, 1, "tiles", **TREES_OF_TILES),
+    "packed_forest": packed_forest(28, 100, 3, 3),
+    "packed_forest_tiles": packed_forest(28, 100, 3, 1, "tiles", "float64", **TREES_OF_TILES),
     "gemm_tile32": gemm("tile32_jk", 100, 70),
     "gemm_tile64": gemm("tile64_kj", 100, 70),
     "gemm_tile64_float64": gemm("tile64_jk", 100, 70, "float64"),

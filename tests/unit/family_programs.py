@@ -48,6 +48,18 @@ LINKED = """
     tensor<6xi32>, tensor<6xi32>, tensor<6xi1>, tensor<6x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<1xf64>)
     -> tensor<?x1xf64>
 """
+PACKED = """
+  %nodes = arith.constant dense<[[1056964608, 0, 3, 2], [2143289344, 0, 0, 0],
+    [-1090519040, 0, -2147483647, 4], [2143289344, 0, 0, 2], [2143289344, 0, 0, 3],
+    [2143289344, 0, 0, 4]]> : tensor<6x4xi32>
+  %value = arith.constant dense<[[0.0], [4.0], [0.0], [3.0], [1.0], [2.0]]> : tensor<6x1xf64>
+  %root = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %output = arith.constant dense<[0, 0]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25]> : tensor<1xf64>
+  %y = te.packed_forest %x, %nodes, %value, %root, %output, %base {comparison = "le", depth = 2 : i64} :
+    (tensor<?x4xf32>, tensor<6x4xi32>, tensor<6x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<1xf64>)
+    -> tensor<?x1xf64>
+"""
 
 
 def function(inputs: str, body: str, result: str) -> str:
@@ -196,6 +208,7 @@ PROGRAMS = {
     ),
     "perfect forest": function("%x: tensor<?x4xf32>", FOREST, "tensor<?x2xf64>"),
     "forest": function("%x: tensor<?x4xf32>", LINKED, "tensor<?x1xf64>"),
+    "packed forest": function("%x: tensor<?x4xf32>", PACKED, "tensor<?x1xf64>"),
     "ordered forest": function(
         "%x: tensor<?x4xf32>", LINKED.replace("{comparison", "{leaves = 3 : i64, comparison"),
         "tensor<?x1xf64>",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from test_tree_programs import FEATURES, NUMBERS, forest, random_tree
@@ -72,6 +74,26 @@ def test_linked_trees_have_the_same_bits(
     check(shape, f"forest.{variant}")
 
 
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_packed_trees_have_the_same_bits(shape: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irkit.lower.graph_to_tensor.forest.MAX_PERFECT_DEPTH", 0)
+    monkeypatch.setattr("irkit.lower.graph_to_tensor.forest.MAX_LEAVES_ASKED", 0)
+    check(shape, "packed_forest.blocks")
+
+
+def test_more_rows_go_through_a_tree_the_larger_it_is() -> None:
+    rng = np.random.default_rng(0)
+    sklearn = pytest.importorskip("sklearn.ensemble")
+    x = rng.random((6000, 3))
+    blocks = []
+    for rows in (600, 6000):
+        model = sklearn.ExtraTreesRegressor(2, random_state=0).fit(x[:rows], rng.random(rows))
+        source = irkit.compile(model, target="cpu", device="cpu1", cache=False).source
+        (found,) = re.findall(r"range\(r0, r1, (\d+)\)", source)
+        blocks.append(int(found))
+    assert blocks == [1024, 4096]
+
+
 def test_nothing_is_asked_of_trees_with_a_threshold_below_all_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -81,7 +103,7 @@ def test_nothing_is_asked_of_trees_with_a_threshold_below_all_numbers(
     shape = (9, 5, 1, False, "lt", "float64")
     artifact = build_artifact(forest(0, *shape)[0], "cpu1", cache=False)
     assert "leaves" not in artifact.ir["task"]
-    assert "rKernel forest.blocks," in artifact.source
+    assert "rKernel packed_forest.blocks," in artifact.source
 
 
 @pytest.mark.parametrize("seed", range(20))

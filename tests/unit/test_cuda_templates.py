@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cuda_samples as cs
 import numpy as np
 import pytest
 from cuda_emulator import run
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+
+from irkit.dialects.forest_base import forest_sums
+from irkit.dialects.packed_nodes import NODE_WORDS, packed_nodes, unpacked_nodes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import gpu_cases as cases
@@ -28,9 +33,9 @@ def forest(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
     return cases.random_forest(rows, *shape, kind)(RNG)
 
 
-def linked(rows: int, *shape: int) -> list[Any]:
+def linked(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
     """The same trees, node by node with child pointers, each tree's leaves behind its nodes."""
-    x, feature, threshold, nan_left, value, output, base = forest(rows, *shape)
+    x, feature, threshold, nan_left, value, output, base = forest(rows, *shape, kind=kind)
     trees, inner = feature.shape
     width, count = value.shape[2], 2 * inner + 1
     root = (np.arange(trees) * count).astype(np.int32)
@@ -45,6 +50,23 @@ def linked(rows: int, *shape: int) -> list[Any]:
     values[:, inner:] = value
     nodes = padded(feature), padded(threshold), left.ravel(), right.ravel(), padded(nan_left)
     return [x, *nodes, values.reshape(-1, width), root, output, base]
+
+
+def packed(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
+    """The same, by nodes of 16 bytes."""
+    x, feature, threshold, left, right, nan_left, value, root, output, base = linked(
+        rows, *shape, kind=kind
+    )
+    found = packed_nodes(feature, threshold, left, right, nan_left, root)
+    assert found is not None
+    return [x, found.nodes.reshape(-1), value[found.source], found.root, output, base]
+
+
+def walk_packed(x: Any, nodes: Any, value: Any, root: Any, output: Any, base: Any) -> Any:
+    """The meaning of `te.packed_forest`."""
+    op = SimpleNamespace(comparison=StringAttr("le"), depth=IntegerAttr(9, i64))
+    trees = unpacked_nodes(nodes.reshape(-1, NODE_WORDS), x.dtype)
+    return forest_sums(op, x, *trees, value, root, output, base)
 
 
 def walk_linked(x: Any, *arrays: Any) -> Any:
@@ -152,6 +174,13 @@ CHECKS: dict[str, Check] = {
                       linked(50, 5, 40, 3, 1, 1), walk_linked, 2, 50),
     "forest_linked_classes": (cs.forest(5, 9, 3, 3, "tiles", TOGETHER=4, CHUNK=8, SKEW=1, SHARE=2),
                               linked(33, 5, 9, 2, 3, 3), walk_linked, 1, 33),
+    "forest_linked_rows": (cs.forest(5, 9, 2, 1), linked(33, 5, 9, 2, 2, 1), walk_linked, 1, 33),
+    "forest_packed": (cs.packed_forest(5, 40, 1, 1, "tiles", TOGETHER=4, CHUNK=16, SKEW=0, SHARE=1),
+                      packed(50, 5, 40, 3, 1, 1), walk_packed, 2, 50),
+    "forest_packed_float64": (cs.packed_forest(5, 9, 3, 3, "tiles", "float64", TOGETHER=4, CHUNK=8,
+                                               SKEW=1, SHARE=2),
+                              packed(33, 5, 9, 2, 3, 3, kind="float64"), walk_packed, 1, 33),
+    "forest_packed_rows": (cs.packed_forest(5, 9, 3, 3), packed(33, 5, 9, 2, 3, 3), walk_packed, 1, 33),
     "forest_direct": (cs.perfect_forest("direct", 5, 9, 3, columns=2),
                       forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
 }  # fmt: skip

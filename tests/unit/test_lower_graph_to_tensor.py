@@ -410,7 +410,11 @@ def forest_input():
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize(
     ("depths", "op"),
-    [((3, 0, 2, 5), "te.perfect_forest"), ((0,), "te.perfect_forest"), ((11, 0), "te.forest")],
+    [
+        ((3, 0, 2, 5), "te.perfect_forest"),
+        ((0,), "te.perfect_forest"),
+        ((11, 0), "te.packed_forest"),
+    ],
 )
 def test_forest(depths, op, width, comparison):
     module = check(

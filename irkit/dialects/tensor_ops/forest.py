@@ -1,4 +1,4 @@
-"""`te.forest` and `te.perfect_forest`: walks over trees, row by row."""
+"""`te.forest`, `te.packed_forest` and `te.perfect_forest`: walks over trees, row by row."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from irkit.dialects import te
 from irkit.dialects.forest_base import forest_sums
+from irkit.dialects.packed_nodes import unpacked_nodes
 from irkit.dialects.tensor_ops.interface import Box, Extents, Interpreter, Kind, TensorOpModel
 from irkit.weights import Array
 
-AnyForest = TypeVar("AnyForest", te.ForestOp, te.PerfectForestOp)
+AnyForest = TypeVar("AnyForest", te.ForestOp, te.PackedForestOp, te.PerfectForestOp)
 
 
 class _Walk(TensorOpModel[AnyForest]):
@@ -47,6 +48,16 @@ class Forest(_Walk[te.ForestOp]):
 
     def _sums(self, op: te.ForestOp, operands: list[Array]) -> Array:
         return forest_sums(op, *operands)
+
+
+class PackedForest(_Walk[te.PackedForestOp]):
+    """Node by node, of 16 bytes each."""
+
+    family = "packed_forest"
+
+    def _sums(self, op: te.PackedForestOp, operands: list[Array]) -> Array:
+        x, nodes, value, root, output, base = operands
+        return forest_sums(op, x, *unpacked_nodes(nodes, x.dtype), value, root, output, base)
 
 
 class PerfectForest(_Walk[te.PerfectForestOp]):

@@ -1,16 +1,17 @@
-"""Tree ensembles: padded to perfect trees where that is small, else walked by child pointers."""
+"""Tree ensembles: perfect trees where these are small, in order where leaves are few, else packed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, f32, f64, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph, te
 from irkit.dialects.forests import OrderedTrees, forest_fault, ordered_trees, perfect_trees
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.packed_nodes import packed_nodes
 from irkit.dialects.types import tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.lower.graph_to_tensor.builder import TensorBuilder
@@ -20,6 +21,8 @@ from irkit.weights import Array
 MAX_PERFECT_DEPTH = 10
 MAX_PERFECT_LEAVES = 4 << 20
 """Of all trees together."""
+MAX_LEAVES_ASKED = 256
+"""Of a tree whose nodes are asked one after another, whichever way a row goes; larger ones are walked."""
 
 
 def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
@@ -40,6 +43,10 @@ def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     properties = dict(op.properties) | {"depth": IntegerAttr(depth, i64)}
     operands = list(op.operands)
     ordered = _ordered(op, known) if len(known) == len(arrays) else None
+    few = ordered is not None and ordered.leaves <= MAX_LEAVES_ASKED
+    packed = None if few or len(known) < len(arrays) else _packed(b, op, known, depth)
+    if packed is not None:
+        return [packed]
     if ordered is None:
         operands[1] = _clean_features(b, op)
         return [b.insert(te.ForestOp.make(operands, properties))]
@@ -83,6 +90,28 @@ def _clean_features(b: TensorBuilder, op: graph.ForestOp) -> SSAValue:
         return op.feature
     clean = np.where(left == right, 0, feature).astype(feature.dtype)
     return op.feature if (clean == feature).all() else b.constant(clean, b.hint(op.feature))
+
+
+def _packed(
+    b: TensorBuilder, op: graph.ForestOp, arrays: Sequence[Array], depth: int
+) -> SSAValue | None:
+    """None where trees share nodes, or x is of another type than thresholds of whole words."""
+    if tensor_type(op.x).element_type not in (f32, f64):
+        return None
+    feature, threshold, left, right, nan_left, value, root = arrays
+    packed = packed_nodes(feature, threshold, left, right, nan_left, root)
+    if packed is None:
+        return None
+    operands = [
+        op.x,
+        b.constant(packed.nodes, b.hint(op.feature)),
+        b.constant(value[packed.source], b.hint(op.value)),
+        b.constant(packed.root, b.hint(op.root)),
+        op.output,
+        op.base,
+    ]
+    properties = {"comparison": op.comparison, "depth": IntegerAttr(depth, i64)}
+    return b.insert(te.PackedForestOp.make(operands, properties))
 
 
 def _perfect(b: TensorBuilder, op: graph.ForestOp, arrays: Sequence[Array], depth: int) -> SSAValue:

@@ -70,6 +70,7 @@ from irkit.runtime.intrinsics.cpu_depthwise import add_windows
 from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
+from irkit.runtime.intrinsics.cpu_nodes import packed_node
 from irkit.runtime.intrinsics.cpu_planes import copy_every, multiply_planes
 from irkit.runtime.intrinsics.cpu_products import multiply_strided, multiply_tile
 from irkit.runtime.intrinsics.cpu_rows import (
@@ -82,7 +83,9 @@ from irkit.runtime.intrinsics.cpu_vectors import (
 )
 from irkit.runtime.intrinsics.cpu_windows import extremes
 from irkit.runtime.intrinsics.engine import cfunc, njit
-from irkit.runtime.intrinsics.loop_hints import four_vectors_at_a_time, last_vector_of_fewer_lanes
+from irkit.runtime.intrinsics.loop_hints import (
+    element_by_element, four_vectors_at_a_time, last_vector_of_fewer_lanes,
+)
 from irkit.schedule.tables import Appended, Operand, Pinned, Port, Program'''
 
     def _options(self, flags: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""forest: blocks of rows through one tree after another.
+"""forest and packed_forest: blocks of rows through one tree after another.
 
 Sums are taken in tree order for each row, so they are those of a row-at-a-time walk to the last bit.
-A block of rows shares each tree's nodes while they are in cache, and several rows walk at once. Or no row
-walks: of a tree of few leaves all nodes are asked of all rows of a block, from the lowest up, in vector
-registers, and each chooses of its children the one whose leaf its rows come to.
+A block of rows shares each tree's nodes while they are in cache: the larger the trees, the larger the blocks.
+Several rows, or of one row several trees, walk at once. Or no row walks: of a tree of few leaves all nodes
+are asked of all rows of a block, from the lowest up, in vector registers, and each chooses of its children
+the one whose leaf its rows come to.
 """
 
 import math
@@ -12,7 +13,7 @@ from xdsl.dialects.builtin import f32, f64
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import tensor_type
-from irkit.rkernels.families.forest import columns, inner_nodes, most_leaves, visits
+from irkit.rkernels.families.forest import columns, inner_nodes, most_leaves, visits, walked
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -21,6 +22,7 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     acc = STACK(BLOCK * COLUMNS)
     node = STACK_INT(BLOCK + TOGETHER)
+    walk = STACK_INT(TOGETHER)
     for start in range(r0, r1, BLOCK):
         count = min(BLOCK, r1 - start)
         for i in range(count):
@@ -31,21 +33,26 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
                 at = (start + i) * FEATURES
                 for tree in range(0, TREES, BLOCK):
                     trees = min(BLOCK, TREES - tree)
-                    # Those beyond the last walk its tree once more, and are not asked.
-                    for t in range(trees + TOGETHER):
-                        node[t] = ROOT[min(tree + t, TREES - 1)]
                     for first in range(0, trees, TOGETHER):
-                        moved = True
-                        while moved:
+                        for t in range(TOGETHER):
+                            # Those beyond the last walk its tree once more, and are not asked.
+                            walk[t] = ROOT[min(tree + first + t, TREES - 1)]
+                        for level in range(DEPTH):
                             moved = False
-                            for t in range(first, first + TOGETHER):
-                                n = node[t]
-                                left = GO_LEFT(X[at + FEATURE[n]], THRESHOLD[n], NAN_LEFT[n])
+                            for t in range(TOGETHER):
+                                element_by_element()
+                                n = walk[t]
+                                feature, threshold, nan_left, near, far = NODE(OPERANDS, n)
                                 # Both are read: a branch that nobody can foresee costs more.
-                                near, far = LEFT[n], RIGHT[n]
-                                after = near if left else far
+                                after = (
+                                    near if GO_LEFT(X[at + feature], threshold, nan_left) else far
+                                )
                                 moved |= after != n
-                                node[t] = after
+                                walk[t] = after
+                            if not moved:
+                                break
+                        for t in range(TOGETHER):
+                            node[first + t] = walk[t]
                     for t in range(trees):
                         n = node[t]
                         if WIDTH == 1:
@@ -58,24 +65,27 @@ def node_walk(task, tasks, rows, scratch, OPERANDS):
             for k in range(start * FEATURES, (start + count) * FEATURES):
                 missing |= X[k] != X[k]
             for tree in range(TREES):
-                for i in range(count):
-                    node[i] = ROOT[tree]
                 for first in range(0, count, TOGETHER):
                     # The last rows may be walked twice.
                     many = min(first, count - TOGETHER)
-                    moved = True
-                    while moved:
+                    for t in range(TOGETHER):
+                        walk[t] = ROOT[tree]
+                    for level in range(DEPTH):
                         # They take a step together, so that their loads overlap; a leaf goes to itself.
                         moved = False
-                        for i in range(many, many + TOGETHER):
-                            n = node[i]
-                            x = X[(start + i) * FEATURES + FEATURE[n]]
-                            left = GO_LEFT(x, THRESHOLD[n], NAN_LEFT[n] if missing else uint8(0))
-                            # Both are read: a branch that nobody can foresee costs more.
-                            near, far = LEFT[n], RIGHT[n]
+                        for t in range(TOGETHER):
+                            element_by_element()
+                            n = walk[t]
+                            feature, threshold, nan_left, near, far = NODE(OPERANDS, n)
+                            x = X[(start + many + t) * FEATURES + feature]
+                            left = GO_LEFT(x, threshold, nan_left if missing else False)
                             after = near if left else far
                             moved |= after != n
-                            node[i] = after
+                            walk[t] = after
+                        if not moved:
+                            break
+                    for t in range(TOGETHER):
+                        node[many + t] = walk[t]
                 for i in range(count):
                     n = node[i]
                     if WIDTH == 1:
@@ -205,6 +215,35 @@ def _asked(part: Part) -> Work:
     return asked + work(leaf=part.rows * visits(part.root)[1]) + part.store * part.elements
 
 
+LEAST_ROWS, MOST_ROWS = 128, 4096
+ROWS_BYTES = 512 << 10
+"""Of a block: they stay in a cache while trees come and go."""
+
+
+def _walked_together(root: Root) -> int:
+    """Rows of a block: as many as a tree has nodes, which memory is then read for about once."""
+    op = walked(root)
+    x, trees = tensor_type(op.x), max(1, tensor_type(op.output).get_shape()[0])
+    nodes = tensor_type(op.operands[1]).get_shape()[0] // trees
+    row = max(1, x.get_shape()[1] * x.element_type.compile_time_size)
+    wanted = max(1, min(nodes, ROWS_BYTES // row, MOST_ROWS))
+    return rows_together(root, max(LEAST_ROWS, 1 << wanted.bit_length() - 1))
+
+
+def _blocks(family: str) -> RKernel:
+    return RKernel(
+        family,
+        "blocks",
+        "cpu",
+        __name__,
+        "node_walk",
+        work=_work,
+        legal=fits_stack,
+        parameters=lambda root: {"BLOCK": _walked_together(root), "FEW": 16, "TOGETHER": 16},
+        choices={"BLOCK": range(16, MOST_ROWS + 1)},
+    )
+
+
 RKERNELS = [
     RKernel(
         "forest",
@@ -217,15 +256,6 @@ RKERNELS = [
         parameters={"BLOCK": ASKED_TOGETHER},
         scratch_bytes=_block_of_columns,
     ),
-    RKernel(
-        "forest",
-        "blocks",
-        "cpu",
-        __name__,
-        "node_walk",
-        work=_work,
-        legal=fits_stack,
-        parameters=lambda root: {"BLOCK": rows_together(root, 128), "FEW": 16, "TOGETHER": 16},
-        choices={"BLOCK": range(16, 257)},
-    ),
+    _blocks("forest"),
+    _blocks("packed_forest"),
 ]

@@ -3,8 +3,9 @@
 `perfect_forest_staged` keeps a tile of rows and a group of trees in shared memory: rows with the feature as
 the slow index, so that the lanes of a warp, which are neighbouring rows, never meet in a bank; nodes
 packed as {feature, threshold}. It serves many rows. `perfect_forest_trees` gives every thread one tree
-of one row and adds the leaves up afterwards: for few rows. `perfect_forest_direct` and `forest_rows` read
-everything from where it is: for rows too long for shared memory, and for trees too deep to pad.
+of one row and adds the leaves up afterwards: for few rows. `perfect_forest_direct`, and `forest_rows` of
+linked and of packed trees, read everything from where it is: for rows too long for shared memory, and for
+trees too deep to pad.
 
 Node i of a perfect tree sits in slot i + 1 of 2^DEPTH: the children of slot s are 2s and 2s + 1.
 """
@@ -56,11 +57,14 @@ def forest_rows(task, tasks, rows, scratch, OPERANDS):
             acc[c] = BASE[c]
         for tree in range(TREES):
             node = ROOT[tree]
-            # A leaf names itself as its children.
-            while LEFT[node] != node:
-                x = X[r * FEATURES + FEATURE[node]]
-                left = GO_LEFT(x, THRESHOLD[node], NAN_LEFT[node])
-                node = LEFT[node] if left else RIGHT[node]
+            moving = True
+            while moving:
+                feature, threshold, nan_left, near, far = NODE(OPERANDS, node)
+                left = GO_LEFT(X[r * FEATURES + feature], threshold, nan_left)
+                after = near if left else far
+                # A leaf names itself as its children.
+                moving = after != node
+                node = after
             if WIDTH == 1:
                 value = VALUE[node]
                 for c in range(COLUMNS):
@@ -276,6 +280,7 @@ def _staged(variant: str, parameters: Parameters) -> RKernel:
 _TREES = {"TILE": 8}
 RKERNELS = [
     RKernel("forest", "rows", "cuda", __name__, "forest_rows", work=_rows_work),
+    RKernel("packed_forest", "rows", "cuda", __name__, "forest_rows", work=_rows_work),
     _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}),
     _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}),
     RKernel(

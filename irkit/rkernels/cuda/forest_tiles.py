@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.families.forest import columns, visits
+from irkit.rkernels.families.forest import columns, visits, walked
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -25,6 +25,8 @@ THREADS_PER_BLOCK, TILE = 256, 32
 _TOGETHER, _CHUNK = 4, 32
 # Turns of a warp's loop that a bank conflict of all lanes takes, over those of a few.
 _CONFLICT = 12
+# What a node costs, over one in shared memory.
+_LOADS = {te.ForestOp: 6, te.PackedForestOp: 2, te.PerfectForestOp: 2.5}
 
 
 def _size(value: SSAValue) -> int:
@@ -34,17 +36,17 @@ def _size(value: SSAValue) -> int:
 
 def _tile_bytes(root: Root, parameters: Parameters) -> int:
     """A tile of rows, and twice what the trees of a chunk say: a leaf's value, or its number."""
-    assert isinstance(root.op, te.ForestOp | te.PerfectForestOp)
-    features = tensor_type(root.op.x).get_shape()[1]
-    said = max(4, _size(root.op.value))
-    return TILE * (features * _size(root.op.x) + 2 * parameters["CHUNK"] * said)
+    op = walked(root)
+    features = tensor_type(op.x).get_shape()[1]
+    said = max(4, _size(op.value))
+    return TILE * (features * _size(op.x) + 2 * parameters["CHUNK"] * said)
 
 
 def _parameters(root: Root) -> Parameters:
     """Rows are skewed where to lay them out straight would cost more than the walks; a warp adds up its SHARE
     of the columns."""
-    assert isinstance(root.op, te.ForestOp | te.PerfectForestOp)
-    features = tensor_type(root.op.x).get_shape()[1]
+    op = walked(root)
+    features = tensor_type(op.x).get_shape()[1]
     skew = int(_CONFLICT * features > visits(root)[0])
     share = math.ceil(columns(root) / (THREADS_PER_BLOCK // TILE))
     return {"TOGETHER": _TOGETHER, "CHUNK": _CHUNK, "SKEW": skew, "SHARE": share}
@@ -84,12 +86,11 @@ def forest_tiles(task, tasks, rows, scratch, OPERANDS):
                         moving = False
                         for i in range(TOGETHER):
                             node = nodes[i]
-                            feature = FEATURE[node]
+                            feature, threshold, nan_left, near, far = NODE(OPERANDS, node)
                             turned = mad32(feature, int32(SKEW), int32(lane)) & int32(31)
                             x = table[mad32(feature, int32(32), turned)]
                             # A leaf names itself as its children.
-                            left = GO_LEFT(x, THRESHOLD[node], NAN_LEFT[node])
-                            nodes[i] = LEFT[node] if left else RIGHT[node]
+                            nodes[i] = near if GO_LEFT(x, threshold, nan_left) else far
                             moving = moving | (nodes[i] != node)
                     for i in range(TOGETHER):
                         if group + i < trees:
@@ -202,15 +203,15 @@ def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
 def _work(part: Part) -> Work:
     """Warps wait for one node after another, and each row's leaves are added one by one.
 
-    A node of child pointers is five loads, of a perfect tree three, near the root shared by a warp's lanes.
+    A linked node is five loads, one of a perfect tree three, a packed one is one; near the root the lanes of
+    a warp share them.
     """
-    op = part.root.op
-    assert isinstance(op, te.ForestOp | te.PerfectForestOp)
+    op = walked(part.root)
     nodes, leaves = visits(part.root)
     trees, features = tensor_type(op.output).get_shape()[0], tensor_type(op.x).get_shape()[1]
     tiles, chunks = part.rounds(part.rows, TILE), math.ceil(trees / _CHUNK)
     turns = math.ceil(trees / (part.threads / TILE * _TOGETHER)) * op.depth.value.data
-    a_node = 2.5 if isinstance(op, te.PerfectForestOp) else 6
+    a_node = _LOADS[type(op)]
     # Where there are several tiles, blocks of the same multiprocessor wait at the same time.
     waits = work(round=(0.6 + 0.5 * tiles) * turns)
     once = work(chain=0.3 * trees, barrier=chunks + 2)
@@ -224,7 +225,7 @@ RKERNELS = [
         "tiles",
         "cuda",
         __name__,
-        f"{family}_tiles",
+        f"{template}_tiles",
         work=_work,
         scratch_bytes=_tile_bytes,
         threads=THREADS_PER_BLOCK,
@@ -232,5 +233,9 @@ RKERNELS = [
         choices={"SKEW": (0, 1), "CHUNK": range(8, 65, 8)},
         rows_at_once=TILE,
     )
-    for family in ("forest", "perfect_forest")
+    for family, template in (
+        ("forest", "forest"),
+        ("packed_forest", "forest"),
+        ("perfect_forest", "perfect_forest"),
+    )
 ]

@@ -37,6 +37,7 @@ _FAMILIES: dict[str, Family] = {
         CsrRows("csr"),
         CsrRows("csr_reduce"),
         Forest("forest"),
+        Forest("packed_forest"),
         Forest("perfect_forest"),
         RecurrentCell(),
         Gemm(),

@@ -1,4 +1,4 @@
-"""`forest` and `perfect_forest`: tree ensembles, walked."""
+"""`forest`, `packed_forest` and `perfect_forest`: tree ensembles, walked."""
 
 from __future__ import annotations
 
@@ -24,14 +24,25 @@ _LINKED = (
     "OUTPUT",
     "BASE",
 )
+_PACKED = ("X", "PACKED", "VALUE", "ROOT", "OUTPUT", "BASE")
 _PERFECT = ("X", "FEATURE", "THRESHOLD", "NAN_LEFT", "VALUE", "OUTPUT", "BASE")
+_OPERANDS = {te.ForestOp: _LINKED, te.PackedForestOp: _PACKED, te.PerfectForestOp: _PERFECT}
 _COMPARISONS = {"le": "<=", "lt": "<"}
+
+
+AnyForest = te.ForestOp | te.PackedForestOp | te.PerfectForestOp
+
+
+def walked(root: Root) -> AnyForest:
+    """The op of a root of one of these families."""
+    op = root.op
+    assert isinstance(op, AnyForest)
+    return op
 
 
 def visits(root: Root) -> tuple[int, int]:
     """Nodes that a row visits at most, and values of leaves that it adds up."""
-    op = root.op
-    assert isinstance(op, te.ForestOp | te.PerfectForestOp)
+    op = walked(root)
     trees = tensor_type(op.output).get_shape()[0]
     return trees * op.depth.value.data, trees * tensor_type(op.value).get_shape()[-1]
 
@@ -51,9 +62,7 @@ def inner_nodes(root: Root) -> float:
 
 def columns(root: Root) -> int:
     """Sums that a row has."""
-    op = root.op
-    assert isinstance(op, te.ForestOp | te.PerfectForestOp)
-    return tensor_type(op.base).get_shape()[0]
+    return tensor_type(walked(root).base).get_shape()[0]
 
 
 class Forest(Family):
@@ -65,7 +74,7 @@ class Forest(Family):
     def refuses(self, root: Root) -> str | None:
         """Only `te.<name>`."""
         op = root.op
-        if not isinstance(op, te.ForestOp | te.PerfectForestOp) or root.family != self.name:
+        if not isinstance(op, AnyForest) or root.family != self.name:
             return f"its root is no te.{self.name}"
         if op.comparison.data not in _COMPARISONS:
             return f"comparison '{op.comparison.data}'"
@@ -86,10 +95,10 @@ class Forest(Family):
     def bind(self, binder: Binder) -> None:
         """Arrays are read by pointer."""
         op = binder.root.op
-        if not isinstance(op, te.ForestOp | te.PerfectForestOp):
+        if not isinstance(op, AnyForest):
             raise UnsupportedError("a forest of another root")
         binder.range()
-        order = _PERFECT if isinstance(op, te.PerfectForestOp) else _LINKED
+        order = _OPERANDS[type(op)]
         for name, operand in zip(order, op.operands, strict=True):
             binder.binding.names[name] = binder.pointer(operand)
         shapes = {n: tensor_type(v).get_shape() for n, v in zip(order, op.operands, strict=True)}
@@ -100,12 +109,15 @@ class Forest(Family):
             "COLUMNS": str(shapes["BASE"][0]),
             "WIDTH": str(shapes["VALUE"][-1]),
             "DEPTH": str(op.depth.value.data),
-            "NODES": str(shapes["FEATURE"][-1]),
             "INPUT": numba_type(tensor_type(op.x).element_type),
             "INPUTS": f"{numba_type(tensor_type(op.x).element_type)}p",
             "LT": str(int(comparison == "lt")),
             "LEAVES": str(most_leaves(binder.root) or 0),
         }
+        if not isinstance(op, te.PackedForestOp):
+            binder.binding.names["NODES"] = str(shapes["FEATURE"][-1])
+        if not isinstance(op, te.PerfectForestOp):
+            _node(binder, packed=isinstance(op, te.PackedForestOp))
         symbol = _COMPARISONS[comparison]
         binder.binding.function(
             "GO_LEFT",
@@ -114,3 +126,18 @@ class Forest(Family):
             [f"return (x {symbol} threshold) | ((nan_left != 0) & (x != x))"],
         )
         binder.store("r, c, acc", lambda p: binder.index("r", "c", p), binder.accumulated)
+
+
+def _node(binder: Binder, packed: bool) -> None:
+    """`NODE(OPERANDS, n)`: feature, threshold, whether NaN goes left, left and right child of node n."""
+    names = binder.binding.names
+    if packed:
+        lines = [
+            f"threshold, word, near = packed_node({names['PACKED']}, n, {names['X']})",
+            "return word & int32(0x7FFFFFFF), threshold, word < int32(0), near, int32(near + 1)",
+        ]
+    else:
+        arrays = ("FEATURE", "THRESHOLD", "NAN_LEFT", "LEFT", "RIGHT")
+        feature, threshold, nan_left, near, far = (f"{names[a]}[n]" for a in arrays)
+        lines = [f"return {feature}, {threshold}, {nan_left} != 0, {near}, {far}"]
+    binder.binding.function("NODE", f"{binder.binding.operands}, n", lines)

@@ -13,6 +13,7 @@ from typing import Any
 
 from irkit.runtime.intrinsics.cuda import SHARED, asm
 from irkit.runtime.intrinsics.half_conversions import HALF, I16, widened
+from irkit.runtime.intrinsics.packed_node import node_parts
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -290,3 +291,17 @@ def node_load(typing_context: Any, pointer: Any, index: Any) -> Any:
         return context.make_tuple(builder, result, [word, threshold])
 
     return result(pointer, types.uint64), generate
+
+
+@intrinsic
+def packed_node(typing_context: Any, nodes: Any, index: Any, x: Any) -> Any:
+    """(threshold of the type that `x` points to, third word, fourth word) of node `index`, read at once."""
+    if not isinstance(nodes, types.CPointer) or not isinstance(x, types.CPointer):
+        return None
+    result = types.Tuple((x.dtype, types.int32, types.int32))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = node_parts(builder, args[0], args[1], args[2].type.pointee)
+        return context.make_tuple(builder, result, parts)
+
+    return result(nodes, types.int32, x), generate

@@ -55,7 +55,8 @@ func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
 
 // -----
 
-// Nothing is below -inf: what is missing could not be made left of it.
+// Nothing is below -inf: what is missing could not be made left of it. Such trees are walked,
+// node by node of 16 bytes.
 func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
   %feature = arith.constant dense<[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2]> : tensor<23xi32>
   %threshold = arith.constant dense<"0x000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000080FF0000803F0000004000004040000080400000A0400000C0400000E040000000410000104100002041"> : tensor<23xf32>
@@ -71,4 +72,6 @@ func.func @main(%x: tensor<?x4xf32>) -> tensor<?x1xf64> {
   return %y : tensor<?x1xf64>
 }
 // CHECK-LABEL: func.func @main(%x: tensor<?x4xf32>)
-// CHECK:         %y = te.forest %x, {{.*}} {comparison = "lt", depth = 11 : i64, strategy = "walk"}
+// CHECK:         arith.constant dense_resource<{{.*}}> : tensor<24x4xi32>
+// CHECK:         arith.constant dense_resource<{{.*}}> : tensor<24x1xf64>
+// CHECK:         %y = te.packed_forest %x, {{.*}} {comparison = "lt", depth = 11 : i64}

@@ -41,6 +41,42 @@ func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: te
 
 // -----
 
+func.func @packed_forest_halves(%x: tensor<?x4xf16>, %nodes: tensor<10x4xi32>, %value: tensor<10x1xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.packed_forest' expects x of f32 or f64, got tensor<?x4xf16>}}
+  %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "le", depth = 3 : i64}
+    : (tensor<?x4xf16>, tensor<10x4xi32>, tensor<10x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @packed_forest_nodes(%x: tensor<?x4xf32>, %nodes: tensor<10x3xi32>, %value: tensor<10x1xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.packed_forest' expects nodes of type tensor<10x4xi32>, got tensor<10x3xi32>}}
+  %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "le", depth = 3 : i64}
+    : (tensor<?x4xf32>, tensor<10x3xi32>, tensor<10x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @packed_forest_value(%x: tensor<?x4xf32>, %nodes: tensor<10x4xi32>, %value: tensor<10x2xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.packed_forest' expects value of 10x(1 or 3) f64, got tensor<10x2xf64>}}
+  %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "le", depth = 3 : i64}
+    : (tensor<?x4xf32>, tensor<10x4xi32>, tensor<10x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @packed_forest_comparison(%x: tensor<?x4xf32>, %nodes: tensor<10x4xi32>, %value: tensor<10x1xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.packed_forest' expects a comparison among le, lt, got 'gt'}}
+  %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "gt", depth = 3 : i64}
+    : (tensor<?x4xf32>, tensor<10x4xi32>, tensor<10x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
 func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x2xf32>) -> tensor<3x2x2xf32> {
   // expected-error@+1 {{'te.attention' expects a permutation of 3 dimensions that ends in 2, got [2, 1, 0]}}
   %y = te.attention %q, %k, %v {scale = 0.5 : f64, permutation = array<i64: 2, 1, 0>} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x2xf32>) -> tensor<3x2x2xf32>
