@@ -95,3 +95,11 @@ def fitted(model, x, y):
 def centred(frame):
     """Of a frame of pandas: its columns less their means."""
     return frame.assign(**{name: frame[name] - frame[name].mean() for name in frame.columns})
+
+
+FACTORS = [2.0]
+
+
+def by_factor(x):
+    """By what may change."""
+    return x * FACTORS[0]

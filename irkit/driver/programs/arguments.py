@@ -22,7 +22,7 @@ from irkit.annotations.held import Held, same_objects
 from irkit.annotations.structures import rebuilt
 from irkit.dialects.types import element_type
 from irkit.errors import UnsupportedError
-from irkit.frontends.numpy.objects import is_estimator
+from irkit.frontends.numpy.objects import is_booster, is_estimator
 from irkit.frontends.numpy.tables.results import compiled_dtype
 from irkit.frontends.numpy.trace import Leaf
 from irkit.weights import Array
@@ -128,7 +128,7 @@ class Flattened:
             return rebuilt(items, parts)
         if kind_of(value):
             return self._table(value, name, keys)
-        if isinstance(value, BY_IDENTITY) or is_estimator(value):
+        if isinstance(value, BY_IDENTITY) or is_estimator(value) or is_booster(value):
             keys.append(value)
             return cast(object, value)
         raise _unknown(name, value)

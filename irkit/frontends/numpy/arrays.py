@@ -113,6 +113,16 @@ class TracedArray(NDArrayOperatorsMixin):
         kind = "number" if self.spot.scalar else "array"
         return f"<traced {kind} {self.dtype}{list(self.shape)}>"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("spot", "shape"):
+            super().__setattr__(name, value)
+        elif hasattr(np.ndarray, name):
+            raise refused(f"ndarray.{name} is assigned to")
+        else:
+            raise AttributeError(
+                f"'numpy.ndarray' object has no attribute '{name}' and no __dict__ for setting new attributes"
+            )
+
     def __getattr__(self, name: str) -> Any:
         from irkit.frontends.numpy.methods import METHODS
 
@@ -179,6 +189,12 @@ class TracedArray(NDArrayOperatorsMixin):
             raise unknown(what)
         return found
 
+    def __str__(self) -> str:
+        return str(self._known("str(), format() or print()"))
+
+    def __format__(self, how: str) -> str:
+        return format(self._known("str(), format() or print()"), how)
+
     def __bool__(self) -> bool:
         return bool(self._known("'if', 'while', 'and' or bool()"))
 
@@ -221,8 +237,7 @@ def _in_place(plain: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[...
         if self.spot.scalar:
             return plain(self, other)
         if ufunc is np.power and type(other) in (int, float) and other in FAST_POWERS:
-            self[...] = self**other
-            return self
+            return FAST_POWERS[other](self, out=(self,))
         return ufunc(self, other, out=(self,))
 
     return method

@@ -106,6 +106,31 @@ class TracedArrayClass(metaclass=_ArrayClass):
     """`np.ndarray`: makes arrays of the trace, and says what is one."""
 
 
+class _TypeClass(type):
+    """`type` in a traced function: of an array it is what stands for `np.ndarray`."""
+
+    def __call__(cls, *given: Any, **rest: Any) -> Any:
+        if len(given) == 1 and is_traced(given[0]):
+            return given[0].dtype.type if given[0].spot.scalar else TracedArrayClass
+        return type(*given, **rest)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, type)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(type, name)
+
+
+class TracedType(metaclass=_TypeClass):
+    """`type`: says what an array of the trace is."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return type[item]
+
+
 def _no_more(rest: Mapping[str, Any]) -> None:
     odd = {k for k, v in rest.items() if v is not None and k not in ("subok", "device", "like")}
     if odd:

@@ -37,6 +37,7 @@ from irkit.frontends import import_model
 from irkit.frontends.module import ImportedModel
 from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
 from irkit.frontends.numpy.attempts import Attempt
+from irkit.frontends.numpy.objects import is_booster
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.recorder import Recorder, recorder
@@ -54,6 +55,10 @@ READING = (
     "score_samples",
 )
 """Methods that read an estimator and their argument, write neither, and return an array."""
+
+
+LIBRARIES = ("sklearn", "lightgbm", "xgboost")
+"""Packages of estimators, none of whose methods is traced as it stands: they keep what they are given."""
 
 
 class OpaqueError(Exception):
@@ -101,8 +106,10 @@ def state_of(model: Any) -> str:
 
 
 def _settings() -> dict[str, Any]:
-    import sklearn
-
+    try:
+        import sklearn
+    except ImportError:  # LightGBM and XGBoost have models that need none
+        return {}
     return cast("dict[str, Any]", cast(Any, sklearn).get_config())
 
 
@@ -138,11 +145,14 @@ def _rows(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedA
         raise OpaqueError("its argument is no array of rows and features")
     if x.dtype.kind not in "biu" and x.dtype.name not in ("float32", "float64"):
         raise OpaqueError(f"rows of {x.dtype}")
-    if type(model).__module__.partition(".")[0] != "sklearn":
-        raise OpaqueError(f"{type(model).__name__} is none of scikit-learn's own estimators")
+    if type(model).__module__.partition(".")[0] not in LIBRARIES:
+        raise OpaqueError(
+            f"{type(model).__name__} is none of scikit-learn's own estimators, nor of LightGBM's or XGBoost's"
+        )
     if _settings().get("assume_finite"):
         raise OpaqueError("scikit-learn is set to assume_finite")
-    if any(n.rpartition("__")[2] == "copy" and v is False for n, v in model.get_params().items()):
+    given_params: dict[str, Any] = {} if is_booster(model) else model.get_params()
+    if any(n.rpartition("__")[2] == "copy" and v is False for n, v in given_params.items()):
         raise OpaqueError("copy=False: it may write its argument")
     return x
 
@@ -186,6 +196,10 @@ def _why_not(info: ModelInfo, name: str, x: TracedArray) -> str:
         return "it takes text"
     if info.inputs != ("x",):
         return "it takes labels"
+    if info.integers and x.dtype.kind in "biu":
+        return f"it rounds rows of {x.dtype} first"
+    if info.limits:
+        return "it refuses rows by limits of their columns"
     if info.by_name:
         return "it picks columns by name, which an array has not"
     several = not isinstance(info.methods[name], str)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from irkit.frontends.numpy.attempts import Attempt
 from irkit.frontends.numpy.host_calls import has_traced, host_call
 from irkit.frontends.numpy.models import Method, is_method, is_model
 from irkit.frontends.numpy.objects import ForeignObject
+from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder, tracing
+from irkit.frontends.numpy.states import of_library, state_of
 
 OWN = ("irkit",)
 PLAIN = (
@@ -40,7 +43,16 @@ class ForeignModule:
         self._module, self._stand_in = module, stand_in
 
     def __getattr__(self, name: str) -> Any:
-        return self._stand_in(getattr(self._module, name))
+        found = getattr(self._module, name)
+        own = tracing() and not of_library(self._module)
+        watched = own and not isinstance(found, types.ModuleType) and recorder().capture is not None
+        if watched:
+            kept = recorder().capture(  # pyright: ignore[reportOptionalCall]
+                f"{self._module.__name__}.{name}", found, partial(getattr, self._module, name)
+            )
+            if kept is not found:
+                return kept
+        return self._stand_in(found)
 
     def __repr__(self) -> str:
         return f"<traced {self._module.__name__}>"
@@ -75,11 +87,21 @@ def traced_or_opaque(
     kwargs: dict[str, Any],
 ) -> Any:
     """What `function` returns: by tracing `body`, which does the same, or else by a task of the host."""
-    attempt = Attempt(recorder())
+    attempt, capture = Attempt(recorder()), recorder().capture
+    watched = capture is not None and not of_library(function)
+    name = getattr(function, "__name__", "function")
+    before = state_of(function, name) if watched else None
     found: Any = None
     with attempt:
         found = body(*args, **kwargs)
     if attempt.why is None:
+        if watched and state_of(function, name) != before:
+            raise refused(
+                f"'{name}' changes what it reads, and is no argument: a compiled function cannot"
+            )
+        if capture is not None and watched:
+            # It is traced with what it reads.
+            capture(name, function, lambda: function)
         return found
     return host_call(unannotated(function, attempt.why), args, kwargs)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from irkit.annotations.annotation import annotation_of
 from irkit.frontends.numpy.arrays import TracedArray
-from irkit.frontends.numpy.creation import TracedNamespace, traced_attribute
+from irkit.frontends.numpy.creation import TracedNamespace, TracedType, traced_attribute
 from irkit.frontends.numpy.loops import traced_range
-from irkit.frontends.numpy.objects import is_estimator
+from irkit.frontends.numpy.objects import is_booster, is_estimator
 from irkit.frontends.numpy.recorder import tracing
 
 Capture = Callable[[str, Any, Callable[[], Any]], Any]
@@ -40,6 +40,7 @@ class TracedGlobals(dict[str, Any]):
         own_builtins = {**vars(builtins), "__import__": self._import}
         if stand_in is None or tracing():
             own_builtins["range"] = traced_range
+            own_builtins["type"] = TracedType
         super().__setitem__("__builtins__", own_builtins)
         self.known: dict[str, Any] = {}
 
@@ -88,7 +89,9 @@ def given(value: Any, scope: TracedGlobals) -> Any:
     if _is_own(value, scope):
         return with_globals(value, scope)
     function = callable(value) and not isinstance(value, type | TracedArray)
-    known = function or isinstance(value, types.ModuleType) or is_estimator(value)
+    known = (
+        function or isinstance(value, types.ModuleType) or is_estimator(value) or is_booster(value)
+    )
     return scope.stand_in(value) if known else value
 
 
@@ -121,13 +124,32 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
         function.__code__,
         scope,
         function.__name__,
-        defaults and tuple(given(v, scope) for v in defaults),
+        defaults
+        and tuple(
+            _default(v, n, scope, partial(_nth, function, n)) for n, v in enumerate(defaults)
+        ),
         cells or None,
     )
     named = function.__kwdefaults__
-    made.__kwdefaults__ = named and {k: given(v, scope) for k, v in named.items()}
+    made.__kwdefaults__ = named and {
+        k: _default(v, k, scope, partial(_named, function, k)) for k, v in named.items()
+    }
     made.__qualname__ = function.__qualname__
     return made
+
+
+def _default(value: Any, of: int | str, scope: TracedGlobals, later: Callable[[], Any]) -> Any:
+    """What stands for the default of a parameter: it is read as a global is."""
+    plain = isinstance(value, int | float | str | bytes | None | TracedArray)
+    return given(value, scope) if plain else replaced(value, f"default {of}", scope, later)
+
+
+def _nth(function: types.FunctionType, number: int) -> Any:
+    return (function.__defaults__ or ())[number]
+
+
+def _named(function: types.FunctionType, name: str) -> Any:
+    return (function.__kwdefaults__ or {}).get(name)
 
 
 def _cell(cell: types.CellType, name: str, scope: TracedGlobals) -> types.CellType:

@@ -9,14 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from irkit.annotations.annotation import Annotation, annotation_of, unannotated
-from irkit.frontends.numpy.estimators import READING, OpaqueError, part_of_trace
+from irkit.frontends.numpy.estimators import LIBRARIES, READING, OpaqueError, part_of_trace
 from irkit.frontends.numpy.host_calls import has_traced, host_call
-from irkit.frontends.numpy.objects import is_estimator
+from irkit.frontends.numpy.objects import is_booster, is_estimator
 from irkit.frontends.numpy.recorder import tracing
 
 METHODS = READING
-LIBRARIES = ("sklearn", "lightgbm", "xgboost")
-"""Packages of estimators, none of whose methods is traced as it stands: they keep what they are given."""
 WHY = "a method of a fitted estimator"
 CHANGES = "a method of an estimator that may change it"
 COMPILED = "a program that irkit.compile made"
@@ -46,8 +44,9 @@ class Method:
 
 
 def is_model(value: Any) -> bool:
-    """Whether it is a fitted estimator, as scikit-learn has them, or a program of `irkit.compile`."""
-    return is_estimator(value) or is_program(value)
+    """Whether it is a fitted estimator, as scikit-learn has them, a booster, or a program of
+    `irkit.compile`."""
+    return is_estimator(value) or is_booster(value) or is_program(value)
 
 
 def is_program(value: Any) -> bool:

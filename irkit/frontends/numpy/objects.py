@@ -52,3 +52,12 @@ def is_estimator(value: object) -> bool:
         return False
     kind: Any = type(value)
     return hasattr(kind, "get_params") and hasattr(kind, "fit")
+
+
+def is_booster(value: object) -> bool:
+    """Whether it is what LightGBM and XGBoost have their trees in."""
+    kind: Any = type(value)
+    return kind.__name__ == "Booster" and kind.__module__.partition(".")[0] in (
+        "lightgbm",
+        "xgboost",
+    )

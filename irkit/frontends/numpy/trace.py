@@ -26,6 +26,7 @@ from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import View
 from irkit.frontends.numpy.spots import Spot
+from irkit.frontends.numpy.states import state_of
 from irkit.frontends.numpy.tables.arguments import TABLES, changes_of, tables_in
 from irkit.frontends.numpy.tables.objects import Gathering, Table, is_table
 from irkit.frontends.numpy.unify import Unequal, Unifier
@@ -71,15 +72,23 @@ class Result:
 
 @dataclass
 class Guard:
-    """Something that is no argument and was read: it must be what it was."""
+    """Something that is no argument and was read: it must be what it was, which `value` says; `watched`: the
+    function itself might have changed it."""
 
     name: str
     value: Any
     later: Callable[[], Any]
+    watched: bool = False
+
+    @staticmethod
+    def of(name: str, value: Any, later: Callable[[], Any]) -> Guard:
+        """That of a value as it is now, to its contents. Raises UnsupportedError where it has too many."""
+        plain = isinstance(value, CONSTANT) or value is None
+        return Guard(name, state_of(value, name), later, not plain)
 
     def holds(self) -> bool:
         """Whether it is still the same."""
-        return same_value(self.later(), self.value)
+        return state_of(self.later(), self.name) == self.value
 
 
 @dataclass
@@ -174,7 +183,7 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             return arrays[number]
         if kind_of(value) is not None:
             raise refused(f"'{name}' is a frame of pandas, and no argument: pass it as one")
-        guards.append(Guard(name, value, later))
+        guards.append(Guard.of(name, value, later))
         return value
 
     r.capture = capture
@@ -202,6 +211,12 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             for label, now in changes_of(table)
         ]
         _check_picks(r)
+    changed = [g.name for g in guards if g.watched and not g.holds()]
+    if changed:
+        raise UnsupportedError(
+            f"{_place(function)}: '{function.__qualname__}' changes '{changed[0]}', which is no argument: a "
+            "compiled function cannot"
+        )
     if scope.changed:
         names = ", ".join(sorted(scope.changed))
         raise UnsupportedError(
@@ -281,18 +296,3 @@ def _shape_of(value: object) -> Any:
     if isinstance(value, list | tuple) and not is_traced(value):
         return [_shape_of(v) for v in cast("list[Any]", value)]
     return id(value)
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Whether a value that is no array is what it was: numbers and text by value, all else by identity."""
-    if a is b:
-        return True
-    plain = (int, float, complex, str, bytes, bool, np.generic)
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, plain):
-        return repr(cast(object, a)) == repr(cast(object, b))
-    if isinstance(a, tuple | list):
-        x, y = cast("list[Any]", a), cast("list[Any]", b)
-        return len(x) == len(y) and all(map(same_value, x, y))
-    return False
