@@ -28,7 +28,7 @@ SCHEDULE = "irkit.schedule"
 @irdl_attr_definition
 class ScheduleAttr(ParametrizedAttribute):
     """Steps that make of a nest of loops the one that is run: `bind` (to vEUs, or to threads of a block),
-    `split`, `fuse`, `reorder`, `unroll`, `vectorize` and `cache` (`irkit/expressions/nest.py`). The loops that it names first are the nest's, in order.
+    `split`, `fuse`, `reorder`, `unroll`, `vectorize`, `tensorise` and `cache` (`irkit/expressions/nest.py`). The loops that it names first are the nest's, in order.
 
     ```mlir
     #loop.schedule<"for m, n, k of A, B; split n by 16 as no, ni; reorder no, m, k, ni; vectorize ni">

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from irkit.expressions.syntax import Place
 
+TENSOR = "tensorise"
+"""The mark of loops whose turns are one operation of the hardware."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -52,7 +55,8 @@ class Nest:
     """Loops in order, outermost first. `indices` are the statement's, `operands` what it reads by name;
     `parts`: into how many an index is cut over the vEUs; `caches`: operand, the loop in each of whose turns
     it is copied ("": once), and where the step stands; `buffers`: into how many copies of an operand go by
-    turns, where a step says so; `marks`: where a loop is marked."""
+    turns, where a step says so; `marks`: where a loop is marked; `tensor`: the loops over
+    rows, columns and terms that are one operation."""
 
     indices: tuple[Axis, ...]
     operands: tuple[str, ...] = ()
@@ -62,6 +66,7 @@ class Nest:
     caches: dict[str, tuple[str, Place]] = field(default_factory=dict[str, tuple[str, Place]])
     buffers: dict[str, int] = field(default_factory=dict[str, int])
     marks: dict[str, Place] = field(default_factory=dict[str, Place])
+    tensor: tuple[str, str, str] | None = None
 
     @property
     def grid(self) -> list[int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from irkit.expressions.loops import Axis, Fused, Nest, Split
+from irkit.expressions.loops import TENSOR, Axis, Fused, Nest, Split
 from irkit.expressions.nest_checks import MOST_UNROLLED, check, refuse
 from irkit.expressions.steps import Schedule, Step
 from irkit.expressions.syntax import ExpressionError
@@ -192,6 +192,24 @@ def _vectorize(nest: Nest, step: Step) -> None:
     _mark(nest, axis, step)
 
 
+def _tensorise(nest: Nest, step: Step) -> None:
+    """Rows, columns and terms of a product, by one operation of the hardware."""
+    axes = [_unmarked(nest, step, n) for n in range(3)]
+    if nest.tensor is not None:
+        refuse("'tensorise' after another", step.place)
+    for number, (axis, what) in enumerate(zip(axes, ("rows", "columns", "terms"), strict=True)):
+        if axis.reduced != (number == 2):
+            kind = "reduced" if axis.reduced else "an index of the result"
+            refuse(f"'tensorise' of '{axis.name}' as {what}, which is {kind}", step.at(number))
+        if not axis.whole and number < 2:
+            turns = f"{axis.least} to {axis.extent} turns"
+            refuse(f"'tensorise' of '{axis.name}' of {turns}: split it", step.at(number))
+        nest.marks[axis.name] = step.at(number)
+        marked = Axis(axis.name, axis.extent, axis.reduced, axis.least, TENSOR)
+        nest.order[nest.position(axis.name)] = marked
+    nest.tensor = (axes[0].name, axes[1].name, axes[2].name)
+
+
 def _thread(nest: Nest, step: Step) -> None:
     """A turn of the loop for each thread of a block."""
     axis = _unmarked(nest, step, 0)
@@ -242,6 +260,7 @@ TAKEN = {
     "reorder": _reorder,
     "unroll": _unroll,
     "vectorize": _vectorize,
+    "tensorise": _tensorise,
     "cache": _cache,
 }
 """What each step does to a nest, or refuses to."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from irkit.expressions.loops import Axis, Nest, Split
+from irkit.expressions.loops import TENSOR, Axis, Nest, Split
 from irkit.expressions.steps import Step
 from irkit.expressions.syntax import NOWHERE, ExpressionError, Place
 
@@ -48,6 +48,11 @@ def _misplaced(nest: Nest, number: int, axis: Axis, reduces: bool) -> str | None
     order, first = nest.order, nest.first_reduced
     if axis.mark == "vectorize" and number != len(order) - 1:
         return f"'{order[-1].name}' inside of '{axis.name}', which is a vector"
+    if axis.mark == TENSOR and any(a.mark != TENSOR for a in order[number + 1 :]):
+        other = next(a.name for a in order[number + 1 :] if a.mark != TENSOR)
+        return f"'{other}' inside of '{axis.name}', which is tensorised"
+    if nest.tensor is not None and axis.mark in ("unroll", "vectorize"):
+        return f"'{axis.mark}' of '{axis.name}' beside 'tensorise'"
     if number > first and not axis.reduced and not axis.mark:
         over = order[first].name
         return f"'{axis.name}' inside of '{over}', which is reduced: put it outside, or unroll it"

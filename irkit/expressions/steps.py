@@ -22,17 +22,21 @@ from lark.exceptions import UnexpectedInput
 from irkit.expressions.grammar import unexpected
 from irkit.expressions.syntax import NOWHERE, ExpressionError, Place
 
+_WORDS = (
+    "rule|for|of|to|in|by|as|at|veu|thread|bind|split|fuse|reorder|unroll|vectorize|tensorise|cache"
+)
 GRAMMAR = r"""
 start: header? step*
 header: "for" names ["of" names] ";"?
 names: NAME ("," NAME)*
-step: (RULE | bind | split | fuse | reorder | unroll | vectorize | cache) ";"?
+step: (RULE | bind | split | fuse | reorder | unroll | vectorize | tensorise | cache) ";"?
 bind: BIND NAME "to" ("veu" "in" INT | THREAD)
 split: SPLIT NAME "by" INT ["as" NAME "," NAME]
 fuse: FUSE NAME "," NAME ["as" NAME]
 reorder: REORDER NAME ("," NAME)+
 unroll: UNROLL NAME
 vectorize: VECTORIZE NAME
+tensorise: TENSORISE NAME "," NAME "," NAME
 cache: CACHE NAME ["at" NAME] ["in" INT]
 RULE.2: "rule"
 BIND.2: "bind"
@@ -41,13 +45,14 @@ FUSE.2: "fuse"
 REORDER.2: "reorder"
 UNROLL.2: "unroll"
 VECTORIZE.2: "vectorize"
+TENSORISE.2: "tensorise"
 CACHE.2: "cache"
 THREAD.2: "thread"
 INT: /\d+/
-NAME: /(?!(rule|for|of|to|in|by|as|at|veu|thread|bind|split|fuse|reorder|unroll|vectorize|cache)\b)[^\W\d]\w*/
+NAME: /(?!(WORDS)\b)[^\W\d]\w*/
 %ignore /[ \t\r\n]+/
 %ignore /(#|\/\/)[^\n]*/
-"""
+""".replace("WORDS", _WORDS)
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def _step(text: str, tree: Tree[Token] | Token) -> Step:
         written += [f"{written[0]}o", f"{written[0]}i"]
     if kind == "fuse" and len(written) == 2:
         written.append("".join(written))
-    if kind in ("reorder", "fuse") and len(set(written)) < len(written):
+    if kind in ("reorder", "fuse", "tensorise") and len(set(written)) < len(written):
         raise ExpressionError(f"a loop twice in '{kind}'", _place(text, names[0]))
     return Step(
         str(kind), tuple(written), number, _place(text, kind), tuple(_place(text, t) for t in names)

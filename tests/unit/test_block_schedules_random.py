@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import test_block_schedules as blocks
 from test_loop_schedules import relaxed
+from xdsl.dialects.builtin import StringAttr
 
 from irkit.dialects.loop import ScheduleAttr
+from irkit.dialects.precision import PRECISION
 from irkit.dialects.roperator_root import Root
 from irkit.expressions.loops import Axis
 from irkit.expressions.steps import schedule_of
@@ -35,6 +37,14 @@ CASES = (
     "added",
     "batched",
 )
+
+
+@pytest.fixture
+def two_warps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of two warps."""
+    for module in (block_layout, block_text, fill_text, blocks):
+        monkeypatch.setattr(module, "THREADS", 2 * THREADS)
+    monkeypatch.setattr(legality, "refuses_device", lambda *_: None)
 
 
 @pytest.fixture
@@ -153,3 +163,96 @@ def test_random_tiles_change_no_number(seed: int, monkeypatch: pytest.MonkeyPatc
             layout = blocks.compare(case, kind, schedule, fours=bool(rng.random() < 0.6))
             assert layout.tile is not None
             seen += 1
+
+
+@pytest.mark.usefixtures("two_warps")
+@pytest.mark.parametrize("seed", range(5))
+def test_random_tiles_of_tensor_cores_change_no_number(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small whole numbers, which every format has: one warp or two, uneven ends, copies ahead or not."""
+    compare_tensor_cores(seed, monkeypatch)
+
+
+def compare_tensor_cores(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random tile of a random product."""
+    rng = np.random.default_rng(seed)
+    text, shapes = TILED[seed % 2]
+    rows, columns, terms = (int(rng.choice(c)) for c in ((16, 32), (8, 16), (16, 32)))
+    m, n, k = (int(rng.integers(low, 3 * low)) for low in (2 * rows, columns, terms))
+    case = f"tensor {text} {m} {n} {k}"
+    monkeypatch.setitem(blocks.MORE, case, (text, shapes(m, n, k, 1)))
+    op = blocks.parsed(case, "f32")[1]
+    root_of(op).chain[-1].attributes[PRECISION] = StringAttr(
+        str(rng.choice(["tf32", "bf16", "f16"]))
+    )
+    warps = int(rng.integers(1, 3))
+    buffers = int(rng.integers(1, 4))
+    steps = [
+        f"bind n to veu in {int(rng.integers(1, 2 + (n >= 2 * columns)))}",
+        f"split m by {rows * warps} as mo, mb",
+        f"split mb by {rows} as mw, mi",
+        f"split n by {columns} as no, ni",
+        f"split k by {terms} as ko, ki",
+        "reorder mo, no, ko, mw, mi, ni, ki",
+        "bind mw to thread",
+        "tensorise mi, ni, ki",
+        f"cache a at ko in {buffers}",
+        f"cache b at ko in {buffers}",
+    ]
+    schedule = ScheduleAttr.of(schedule_of("; ".join(["for m, n, k of a, b", *steps])))
+    layout = blocks.compare(case, "f32", schedule, fours=bool(rng.random() < 0.5))
+    assert layout.fragment is not None
+    assert layout.working == 32 * warps
+
+
+@pytest.mark.usefixtures("two_warps")
+def test_tensor_cores_that_leave_terms_out_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken once: the comparison above can fail."""
+    printed = block_text.BlockPrinter.line
+
+    def without(self: Any, text: str) -> None:
+        printed(self, "pass" if text.startswith("await_copies") else text)
+
+    monkeypatch.setattr(block_text.BlockPrinter, "line", without)
+    with pytest.raises(AssertionError):
+        compare_tensor_cores(0, monkeypatch)
+
+
+TENSOR = (
+    "split m by 16 as mo, mi; split n by 8 as no, ni; split k by 16 as ko, ki; "
+    "reorder mo, no, ko, mi, ni, ki; "
+)
+REFUSED = [
+    ("float32", TENSOR + "tensorise mi, ni, ki; cache a; cache b", "'mi' of products in float32"),
+    ("ieee", TENSOR + "tensorise mi, ni, ki; cache a; cache b", "'mi' of products in ieee"),
+    ("tf32", TENSOR + "tensorise mi, ni, ki; cache a", "reads 'b', which has no copy by ni, ki"),
+    (
+        "tf32",
+        TENSOR + "tensorise ni, mi, ki; cache a; cache b",
+        "'ni' of 8 turns: an operation takes",
+    ),
+    (
+        "tf32",
+        TENSOR.replace("16 as ko", "12 as ko") + "tensorise mi, ni, ki; cache a; cache b",
+        "'ki' of 12 turns: an operation takes multiples of 16",
+    ),
+    (
+        "tf32",
+        TENSOR.replace("ko, mi, ni, ki", "ko, ki, mi, ni")
+        + "tensorise mi, ni, ki; cache a; cache b",
+        "reads 'a', which has no copy by mi, ki",
+    ),
+]
+
+
+@pytest.mark.parametrize(("precision", "text", "message"), REFUSED)
+def test_what_tensor_cores_cannot_is_refused(precision: str, text: str, message: str) -> None:
+    op = blocks.parsed("wide", "f32")[1]
+    root = root_of(op)
+    root.chain[-1].attributes[PRECISION] = StringAttr(precision)
+    try:
+        with pytest.raises(ExpressionError, match=message):
+            BlockLayout.of(root, ScheduleAttr.of(schedule_of(f"for m, n, k of a, b; {text}")))
+    finally:
+        del root.chain[-1].attributes[PRECISION]

@@ -231,6 +231,47 @@ def test_default_schedules_are_legal(case: str) -> None:
             assert why_illegal(op, find_device("cpu2")) is None, schedule
 
 
+TENSORISED = (
+    "split m by 4 as mo, mi; split n by 8 as no, ni; reorder no, mo, mi, ni, k; tensorise mi, ni, k",
+    "split m by 3 as mo, mi; split n by 24 as no, ni; reorder mo, no, mi, ni, k; tensorise mi, ni, k; "
+    "cache A at no; cache B at no",
+    "bind m to veu in 2; split n by 12 as no, ni; split m by 2 as mo, mi; split k by 5 as ko, ki; "
+    "reorder no, mo, ko, ki, mi, ni; tensorise mi, ni, ki",
+)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("text", TENSORISED)
+def test_tensorised_nests_are_tiles_of_vectors(
+    text: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CASES, "tensor", ("C(m, n) +=! A(m, k) * B(k, n)", ((9, 13), (13, 29))))
+    op, rng = roperator("tensor", kind), np.random.default_rng(0)
+    given, rkernel = arrays(op, rng), registry.find("cpu", "generated.nest")
+    op.schedule = None
+    (want,) = evaluate_body(op, given, WeightStore())
+    schedule = ScheduleAttr.of(schedule_of(f"for m, n, k of A, B; {text}"))
+    scheduled(op, schedule)
+    assert why_illegal(op, find_device("cpu2")) is None
+    assert Layout.of(root_of(op), schedule).nest.vector is not None
+    np.testing.assert_array_equal(evaluate_body(op, given, WeightStore())[0], want)
+    result, binding = np.full_like(want, -99), bind(op, root_of(op), rkernel, 1)
+    for task in range(op.tasks):
+        cpu_emulator.run(rkernel, binding, [*given, result], task, op.tasks, 1)
+    np.testing.assert_array_equal(result, want)
+
+
+def test_what_no_vector_holds_is_not_tensorised() -> None:
+    root = root_of(roperator("product", "f32"))
+    text = "for m, n, k of A, B; split m by 2; split n by 11; reorder mo, no, mi, ni, k; tensorise mi, ni, k"
+    with pytest.raises(ExpressionError, match="'ni' of 11 turns: vectors are of a power of two"):
+        Layout.of(root, ScheduleAttr.of(schedule_of(text)))
+    whole = roperator("product", "i32")
+    text = "for m, n, k of A, B; split m by 2; split n by 4; reorder mo, no, mi, ni, k; tensorise mi, ni, k"
+    with pytest.raises(ExpressionError, match="'tensorise' of sums of i32 that are no products"):
+        Layout.of(root_of(whole), ScheduleAttr.of(schedule_of(text)))
+
+
 SHAPES = (
     ("C(m, n) +=! A(m, k) * B(k, n)", lambda m, n, k: ((m, k), (k, n))),
     ("C(m, n) +=! A(k, m) * B(n, k)", lambda m, n, k: ((k, m), (n, k))),
@@ -314,6 +355,15 @@ REFUSED = [
     ("cache C", "'cache' of 'C', which is no operand; there are A, B", 7),
     ("cache A at j", "'cache' at 'j'", 12),
     ("cache A; cache A", "'A' is cached already", 16),
+    ("tensorise m, n", "the end of the text does not belong here; expected ','", 15),
+    ("tensorise m, k, n", "'tensorise' of 'k' as columns, which is reduced", 14),
+    ("tensorise n, m, k; tensorise m, n, k", "'tensorise' of 'm' after 'tensorise' of it", 30),
+    (
+        "split m by 7 as a, b; reorder a, n, b, k; tensorise n, b, k; unroll a",
+        "'unroll' of 'a'",
+        69,
+    ),
+    ("split n by 3; tensorise m, no, k", "'ni' inside of 'm', which is tensorised", 25),
     ("rule; split m by 2", "'rule' beside other steps", 1),
     ("split n by", "the end of the text does not belong here; expected a number", 11),
     ("tile m by 3", "'tile' does not belong here", 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.ir import BlockArgument
@@ -19,7 +19,9 @@ from irkit.dialects.types import is_float, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.expressions.loops import Axis, Fused, Nest, Split
 from irkit.expressions.syntax import ExpressionError, Place
-from irkit.rkernels.scheduled.layout import VECTORS, Copy, Layout, check_sums
+from irkit.rkernels.scheduled.fragments import Fragment, fragment_of, refuse
+from irkit.rkernels.scheduled.layout import VECTORS, Layout, check_sums
+from irkit.rkernels.scheduled.shared_copy import SharedCopy
 
 THREADS = 256
 WARP = 32
@@ -28,26 +30,6 @@ FOUR = 4
 _LINE = 128
 MOST_AT_ONCE = 2048
 """Multiply-adds that are written out."""
-
-
-@dataclass(frozen=True)
-class SharedCopy(Copy):
-    """A copy in shared memory, in `buffers` that are filled by turns. From a turn of its first loop to the
-    next are `pitch` elements."""
-
-    buffers: int = 1
-    pitch: int = 1
-
-    @property
-    def elements(self) -> int:
-        """Of one buffer."""
-        return self.axes[0].extent * self.pitch if self.axes else 1
-
-    @property
-    def strides(self) -> list[int]:
-        """From a turn of each of its loops to the next."""
-        inner = [math.prod(a.extent for a in self.axes[n + 1 :]) for n in range(len(self.axes))]
-        return [self.pitch, *inner[1:]] if self.axes else []
 
 
 @dataclass(frozen=True)
@@ -84,8 +66,9 @@ class BlockLayout(Layout):
 
     @property
     def working(self) -> int:
-        """Threads that have turns of their own."""
-        return math.prod(a.extent for a in self.nest.threads)
+        """Threads that have turns of their own; of a tensorised nest each turn is a warp's."""
+        each = WARP if self.nest.tensor is not None else 1
+        return each * math.prod(a.extent for a in self.nest.threads)
 
     # Copies
 
@@ -97,7 +80,13 @@ class BlockLayout(Layout):
         offset = 0
         for copy in sorted(made, key=lambda c: c.at):
             found[copy.number] = SharedCopy(
-                copy.number, copy.at, copy.axes, offset, copy.buffers, copy.pitch
+                copy.number,
+                copy.at,
+                copy.axes,
+                offset,
+                copy.buffers,
+                copy.pitch,
+                copy.padding,
             )
             offset += self.nbytes(copy)
         return found
@@ -116,11 +105,16 @@ class BlockLayout(Layout):
             for n, a in enumerate(self.nest.order)
             if (n > at or a.mark == "thread") and moved & self.nest.sources(a.name)
         )
+        buffers = self.nest.buffers.get(name, 1)
+        if self.nest.tensor is not None:
+            # Rows of eight terms come to lie in other banks.
+            plain = SharedCopy(number, at, axes, 0, buffers, 1, FOUR)
+            return replace(plain, pitch=plain.run(1))
         pitch = math.prod(a.extent for a in axes[1:])
         if len(axes) > 1 and self.fastest(number, axes) is not axes[-1] and pitch % FOUR == 0:
             # Neighbours in memory come to lie in other banks.
             pitch += FOUR
-        return SharedCopy(number, at, axes, 0, self.nest.buffers.get(name, 1), pitch)
+        return SharedCopy(number, at, axes, 0, buffers, pitch)
 
     def fastest(self, number: int, axes: tuple[Axis, ...]) -> Axis:
         """The loop of which turns are nearest to each other in an input."""
@@ -203,7 +197,7 @@ class BlockLayout(Layout):
     @cached_property
     def lanes(self) -> int:
         """So many lanes of a warp share the terms of a sum, side by side, and exchange what they have."""
-        if self.tile is not None:
+        if self.tile is not None or self.nest.tensor is not None:
             return 1
         trailing = 1
         for axis in reversed(self.nest.threads):
@@ -220,7 +214,7 @@ class BlockLayout(Layout):
     @property
     def meets(self) -> bool:
         """Whether sums go through shared memory before they are stored."""
-        return self.groups > 1 or self.tile is not None
+        return self.groups > 1 or self.tile is not None or self.nest.tensor is not None
 
     @property
     def meeting(self) -> int:
@@ -255,6 +249,26 @@ class BlockLayout(Layout):
         found = Tile(left, right, rows, tuple(axes[len(rows) :]))
         whole = left != right and tuple(axes[: len(rows)]) == rows
         return found if whole and self._read_in_fours(found) else None
+
+    @cached_property
+    def fragment(self) -> Fragment | None:
+        """What tensor cores multiply, where the schedule says so.
+
+        Raises ExpressionError for what they cannot.
+        """
+        if self.nest.tensor is None:
+            return None
+        moved = [self.moved_by(m) for m in maps(self.op)[:2]]
+        found = fragment_of(self.op, self.nest, self.nest.tensor, moved)
+        for number in (found.left, found.right):
+            copy = self.shared.get(number)
+            name = self.nest.operands[number] if number < len(self.nest.operands) else str(number)
+            if copy is None or copy.axes[-2:] != found.axes(number):
+                own = ", ".join(a.name for a in found.axes(number))
+                refuse(self.nest, found.terms, f"reads '{name}', which has no copy by {own}")
+        if self.cells[-1] != found.columns:
+            refuse(self.nest, found.columns, "is not the last index of the result")
+        return found
 
     def _read_in_fours(self, tile: Tile) -> bool:
         """Whether rows and columns lie side by side in the copies, and where the sums meet."""
@@ -297,6 +311,7 @@ class BlockLayout(Layout):
             axis = self.nest.threads[-1]
             reason = f"{self.working} threads, of {THREADS} in a block"
             raise ExpressionError(reason, self._place_of(axis))
+        _ = self.fragment
         self._check_buffers()
         for copy in self.shared.values():
             self._check_copy(copy)

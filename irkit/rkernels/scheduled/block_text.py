@@ -48,7 +48,8 @@ class BlockPrinter(LoopPrinter):
         for number, copy in self.block.shared.items():
             self._buffer[number] = "0"
             if copy.at == -1:
-                self._filled_once(number)
+                self._fill(number, "0", "0")
+                self._arrived([number])
         self._outer(0)
 
     def _divide(self, outer: str, inner: str, made: str, over: int) -> None:
@@ -61,6 +62,9 @@ class BlockPrinter(LoopPrinter):
         self._head_lengths = dict(self._known.lengths)
         self.line("thread = thread_index()")
         left, threads = "thread", self.nest.threads
+        if self.block.fragment is not None:
+            self.line("warp, lane = divide(thread, 32)")
+            left = "warp"
         for number, axis in reversed(list(enumerate(threads))):
             name = self._known.values[axis.name] = f"at_{axis.name}"
             if number:
@@ -70,9 +74,8 @@ class BlockPrinter(LoopPrinter):
                 self.line(f"{name} = min({left}, {axis.extent - 1})")
             else:
                 self.line(f"{name} = {left}")
-        self._writes: list[str] = []
-        if self.block.working < THREADS:
-            self._writes.append(f"thread < {self.block.working}")
+        idle = self.block.working < THREADS
+        self._writes = [f"thread < {self.block.working}"] if idle else []
         if self.block.lanes > 1:
             self.line(f"bundle, lane = divide(thread, {self.block.lanes})")
             self._writes.append("lane == 0")
@@ -143,10 +146,6 @@ class BlockPrinter(LoopPrinter):
 
     # Copies
 
-    def _filled_once(self, number: int) -> None:
-        self._fill(number, "0", "0")
-        self._arrived([number])
-
     def _arrived(self, copies: list[int]) -> None:
         if any(self.block.is_async(self.block.shared[n]) for n in copies):
             self.line("commit_copies()")
@@ -213,7 +212,10 @@ class BlockPrinter(LoopPrinter):
         """The sums of a tile, from nothing to where they are stored."""
         tile, depth, known = self.block.tile, self._indent, self._known
         self._known = known.copy()
-        if tile is not None:
+        fragment = self.block.fragment
+        if fragment is not None:
+            self.line(f"sums = zeros_like(staged, {fragment.held})")
+        elif tile is not None:
             self.line(f"sums = zeros_like(staged, {tile.height * tile.width})")
         else:
             for name in self._sums:
@@ -303,6 +305,10 @@ class BlockPrinter(LoopPrinter):
         elif layout.groups > 1:
             self.line(f"group = {number}")
         first = f"group * {layout.sums} + " if layout.groups > 1 else ""
+        if layout.fragment is not None:
+            zero = {a.name: "0" for a in layout.fragment.sums}
+            self.line(layout.fragment.stored(self._cell(zero), layout.cells))
+            return
         if tile is None:
             for name, values in zip(self._sums, self._unrolled(reduced=False), strict=True):
                 self.line(f"meeting[{first}{self._cell(values)}] = {name}")
@@ -326,6 +332,12 @@ class BlockPrinter(LoopPrinter):
     def _statements(self) -> None:
         tile = self.block.tile
         self._settle()
+        fragment = self.block.fragment
+        if fragment is not None:
+            zero = {a.name: "0" for a in (*fragment.sums, fragment.terms)}
+            known = {**self._known.values, **zero}
+            self.line(fragment.added(self.block.shared, lambda n: self._place(n, known)))
+            return
         if tile is not None:
             self._tile_sums()
             return
@@ -382,8 +394,7 @@ def body_of_block(binder: Binder, layout: BlockLayout) -> list[str]:
     """The statements of `NEST`; what they call is bound."""
     printer = BlockPrinter(binder, layout)
     printer.print()
-    for name, number in (("FIRST", 0), ("SECOND", 1)):
-        copy = layout.shared.get(number)
-        fours = copy is not None and layout.in_fours(copy)
+    for number, name in enumerate(("FIRST", "SECOND")):
+        fours = number in layout.shared and layout.in_fours(layout.shared[number])
         binder.binding.names[name] = binder.pointer(layout.op.inputs[number]) if fours else ""
     return printer.body()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from irkit.dialects.linalg_generic import is_contraction
+from irkit.dialects.precision import Precision
 from irkit.dialects.roperator_root import Root
-from irkit.rkernels.scheduled.block_layout import THREADS, BlockLayout
+from irkit.rkernels.scheduled.block_layout import THREADS, WARP, BlockLayout
+from irkit.rkernels.scheduled.fragments import KINDS
 from irkit.rkernels.scheduled.layout import Layout
 from irkit.rkernels.work import Part, Work, work
 from irkit.schedule.model import VDevice
@@ -73,6 +75,21 @@ def block_work(layout: BlockLayout, part: Part) -> Work:
     threads = min(max(layout.working, 1), THREADS)
     stored = part.store * (tiles * layout.sums) + work(barrier=2 * tiles * layout.meets)
     shuffles = work(shuffle=math.log2(layout.lanes) * tiles)
+    fragment = layout.fragment
+    if fragment is not None:
+        terms = math.prod(a.extent for a in nest.order if a.reduced)
+        warps = layout.working / WARP
+        read = tiles * warps * (fragment.rows.extent + fragment.columns.extent) * terms
+        effort = 1.0 if fragment.kind == KINDS[Precision.TF32] else 0.5
+        return (
+            work(
+                tile=tiles,
+                stage=tiles * turns,
+                fragment=read,
+                mma=effort * tiles * layout.sums * terms,
+            )
+            + stored
+        )
     if layout.tile is None:
         terms = work(chain=tiles * turns) + part.term * (tiles * turns * written * threads)
         return terms + stored + shuffles

@@ -11,8 +11,9 @@ from irkit.expressions.loops import Axis
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import linear
 from irkit.rkernels.binding.scalars import numba_type
-from irkit.rkernels.scheduled.block_layout import FOUR, THREADS, BlockLayout, SharedCopy
+from irkit.rkernels.scheduled.block_layout import FOUR, THREADS, BlockLayout
 from irkit.rkernels.scheduled.loop_text import Known, LoopPrinter
+from irkit.rkernels.scheduled.shared_copy import SharedCopy
 
 
 class FillPrinter(LoopPrinter):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.dialects.builtin import f32, f64, i32, i64
@@ -19,10 +19,13 @@ from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.expressions.loops import Axis, Nest, Split
+from irkit.expressions.steps import Schedule, Step
 from irkit.expressions.syntax import ExpressionError, Place
 
 VECTORS = (f32, f64, i32, i64)
 """Elements that vectors have."""
+VECTOR_BYTES = 64
+"""Of a vector that `tensorise` is made of: a register, or two."""
 MOST_BYTES = 16 << 20
 _LINE = 64
 _PAGE = 4096
@@ -54,8 +57,9 @@ class Layout:
     @staticmethod
     def of(root: Root, schedule: ScheduleAttr) -> Layout:
         """The root's loops as the schedule makes them."""
-        sizes = (*root.parallel, *root.reduction)
-        found = Layout(root, schedule.nest(sizes, len(root.parallel)))
+        sizes, parallel = (*root.parallel, *root.reduction), len(root.parallel)
+        plain = _in_vectors(root, schedule.schedule, schedule.nest(sizes, parallel))
+        found = Layout(root, ScheduleAttr.of(plain).nest(sizes, parallel))
         found.check()
         return found
 
@@ -232,6 +236,36 @@ class Layout:
         if (stride := self.stride(number)) != 1:
             apart = "at places that no step tells" if stride is None else f"{stride} apart"
             raise ExpressionError(f"{what}: elements of '{name}' are {apart}; cache it", place)
+
+
+def _in_vectors(root: Root, schedule: Schedule, nest: Nest) -> Schedule:
+    """The steps, of which `tensorise` is a tile of vector registers, term by term."""
+    if nest.tensor is None:
+        return schedule
+    rows, columns, terms = nest.tensor
+    (step,) = (s for s in schedule.steps if s.kind == "tensorise")
+    element = tensor_type(root.chain[-1].results[0]).element_type
+    extent = nest.order[nest.position(columns)].extent
+    lanes = min(VECTOR_BYTES // numpy_dtype(element).itemsize, extent & -extent)
+    if not is_contraction(root.chain[-1]) or element not in VECTORS:
+        raise ExpressionError(f"'tensorise' of sums of {element} that are no products", step.place)
+    if lanes < 2:
+        reason = f"of {extent} turns: vectors are of a power of two of them"
+        raise ExpressionError(f"'tensorise': '{columns}' {reason}", step.at(1))
+
+    def made(kind: str, *names: str, number: int = 0) -> Step:
+        return Step(kind, names, number, step.place, tuple(step.at(1) for _ in names))
+
+    vectors, lane = f"{columns}_vectors", f"{columns}_lanes"
+    steps = (
+        made("split", columns, vectors, lane, number=lanes),
+        made("reorder", terms, rows, vectors, lane),
+        made("unroll", rows),
+        made("unroll", vectors),
+        made("vectorize", lane),
+    )
+    at = schedule.steps.index(step)
+    return replace(schedule, steps=(*schedule.steps[:at], *steps, *schedule.steps[at + 1 :]))
 
 
 def check_sums(nest: Nest) -> None:
