@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -224,6 +224,23 @@ class CompiledProgram:
         return self._first.timelines(inputs, mode)
 
     # Keeping
+
+    def __deepcopy__(self, memo: object) -> CompiledProgram:
+        """Itself, if it has no state: nothing else of a program changes. Else raises UnsupportedError."""
+        if len(self.state):
+            raise UnsupportedError("a copy of a program with state: save it, and load it as often")
+        return self
+
+    def __copy__(self) -> CompiledProgram:
+        """As deeply."""
+        return self.__deepcopy__(None)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises UnsupportedError: machine code is no data."""
+        raise UnsupportedError(
+            "a pickle of a program: program.save(path) keeps it, irkit.load(path) is it again, and "
+            "irkit.Scorer(program) and irkit.sklearn.CompiledEstimator may be pickled"
+        )
 
     def save(self, path: Path | str) -> None:
         """Write the program to a file; with several dtypes, to `path` and `path` + `.<dtype>`.

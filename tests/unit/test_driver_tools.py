@@ -125,6 +125,41 @@ def test_tools_as_modules(tool: str, tmp_path: Path):
     assert "error: " in found.stderr
 
 
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("tool", ["opt", "run"])
+def test_output_that_there_is_no_room_for(tool: str, model: Path):
+    command = [sys.executable, "-m", f"irkit.cli.{tool}", str(model)]
+    command += ["--level=graph"] if tool == "run" else []
+    with FULL.open("w") as full:
+        found = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert found.returncode == 1
+    assert found.stderr == "error: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize(("tool", "flag"), [(OptTool, "-o"), (RunTool, "--outputs")])
+def test_an_output_without_a_name(tool, flag: str, model: Path):
+    status, _, err = run(tool, model, *(["--level=graph"] if tool is RunTool else []), flag, "")
+    assert (status, err) == (1, "error: cannot write '': it names no file\n")
+
+
+def test_more_rows_than_there_is_memory_for(model: Path):
+    status, _, err = run(RunTool, model, "--level=graph", "--batch=99999999999")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "error: not enough memory: " in err
+
+
+def test_a_closed_standard_input():
+    command = f"{sys.executable} -m irkit.cli.opt <&-"
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 1
+    assert found.stderr == "error: cannot read standard input: it is closed\n"
+
+
 def test_run_draws_the_same_inputs_for_the_same_seed(model: Path):
     one, again, other = (run(RunTool, model, "--level=graph", f"--seed={s}") for s in (1, 1, 2))
     assert one == again != other

@@ -4,6 +4,7 @@
 # pyright: reportIndexIssue=false
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import subprocess
@@ -20,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import irkit
+from irkit.errors import UnsupportedError
 from irkit.serving import kept
 
 X, Y = load_iris(return_X_y=True)
@@ -61,6 +63,14 @@ def test_pickled_by_path_and_by_content(program, path, tmp_path) -> None:
     assert pickle.loads(by_path).program is irkit.Scorer(path).program
     # What was unpickled is pickled again as it came, without being loaded.
     assert pickle.dumps(pickle.loads(by_content)) == by_content
+
+
+def test_a_program_itself_is_no_data(program) -> None:
+    """Whoever pickles it is told what to do; scikit-learn's `clone` copies what it holds."""
+    with pytest.raises(UnsupportedError, match="Scorer"):
+        pickle.dumps(program)
+    assert copy.deepcopy({"held": program})["held"] is program
+    assert copy.copy(program) is program
 
 
 def test_a_file_that_was_replaced_is_another_program(program, path, tmp_path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from irkit.bfloat16 import is_floating
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype
 from irkit.driver.diagnostics.diagnostic import UserError, did_you_mean
 from irkit.driver.execution.entry_point import EntryPoint
-from irkit.driver.files.model_files import is_special
+from irkit.driver.files.model_files import file_to_write, is_special
 from irkit.weights import Array
 
 BATCH = 3
@@ -36,7 +35,7 @@ def read_arrays(path: str) -> dict[str, Array]:
 
 def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
     """Write an `.npz` file at once. Raises UserError."""
-    target = Path(path)
+    target = file_to_write(path)
     if is_special(target):
         raise UserError(f"cannot write '{path}': it is no regular file")
     partial = target.with_name(target.name + ".partial.npz")

@@ -24,7 +24,7 @@ def read_bytes(path: str) -> bytes:
         raise UserError(f"cannot read '{path}': {error.strerror}") from None
 
 
-def read_text(path: str, stdin: IO[str]) -> tuple[str, str]:
+def read_text(path: str, stdin: IO[str] | None) -> tuple[str, str]:
     """The text of file `path`, or of `stdin` for `-`; and the name it goes by in messages."""
     name = STDIN if path == "-" else path
     data = _stdin_bytes(stdin) if path == "-" else read_bytes(path)
@@ -40,7 +40,10 @@ def read_text(path: str, stdin: IO[str]) -> tuple[str, str]:
     return text, name
 
 
-def _stdin_bytes(stdin: IO[str]) -> bytes:
+def _stdin_bytes(stdin: IO[str] | None) -> bytes:
+    # Python has none where the shell closed it.
+    if stdin is None:
+        raise UserError("cannot read standard input: it is closed")
     # A StringIO has no bytes below it.
     buffer: IO[bytes] | None = getattr(stdin, "buffer", None)
     return stdin.read().encode() if buffer is None else buffer.read()
@@ -80,9 +83,16 @@ def is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def file_to_write(path: str) -> Path:
+    """The path of a file to write. Raises UserError for one without a name."""
+    if not Path(path).name:
+        raise UserError(f"cannot write '{path}': it names no file")
+    return Path(path)
+
+
 def write_text(path: str, text: str) -> None:
     """Write a file at once: a reader sees the old content or the new. Raises UserError."""
-    target = Path(path)
+    target = file_to_write(path)
     partial = target.with_name(target.name + ".partial")
     try:
         if is_special(target):
@@ -98,7 +108,7 @@ def write_text(path: str, text: str) -> None:
 def write_weights(path: str, weights: WeightStore, names: set[str]) -> None:
     """Write those of `names` that `weights` has beside `path`; no file if there are none."""
     kept = weights.restricted_to(names)
-    if not kept or is_special(Path(path)):
+    if not kept or is_special(file_to_write(path)):
         return
     try:
         kept.save(weights_path(path))

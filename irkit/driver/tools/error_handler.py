@@ -6,6 +6,7 @@ traceback and the path of a reproducer.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shlex
@@ -85,7 +86,7 @@ class ErrorHandler:
             case KeyboardInterrupt():
                 self.status = 130  # as a shell reports SIGINT
             case Exception():
-                self._internal_error(error)
+                self._other_error(error)
             case _:
                 return False
         return True
@@ -103,6 +104,19 @@ class ErrorHandler:
         # buffered must not raise again at exit.
         self.status = 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+    def _other_error(self, error: Exception) -> None:
+        """One that the machine is short of something, or irkit's own."""
+        match error:
+            case MemoryError():
+                what = f"not enough memory: {error}".rstrip(": ")
+                self._user_error(Diagnostic(what, self.input_name), 1)
+            case OSError(errno=errno.ENOSPC):
+                # Files are written under their own messages: this is what stdout was sent to.
+                self._silence()
+                self._user_error(Diagnostic(f"cannot write the output: {error.strerror}", None), 1)
+            case _:
+                self._internal_error(error)
 
     def _internal_error(self, error: Exception) -> None:
         self.status = 2

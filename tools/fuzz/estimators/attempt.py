@@ -22,7 +22,13 @@ from tools.fuzz.finding import Finding, TookTooLong, limit
 SECONDS = 60.0
 COMPILED = 0.05
 """Which part of models is compiled; the graph level's interpreter runs the others behind the same host."""
-_ITS_OWN = ("Buffer dtype mismatch", "previously unseen labels: np.True_", "got 1D array instead")
+_ITS_OWN = (
+    "Buffer dtype mismatch",
+    "does not support data with dtype bool",
+    "dataframe with 1 dimensions",
+    "got 1D array instead",
+    "previously unseen labels: np.True_",
+)
 """Rows that scikit-learn fails on without meaning to."""
 REFUSED: Counter[str] = Counter()
 
