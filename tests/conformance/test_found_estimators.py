@@ -182,6 +182,17 @@ def test_a_label_alone_is_no_longer_than_it_is():
     same(interpreted(model).predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("shape", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("fitted", ["float32", "float64"])
+@pytest.mark.parametrize("asked", ["float32", "float64"])
+def test_mixtures_of_narrow_rows(shape, fitted, asked):
+    model = mixture.GaussianMixture(2, covariance_type=shape, random_state=0)
+    rows, near = X.astype(asked), 1e-4 if asked == "float32" else 1e-6
+    program = interpreted(model.fit(X.astype(fitted)))
+    for method in ("predict", "predict_proba", "score_samples"):
+        same(getattr(program, method)(rows), getattr(model, method)(rows), near, near)
+
+
 @pytest.mark.parametrize("fitted", ["float32", "float64"])
 @pytest.mark.parametrize("asked", ["float32", "float64"])
 def test_outliers_among_narrow_rows(fitted, asked):

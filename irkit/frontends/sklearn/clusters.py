@@ -87,7 +87,7 @@ def _far(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
             each = list(factors) if full else [factors] * len(means)
             parts = [_weighed(importer, wide, m, f) for m, f in zip(means, each, strict=True)]
             return importer.cast(
-                importer.cast(importer.concat(parts), importer.dtype(x)), means.dtype
+                importer.cast(importer.concat(parts), importer.dtype(x)), importer.dtype(wide)
             )
         case "diag":
             precisions = factors**2
@@ -112,9 +112,10 @@ def _weighed(importer: Importer, x: SSAValue, mean: Array, factor: Array) -> SSA
     return squared_norm(importer, y)
 
 
-def _constants(step: Any) -> Array:
-    """What the estimator adds to each component's -0.5 * distance: all that hangs on no row."""
-    means = np.asarray(step.means_)
+def _constants(step: Any, dtype: np.dtype[Any]) -> Array:
+    """What the estimator adds to each component's -0.5 * distance: all that hangs on no row. `dtype`: of
+    distances."""
+    means = np.asarray(step.means_).astype(dtype)
     rows = np.asarray(step._estimate_weighted_log_prob(means))
     # A component's own mean is at no distance from it.
     return np.diagonal(rows)
@@ -122,7 +123,7 @@ def _constants(step: Any) -> Array:
 
 def _mixture(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     far = importer.mul(_far(importer, step, x), [-0.5], "half")
-    joint = importer.add(far, _constants(step), "weights")
+    joint = importer.add(far, _constants(step, importer.dtype(far)), "weights")
     total = log_sum_exp(importer, joint)
     values = [
         ("label", largest(importer, joint)),
