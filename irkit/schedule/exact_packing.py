@@ -2,8 +2,9 @@
 
 Whether everything fits below a limit is asked of the lower bound first. Where the answer is no, the bound
 rises; where it is not found out within the bounds, limits between it and the best packing known are tried.
-Searches start again and again, in other orders of preference and with Luby's limits: how long one takes
-has a heavy tail. The same buffers come to the same packing, as long as it is steps that bound the search.
+Searches start again and again, in other orders of preference (`packing_orders.py`) and with Luby's limits:
+how long one takes has a heavy tail. The same buffers come to the same packing, as long as it is steps that
+bound the search.
 """
 
 from __future__ import annotations
@@ -17,16 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irkit.schedule.box_overlap import Mask
+from irkit.schedule.packing_orders import Orders
 from irkit.schedule.packing_search import FOUND, NONE, UNKNOWN, Search, solve
 from irkit.schedule.pool import SearchBounds
 
 Ints = NDArray[np.int64]
-
-_NOISES = (0.1, 0.3, 1.0)
-"""Standard deviations of what disturbs an order, in natural logarithms."""
-
-_WEIGHTS = (0.0, 1.0, 3.0)
-"""Of blame in an order."""
 
 _FADING = 0.9
 """Of the blame of one attempt in the next."""
@@ -93,9 +89,14 @@ class ExactPacking:
         end = self._steps // 4
         now = time.monotonic()
         until = now + (self._until - now) * 3 / 4
-        for share, order in zip(_luby(), self._orders(), strict=False):
+        orders = Orders(self.sizes, self.cliques)
+        first = orders.first()
+        for share in _luby():
             given = min(share * len(self.sizes), self._steps - end)
-            state, offsets, used = self._attempt(order, limit, given)
+            order = next(first, None)
+            order = orders.another(self._blame) if order is None else order
+            state, offsets, used, depth = self._attempt(order, limit, given)
+            orders.went(depth)
             self._steps -= used
             if state != UNKNOWN:
                 return state, offsets
@@ -103,25 +104,8 @@ class ExactPacking:
                 break
         return UNKNOWN, self.sizes
 
-    def _orders(self) -> Iterator[Ints]:
-        """Orders of preference, without end: MiniMalloc's three by width, area and total, then disturbed
-        ones, in which those come sooner whose cliques refused more often."""
-        width = self.cliques.sum(axis=0).astype(np.int64)
-        area = width * self.sizes
-        total = (self.cliques * (self.cliques @ self.sizes)[:, None]).max(axis=0, initial=0)
-        number = np.arange(len(self.sizes))
-        for keys in ((total, area, width), (width, area, total), (total, width, area)):
-            yield np.lexsort((number, *(-key for key in reversed(keys))))
-        rng = np.random.default_rng(0)
-        while True:
-            main = (area, width, self.sizes, np.ones_like(area))[int(rng.integers(4))]
-            noise = rng.normal(0.0, _NOISES[int(rng.integers(len(_NOISES)))], len(number))
-            blame = np.log1p((self.cliques * self._blame[:, None]).max(axis=0, initial=0.0))
-            weight = _WEIGHTS[int(rng.integers(len(_WEIGHTS)))]
-            yield np.argsort(-(np.log(np.maximum(main, 1)) + noise + weight * blame), kind="stable")
-
-    def _attempt(self, order: Ints, limit: int, steps: int) -> tuple[int, Ints, int]:
-        """One search in one order: what it comes to, offsets, and the steps that it took."""
+    def _attempt(self, order: Ints, limit: int, steps: int) -> tuple[int, Ints, int, int]:
+        """One search in one order: what it comes to, offsets, the steps that it took, how deep it went."""
         search = self._search(order, steps)
         state = FOUND
         for members in components(search.apart):
@@ -131,7 +115,8 @@ class ExactPacking:
         offsets = np.zeros(len(order), np.int64)
         offsets[order] = search.low * self._unit
         self._blame = _FADING * self._blame + search.blame / max(1, search.blame.max(initial=0))
-        return int(state), offsets, steps - int(search.counts[0])
+        left, _, depth = search.counts.tolist()
+        return int(state), offsets, steps - left, depth
 
     def _search(self, order: Ints, steps: int) -> Search:
         count = len(order)
@@ -151,7 +136,7 @@ class ExactPacking:
             np.zeros(count, np.int64),
             np.zeros(count, np.int64),
             np.empty((2 * count * (count + 1) + 1, 2), np.int64),
-            np.array([steps, 0], np.int64),
+            np.array([steps, 0, 0], np.int64),
             np.empty((count + 1, count), np.int64),
             np.empty((count + 1, count), np.int64),
             np.zeros(self.cliques.shape[0], np.int64),

@@ -28,9 +28,9 @@ class Search(NamedTuple):
     `rivals` of buffer b are `rivals[rival_at[b] : rival_at[b + 1]]`, and so the cliques that it is in.
     `twin`: the buffer before it of the same size and rivals, or -1. `low`: the least offset that is left to
     a buffer, its offset once it is `placed`. `trail`: rows (buffer, its `low` before), to be taken back;
-    `counts`: steps that are left, and the height of the trail. `rows`: per depth, who is to be placed;
-    `ends`: per depth, where its components end. `blame`: how often a clique refused. `apart`: the rivals as
-    a matrix. `finish` and `mark` are for one rule at a time.
+    `counts`: steps that are left, the height of the trail, and how deep the search has been. `rows`: per
+    depth, who is to be placed; `ends`: per depth, where its components end. `blame`: how often a clique
+    refused. `apart`: the rivals as a matrix. `finish` and `mark` are for one rule at a time.
     """
 
     sizes: Ints
@@ -219,6 +219,7 @@ def solve(s: Search, row: Ints, depth: int, floor: int, last: int, limit: int) -
     if s.counts[0] <= 0:
         return UNKNOWN
     s.counts[0] -= 1
+    s.counts[2] = max(s.counts[2], depth)
     if not _lift_passed(s, row, floor, last, limit):
         return NONE
     _sort(s, row)
