@@ -1,4 +1,5 @@
-"""reduce and pool: one output at a time; in index order, or sums in any order, in vector registers.
+"""reduce and pool: one output at a time; in index order, or sums in any order, in vector registers, or the
+largest of eight runs of terms side by side.
 
 Of pools that take a maximum many outputs at a time.
 """
@@ -27,6 +28,38 @@ def reduce_serial(task, tasks, rows, scratch, OPERANDS):
                 for k1 in range(K1):
                     for k2 in range(K2):
                         acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
+            STORE(OPERANDS, r, j, acc)
+
+
+def reduce_eighths(task, tasks, rows, scratch, OPERANDS):
+    """Eight runs of terms side by side, so that no comparison waits for the one before, joined in their
+    order: of terms that are equal, or NaN, it has what index order has."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    run = K0 // 8
+    for r in range(r0, r1):
+        for j in range(j0, j1):
+            a = COMBINE(INIT(OPERANDS, r, j), TERM(OPERANDS, r, j, 0, 0, 0))
+            b = TERM(OPERANDS, r, j, run, 0, 0)
+            c = TERM(OPERANDS, r, j, 2 * run, 0, 0)
+            d = TERM(OPERANDS, r, j, 3 * run, 0, 0)
+            e = TERM(OPERANDS, r, j, 4 * run, 0, 0)
+            f = TERM(OPERANDS, r, j, 5 * run, 0, 0)
+            g = TERM(OPERANDS, r, j, 6 * run, 0, 0)
+            h = TERM(OPERANDS, r, j, 7 * run, 0, 0)
+            for k in range(1, run):
+                a = COMBINE(a, TERM(OPERANDS, r, j, k, 0, 0))
+                b = COMBINE(b, TERM(OPERANDS, r, j, run + k, 0, 0))
+                c = COMBINE(c, TERM(OPERANDS, r, j, 2 * run + k, 0, 0))
+                d = COMBINE(d, TERM(OPERANDS, r, j, 3 * run + k, 0, 0))
+                e = COMBINE(e, TERM(OPERANDS, r, j, 4 * run + k, 0, 0))
+                f = COMBINE(f, TERM(OPERANDS, r, j, 5 * run + k, 0, 0))
+                g = COMBINE(g, TERM(OPERANDS, r, j, 6 * run + k, 0, 0))
+                h = COMBINE(h, TERM(OPERANDS, r, j, 7 * run + k, 0, 0))
+            acc = COMBINE(
+                COMBINE(COMBINE(a, b), COMBINE(c, d)), COMBINE(COMBINE(e, f), COMBINE(g, h))
+            )
+            for k in range(8 * run, K0):
+                acc = COMBINE(acc, TERM(OPERANDS, r, j, k, 0, 0))
             STORE(OPERANDS, r, j, acc)
 
 
@@ -106,6 +139,20 @@ def _long_sum(root: Root) -> bool:
     element = tensor_type(root.chain[-1].results[0]).element_type
     added = combines_by(root) == "add" and is_float(element)
     return added and math.prod(root.reduction) > _UNROLLED
+
+
+def _long_comparison(root: Root) -> bool:
+    """The largest or the least of many floats in one line; of integers, vectors are compared anyway."""
+    line = joined_reduction(root)
+    element = tensor_type(root.chain[-1].results[0]).element_type
+    compares = combines_by(root) in ("max", "min") and is_float(element) and not is_half(element)
+    return compares and len(line) == 1 and line[0] > _UNROLLED
+
+
+def _in_eighths(part: Part) -> Work:
+    """As many comparisons as in order, and none that waits."""
+    terms = (part.next_term + work(op=3)) * (part.elements * part.terms)
+    return terms + (part.store + work(row=1, op=24, chain=9)) * part.elements
 
 
 def _in_lanes(part: Part) -> Work:
@@ -205,6 +252,15 @@ RKERNELS = [
         work=_in_columns,
         scratch_bytes=_column_sums,
         parameters={"STRIP": _STRIP},
+    ),
+    RKernel(
+        "reduce",
+        "eighths",
+        "cpu",
+        __name__,
+        "reduce_eighths",
+        legal=_long_comparison,
+        work=_in_eighths,
     ),
     # Of pools too, which this family takes.
     RKernel(
