@@ -20,6 +20,10 @@ from irkit.runtime.host_arrays import as_array, refuse_own_types
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
+SQUARES = 1 << 13
+"""Elements whose squares are added up at once: of some more a BLAS would have several threads."""
+_SURE = 1e15
+"""Data are far below, numbers that overflow in a model far above."""
 PIECE = 1 << 15
 """Elements that a core's cache keeps while they are looked at again."""
 # Devices read several elements at once.
@@ -110,11 +114,20 @@ class InputPolicy:
         return array
 
     def _surely_finite(self, array: Array) -> bool:
-        """Whether nothing is asked of a large array but that it is finite, and its sum says so: one pass."""
-        if array.size <= PIECE or self._info.largest is not None or self._limits is not None:
+        """Whether a large array is surely as the model asks: finite, by its sum, or of a bounded size, by its
+        squares. One pass; what is missing, infinite or large makes it silent."""
+        if array.size <= PIECE:
             return False
+        bounds = (self._info.largest, self._limits and self._limits.largest)
+        most = min((b for b in bounds if b is not None), default=np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(np.add.reduce(array.reshape(-1))))
+            if most == np.inf:
+                return bool(np.isfinite(np.add.reduce(array.reshape(-1))))
+            plain = array.dtype == np.float64 or array.dtype == np.float32
+            # A limit below zero is one that zero is not within.
+            if not (plain and self._nan_counts and most > _SURE):
+                return False
+            return sum_of_squares(array) < min(most * most * 0.99, float(np.finfo(array.dtype).max))
 
     def check_device_array(self, number: int, facts: DeviceFacts) -> None:
         """Whether the program can take an array on a device, but for its values."""
@@ -167,6 +180,16 @@ class InputPolicy:
         raise InvalidInputError(
             f"input '{port.name}': expected dtype {accepted}, got {array.dtype}"
         )
+
+
+def sum_of_squares(array: Array) -> float:
+    """The largest of pieces of an array of float32 or float64, C-contiguous, of the sums of their elements'
+    squares: infinite, or NaN, where one is. Overflows are the caller's to silence."""
+    flat = array.reshape(-1)
+    whole = flat.size // SQUARES * SQUARES
+    pieces, rest = flat[:whole].reshape(-1, SQUARES), flat[whole:]
+    sums = np.matmul(pieces[:, None, :], pieces[:, :, None])
+    return float(sums.max(initial=np.dot(rest, rest)))
 
 
 def extent_of(array: Array, nan_counts: bool = True) -> Extent:

@@ -14,7 +14,7 @@ from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.cuda.compiling import assemble
 from irkit.runtime.cuda.extent import THREADS, ExtentProbe, extent_ptx, read_extent
-from irkit.runtime.input_policy import DeviceFacts, Extent, InputPolicy, extent_of
+from irkit.runtime.input_policy import PIECE, SQUARES, DeviceFacts, Extent, InputPolicy, extent_of
 from irkit.schedule.tables import Port
 
 NAN, INF = float("nan"), float("inf")
@@ -146,3 +146,29 @@ def test_a_probe_of_nothing_asks_no_device() -> None:
     assert probe(0, 0, "float32", nowhere, nowhere) == Extent(0.0, False)
     with pytest.raises(UnsupportedError, match="float16"):
         probe(0, 1, "float16", nowhere, nowhere)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [PIECE + 1, 5 * SQUARES, 5 * SQUARES + 7])
+def test_squares_are_silent_where_something_is_refused(dtype: str, size: int) -> None:
+    """Wherever it stands, what is no number, infinite or too large is found by them or after them."""
+    info = ModelInfo(
+        "classifier", ("x",), ("y",), allow_nan=False, allow_infinity=False, largest=1e18
+    )
+    policy = InputPolicy([Port("x", dtype, (-1,))], info)
+    x = np.random.default_rng(size).normal(size=size).astype(dtype)
+    assert policy._surely_finite(x)
+    for wrong, words in (
+        (NAN, "NaN"),
+        (INF, "infinity"),
+        (-INF, "infinity"),
+        (-1.1e18, "overflows"),
+    ):
+        for place in (0, size // 2, size - 1):
+            bad = x.copy()
+            bad[place] = wrong
+            assert not policy._surely_finite(bad)
+            with pytest.raises(InvalidInputError, match=words):
+                policy.host_array(0, bad)
+    x[:] = 0.9e18
+    np.testing.assert_array_equal(policy.host_array(0, x), x)
