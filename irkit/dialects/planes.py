@@ -15,7 +15,7 @@ from xdsl.ir import BlockArgument
 
 from irkit.dialects.products import Product, Window, as_product, windows
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,34 @@ class Plane:
         """Terms of a sum that one channel has."""
         return self.product.extent(self.product.k) // self.channel_count
 
+    @property
+    def whole_axes(self) -> int:
+        """How many of the last axes are looked at whole, in the order of memory: they are one run of elements."""
+        last = len(self.views) - 1
+        found = 0
+        for axis in reversed(self.axes):
+            whole = axis.stride == 1 and axis.origin == 0 and axis.extent == axis.size
+            if not whole or axis.dimension != last - found:
+                break
+            found += 1
+        return found
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the planes of a group are what lies in memory."""
+        sizes, steps = tensor_type(self.source).get_shape(), dict[int, int]()
+        for d, view in enumerate(self.views):
+            for loop, step in view.factors.items():
+                steps[loop] = steps.get(loop, 0) + step * math.prod(sizes[d + 1 :])
+        channels = all(steps[loop] == self.channel_step(loop) for loop in self.channels)
+        return self.whole_axes == len(self.axes) and channels
+
+    @property
+    def run(self) -> int:
+        """Elements of the planes that are side by side in memory too."""
+        phases = [axis.phase for axis in self.axes]
+        return math.prod(phases[-max(self.whole_axes, 1) :])
+
     def channel_step(self, loop: int) -> int:
         """How far one step of a loop over channels goes."""
         behind = self.channels[self.channels.index(loop) + 1 :]
@@ -110,7 +138,11 @@ class Plane:
 
 def as_plane(root: Root) -> Plane | None:
     """`root` as sums over planes; None if its input is computed, or its windows move otherwise."""
-    product = as_product(root)
+    return plane_of(as_product(root))
+
+
+def plane_of(product: Product | None) -> Plane | None:
+    """The same of a product."""
     found = windows(product) if product is not None else None
     if product is None or found is None or DYNAMIC in product.extents(product.columns):
         return None

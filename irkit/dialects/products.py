@@ -43,8 +43,9 @@ _LINEAR = (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
 class Product:
     """How the loops of a contraction are grouped: positions of loops, in loop order.
 
-    `a` and `b` are input numbers. A is an operand in memory whose elements lie as [batch, m, k] does.
-    `columns` is the last run of B's own loops, `lead` those before it.
+    `a` and `b` are input numbers. A is an operand in memory whose elements lie as [batch, m, k] does, or, where
+    it is `packed`, as [batch, m // 16, k, m % 16]. `columns` is the last run of B's own loops, `lead` those
+    before it.
     """
 
     op: linalg.GenericOp
@@ -56,6 +57,7 @@ class Product:
     columns: tuple[int, ...]
     k: tuple[int, ...]
     sizes: tuple[int, ...]
+    packed: bool = False
 
     def extents(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Sizes of a group's loops."""
@@ -98,10 +100,27 @@ def as_product(root: Root) -> Product | None:
     return _known[root]
 
 
-def _find_product(root: Root) -> Product | None:
+PACKED_ROWS = 16
+"""Rows of A that lie side by side, term by term, where it is packed."""
+
+
+def as_packed_product(root: Root) -> Product | None:
+    """`root` as a product of a packed A, as `pack-filters` leaves it; None if it is none."""
+    return _find_product(root, packed=True)
+
+
+def packed_layout(batch: Sequence[int], m: int, k: Sequence[int]) -> list[AffineExpr]:
+    """How a packed A is indexed, by the positions of loops."""
+    row = AffineExpr.dimension(m)
+    outer = [AffineExpr.dimension(d) for d in batch]
+    terms = [AffineExpr.dimension(d) for d in k]
+    return [*outer, row // PACKED_ROWS, *terms, row % PACKED_ROWS]
+
+
+def _find_product(root: Root, packed: bool = False) -> Product | None:
     if len(root.chain) != 1 or not is_contraction(root.chain[0]):
         return None
-    found = [p for a in (0, 1) if (p := _with_a(root, root.chain[0], a)) is not None]
+    found = [p for a in (0, 1) if (p := _with_a(root, root.chain[0], a, packed)) is not None]
     return max(found, key=_rows_of_a, default=None)
 
 
@@ -109,14 +128,16 @@ def _rows_of_a(product: Product) -> int:
     return product.extent(product.m)
 
 
-def _with_a(root: Root, op: linalg.GenericOp, a: int) -> Product | None:
+def _with_a(root: Root, op: linalg.GenericOp, a: int, packed: bool) -> Product | None:
     sizes = (*root.parallel, *root.reduction)
     k = tuple(range(len(root.parallel), len(sizes)))
     a_map, b_map = maps(op)[a], maps(op)[1 - a]
     of_a, of_b = used_loops(a_map), used_loops(b_map)
     batch = tuple(sorted((of_a & of_b) - set(k)))
     m, own = tuple(sorted(of_a - of_b)), sorted(of_b - of_a)
-    layout = [AffineDimExpr(d) for d in (*batch, *m, *k)]
+    layout: list[AffineExpr] = [AffineDimExpr(d) for d in (*batch, *m, *k)]
+    if packed and len(m) == 1:
+        layout = packed_layout(batch, m[0], k)
     in_place = in_memory(op.inputs[a]) is not None and list(a_map.results) == layout
     covered = set(k) <= of_b and of_a | of_b == set(range(len(sizes)))
     if not (in_place and covered and m and own) or used_loops(maps(op)[2]) & set(k):
@@ -124,7 +145,8 @@ def _with_a(root: Root, op: linalg.GenericOp, a: int) -> Product | None:
     first = len(own) - 1
     while first and own[first - 1] == own[first] - 1:
         first -= 1
-    return Product(op, a, 1 - a, batch, m, tuple(own[:first]), tuple(own[first:]), k, sizes)
+    lead, columns = tuple(own[:first]), tuple(own[first:])
+    return Product(op, a, 1 - a, batch, m, lead, columns, k, sizes, packed and len(m) == 1)
 
 
 @dataclass(frozen=True)

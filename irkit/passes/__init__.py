@@ -76,6 +76,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "link-parts": _lazy("passes.task.link_parts", "LinkParts"),
     "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),
     "measure-rtasks": _lazy("driver.measuring.measure_rtasks", "MeasureRTasks"),
+    "pack-filters": _lazy("passes.task.pack_filters", "PackFilters"),
     "pack-products": _lazy("passes.task.pack_products", "PackProducts"),
     "partition-rtasks": _lazy("passes.task.partition_rtasks", "PartitionRTasks"),
     "pin-residents": _lazy("passes.task.pin_residents", "PinResidents"),

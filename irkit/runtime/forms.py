@@ -26,10 +26,12 @@ OPEN_FROM: Mapping[str, int] = {
     "mad32": 0,
     "max": 0,
     "min": 0,
+    "multiply_pixels": 5,
     "multiply_planes": 2,
     "multiply_strided": 2,
     "multiply_tile": 3,
     "range": 0,
+    "turn_rows": 0,
     "within32": 0,
 }
 """Function -> its first argument that may be any number: those before it are literals to Numba."""

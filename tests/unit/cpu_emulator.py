@@ -106,6 +106,33 @@ def _multiply_planes(
         c.run(at_c + row * across, across)[:] = sums
 
 
+def _turn_rows(rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int) -> None:
+    for i in range(16):
+        row = a.run(at_a + min(i, rows - 1) * k, k)
+        b.run(at_b, 16 * k)[i::16] = row
+
+
+def _multiply_pixels(
+    vectors: int, rows: int, columns: int, width: int, pitch: int, a: Memory, at_a: int, channels: int,
+    step: int, terms: int, places: Memory, b: Memory, at_b: int, c: Memory, at_c: int, apart: int,
+) -> None:  # fmt: skip
+    assert rows * columns <= 16
+    assert columns <= width if rows == 1 else columns == width
+    k = channels * terms
+    filters = a.run(at_a, 16 * vectors * k).reshape(vectors, k, 16)
+    at = [n * step + places[t] for n in range(channels) for t in range(terms)]
+    for tile in range(0, width, columns):
+        x = min(tile, width - columns)
+        pixels = [y * pitch + x + i for y in range(rows) for i in range(columns)]
+        terms_of = [[b[at_b + place + pixel] for pixel in pixels] for place in at]
+        for number, sums in enumerate(
+            (filters.transpose(0, 2, 1) @ terms_of).reshape(-1, len(pixels))
+        ):
+            written = c.run(at_c + number * apart + x, 16)
+            written[:] = np.nan
+            written[: len(pixels)] = sums
+
+
 def _copy_every(
     stride: int, widest: int, count: int, a: Memory, at: int, b: Memory, to: int
 ) -> None:
@@ -242,8 +269,10 @@ def _names(scratch: Any) -> dict[str, Any]:
         "extremes": _extremes,
         "packed_node": _packed_node,
         "multiply_strided": _multiply_strided,
+        "multiply_pixels": _multiply_pixels,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,
+        "turn_rows": _turn_rows,
         **_VECTORS,
     }
     for approximation in ULP:

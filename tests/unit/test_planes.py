@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,16 @@ from cpu_emulator import run as emulate
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from test_product import Net, array, roperators
+from xdsl.ir.affine import AffineMap
 
 from irkit.dialects import graph
+from irkit.dialects.products import as_packed_product, packed_layout
 from irkit.dialects.roperator_body import find_root
+from irkit.dialects.tensor_ops.loop_nest import affine_index
 from irkit.dialects.types import DYNAMIC
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.interp import run_module
+from irkit.passes.task import pack_filters
 from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
 from irkit.rkernels.families import find
@@ -32,13 +37,29 @@ def planned(name, kind):
     return replace(device, name=f"{name}-{kind}", rates={**device.rates, **rates})
 
 
-def judged(net, *outputs, inputs, kind="wide", device="cpu2", kernels=None):
+@contextmanager
+def only(variant):
+    """Of the rKernels of planes there is this one, and nothing else is as fast; filters may stay unpacked."""
+    variant, _, unpacked = variant.partition(" ")
+    kind = "wide" if "wide" in variant else "fma"
+    with pytest.MonkeyPatch.context() as patch:
+        kernel = registry.find("cpu", variant)
+        for family in ("planes", "pixels"):
+            found = [kernel] if kernel.family == family else []
+            patch.setitem(registry._REGISTERED, ("cpu", family), found)
+        if unpacked:
+            patch.setattr(pack_filters, "packable", lambda op: "it stays as it is")
+        yield kind
+
+
+def judged(net, *outputs, inputs, variant="planes.wide", device="cpu2", kernels=None):
     """Compiled as interpreted, in mode serial."""
     model = net.model(*outputs)
     wanted = [run_module(model.module, model.weights, [x]) for x in inputs]
-    artifact = build_artifact(model, planned(device, kind), cache=False)
+    with only(variant) as kind:
+        artifact = build_artifact(model, planned(device, kind), cache=False)
     if kernels is not None:
-        assert artifact.source.count("rKernel planes.") == kernels
+        assert artifact.source.count(f"rKernel {variant.split()[0]}") == kernels
     for mode in ("serial", "persistent"):
         program = Variant(artifact, mode)
         for x, want in zip(inputs, wanted, strict=True):
@@ -47,8 +68,16 @@ def judged(net, *outputs, inputs, kind="wide", device="cpu2", kernels=None):
                 np.testing.assert_allclose(y / scale, w / scale, atol=3e-6)
 
 
-@pytest.mark.parametrize("kind", ["wide", "fma"])
-def test_windows_of_networks(kind):
+VARIANTS = [
+    "planes.blocked", "planes.wide", "pixels.blocked", "pixels.wide", "pixels.blocked unpacked",
+    "pixels.wide unpacked",
+]  # fmt: skip
+VARIED = pytest.mark.parametrize("variant", VARIANTS)
+WIDE = pytest.mark.parametrize("variant", ["planes.wide", "pixels.wide"])
+
+
+@VARIED
+def test_windows_of_networks(variant):
     net = Net((1, 6, 15, 14))
     b = net.builder
     first = net.conv(array(16, 6, 3, 3), array(16), pads=[1] * 4, relu=True)
@@ -59,19 +88,22 @@ def test_windows_of_networks(kind):
         net.conv(array(9, 6, 3, 2), dilations=[2, 3], pads=[2, 3, 2, 0]),
         net.conv(array(3, 6, 1, 1), array(3), strides=[3, 2]),
     ]
-    judged(net, *outputs, inputs=[array(1, 6, 15, 14)], kind=kind)
+    judged(net, *outputs, inputs=[array(1, 6, 15, 14)], variant=variant)
 
 
-def test_groups_and_several_images():
+@VARIED
+def test_groups_and_several_images(variant):
     net = Net((2, 8, 9, 9))
     y = net.conv(array(12, 4, 3, 3), array(12), pads=[1, 0, 1, 0], group=2)
-    judged(net, y, inputs=[array(2, 8, 9, 9)], kernels=1)
+    judged(net, y, inputs=[array(2, 8, 9, 9)], variant=variant, kernels=1)
 
 
-def test_an_open_batch():
+@VARIED
+def test_an_open_batch(variant):
     net = Net((DYNAMIC, 5, 8, 8))
     y = net.conv(array(10, 5, 3, 3), array(10), pads=[1] * 4, relu=True)
-    judged(net, y, inputs=[array(n, 5, 8, 8) for n in (0, 1, 3, 8)], kernels=1)
+    inputs = [array(n, 5, 8, 8) for n in (0, 1, 3, 8)]
+    judged(net, y, inputs=inputs, variant=variant, kernels=1)
 
 
 def test_float64():
@@ -80,8 +112,9 @@ def test_float64():
     judged(net, y, inputs=[array(1, 3, 9, 9, dtype="float64")], kernels=1)
 
 
+@WIDE
 @pytest.mark.parametrize(("size", "window"), [((40,), (5,)), ((6, 7, 5), (3, 2, 3))])
-def test_signals_and_volumes(size, window):
+def test_signals_and_volumes(size, window, variant):
     rank = len(size)
     net = Net((1, 4, *size))
     y = net.conv(
@@ -91,15 +124,16 @@ def test_signals_and_volumes(size, window):
         pads=[1] * 2 * rank,
         dilations=[1] * rank,
     )
-    judged(net, y, inputs=[array(1, 4, *size)], kernels=1)
+    judged(net, y, inputs=[array(1, 4, *size)], variant=variant, kernels=1)
 
 
 @pytest.mark.parametrize("device", ["cpu1", "cpu3", "cpu7"])
 @pytest.mark.parametrize("rows", [2, 40])
-def test_parts(device, rows):
+@WIDE
+def test_parts(device, rows, variant):
     net = Net((1, 3, 13, 9))
     y = net.conv(array(rows, 3, 3, 3), array(rows), pads=[1] * 4)
-    judged(net, y, inputs=[array(1, 3, 13, 9)], device=device, kernels=1)
+    judged(net, y, inputs=[array(1, 3, 13, 9)], variant=variant, device=device, kernels=1)
 
 
 def test_what_is_no_window_over_planes_is_refused():
@@ -116,7 +150,8 @@ def test_what_is_no_window_over_planes_is_refused():
     kernel = registry.find("cpu", "planes.wide")
     net = Net((1, 64, 9, 9))
     for window, strides, takes in ((1, [1, 1], False), (1, [2, 1], True), (3, [1, 1], True)):
-        (op,) = roperators(net.model(net.conv(array(8, 64, window, window), strides=strides)))
+        with only("planes.wide"):
+            (op,) = roperators(net.model(net.conv(array(8, 64, window, window), strides=strides)))
         assert kernel.legal(find_root(op.body.block)) == takes
         net = Net((1, 64, 9, 9))
     net = Net((1, 64, 300, 300))
@@ -126,18 +161,54 @@ def test_what_is_no_window_over_planes_is_refused():
 
 def in_order(op, x, w):
     """The input and the filters as the rOperator has them."""
+    product = as_packed_product(find_root(op.body.block))
+    if product is not None:
+        lead = product.extents(product.batch)
+        packed = pack_filters.packed_filters(w.reshape(*lead, -1, *w.shape[1:]), len(lead))
+        return [packed if v is product.in_place else x for v in op.body.block.args]
     known = {x.size: x, w.size: w}
     sizes = [math.prod(v.type.get_shape()) for v in op.body.block.args]
     return [known[size] for size in sizes]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("variant", ["pixels.wide", "pixels.wide unpacked"])
+def test_parts_that_begin_within_a_block_of_filters(variant):
+    net = Net((1, 3, 3, 3))
+    y = net.conv(array(72, 3, 3, 3), array(72), pads=[1] * 4)
+    judged(net, y, inputs=[array(1, 3, 3, 3)], variant=variant, device="cpu5", kernels=1)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2])
+@pytest.mark.parametrize("rows", [1, 16, 21, 48])
+def test_packed_filters_are_where_the_layout_says(batch, rows):
+    lead, terms = (2, 3)[:batch], (3, 2, 2)
+    filters = array(*lead, rows, *terms)
+    packed = pack_filters.packed_filters(filters, batch)
+    loops = np.meshgrid(*map(np.arange, filters.shape), indexing="ij")
+    layout = packed_layout(range(batch), batch, range(batch + 1, filters.ndim))
+    index = affine_index(AffineMap(filters.ndim, 0, tuple(layout)), loops)
+    np.testing.assert_array_equal(packed[index], filters)
+    assert np.count_nonzero(packed) == np.count_nonzero(filters)
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"), [(33, (7, 7)), (5, (1, 1)), (16, (1, 1)), (19, (9, 3)), (33, (5, 31))]
+)
+def test_whole_images_in_tiles_of_pixels(rows, size):
+    """Products of matrices too; rows of outputs that fill a tile, that share one and that take several."""
+    net = Net((2, 20, *size))
+    y = net.conv(array(rows, 20, 1, 1), array(rows), relu=True)
+    kernels = None if size == (1, 1) else 1
+    judged(net, y, inputs=[array(2, 20, *size)], variant="pixels.wide", kernels=kernels)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_windows_in_emulation(data):
     """Every rTask of a grid; no access outside of operands and scratch."""
     draw = data.draw
     groups, inputs = draw(st.integers(1, 2)), draw(st.integers(1, 3))
-    outputs = groups * draw(st.integers(2, 10))
+    outputs = groups * draw(st.integers(2, 18))
     window = [draw(st.integers(1, 3)) for _ in range(2)]
     dilations = [draw(st.integers(1, 2)) for _ in range(2)]
     strides = [draw(st.integers(1, 3)) for _ in range(2)]
@@ -151,13 +222,14 @@ def test_random_windows_in_emulation(data):
     x = array(1, groups * inputs, *size)
     assume(x.size != w.size)
     (want,) = run_module(model.module, model.weights, [x])
-    kind, tasks = draw(st.sampled_from(["wide", "fma"])), draw(st.integers(1, 5))
-    device = planned(f"cpu{tasks}", kind)
-    if device.name not in device_names():
-        register_device(device.name, device)
-    (op,) = roperators(model, device.name)
+    variant, tasks = draw(st.sampled_from(VARIANTS)), draw(st.integers(1, 5))
+    with only(variant) as kind:
+        device = planned(f"cpu{tasks}", kind)
+        if device.name not in device_names():
+            register_device(device.name, device)
+        (op,) = roperators(model, device.name)
     # Some are products of matrices.
-    assume(op.rkernel.data.startswith("planes."))
+    assume(op.rkernel.data == variant.split()[0])
     kernel = registry.find("cpu", op.rkernel.data)
     got = np.full(want.size, np.nan, np.float32)
     binding = bind(op, find_root(op.body.block), kernel, 1)

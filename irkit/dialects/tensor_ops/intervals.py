@@ -42,4 +42,12 @@ def of_affine(expr: AffineExpr, loops: Sequence[Interval]) -> Interval:
     if expr.kind == AffineBinaryOpKind.Mul:
         corners = [a * c, a * (d - 1), (b - 1) * c, (b - 1) * (d - 1)]
         return min(corners), max(corners) + 1
+    if d == c + 1 and c > 0:
+        quotients = a // c, max((b - 1) // c + 1, a // c)
+        if expr.kind == AffineBinaryOpKind.FloorDiv:
+            return quotients
+        if expr.kind == AffineBinaryOpKind.Mod:
+            # All remainders, unless the range is within one quotient.
+            alone = quotients[1] <= quotients[0] + 1
+            return (a % c, a % c + b - a) if alone else (0, c)
     raise UnsupportedError(f"indexing map with {expr.kind}")

@@ -68,7 +68,7 @@ STANDARD: dict[str, list[str]] = {
         "join-siblings",
         "propagate-fastmath",
     ],
-    "task": ["form-roperators", "pack-products", "partition-rtasks"],
+    "task": ["form-roperators", "pack-products", "pack-filters", "partition-rtasks"],
     "schedule": [
         "schedule-wavefront",
         "pin-residents",
@@ -93,10 +93,10 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `cut-sums`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products`
-    and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
-    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
-    be at hand."""
+    `split-reductions`, `cut-sums`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products`,
+    `pack-filters` and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and
+    `recompute` the pass before it, if any. With `measure`, what `partition-rtasks` offers is measured on
+    that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -107,6 +107,7 @@ def level_pipeline(
                 "join-products",
                 "hoist-input-terms",
                 "pack-products",
+                "pack-filters",
             )
         },
         "partition-rtasks": _partition(device, measure),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irkit.dialects.planes import Axis, Plane
 from irkit.dialects.types import tensor_type
@@ -35,7 +35,8 @@ def outputs(binder: Binder, plane: Plane) -> None:
 
 @dataclass
 class _Filler:
-    """Prints loops over channels, then over rows of the plane; a row goes phase by phase."""
+    """Prints loops over channels, then over rows of the plane; a row goes phase by phase. Whole rows, one
+    behind another, are one."""
 
     plane: Plane
     names: dict[int, str] = field(default_factory=dict[int, str])
@@ -56,6 +57,9 @@ class _Filler:
             place.append(f"k{d} * {plane.channel_step(d)}")
         base = self._still(memory)
         *outer, inner = plane.axes
+        if plane.whole_axes > 1:
+            outer = list(plane.axes[: len(plane.axes) - plane.whole_axes])
+            inner = replace(inner, size=plane.run, extent=plane.run)
         inside: list[str] = []
         for number, axis in enumerate(outer):
             self.line(f"for y{number} in range({axis.extent}):")

@@ -124,7 +124,7 @@ def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
         products = computed * across * tile.columns * product.extent(product.k)
         tiles = work(**{kind: products}, tile=(whole + len(powers)) * across)
         lines = outputs / part.sizes[product.columns[-1]]
-        runs = plane.elements / plane.axes[-1].phase
+        runs = plane.elements / plane.run
         copied = work(**{"stride" if plane.axes[-1].stride > 1 else "op": plane.elements})
         filled = copied + work(op=plane.elements, index=runs, row=runs)
         stored = (part.store + work(scalar=1)) * outputs + work(row=lines + across)

@@ -15,6 +15,7 @@ from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.pack import Pack
+from irkit.rkernels.families.pixels import Pixels
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
@@ -44,6 +45,7 @@ _FAMILIES: dict[str, Family] = {
         MatrixProduct(),
         IntegerProduct(),
         PlaneProduct(),
+        Pixels(),
         Depthwise(),
         Gemv(),
         Reduction("conv", ("conv", "gemm")),

@@ -64,10 +64,10 @@ class PlaneProduct(Family):
         binder.literal("CHANNELS", plane.channel_count)
         binder.literal("STEP", plane.channel_elements)
         binder.literal("TERMS", plane.channel_terms)
-        _places(binder, plane)
+        places(binder, plane)
 
 
-def _places(binder: Binder, plane: Plane) -> None:
+def places(binder: Binder, plane: Plane) -> None:
     """`PLACES`: those of the first channel, in the order of k."""
     terms = zip(range(plane.channel_terms), plane.terms(), strict=False)
     lines = [f"places[{number}] = {place}" for number, place in terms]
