@@ -20,6 +20,7 @@ OPEN_FROM: Mapping[str, int] = {
     "add32": 0,
     "divide": 0,
     "copy_every": 2,
+    "copy_run": 1,
     "divide32": 0,
     "int32": 0,
     "load_vector": 1,

@@ -140,6 +140,10 @@ def _copy_every(
     b.run(to, count)[:] = a.run(at, stride * (count - 1) + 1)[::stride].copy()
 
 
+def _copy_run(count: int, a: Memory, at: int, b: Memory, to: int) -> None:
+    b.run(to, count)[:] = a.run(at, count)
+
+
 def _add_windows(
     rows: int, width: int, pitch: int, places: Sequence[int], plane: Memory, at: int, filters: Memory,
     first: int, to: int,
@@ -259,6 +263,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "add_windows": _add_windows,
         "choose_ways": _choose_ways,
         "copy_every": _copy_every,
+        "copy_run": _copy_run,
         "interleave_fours": _interleave_fours,
         "four_vectors_at_a_time": lambda: None,
         "last_vector_of_fewer_lanes": lambda: None,

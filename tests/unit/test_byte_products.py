@@ -185,7 +185,7 @@ def test_programs_of_a_cpu(kinds: tuple[str, str]):
     text, x, want = convolution(3, 7, 20, 12, 1, kinds, "image")
     program = irkit.compile(irkit.parse(text), device="cpu1")
     names = {r["rkernel"] for r in program.report()["roperators"].values()}
-    assert names & {"integer_product.bytes", "integer_product.wide_bytes"}
+    assert names & {"byte_planes.blocked", "byte_planes.wide"}
     np.testing.assert_array_equal(program.run([x])[0], want)
     for level in ("tensor", "task"):
         module = irkit.parse(text)

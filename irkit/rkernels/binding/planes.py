@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from irkit.dialects.planes import Axis, Plane
+from irkit.dialects.products import padding_of
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import delinearised, strides
@@ -13,7 +14,7 @@ from irkit.rkernels.binding.groups import groups
 
 def fill(binder: Binder, plane: Plane) -> None:
     """`FILL(OPERANDS, b, l, plane)`: all elements of the planes that group b, l looks at."""
-    filler = _Filler(plane)
+    filler = _Filler(plane, padding_of(plane.product))
     for letter, dims in groups(plane.product).items():
         if letter in "bl":
             parts = delinearised(letter, plane.product.extents(dims))
@@ -39,6 +40,7 @@ class _Filler:
     behind another, are one."""
 
     plane: Plane
+    padding: int
     names: dict[int, str] = field(default_factory=dict[int, str])
     lines: list[str] = field(default_factory=list[str])
     depth: int = 0
@@ -126,4 +128,4 @@ class _Filler:
 
     def _zeros(self, at: str, begin: int, end: int) -> None:
         self.line(f"for t in range({begin}, {end}):")
-        self.line(f"    plane[{at}] = 0")
+        self.line(f"    plane[{at}] = {self.padding}")

@@ -6,6 +6,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
 from irkit.rkernels.families.attention import Attention
+from irkit.rkernels.families.byte_planes import BytePlanes
 from irkit.rkernels.families.csr import CsrRows
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
@@ -45,6 +46,7 @@ _FAMILIES: dict[str, Family] = {
         MatrixProduct(),
         IntegerProduct(),
         PlaneProduct(),
+        BytePlanes(),
         Pixels(),
         Depthwise(),
         Gemv(),

@@ -51,7 +51,7 @@ class IntegerProduct(MatrixProduct):
         }
         part(binder, product)
         if of_bytes(product):
-            _bytes(binder, product)
+            byte_factors(binder, product)
         if binder.target == "cpu":
             pack(binder, product, pairs=not of_bytes(product))
         store(binder, product)
@@ -59,7 +59,8 @@ class IntegerProduct(MatrixProduct):
             fetch(binder, product)
 
 
-def _bytes(binder: Binder, product: Product) -> None:
+def byte_factors(binder: Binder, product: Product) -> None:
+    """What is said of the factors of a product of bytes."""
     signed = [
         not is_unsigned(tensor_type(product.op.inputs[i]).element_type)
         for i in (product.a, product.b)

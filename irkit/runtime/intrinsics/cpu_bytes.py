@@ -41,6 +41,23 @@ def _widest() -> int:
 
 
 @intrinsic(prefer_literal=True)
+def copy_run(typingctx: Any, count: Any, a: Any, at: Any, b: Any, to: Any) -> Any:
+    """b[to + i] = a[at + i] for i < `count`, a literal, of bytes that do not overlap."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    kind = ir.VectorType(_I8, count.literal_value).as_pointer()
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, a, at, b, to = arguments
+        value = builder.load(builder.bitcast(builder.gep(a, [at]), kind), align=1)
+        builder.store(value, builder.bitcast(builder.gep(b, [to]), kind), align=1)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(count, a, integer, b, integer), codegen
+
+
+@intrinsic(prefer_literal=True)
 def interleave_fours(typingctx: Any, width: Any, turned: Any, k: Any, panel: Any) -> Any:
     """Rows 4n to 4n + 3 of a panel of bytes, `width` (literal) long, become groups of four, in place.
 
