@@ -251,6 +251,9 @@ PROGRAMS = {
         "{axis = 1 : i64}",
         "attributes {irkit.fastmath = #arith.fastmath<afn>}",
     ),
+    "softmax of long rows": text(
+        "softmax", "tensor<8x65536xf32>", "tensor<8x65536xf32>", "{axis = 1 : i64}"
+    ),
     "softmax of short rows": text(
         "softmax",
         "tensor<64x9xf32>",
