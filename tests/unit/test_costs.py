@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
+from test_byte_products import convolution
 
 import irkit
 from benchmarks.rtask_times import Prepared, Sample
@@ -292,6 +293,7 @@ PROGRAMS = {
         "tensor<8xf32>",
         '{kind = "sum", axes = array<i64: 1>, keepdims = false}',
     ),
+    "bytes of images": convolution(0, 8, 32, 12, 1, ("ui8", "i8"), "image")[0],
     "depthwise": text(
         "conv",
         "tensor<1x32x16x16xf32>, tensor<32x1x3x3xf32>",
