@@ -6,6 +6,7 @@ import io
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
@@ -14,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from irkit.dialects.program.check import program_faults
 from irkit.dialects.state import state_of
 from irkit.dialects.symbols import dims_fault
+from irkit.dialects.types import tensor_type
 from irkit.driver.diagnostics.diagnostic import Diagnostic, UserError, note
 from irkit.driver.diagnostics.locations import place_of
 from irkit.driver.files.parsing import UNCHECKED
@@ -35,6 +37,7 @@ def check_module(module: ModuleOp) -> None:
         raise UserError(f"'{op.name}' has a block without a terminator", place_of(op))
     if (violation := dominance_violation(module)) is not None:
         raise _dominance_error(violation)
+    _check_slices(module)
     for op in module.ops:
         if isinstance(op, FuncOp) and (wrong := dims_fault(op)) is not None:
             raise UserError(f"'{op.name}' {wrong}", place_of(op))
@@ -49,6 +52,25 @@ def _check_state(function: FuncOp) -> None:
         state_of(function)
     except (InvalidModelError, UnsupportedError) as error:
         raise UserError(str(error), place_of(function)) from error
+
+
+def _check_slices(module: ModuleOp) -> None:
+    for op in module.walk():
+        if isinstance(op, ExtractSliceOp | InsertSliceOp) and (wrong := _slice_fault(op)):
+            raise UserError(f"'{op.name}' {wrong}", place_of(op))
+
+
+def _slice_fault(op: ExtractSliceOp | InsertSliceOp) -> str | None:
+    """What upstream's verifier refuses of a slice and xDSL's does not: too few or too many numbers."""
+    whole = op.source if isinstance(op, ExtractSliceOp) else op.dest
+    rank = tensor_type(whole).get_num_dims()
+    said = {
+        "offset": op.static_offsets, "size": op.static_sizes, "stride": op.static_strides,
+    }  # fmt: skip
+    for what, numbers in said.items():
+        if len(numbers) != rank:
+            return f"expected {rank} {what} values, got {len(numbers)}"
+    return None
 
 
 def _open_block(module: ModuleOp) -> Operation | None:

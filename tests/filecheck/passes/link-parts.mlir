@@ -50,7 +50,7 @@ func.func @main(%a: tensor<9x3xf64>, %b: tensor<9x3xf64>) -> (tensor<9x3xf64>, t
     %f = graph.cast %t {to = f64} : (tensor<i64>) -> tensor<f64>
     %row = tensor.extract_slice %b[%i, 0] [1, 3] [1, 1] : tensor<9x3xf64> to tensor<3xf64>
     %y = graph.mul %row, %f : (tensor<3xf64>, tensor<f64>) -> tensor<3xf64>
-    %z = graph.add %s, %y : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+    %z = graph.sub %y, %s : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
     %next = arith.addi %i, %c1 : index
     %x1 = tensor.insert_slice %y into %x[%next, 0] [1, 3] [1, 1] : tensor<3xf64> into tensor<9x3xf64>
     scf.yield %x1, %z : tensor<9x3xf64>, tensor<3xf64>

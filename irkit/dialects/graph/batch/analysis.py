@@ -83,9 +83,10 @@ class BatchAnalysis:
 def analyse(function: FuncOp) -> BatchAnalysis:
     """The analysis of a function at the graph level."""
     found = BatchAnalysis()
+    symbols = dict(zip(function.args, argument_symbols(function), strict=True))
     for block in function.body.blocks:
-        for argument, names in zip(block.args, argument_symbols(function), strict=True):
-            if STORED not in names:
+        for argument in block.args:
+            if STORED not in symbols.get(argument, ()):
                 found.argument(argument)
         for op in block.ops:
             found.visit(op)
