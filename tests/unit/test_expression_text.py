@@ -43,8 +43,9 @@ FORMS = {
     *("tensor.extract_slice", "tensor.pad"),
 }
 REFUSED = {
-    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention and forests.
+    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, sparse rows.
     *("tensor.empty", "arith.remf", "arith.remui", "te.attention", "te.forest"),
+    *("te.csr_matmul", "te.csr_reduce"),
     *("arith.andi", "arith.ori", "arith.xori", "arith.cmpi", "math.ipowi"),
 }
 
