@@ -22,6 +22,7 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import GraphBuilder, ModelInfo
 from irkit.interp import run_module
+from irkit.rkernels import registry
 from irkit.rkernels.cpu.product import LARGE, fitted_tile
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.planes import PlaneProduct
@@ -97,6 +98,14 @@ def check(net, *outputs, inputs=(), kernels=None):
                 np.testing.assert_allclose(y / scale, w / scale, atol=2e-6)
 
 
+@pytest.fixture
+def products_alone(monkeypatch):
+    """Convolutions that have another rKernel are products too."""
+    registry.find("cpu", "pixels.wide")
+    monkeypatch.setitem(registry._REGISTERED, ("cpu", "pixels"), [])
+
+
+@pytest.mark.usefixtures("products_alone")
 def test_convolutions_of_every_window():
     net = Net((1, 5, 13, 11))
     outputs = [
@@ -110,6 +119,7 @@ def test_convolutions_of_every_window():
     check(net, *outputs, inputs=[array(1, 5, 13, 11)], kernels=6)
 
 
+@pytest.mark.usefixtures("products_alone")
 def test_residual_and_images_of_a_batch():
     net = Net((3, 4, 6, 6))
     b = net.builder
@@ -120,6 +130,7 @@ def test_residual_and_images_of_a_batch():
     check(net, y, z, inputs=[array(3, 4, 6, 6)], kernels=2)
 
 
+@pytest.mark.usefixtures("products_alone")
 def test_dynamic_batch():
     net = Net((DYNAMIC, 3, 5, 5))
     y = net.conv(array(6, 3, 3, 3), array(6), pads=[1] * 4, relu=True)
