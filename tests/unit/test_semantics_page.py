@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from irkit.dialects import graph
+from irkit.dialects.csr_base import PLACES, SINGLES
 from irkit.dialects.element_sets import (
     ALL,
     BOOLEANS,
@@ -31,6 +32,14 @@ NAMES = {
     "floats, node numbers of i32, i1": (
         *(FLOATS, NODES, FLOATS, NODES, NODES, BOOLEANS),
         *(FLOATS, NODES, NODES, FLOATS),
+    ),
+    "f32 or f64, columns of i32, places of i64, f32, f64 or i1 for the steps": (
+        *(SINGLES, NODES, PLACES, PLACES, SINGLES),
+        SINGLES | BOOLEANS,
+    ),
+    "f32 or f64, columns of i32, places of i64, steps as before": (
+        *(SINGLES, NODES, PLACES, PLACES),
+        SINGLES | BOOLEANS,
     ),
 }
 
