@@ -140,17 +140,17 @@ def _every_other(a, x):
 
 
 def _trace(a, x):
-    t = 0.0
+    t = np.int64(0)
     for i in irkit.range(len(a)):
-        t += np.tanh(x[i, i])
+        t += (x[i, i] * 8).astype(np.int64)
     a += t
 
 
 def _products(a, x):
-    s = np.ones(len(a))
+    s = np.ones(len(a), np.int64)
     for i in irkit.range(len(a)):
-        s -= x[i] * x[:, i]
-        s = 0.5 + s
+        s -= (x[i] * x[:, i] * 8).astype(np.int64)
+        s = 5 + s
     a += s
 
 
@@ -191,8 +191,17 @@ def _sums_so_far(a, x):
         a[i] = s
 
 
+def _sum_of_floats(a, x):
+    """Each step is rounded: in another order the bits were others."""
+    t = 0.0
+    for i in irkit.range(len(a)):
+        t += np.tanh(x[i, i])
+    a += t
+
+
 @pytest.mark.parametrize(
-    "function", [_sums_so_far, _from_the_last_row, _all_of_it, _one_row, _rows_of_columns]
+    "function",
+    [_sums_so_far, _sum_of_floats, _from_the_last_row, _all_of_it, _one_row, _rows_of_columns],
 )
 def test_loops_that_carry_a_value_stay(function) -> None:
     KEPT.clear()

@@ -96,8 +96,8 @@ class VectoriseLoops(ModulePass):
     A value of the body becomes one of all turns, with one dimension more: rows of arrays become the arrays, a
     row times a matrix the product of two matrices. What is written through a mask, as slices that grow or
     shrink with the turn are, stays a choice by that mask; of turns that write the same element the last has
-    it. Loops stay whose values would be much larger than their arrays. Exact, but that sums are added in
-    another order.
+    it. Loops stay whose values would be much larger than their arrays, and those that add up floats, each
+    step of which is rounded. Exact, but that products of matrices sum in their own order.
 
     ```mlir
     %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%x = %y) -> (tensor<8x8xf64>) {

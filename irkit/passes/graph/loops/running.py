@@ -1,4 +1,4 @@
-"""Sums that a loop carries: values to which each turn adds, and which no turn reads."""
+"""Sums that a loop carries: whole numbers to which each turn adds, and which no turn reads."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def running_sum(loop: scf.ForOp, number: int) -> Running | None:
 
 
 def _is_summed(value: SSAValue) -> bool:
-    """Whether such elements may be added in another order: halves would be rounded otherwise."""
-    return numpy_dtype(tensor_type(value).element_type).itemsize >= 4
+    """Whether such elements may be added in another order: floats would be rounded otherwise."""
+    return numpy_dtype(tensor_type(value).element_type).kind in "iu"
