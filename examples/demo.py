@@ -75,6 +75,9 @@ def show_report(program: irkit.CompiledProgram) -> None:
         f"{report['arena_ratio']:.2f} x the lower bound"
     )
     modes = report["measured"] or {"one size": {"mode": report["mode"]}}
+    if not all("mode" in chosen for chosen in modes.values()):
+        # Several plans, each for a range of rows.
+        modes = {size: mode for plan in modes.values() for size, mode in plan.items()}
     for size, chosen in modes.items():
         measured = "  ".join(f"{m} {t} us" for m, t in chosen.get("microseconds", {}).items())
         print(f"  mode for {size:13} {chosen['mode']}  {measured}")
