@@ -37,6 +37,8 @@ def _forest(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     trees = tensor_type(op.root).get_shape()[0]
     arrays = [b.array(v) for v in op.operands[1:8]]
     known = [a for a in arrays if a is not None]
+    if not trees:
+        raise UnsupportedError(f"'{op.name}' of no trees: its result is its base")
     small = depth <= MAX_PERFECT_DEPTH and trees << depth <= MAX_PERFECT_LEAVES
     if len(known) == len(arrays) and small:
         return [_perfect(b, op, known, depth)]
