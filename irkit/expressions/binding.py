@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import cast
 
 from irkit.expressions.grammar import parse
@@ -28,6 +29,9 @@ from irkit.expressions.syntax import (
     rebuilt,
 )
 from irkit.expressions.typing import FUNCTIONS, TYPES, DType, index, typed
+
+LARGEST = 2**63 - 1
+"""The last address, and the largest index."""
 
 
 @dataclass(frozen=True)
@@ -180,9 +184,20 @@ class _Env:
 
     def _step(self, statement: Statement, domain: Domain) -> Step:
         found = typed(statement.value, self.dtypes).dtype
+        _check_size(statement, domain, found)
         step = Step(statement, domain, found, operands_of(statement), dict(self.shapes))
         self.shapes[statement.target], self.dtypes[statement.target] = domain.shape, found
         return step
+
+
+def _check_size(statement: Statement, domain: Domain, dtype: DType) -> None:
+    """Raises ExpressionError for more turns than an int64 counts, and results beyond what has addresses."""
+    turns = prod(loop.size for loop in domain.loops)
+    if turns * dtype.itemsize > LARGEST or any(x.high > LARGEST for x in domain.loops):
+        raise ExpressionError(
+            f"'{statement.target}' over {domain}: more elements of {dtype} than there are addresses",
+            statement.place,
+        )
 
 
 def _numbered(statement: Statement, sizes: Mapping[str, int]) -> Statement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from math import isinf
 from typing import Any, cast
 
 from lark import Lark, Token, Tree
@@ -78,6 +79,10 @@ _SHOWN = {
 }
 
 
+NESTED = 150
+"""How deep values may stand in one another; what reads them goes down as deep."""
+
+
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=False)
@@ -92,10 +97,23 @@ def parse(text: str) -> list[Function] | list[Statement | Call]:
         tree = cast("Any", _parser()).parse(text)
     except UnexpectedInput as error:
         raise unexpected(text, error, _parser().terminals) from None
-    except RecursionError:
-        raise ExpressionError("the expression is nested too deeply") from None
+    _check_depth(text, tree)
     found = [_Reader(text).line(cast("Tree[Token]", t)) for t in tree.children]
     return cast("list[Function] | list[Statement | Call]", found)
+
+
+def _check_depth(text: str, tree: Tree[Token]) -> None:
+    """Raises ExpressionError for a value that is nested deeper than `NESTED`, at that value."""
+    level, depth = tree.children, 0
+    while level:
+        trees = [one for one in level if isinstance(one, Tree)]
+        if depth > NESTED and trees:
+            place = Place(text, *_start(trees[0]))
+            raise ExpressionError(
+                f"nested more than {NESTED} deep here: give a part a name, in a statement of its own",
+                place,
+            )
+        level, depth = [c for one in trees for c in one.children], depth + 1
 
 
 def unexpected(
@@ -206,7 +224,9 @@ class _Reader:
         """A value."""
         kind, children, place = str(tree.data), cast("list[Any]", tree.children), self._place(tree)
         if kind == "real":
-            return Number(float(children[0]), place=place)
+            if isinf(number := float(children[0])):
+                raise ExpressionError(f"{children[0]} is larger than any float64", place)
+            return Number(number, place=place)
         if kind == "integer":
             return Number(int(children[0]), place=place)
         if kind == "name":

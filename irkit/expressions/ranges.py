@@ -256,6 +256,7 @@ def _check_bounds(
     for guarded in [*guarded_reads(statement.value), *extra]:
         read = guarded.read
         for number, (expr, size) in enumerate(zip(read.indices, shapes[read.tensor], strict=True)):
+            _check_wrapping(expr, domain)
             bounds = bounds_of(expr, domain.bounds, guarded.held)
             if bounds is None:
                 checked.append(Checked(read, number, size, guarded.conditions))
@@ -268,3 +269,14 @@ def _check_bounds(
                     expr.place if expr.place.line else read.place,
                 )
     return checked
+
+
+def _check_wrapping(expr: Expr, domain: Domain) -> None:
+    """Raises ExpressionError where a part of an index may be none of the int64s that it is computed in."""
+    for part in walk(expr):
+        known = bounds_of(part, domain.bounds, ())
+        if known is not None and not -(2**63) <= known[0] <= known[1] < 2**63:
+            raise ExpressionError(
+                f"part of an index may be from {known[0]} to {known[1]}, which no int64 is ({domain})",
+                part.place,
+            )

@@ -38,9 +38,23 @@ def _shown(message: str, place: Place) -> str:
     if not place.line:
         return message
     lines = place.text.splitlines() or [""]
-    line = lines[min(place.line, len(lines)) - 1]
-    caret = " " * (place.column - 1) + "^"
+    line, at = _window(lines[min(place.line, len(lines)) - 1], place.column - 1)
+    caret = " " * at + "^"
     return f"{place.called}:{place.line}:{place.column}: {message}\n  {line}\n  {caret}"
+
+
+WIDTH = 160
+"""Characters of a line that are shown."""
+
+
+def _window(line: str, at: int) -> tuple[str, int]:
+    """What is shown of a line, and where the place `at` is in that: of a long line what is around it."""
+    if len(line) <= WIDTH:
+        return line, at
+    low = max(0, min(at - WIDTH // 2, len(line) - WIDTH))
+    high = low + WIDTH
+    before, after = "…" * (low > 0), "…" * (high < len(line))
+    return f"{before}{line[low:high]}{after}", at - low + len(before)
 
 
 @dataclass(frozen=True)

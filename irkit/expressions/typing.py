@@ -200,6 +200,7 @@ def _met(expr: Apply, kinds: list[_Kind]) -> _Kind:
 def _as(expr: Expr, want: DType, tensors: Mapping[str, DType]) -> Typed:
     """`expr`, whose own type is `want`, or which is of numbers and indices alone and becomes it."""
     if isinstance(expr, Number):
+        _check_number(expr, want)
         return Typed("number", want, (), expr)
     if isinstance(expr, Name):
         return _cast(Typed("index", INT, (), expr), want)
@@ -225,7 +226,20 @@ def _made(expr: Apply, kinds: list[_Kind], want: DType, tensors: Mapping[str, DT
     else:
         inner = [want] * len(given)
     parts = tuple(_as(a, t, tensors) for a, t in zip(given, inner, strict=True))
+    zero = name in ("/", "%") and isinstance(given[1], Number) and not given[1].value
+    _expect(not (zero and want.kind in "iu"), expr, f"'{name}' of a whole number by 0")
     return Typed(name, want, parts, expr)
+
+
+def _check_number(expr: Number, want: DType) -> None:
+    """A whole number is one of its type, as NumPy would have it."""
+    if want.kind not in "iu":
+        return
+    known = np.iinfo(want)
+    if not known.min <= expr.value <= known.max:
+        raise ExpressionError(
+            f"{expr.value} is no {want}: expected {known.min} to {known.max}", expr.place
+        )
 
 
 def _cast(made: Typed, to: DType) -> Typed:

@@ -176,3 +176,49 @@ def test_operators_compile_for_a_gpu():
     op = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)", target="cuda", device="h200")
     a, b = np.ones((8, 16), np.float32), np.ones((16, 8), np.float32)
     assert "task.program" in op.jitted.compile(a, b).ir("schedule")
+
+
+HOSTILE = {
+    "-" * 10_000 + "A(i)": "nested more than 150 deep",
+    "abs(" * 1000 + "A(i)" + ")" * 1000: "nested more than 150 deep",
+    "+".join(["A(i)"] * 3000): "nested more than 150 deep",
+    "A(" + "+".join(["i"] * 3000) + ")": "nested more than 150 deep",
+    "A(i) > 0 ? " * 1000 + "A(i)" + ": 0" * 1000: "nested more than 150 deep",
+    "A(i) * 1e400": "1e400 is larger than any float64",
+    "like(9223372036854775808, i) where i in 0:4": "is no int64: expected -9223372036854775808 to",
+    "A(i) + i / 0 where i in 0:4": "'/' of a whole number by 0",
+    "A(i % 0) where i in 0:4": "'%' of a whole number by 0",
+    "A(i * 9223372036854775807 % 3) where i in 0:3": "which no int64 is",
+    "1 where i in 0:9223372036854775807": "more elements of int64 than there are addresses",
+    "1 where i in 0:99999999999999999999": "more elements of int64 than there are addresses",
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda v: v[:20])
+def test_values_beyond_all_bounds_are_one_short_message(value):
+    arrays = [np.ones(4)] * ("A(" in value)
+    with pytest.raises(ExpressionError) as caught:
+        irkit.te.op(f"O(i) = {value}", target="cpu")(*arrays)
+    assert HOSTILE[value] in str(caught.value)
+    message, line, caret = str(caught.value).splitlines()
+    assert len(message) < 250
+    assert len(line) < 170
+    assert line[len(caret) - 1 :][:1].strip()
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("uint8", 256), ("uint8", -1), ("int8", 200)])
+def test_numbers_that_no_element_can_be(dtype, number):
+    with pytest.raises(ExpressionError, match=rf"^expression:1:15: {number} is no {dtype}: exp"):
+        irkit.te.op(f"O(i) = A(i) + {number}", target="cpu")(np.ones(4, dtype))
+
+
+def test_names_and_parentheses_may_be_long_and_many():
+    name = "n" * 10_000
+    op = irkit.te.op(f"{name}_(i) = {'(' * 10_000}{name}(i) * 2{')' * 10_000}", target="cpu")
+    assert op(np.arange(3.0)).tolist() == [0, 2, 4]
+
+
+def test_a_derivative_that_is_nested_too_deep_is_refused():
+    deep = irkit.te.op("O(i) = " + "A(i) * (" * 140 + "A(i)" + ")" * 140, target="cpu")
+    with pytest.raises(irkit.UnsupportedError, match=r"^[^\n]*nested more than 150 deep"):
+        irkit.grad(lambda x: deep(x).sum(), target="cpu")(np.ones(3))

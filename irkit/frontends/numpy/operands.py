@@ -72,7 +72,7 @@ def operand(given: Any) -> Operand:
         return operand(array)
     known: Array = np.asarray(cast(Any, given))
     if known.dtype.kind not in "biufc":
-        raise refused(f"an array of dtype {known.dtype}")
+        raise refused(f"an array of dtype {known.dtype}: expected numbers or truth values")
     return Operand(known, known.dtype, known.shape)
 
 

@@ -18,7 +18,7 @@ from irkit.dialects.graph.gradients.rule import (
     zeros,
 )
 from irkit.dialects.graph.gradients.shape import padded
-from irkit.expressions.binding import operands_of
+from irkit.expressions.binding import operands_of, program_of
 from irkit.expressions.derivative import (
     CHANGE,
     RESULT,
@@ -44,7 +44,9 @@ class _Values(dict[str, SSAValue]):
     def made(self, statement: Statement) -> SSAValue:
         """The result of a statement."""
         operands = [self._found(name) for name in operands_of(statement)]
-        return self._o(graph.ExpressionOp, *operands, text=text_of(statement))
+        text = text_of(statement)
+        program_of(text)  # A derivative may be nested deeper than a text may be: UnsupportedError.
+        return self._o(graph.ExpressionOp, *operands, text=text)
 
     def _found(self, name: str) -> SSAValue:
         if name not in self:
