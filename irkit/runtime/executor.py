@@ -44,6 +44,10 @@ class Executor(Protocol):
         """Why libraries that the program would call are not called."""
         ...
 
+    def again(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """As `run`, for inputs that are known to be such as came before; None for others."""
+        ...
+
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order, for one value an input. Raises InvalidInputError, DeviceError."""
         ...

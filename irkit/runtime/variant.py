@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,11 @@ class Variant:
     def state(self) -> StateMemory | None:
         """What lasts from run to run, if anything does."""
         return self.executor.state
+
+    @property
+    def again(self) -> Callable[[Sequence[Any]], list[Any] | None] | None:
+        """What runs inputs such as came before; None where something is done to inputs or outputs."""
+        return None if self.info.checks or self._border.moves else self.executor.again
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError, UnsupportedError."""

@@ -236,9 +236,11 @@ def test_kernels_are_taken_of_the_image_that_has_them(fake: FakeDriver) -> None:
 
 def test_a_dropped_program_gives_all_back(fake: FakeDriver) -> None:
     run = made()
-    for count in (1, 2, 40):
-        for _ in range(12):
-            run.run([rows(count)])
+    for mode in ("auto", "per-wave"):
+        run.mode = mode
+        for count in (1, 2, 40):
+            for _ in range(12):
+                run.run([rows(count)])
     output = run.run([OnDevice(fake, rows(3))])[0]
     (module,) = run.module._handles
     taken = {name: fake.names(name) for name in ("cuMemAlloc", "cuStreamCreate")}

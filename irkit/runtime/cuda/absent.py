@@ -33,6 +33,9 @@ class AbsentDevice:
         """What stands in for each of its plans."""
         return (self, *self._others)
 
+    def again(self, inputs: Sequence[Any]) -> None:
+        """No call came before."""
+
     def run(self, inputs: Sequence[Any]) -> NoReturn:
         """Raises DeviceError."""
         raise DeviceError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 from collections.abc import Sequence
@@ -11,24 +10,24 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from irkit.errors import DeviceError
 from irkit.model_info import ModelInfo
 from irkit.row_ranges import Others
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda import arrays
 from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device, order
-from irkit.runtime.cuda.extent import RESULT_BYTES, extent_probe
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.fitting import why_elsewhere
+from irkit.runtime.cuda.inputs import Inputs
 from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.library_calls import LibraryCalls
-from irkit.runtime.cuda.memory import DeviceArray, Pool
+from irkit.runtime.cuda.memory import Pool
 from irkit.runtime.cuda.residence import Residence, load_constants
+from irkit.runtime.cuda.single_launch import SingleLaunch, is_single
 from irkit.runtime.cuda.state import DeviceState
 from irkit.runtime.cuda.stepping import PARAMETERS as STEP_PARAMETERS
 from irkit.runtime.cuda.stepping import Graphs, StepLaunches
+from irkit.runtime.cuda.tensor_calls import tensor_calls
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
 from irkit.schedule.modes import Mode
@@ -75,6 +74,8 @@ class CudaExecutor:
         self.stream = self.pool.stream.handle
         self._last_stream = self.stream
         self._foreign: tuple[int, Any] | None = None
+        self.inputs = Inputs(self.policy, self.pool)
+        self._tensors = tensor_calls(program, self.policy, device_number)
         self._constants = load_constants(self.pool, program, weights, self.stream)
         self._others = Others[CudaExecutor]()
         self._lock = threading.Lock()
@@ -93,8 +94,12 @@ class CudaExecutor:
         refused = not_proved("cuda", plan.modes)
         # One block always is; what is compiled to be measured has no persistent kernel.
         if plan.veus > 1 and plan.veus > self.resident_blocks:
-            refused.setdefault(Mode.PERSISTENT, self._not_resident())
-        self.choice = ModeChoice("cuda", mode, MODES["cuda"], refused)
+            holds = f"{self.device.name} holds {self.resident_blocks} of this kernel"
+            reason = f"a persistent run needs {plan.veus} blocks at once; {holds}"
+            refused.setdefault(Mode.PERSISTENT, reason)
+        # A launch by itself reads no lists of rTasks, and waits for none.
+        measured = (Mode.PER_OP,) if is_single(plan, self.facts) else MODES["cuda"]
+        self.choice = ModeChoice("cuda", mode, measured, refused)
         self.program, self.tables = plan, build_tables(plan, plans)
         # Graphs of turns of loops hold no addresses, as those of calls would.
         self.libraries = LibraryCalls({} if plan.steps else self.facts.calls, self.pool)
@@ -177,12 +182,6 @@ class CudaExecutor:
         """How many blocks of the persistent kernel the device holds at once."""
         return self._persistent.blocks_per_multiprocessor * self.device.multiprocessors
 
-    def _not_resident(self) -> str:
-        return (
-            f"a persistent run needs {self.program.veus} blocks at once; {self.device.name} "
-            f"holds {self.resident_blocks} of this kernel"
-        )
-
     # Running
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
@@ -191,6 +190,9 @@ class CudaExecutor:
         With an input on the device, outputs are there too, of that input's library, and the call
         returns before they are computed; else they are NumPy arrays.
         """
+        outputs = self.again(inputs)
+        if outputs is not None:
+            return outputs
         self.policy.check_count(inputs)
         first = next((x for x in inputs if arrays.on_device(x)), None)
         library = None if first is None else arrays.library_of(first)
@@ -199,17 +201,33 @@ class CudaExecutor:
             self.device.activate()
             stream = self.stream if handle is None else self._stream_at(handle)
             self._follow(stream)
-            bound = [self._bind(i, x, stream) for i, x in enumerate(inputs)]
+            bound = [self.inputs.bind(i, x, stream) for i, x in enumerate(inputs)]
             rows = self.policy.rows([b.shape for b in bound])
-            outputs = self.new_outputs(library or "irkit", rows, stream)
-            addresses = [b.address for b in bound] + [address for address, _ in outputs]
+            made = self.new_outputs(library or "irkit", rows, stream)
+            addresses = [b.address for b in bound] + [address for address, _ in made]
             if self.state is not None:
                 with self.state.advance.step():
                     self.plan_of(rows)._run(addresses + self.state.addresses, rows, stream)
             elif rows > 0 or not all(p.shape[:1] == (-1,) for p in self.program.outputs):
                 self.plan_of(rows)._run(addresses, rows, stream)
-        results = [array for _, array in outputs]
-        return results if library is not None else [self._to_host(r) for r in results]
+        if self._tensors is not None and library == "torch":
+            self._tensors.learn(inputs, rows)
+        return [array if library is not None else array.numpy() for _, array in made]
+
+    def again(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """As `run`, for tensors such as came before, in the stream of the last call; None for others."""
+        found = None if self._tensors is None else self._tensors.call(inputs)
+        if found is None:
+            return None
+        with self._lock:
+            foreign = self._foreign
+            if foreign is None or foreign[0] != found.stream or foreign[1] is not self._last_stream:
+                return None
+            self.device.activate()
+            outputs = [make() for make in found.outputs]
+            addresses = found.addresses + [y.data_ptr() for y in outputs]
+            self.plan_of(found.rows)._run(addresses, found.rows, self._last_stream)
+        return outputs
 
     def _stream_at(self, handle: int) -> Any:
         """The stream of another library, by its handle: the same object while none other is asked for."""
@@ -225,28 +243,6 @@ class CudaExecutor:
         if self.state is not None:
             self.state.stream = stream
 
-    def _bind(self, number: int, value: Any, stream: Any) -> arrays.Bound:
-        if arrays.on_device(value):
-            return self._bind_device_array(number, value, stream)
-        host = self.policy.host_array(number, value)
-        buffer = self.pool.take(host.nbytes)
-        if host.size:
-            buffer.upload(host, stream)
-        return arrays.Bound(buffer.address, host.shape, buffer)
-
-    def _bind_device_array(self, number: int, value: Any, stream: Any) -> arrays.Bound:
-        facts = arrays.device_facts(value)
-        self.policy.check_device_array(number, facts)
-        if facts.producer is not None and facts.producer != (int(stream) or 1):
-            order(api().CUstream(facts.producer), stream)
-        if self.policy.restricts(number):
-            count = math.prod(facts.shape)
-            result = self.pool.take(RESULT_BYTES)
-            probe = extent_probe(self.device)
-            extent = probe(facts.address, count, str(facts.dtype), result, stream)
-            self.policy.check_extent(number, extent, lambda: arrays.host_copy(facts, stream))
-        return arrays.Bound(facts.address, facts.shape, value)
-
     def new_outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
         """(address, array) of each output, from `library`'s allocator."""
         return [
@@ -260,23 +256,30 @@ class CudaExecutor:
             for port in self.program.outputs
         ]
 
-    def _to_host(self, result: DeviceArray) -> Array:
-        host = np.empty(result.shape, result.dtype)
-        if host.size:
-            result.copy_to(host)
-        return host
-
     def _run(self, addresses: list[int], rows: int, stream: Any) -> None:
-        self.residence.bind(addresses, -(-rows // 16) * 16, stream)
         mode, timed = self.choice.pick(rows)
         if not timed:
-            self.launch(mode, rows, stream)
+            self._queue(mode, addresses, rows, stream)
             return
         start, end = Event(), Event()
         start.record(stream)
-        self.launch(mode, rows, stream)
+        self._queue(mode, addresses, rows, stream)
         end.record(stream)
         self.choice.auto.report(rows, mode, end.since(start) / 1000)
+
+    def _queue(self, mode: Mode, addresses: list[int], rows: int, stream: Any) -> None:
+        """Queue one run in `mode` over arrays at these addresses."""
+        if mode is Mode.PER_OP and self._single is not None:
+            self._single.launch(addresses, rows, stream, self.blocks)
+            return
+        self.residence.bind(addresses, -(-rows // 16) * 16, stream)
+        self.launch(mode, rows, stream)
+
+    @cached_property
+    def _single(self) -> SingleLaunch | None:
+        """What queues runs of a plan that is one launch of an rKernel, and keeps nothing per row."""
+        single = is_single(self.program, self.facts)
+        return SingleLaunch(self.pool, self.residence, self.ops) if single else None
 
     def launch(self, mode: Mode, rows: int, stream: Any) -> None:
         """Queue one run in `mode` over the arrays bound last."""

@@ -115,7 +115,8 @@ class DeviceArray:
     def numpy(self) -> Array:
         """A copy on the host; waits for the stream."""
         result = np.empty(self.shape, self.dtype)
-        self.copy_to(result)
+        if result.size:
+            self.copy_to(result)
         return result
 
     def copy_to(self, target: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -142,6 +143,12 @@ class Residence:
             buffer.upload(host, self._stream)
         self._kept.append(buffer)
         return buffer.address
+
+    def bases_of(self, addresses: Sequence[int]) -> Table:
+        """The bases of a run on these inputs, outputs and state that keeps nothing per row."""
+        bases = self._bases.copy()
+        bases[self._ports] = addresses
+        return bases
 
     @property
     def host_bases(self) -> list[int]:

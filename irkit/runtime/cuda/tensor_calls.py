@@ -1,0 +1,86 @@
+"""Calls with PyTorch tensors of types and shapes that came before: what was found of them is known.
+
+To look at a tensor as at any array takes longer than to launch a kernel. Of a tensor of a known shape it is
+asked whether it is still such a one: dtype, layout, device, address.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from irkit.runtime.input_policy import DEVICE_ALIGNMENT, InputPolicy
+from irkit.schedule.tables import Port, Program
+
+_KNOWN = 256
+"""Shapes of inputs that are kept; when there are more, all are met anew."""
+
+
+class TensorCall(NamedTuple):
+    """A call that can be queued: where its inputs are, the stream of the caller, what makes its outputs."""
+
+    addresses: list[int]
+    rows: int
+    stream: int
+    outputs: Sequence[Callable[[], Any]]
+
+
+class TensorCalls:
+    """The calls of a program of these ports on one device. It must look at no values of its inputs."""
+
+    def __init__(self, inputs: Sequence[Port], outputs: Sequence[Port], device: int) -> None:
+        self._inputs, self._outputs, self._device = tuple(inputs), tuple(outputs), device
+        self._tensor: type | None = None
+        self._dtypes: tuple[Any, ...] = ()
+        self._strided: Any = None
+        self._stream: Callable[[int], int] | None = None
+        self._known: dict[tuple[Any, ...], tuple[int, Sequence[Callable[[], Any]]]] = {}
+
+    def learn(self, inputs: Sequence[Any], rows: int) -> None:
+        """Keep what was found of the inputs of a call that was queued."""
+        torch: Any = sys.modules.get("torch")
+        if torch is None or rows == 0:
+            return
+        # Without this function a stream is an object that takes long to make.
+        stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if stream is None or any(type(x) is not torch.Tensor for x in inputs):
+            return
+        self._tensor, self._strided, self._stream = torch.Tensor, torch.strided, stream
+        self._dtypes = tuple(getattr(torch, p.dtype) for p in self._inputs)
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        makers = [self._maker(torch, port, rows) for port in self._outputs]
+        self._known[tuple([x.shape for x in inputs])] = rows, makers
+
+    def _maker(self, torch: Any, port: Port, rows: int) -> Callable[[], Any]:
+        shape = tuple(rows if s == -1 else s for s in port.shape)
+        dtype, device = getattr(torch, port.dtype), torch.device("cuda", self._device)
+        empty = torch.empty
+        return lambda: empty(shape, dtype=dtype, device=device)
+
+    def call(self, inputs: Sequence[Any]) -> TensorCall | None:
+        """The call with these inputs; None where they are others than came before."""
+        if self._stream is None or len(inputs) != len(self._dtypes):
+            return None
+        for x, dtype in zip(inputs, self._dtypes, strict=True):
+            if type(x) is not self._tensor or x.dtype is not dtype:
+                return None
+        known = self._known.get(tuple([x.shape for x in inputs]))
+        if known is None:
+            return None
+        addresses: list[int] = []
+        for x in inputs:
+            if x.layout is not self._strided or x.get_device() != self._device:
+                return None
+            address = x.data_ptr()
+            if not x.is_contiguous() or x.is_neg() or address % DEVICE_ALIGNMENT:
+                return None
+            addresses.append(address)
+        return TensorCall(addresses, known[0], self._stream(self._device), known[1])
+
+
+def tensor_calls(program: Program, policy: InputPolicy, device: int) -> TensorCalls | None:
+    """The calls of a program; None where it looks at the values of its inputs, or has state."""
+    looks = any(policy.restricts(number) for number in range(len(program.inputs)))
+    return None if looks or program.states else TensorCalls(program.inputs, program.outputs, device)
