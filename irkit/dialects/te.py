@@ -32,6 +32,7 @@ from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, 
 from irkit.dialects.layer_norm_base import LayerNormBase
 from irkit.dialects.packed_forest import PackedForestOp
 from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.scatter_base import ScatterAddBase
 from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, is_half, tensor, tensor_type
 
 
@@ -318,6 +319,25 @@ class PrepackedOp(InferredOp):
 
 
 @irdl_op_definition
+class ScatterAddOp(ScatterAddBase):
+    """`graph.scatter_add` of rows: `x` and `updates` have two dimensions, `indices` one.
+
+    ```mlir
+    %y = te.scatter_add %x, %indices, %updates
+      : (tensor<50x64xf32>, tensor<128xi64>, tensor<128x64xf32>) -> tensor<50x64xf32>
+    ```
+    """
+
+    name = "te.scatter_add"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        for name, t, rank in zip(("x", "indices"), operands, (2, 1), strict=False):
+            check_rank(cls, name, t, rank)
+        return super().infer(operands, props)
+
+
+@irdl_op_definition
 class SoftmaxOp(InferredOp):
     """exp(x - max) / sum(exp(x - max)) along the last axis.
 
@@ -387,6 +407,7 @@ Te = Dialect(
         PackedForestOp,
         PerfectForestOp,
         PrepackedOp,
+        ScatterAddOp,
         SoftmaxOp,
         TopKOp,
     ],

@@ -169,6 +169,18 @@ PROGRAMS = {
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),
     "top k of rows": unary("te.top_k", "tensor<?x9xi8>", "tensor<?x9xi64>", "{k = 9 : i64, largest = true}"),
+    "scatter add": function(
+        "%x: tensor<9x5xf32>, %i: tensor<2x40xi64>, %u: tensor<2x40x5xf32>",
+        "  %y = graph.scatter_add %x, %i, %u : (tensor<9x5xf32>, tensor<2x40xi64>, tensor<2x40x5xf32>) "
+        "-> tensor<9x5xf32>",
+        "tensor<9x5xf32>",
+    ),
+    "scatter add of wide rows": function(
+        "%x: tensor<20x1030xf64>, %i: tensor<3xi32>, %u: tensor<3x1030xf64>",
+        "  %y = graph.scatter_add %x, %i, %u : (tensor<20x1030xf64>, tensor<3xi32>, tensor<3x1030xf64>) "
+        "-> tensor<20x1030xf64>",
+        "tensor<20x1030xf64>",
+    ),
     "argmax of bytes": unary("te.argmax", "tensor<4x40xi8>", "tensor<4xi64>"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
     "gemm": gemm("9", 12, 10),

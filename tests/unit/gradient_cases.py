@@ -179,6 +179,7 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "expand": _case(graph.ExpandOp, _n(3, 1), shape=[2, 3, 4]),
     "gather": _case(graph.GatherOp, _n(2, 5, 3), _index(-2, 7, 2, 4), axis=1),
     "gather rows": _case(graph.GatherOp, _n(5, 3), _index(0, 5, 6), axis=0),
+    "scatter_add": _case(graph.ScatterAddOp, _n(4, 3), _index(-2, 6, 2, 4), _n(2, 4, 3)),
     "gather_elements": _case(graph.GatherElementsOp, _n(2, 5, 3), _index(-1, 6, 2, 4, 3), axis=1),
     "pad": _case(graph.PadOp, _n(2, 3), low=[1, 0], high=[0, 2], value=3.0),
     "reshape": _case(graph.ReshapeOp, _n(2, 6), shape=[3, 4]),

@@ -412,6 +412,7 @@ def shapes(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         graph.GatherElementsOp: ((x, some), {"axis": 1}),
         graph.PadOp: ((x,), {"low": [1, 0], "high": [0, 2], "value": 1.0}),
         graph.ReshapeOp: ((x,), {"shape": [2, 6]}),
+        graph.ScatterAddOp: ((x, some, drawn(dtype, 3, 2, 4)), {}),
         graph.SliceOp: ((x,), {"offsets": [2, 1], "sizes": [3, 2], "strides": [-1, 2]}),
         graph.TransposeOp: ((x,), {"permutation": [1, 0]}),
     }
@@ -453,7 +454,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     **dict.fromkeys(
         (
             *(graph.ConcatOp, graph.ExpandOp, graph.GatherOp, graph.GatherElementsOp),
-            *(graph.PadOp, graph.ReshapeOp, graph.SliceOp, graph.TransposeOp),
+            *(graph.PadOp, graph.ReshapeOp, graph.ScatterAddOp, graph.SliceOp, graph.TransposeOp),
         ),
         shapes,
     ),

@@ -191,6 +191,9 @@ PROGRAMS = {
     : (tensor<8x64xf32>) -> (tensor<8x5xf32>, tensor<8x5xi64>)
   func.return %i : tensor<8x5xi64>
 }""",
+    "scatter": text(
+        "scatter_add", "tensor<40x64xf32>, tensor<100xi64>, tensor<100x64xf32>", "tensor<40x64xf32>"
+    ),
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
     "map of polynomials": text(
         "exp",

@@ -73,6 +73,7 @@ WITHOUT_SAMPLE = {
         )
     },
     "pool.thread": "pool",
+    "scatter_add.block": "scatter add",
     "top_k.rank": "top k",
     "product.tile16x32": "gemm",
     "product.tile32x32": "gemm",

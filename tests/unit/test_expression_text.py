@@ -43,9 +43,10 @@ FORMS = {
     *("tensor.extract_slice", "tensor.pad"),
 }
 REFUSED = {
-    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, sparse rows.
+    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, CSR rows;
+    # what is added where indices say.
     *("tensor.empty", "arith.remf", "arith.remui", "te.attention", "te.forest"),
-    *("te.csr_matmul", "te.csr_reduce"),
+    *("te.csr_matmul", "te.csr_reduce", "te.scatter_add"),
     *("arith.andi", "arith.ori", "arith.xori", "arith.cmpi", "math.ipowi"),
 }
 

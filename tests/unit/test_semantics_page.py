@@ -28,6 +28,7 @@ NAMES = {
     "ui64": (WORDS,),
     "all, indices of i32 or i64": (ALL, INDICES),
     "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),
+    "f32 or f64, indices of i32 or i64": (SINGLES, INDICES, SINGLES),
     "i1 for the condition, all for the rest": (BOOLEANS, ALL),
     "floats, node numbers of i32, i1": (
         *(FLOATS, NODES, FLOATS, NODES, NODES, BOOLEANS),

@@ -185,6 +185,11 @@ OPS = {
       func.func @main(%a: tensor<3x6xf32>) {
         %0 = te.top_k %a {k = 2 : i64, largest = true} : (tensor<3x6xf32>) -> tensor<3x2xi64>
         func.return }""",
+    "scatter add": """
+      func.func @main(%a: tensor<5x3xf32>, %i: tensor<7xi64>, %u: tensor<7x3xf32>) {
+        %0 = te.scatter_add %a, %i, %u
+          : (tensor<5x3xf32>, tensor<7xi64>, tensor<7x3xf32>) -> tensor<5x3xf32>
+        func.return }""",
     "csr product": """
       func.func @main(%d: tensor<1x9xf32>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>,
           %w: tensor<4x3xf32>, %c: tensor<4xf32>, %r: tensor<5x1xf32>) {
@@ -212,7 +217,7 @@ LIGHT = {
     for name in OPS
     if name
     not in ("row sums", "softmax", "layer norm", "attention", "argmax", "top k", "perfect forest")
-    and not name.startswith(("packed terms", "csr"))
+    and not name.startswith(("packed terms", "csr", "scatter"))
 }
 RNG = np.random.default_rng(3)
 

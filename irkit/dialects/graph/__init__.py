@@ -93,6 +93,7 @@ from irkit.dialects.graph.shape import (
     GatherOp,
     PadOp,
     ReshapeOp,
+    ScatterAddOp,
     SliceOp,
     TransposeOp,
 )
@@ -199,6 +200,7 @@ __all__ = [
     "RnnCellOp",
     "RnnOp",
     "RoundOp",
+    "ScatterAddOp",
     "ShiftLeftOp",
     "ShiftRightOp",
     "SigmoidOp",

@@ -1,4 +1,4 @@
-"""Ops that move elements without computing."""
+"""Ops that move elements without computing, and the one that adds them up where they arrive."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from irkit.dialects.element_sets import holds
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.inference import Props, check_axis, fail, same_element, with_shape
+from irkit.dialects.scatter_base import ScatterAddBase
 from irkit.dialects.types import DYNAMIC, Tensor, ints
 
 
@@ -214,6 +215,22 @@ def same_elements(have: Sequence[int], want: Sequence[int]) -> bool:
 
 
 @irdl_op_definition
+class ScatterAddOp(ScatterAddBase, GraphOp):
+    """`x` with row n of `updates` added to its row `indices[n]`, one after another (`np.add.at`).
+
+    Each element is summed in the order of the indices, and has one rounding an update, whatever computes it.
+    Below 0 and beyond the end, an index names the nearest row: it is the transpose of `graph.gather` of rows.
+
+    ```mlir
+    %y = graph.scatter_add %x, %indices, %updates
+      : (tensor<50x64xf32>, tensor<8x16xi64>, tensor<8x16x64xf32>) -> tensor<50x64xf32>
+    ```
+    """
+
+    name = "graph.scatter_add"
+
+
+@irdl_op_definition
 class SliceOp(GraphOp):
     """`size` elements along each axis from `offset`, `stride` apart.
 
@@ -284,6 +301,7 @@ OPS: list[type[GraphOp]] = [
     GatherOp,
     PadOp,
     ReshapeOp,
+    ScatterAddOp,
     SliceOp,
     TransposeOp,
 ]

@@ -145,15 +145,20 @@ COMBINED: dict[str, tuple[str, type[graph.GraphOp]]] = {
 
 def combine(o: Ops[Any], kind: str, x: Any, indices: Any, values: Any) -> Any:
     """x after `np.<kind>.at(x, indices, values)`: of one dimension of indices into the first of x, each of
-    which counts, however often it is there. Each element of that dimension is compared with each index; one
-    out of range is no one's. What comes to one place is reduced in the order of the indices, then joined with
-    x: sums of floats differ from NumPy's by rounding, and are the same in every run."""
+    which counts, however often it is there. Sums of float32 and float64 have NumPy's bits. Of all else each
+    element of that dimension is compared with each index, and what comes to one place is reduced in the order
+    of the indices, then joined with x: sums of shorter floats, and products, differ from NumPy's by rounding,
+    and are the same in every run. Indices are in range: a check says so, or whoever calls."""
     (extent, *rest), (count,) = o.shape(x), o.shape(indices)
     if 0 in (count, extent, *rest):
         return x
+    numbers = from_the_end(o, indices, extent)
+    if kind in ("add", "subtract") and o.dtype(x).name in ("float32", "float64"):
+        each = o.expand(values, [count, *rest])
+        return o(graph.ScatterAddOp, x, numbers, each if kind == "add" else o(graph.NegOp, each))
     reduction, join = COMBINED[kind]
     rows = o.constant(np.arange(extent).reshape(-1, 1))
-    hit = o.compare(rows, o.reshape(from_the_end(o, indices, extent), [1, count]), "eq")
+    hit = o.compare(rows, o.reshape(numbers, [1, count]), "eq")
     ones = [1] * len(rest)
     each = o.where(
         o.reshape(hit, [extent, count, *ones]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -47,6 +49,18 @@ def _reshape(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.reshape(op.x, tensor_type(op.y).get_shape())]
 
 
+def _scatter_add(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    """Of rows: what is behind the first dimension is one."""
+    assert isinstance(op, graph.ScatterAddOp)
+    places, *rest = tensor_type(op.x).get_shape()
+    count, width = math.prod(tensor_type(op.indices).get_shape()), math.prod(rest)
+    if 0 in (count, width):
+        return [op.x]
+    shapes = ([places, width], [count], [count, width])
+    flat = [b.reshape(v, shape) for v, shape in zip(op.operands, shapes, strict=True)]
+    return [b.reshape(b.insert(te.ScatterAddOp.make(flat, {})), [places, *rest])]
+
+
 def _slice(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     """A slice that runs forward; an axis that runs backward is gathered."""
     assert isinstance(op, graph.SliceOp)
@@ -75,6 +89,7 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.GatherOp: _gather,
     graph.PadOp: _pad,
     graph.ReshapeOp: _reshape,
+    graph.ScatterAddOp: _scatter_add,
     graph.SliceOp: _slice,
     graph.TransposeOp: _transpose,
 }

@@ -21,6 +21,7 @@ from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
 from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
+from irkit.rkernels.families.scatter_add import ScatterAdd
 from irkit.rkernels.families.softmax import Softmax
 from irkit.rkernels.families.top_k import TopK
 from irkit.rkernels.family import Family
@@ -34,6 +35,7 @@ _FAMILIES: dict[str, Family] = {
         LayerNorm(),
         Argmax(),
         TopK(),
+        ScatterAdd(),
         Attention(),
         Pack(),
         CsrRows("csr"),

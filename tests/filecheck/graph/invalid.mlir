@@ -403,6 +403,38 @@ func.func @gather_elements(%d: tensor<4x64xf32>, %i: tensor<5x10xi64>) {
 
 // -----
 
+func.func @scatter_add_updates(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4xf32>) {
+  // expected-error@+1 {{'graph.scatter_add' expects updates of type tensor<4x3xf32>, a row for each index, got tensor<4xf32>}}
+  %y = graph.scatter_add %x, %i, %u : (tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>) -> tensor<5x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @scatter_add_batch(%x: tensor<5x3xf32>, %i: tensor<?xi64>, %u: tensor<?x3xf32>) {
+  // expected-error@+1 {{'graph.scatter_add' expects static shapes, since any row may be added to any place, got tensor<?xi64>}}
+  %y = graph.scatter_add %x, %i, %u : (tensor<5x3xf32>, tensor<?xi64>, tensor<?x3xf32>) -> tensor<5x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @scatter_add_halves(%x: tensor<5x3xf16>, %i: tensor<4xi64>, %u: tensor<4x3xf16>) {
+  // expected-error@+1 {{'graph.scatter_add' expects elements of f32, f64, got tensor<5x3xf16>}}
+  %y = graph.scatter_add %x, %i, %u : (tensor<5x3xf16>, tensor<4xi64>, tensor<4x3xf16>) -> tensor<5x3xf16>
+  func.return
+}
+
+// -----
+
+func.func @scatter_add_nowhere(%x: tensor<0x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf32>) {
+  // expected-error@+1 {{'graph.scatter_add' expects a first dimension of one element or more, got tensor<0x3xf32>}}
+  %y = graph.scatter_add %x, %i, %u : (tensor<0x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<0x3xf32>
+  func.return
+}
+
+// -----
+
 func.func @reshape(%x: tensor<8xf32>) {
   // expected-error@+1 {{'graph.reshape' expects a shape with the elements of tensor<8xf32>, got [4, 3]}}
   %y = graph.reshape %x {shape = array<i64: 4, 3>} : (tensor<8xf32>) -> tensor<4x3xf32>

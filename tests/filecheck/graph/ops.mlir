@@ -334,6 +334,15 @@ func.func @sigmoid(%x: tensor<?x8xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @scatter_add(
+// CHECK-NEXT:    %y = graph.scatter_add %x, %i, %u : (tensor<50x64xf32>, tensor<8x16xi64>, tensor<8x16x64xf32>) -> tensor<50x64xf32>
+// GENERIC:       %y = "graph.scatter_add"(%x, %i, %u) : (tensor<50x64xf32>, tensor<8x16xi64>, tensor<8x16x64xf32>) -> tensor<50x64xf32>
+func.func @scatter_add(%x: tensor<50x64xf32>, %i: tensor<8x16xi64>, %u: tensor<8x16x64xf32>) {
+  %y = graph.scatter_add %x, %i, %u
+    : (tensor<50x64xf32>, tensor<8x16xi64>, tensor<8x16x64xf32>) -> tensor<50x64xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @slice(
 // CHECK-NEXT:    %y = graph.slice %x {offsets = array<i64: 2>, sizes = array<i64: 3>, strides = array<i64: 2>} : (tensor<8xf32>) -> tensor<3xf32>
 // GENERIC:       %y = "graph.slice"(%x) <{offsets = array<i64: 2>, sizes = array<i64: 3>, strides = array<i64: 2>}> : (tensor<8xf32>) -> tensor<3xf32>

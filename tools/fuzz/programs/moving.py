@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
@@ -198,6 +198,23 @@ def gather_elements(p: RandomProgram, x: SSAValue) -> None:
         p.put(graph.GatherElementsOp, [x, p.constant(picked)], p.facts[x], axis=axis)
 
 
+def scatter_add(p: RandomProgram, x: SSAValue) -> None:
+    """Rows of what was computed, or of a constant, added to places that a constant or a value names."""
+    shape, element = shape_of(x), element_of(x)
+    if DYNAMIC in shape or shape[:1] in ([], [0]) or element not in (f32, f64):
+        return
+    wanted = [p.draw.random.randint(1, 6) for _ in range(p.draw.random.choice((0, 1, 1, 2)))]
+    numbers = _indices(p, shape[0], wanted)
+    some = p.draw.rng.integers(-3, 4, [*shape_of(numbers), *shape[1:]])
+    added = p.constant(some.astype(numpy_dtype(element)))
+    count = math.prod(shape_of(numbers))
+    known = p.facts[x]
+    # Rounded in one order at every level: what was exact stays so.
+    low, high = known.low - 3 * count, known.high + 3 * count
+    facts = Facts(low, high, known.error, known.whole, known.finite)
+    p.put(graph.ScatterAddOp, [x, numbers, added], facts)
+
+
 def indices(p: RandomProgram, x: SSAValue) -> None:
     """Integers that can pick something: a remainder, where x has integers."""
     if not is_integer(element_of(x)) or limits(element_of(x))[1] < 8:
@@ -208,5 +225,5 @@ def indices(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     reshape, reshape, squeeze, squeeze, expand, transpose, transpose, slices, slices, slices,
-    concat, concat, pad, gather, gather_elements, indices,
+    concat, concat, pad, gather, gather_elements, scatter_add, indices,
 ]  # fmt: skip

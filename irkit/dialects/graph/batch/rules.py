@@ -207,6 +207,13 @@ def _gather(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     return [together(found)]
 
 
+def _scatter_add(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
+    for number, dim in enumerate(dims):
+        if dim is not None:
+            raise RowsMix(number, "any of its rows may be added to any place")
+    return [None]
+
+
 def _gather_elements(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     assert isinstance(op, shape.GatherElementsOp)
     axis = op.axis.value.data
@@ -322,6 +329,7 @@ RULES: dict[type[GraphOp], Rule] = {
     shape.GatherOp: _gather,
     shape.PadOp: _same,
     shape.ReshapeOp: _reshape,
+    shape.ScatterAddOp: _scatter_add,
     shape.SliceOp: _same,
     shape.TransposeOp: _transpose,
 }

@@ -9,6 +9,7 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.dialects.gather_base import gathered, gathered_elements
 from irkit.dialects.graph.semantics.rule import Rules
+from irkit.dialects.scatter_base import scatter_added
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.weights import Array
 
@@ -64,6 +65,7 @@ RULES: Rules = {
     graph.GatherOp: gathered,
     graph.PadOp: _pad,
     graph.ReshapeOp: _reshape,
+    graph.ScatterAddOp: scatter_added,
     graph.SliceOp: _slice,
     graph.TransposeOp: _transpose,
 }
