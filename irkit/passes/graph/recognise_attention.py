@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, f32, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, bf16, f16, f32, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
@@ -16,7 +16,7 @@ from irkit.context import weights_of
 from irkit.dialects import graph
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.precision import inherit, precision_of
+from irkit.dialects.precision import Precision, inherit, precision_of, set_precision
 from irkit.dialects.types import int_array, is_float, numpy_dtype, tensor_type
 from irkit.passes.graph.attention_masks import Masks
 from irkit.rewriting import Rule, rewrite
@@ -40,6 +40,29 @@ def _keeps_rows(op: graph.ReshapeOp) -> bool:
 def _widens(op: graph.CastOp) -> bool:
     have, want = (tensor_type(v).element_type for v in (op.x, op.y))
     return is_float(have) and numpy_dtype(have).itemsize <= numpy_dtype(want).itemsize
+
+
+def _unrounded(value: SSAValue) -> SSAValue:
+    """What is rounded to bfloat16 and widened again to give `value`; `value` itself where nothing is."""
+    op = value.owner
+    if not isinstance(op, graph.CastOp) or tensor_type(op.x).element_type != bf16:
+        return value
+    narrow = op.x.owner
+    if not isinstance(narrow, graph.CastOp) or narrow.x.type != value.type:
+        return value
+    return narrow.x
+
+
+def _held_in(value: SSAValue) -> Attribute:
+    """The narrowest float that `value` is known to be of."""
+    op = value.owner
+    while isinstance(op, graph.ReshapeOp | graph.TransposeOp):
+        value, op = op.operands[0], op.operands[0].owner
+    source = op.x if isinstance(op, graph.CastOp) and _widens(op) else value
+    return tensor_type(source).element_type
+
+
+_ROUNDED: dict[Attribute, Precision] = {bf16: Precision.BF16, f16: Precision.F16}
 
 
 @dataclass(frozen=True)
@@ -102,15 +125,19 @@ def _softmax_of(value: SSAValue, weights: WeightStore) -> graph.SoftmaxOp:
 
 
 def unscaled(value: SSAValue, weights: WeightStore) -> tuple[SSAValue, float]:
-    """What is multiplied or divided by constants of one element to give `value`, and the factor."""
+    """What is multiplied or divided by constants of one element to give `value`, and the factor; that the
+    product is rounded to bfloat16 is left out with it."""
     factor = 1.0
-    while isinstance(value.owner, graph.MulOp | graph.DivOp):
-        op = value.owner
+    while isinstance(_unrounded(value).owner, graph.MulOp | graph.DivOp):
+        op = _unrounded(value).owner
+        assert isinstance(op, graph.MulOp | graph.DivOp)
         divided = isinstance(op, graph.DivOp)
         pairs = [(op.lhs, op.rhs)] if divided else [(op.lhs, op.rhs), (op.rhs, op.lhs)]
         known = [(x, n) for x, other in pairs if (n := _number(other, weights)) is not None]
         # A factor that is 0, infinite or NaN means more than a factor.
-        found = [(x, n) for x, n in known if x.type == value.type and n != 0 and np.isfinite(n)]
+        found = [
+            (x, n) for x, n in known if x.type == op.results[0].type and n != 0 and np.isfinite(n)
+        ]
         if not found:
             break
         value, number = found[0]
@@ -148,6 +175,9 @@ class _Scores:
             return self._added(op)
         if isinstance(op, graph.WhereOp):
             return self._chosen(op)
+        if isinstance(op, graph.CastOp) and (exact := _unrounded(value)) is not value:
+            _alone(op.x, "scores")
+            return exact
         if isinstance(op, graph.CastOp) and _widens(op):
             return op.x
         if isinstance(op, graph.ReshapeOp) and _keeps_rows(op):
@@ -294,6 +324,11 @@ class Recognise(Rule):
         y = emit(graph.AttentionOp, given, **props)
         if element == f32:
             inherit(emit.made[-1], op)
+            held = {_held_in(v) for v in (behind, query, key, op.b)}
+            # Weights are rounded to what all factors are held in, so the products may be of that.
+            rounded = _ROUNDED.get(held.pop()) if len(held) == 1 else None
+            if rounded is not None and precision_of(op) is Precision.FLOAT32:
+                set_precision(emit.made[-1], rounded)
         y = emit.cast(y, tensor_type(op.y).element_type)
         y = emit.reshape(y, tensor_type(op.y).get_shape())
         if guard is not None:
@@ -311,9 +346,11 @@ class RecogniseAttention(ModulePass):
     `causal`. Nothing else may read scores or weights, and keys and values are not both constants. Where rows
     of weights are made zero, those of the result are.
 
-    Numeric risk: sums are in another order, and the scale is applied to the queries. Added numbers of -1e30
-    or less count as -inf where each row sees a key. What the values of hidden keys are, if NaN or infinite,
-    need not show any more.
+    Numeric risk: sums are in another order, and the scale is applied to the queries. That scaled factors and
+    scores are rounded to bfloat16 is left out; where all factors are held in 16-bit floats, weights may be
+    rounded to these before they are divided by their sum, and not behind (`irkit.precision`). Added numbers
+    of -1e30 or less count as -inf where each row sees a key. What the values of hidden keys are, if NaN or
+    infinite, need not show any more.
 
     ```mlir
     %0 = graph.transpose %k {permutation = array<i64: 0, 2, 1>}

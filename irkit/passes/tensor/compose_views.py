@@ -18,6 +18,7 @@ from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects import te
+from irkit.dialects.linalg_generic import is_elementwise, maps
 from irkit.dialects.precision import inherit
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
@@ -42,10 +43,13 @@ class ReadInPlace(Rule):
 
 
 def _copied(value: SSAValue, made: list[Operation]) -> SSAValue:
-    """`value` as a copy of a part of what it is a view of, if that is more than one step away."""
-    view, shape = view_of(value), tensor_type(value).get_shape()
+    """`value` as a copy of a part of what it is a view of, widened as it was, if that is more than one step
+    away."""
+    cast = _cast_alone(value)
+    narrow = value if cast is None else cast.inputs[0]
+    view, shape = view_of(narrow), tensor_type(value).get_shape()
     source = tensor_type(view.source).get_shape()
-    if not view.moved or _is_one_step(value, view.source) or DYNAMIC in shape[1:]:
+    if not view.moved or _is_one_step(narrow, view.source) or DYNAMIC in shape[1:]:
         return value
     if (DYNAMIC in shape) != (source[:1] == (DYNAMIC,)):
         return value
@@ -57,9 +61,14 @@ def _copied(value: SSAValue, made: list[Operation]) -> SSAValue:
         sizes.append(size.result)
     part = _part(view, shape, sizes, made)
     empty = tensor.EmptyOp(sizes, tensor_type(value))
-    element, rank = tensor_type(value).element_type, len(shape)
-    block = Block(arg_types=[element, element])
-    block.add_op(linalg.YieldOp(block.args[0]))
+    rank = len(shape)
+    block = Block(arg_types=[tensor_type(v).element_type for v in (narrow, value)])
+    read_as = block.args[0]
+    if cast is not None:
+        wide = arith.ExtFOp(read_as, tensor_type(value).element_type)
+        block.add_op(wide)
+        read_as = wide.result
+    block.add_op(linalg.YieldOp(read_as))
     read = AffineMap(rank, 0, tuple(Sum(s.factors).affine() for s in view.index))
     copy = linalg.GenericOp(
         [part],
@@ -71,6 +80,18 @@ def _copied(value: SSAValue, made: list[Operation]) -> SSAValue:
     )
     made += [empty, copy]
     return copy.results[0]
+
+
+def _cast_alone(value: SSAValue, to: type[Operation] = arith.ExtFOp) -> linalg.GenericOp | None:
+    """The op that gives `value` where it casts one tensor, element by element, to other floats by `to`."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
+        return None
+    body = list(op.body.block.ops)
+    identity = AffineMap.identity(tensor_type(value).get_num_dims())
+    if len(body) != 2 or not isinstance(body[0], to) or set(maps(op)) != {identity}:
+        return None
+    return op if body[0].operands[0] is op.body.block.args[0] else None
 
 
 def _part(
@@ -102,14 +123,17 @@ def _is_one_step(value: SSAValue, source: SSAValue) -> bool:
 
 
 class WriteInPlace(Rule):
-    """transpose(attention(q, k, v)) → attention(q, k, v), the result in another order."""
+    """transpose(attention(q, k, v)) → attention(q, k, v), the result in another order, rounded or not."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /):
-        attention = op.inputs[0].owner if op.inputs else None
+        if not op.inputs:
+            return self.no_match(op, "it reads nothing")
+        cast = _cast_alone(op.inputs[0], arith.TruncFOp)
+        attention = (op if cast is None else cast).inputs[0].owner
         if not isinstance(attention, te.AttentionOp):
             return self.no_match(op, "it reads no attention")
-        if len(list(attention.y.uses)) != 1:
+        if any(len(list(v.uses)) != 1 for v in (attention.y, op.inputs[0])):
             return self.no_match(op, "something else reads the attention's result")
         moved = permutation_of(op)
         if moved is None:
@@ -123,8 +147,25 @@ class WriteInPlace(Rule):
         )
         inherit(new, attention)
         rewriter.insert(new, InsertPoint.before(attention))
-        rewriter.replace(op, [], [new.y])
+        if cast is None:
+            rewriter.replace(op, [], [new.y])
+        else:
+            rewriter.replace(op, [_cast_of(new.y, cast, op)])
+            rewriter.erase(cast)
         rewriter.erase(attention)
+
+
+def _cast_of(value: SSAValue, cast: linalg.GenericOp, moved: linalg.GenericOp) -> linalg.GenericOp:
+    """`cast` of `value`, in the place of what `moved` its result."""
+    rank = tensor_type(value).get_num_dims()
+    return linalg.GenericOp(
+        [value],
+        moved.outputs,
+        cast.body.clone(),
+        ArrayAttr([AffineMapAttr(AffineMap.identity(rank))] * 2),
+        ArrayAttr([IteratorTypeAttr.parallel()] * rank),
+        [moved.results[0].type],
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +174,8 @@ class ComposeViews(ModulePass):
 
     Slices, transpositions and reshapes between what is computed and `te.attention` become one copy, which
     `form-roperators` computes where it is read: queries, keys and values are then parts of one product, in
-    its own order. A transposition of the result becomes the attention's `permutation`. No value changes.
+    its own order. A transposition of the result becomes the attention's `permutation`. Casts of 16-bit floats
+    that stand between stay, next to the attention. No value changes.
 
     ```mlir
     %1 = tensor.extract_slice %0[0, 64] [10, 32] [1, 1] : tensor<10x96xf32> to tensor<10x32xf32>

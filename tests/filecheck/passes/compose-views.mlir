@@ -43,3 +43,25 @@ func.func @carries(%x: tensor<6x4xf32>) -> tensor<4x6xf32> {
   %4 = graph.reshape %3 {shape = array<i64: 4, 6>} : (tensor<3x8xf32>) -> tensor<4x6xf32>
   func.return %4 : tensor<4x6xf32>
 }
+
+// Casts of bfloat16 stay beside the attention: it reads its parts of one value, and gives its result in order.
+// CHECK-LABEL: func.func @of_bfloat16
+// CHECK-DAG:   %[[Q:.*]] = tensor.extract_slice %x[0, 0] [10, 32] [1, 1] : tensor<10x96xbf16> to tensor<10x32xbf16>
+// CHECK-DAG:   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, ((d0 * 8) + d2))>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}} ins(%[[Q]] : tensor<10x32xbf16>) outs(%{{.*}} : tensor<4x10x8xf32>)
+// CHECK:       %[[Y:.*]] = te.attention {{.*}} permutation = array<i64: 1, 0, 2>
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}} ins(%[[Y]] :
+// CHECK-NEXT:  ^bb0
+// CHECK-NEXT:  arith.truncf
+// CHECK-NOT:   linalg.generic
+// CHECK:       func.return
+func.func @of_bfloat16(%x: tensor<10x96xbf16>) -> tensor<10x4x8xbf16> {
+  %0 = graph.reshape %x {shape = array<i64: 10, 3, 4, 8>} : (tensor<10x96xbf16>) -> tensor<10x3x4x8xbf16>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 2, 0, 3>} : (tensor<10x3x4x8xbf16>) -> tensor<3x4x10x8xbf16>
+  %q1 = graph.slice %1 {offsets = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 4, 10, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x4x10x8xbf16>) -> tensor<1x4x10x8xbf16>
+  %q2 = graph.reshape %q1 {shape = array<i64: 4, 10, 8>} : (tensor<1x4x10x8xbf16>) -> tensor<4x10x8xbf16>
+  %q = graph.cast %q2 {to = f32} : (tensor<4x10x8xbf16>) -> tensor<4x10x8xf32>
+  %2 = graph.attention %q, %q, %q {scale = 0.35 : f64} : (tensor<4x10x8xf32>, tensor<4x10x8xf32>, tensor<4x10x8xf32>) -> tensor<4x10x8xf32>
+  %3 = graph.cast %2 {to = bf16} : (tensor<4x10x8xf32>) -> tensor<4x10x8xbf16>
+  %4 = graph.transpose %3 {permutation = array<i64: 1, 0, 2>} : (tensor<4x10x8xbf16>) -> tensor<10x4x8xbf16>
+  func.return %4 : tensor<10x4x8xbf16>
+}

@@ -107,3 +107,54 @@ func.func @scaled_mask(%q: tensor<2x7x4xf32>, %k: tensor<2x7x4xf32>, %v: tensor<
   %5 = graph.matmul %4, %v : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
   func.return %5 : tensor<2x7x4xf32>
 }
+
+// Of bfloat16: that scaled factors and scores are rounded is left out, and weights are rounded as they were.
+// CHECK-LABEL: func.func @of_bfloat16
+// CHECK:       %[[Q:.*]] = graph.cast %q {to = f32}
+// CHECK:       %[[Y:.*]] = graph.attention %[[Q]], {{.*}} {irkit.precision = "bf16", scale = 5.000000e-01 : f64}
+// CHECK:       graph.cast %[[Y]] {to = bf16}
+func.func @of_bfloat16(%q: tensor<2x7x4xbf16>, %k: tensor<2x4x7xbf16>, %v: tensor<2x7x4xbf16>) -> tensor<2x7x4xbf16> {
+  %c = arith.constant dense<0.5> : tensor<f32>
+  %0 = graph.cast %q {to = f32} : (tensor<2x7x4xbf16>) -> tensor<2x7x4xf32>
+  %1 = graph.mul %0, %c : (tensor<2x7x4xf32>, tensor<f32>) -> tensor<2x7x4xf32>
+  %2 = graph.cast %1 {to = bf16} : (tensor<2x7x4xf32>) -> tensor<2x7x4xbf16>
+  %3 = graph.cast %2 {to = f32} : (tensor<2x7x4xbf16>) -> tensor<2x7x4xf32>
+  %4 = graph.cast %k {to = f32} : (tensor<2x4x7xbf16>) -> tensor<2x4x7xf32>
+  %5 = graph.matmul %3, %4 : (tensor<2x7x4xf32>, tensor<2x4x7xf32>) -> tensor<2x7x7xf32>
+  %6 = graph.cast %5 {to = bf16} : (tensor<2x7x7xf32>) -> tensor<2x7x7xbf16>
+  %7 = graph.cast %6 {to = f32} : (tensor<2x7x7xbf16>) -> tensor<2x7x7xf32>
+  %8 = graph.softmax %7 {axis = 2 : i64} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %9 = graph.cast %8 {to = bf16} : (tensor<2x7x7xf32>) -> tensor<2x7x7xbf16>
+  %10 = graph.cast %9 {to = f32} : (tensor<2x7x7xbf16>) -> tensor<2x7x7xf32>
+  %11 = graph.cast %v {to = f32} : (tensor<2x7x4xbf16>) -> tensor<2x7x4xf32>
+  %12 = graph.matmul %10, %11 : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+  %13 = graph.cast %12 {to = bf16} : (tensor<2x7x4xf32>) -> tensor<2x7x4xbf16>
+  func.return %13 : tensor<2x7x4xbf16>
+}
+
+// Values that are float32: weights are not rounded, so the products stay float32's.
+// CHECK-LABEL: func.func @of_bfloat16_and_float32
+// CHECK:       graph.attention {{.*}} {scale = 1.000000e+00 : f64}
+func.func @of_bfloat16_and_float32(%q: tensor<2x7x4xbf16>, %k: tensor<2x4x7xbf16>, %v: tensor<2x7x4xf32>) -> tensor<2x7x4xf32> {
+  %0 = graph.cast %q {to = f32} : (tensor<2x7x4xbf16>) -> tensor<2x7x4xf32>
+  %1 = graph.cast %k {to = f32} : (tensor<2x4x7xbf16>) -> tensor<2x4x7xf32>
+  %2 = graph.matmul %0, %1 : (tensor<2x7x4xf32>, tensor<2x4x7xf32>) -> tensor<2x7x7xf32>
+  %3 = graph.cast %2 {to = bf16} : (tensor<2x7x7xf32>) -> tensor<2x7x7xbf16>
+  %4 = graph.cast %3 {to = f32} : (tensor<2x7x7xbf16>) -> tensor<2x7x7xf32>
+  %5 = graph.softmax %4 {axis = 2 : i64} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %6 = graph.matmul %5, %v : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+  func.return %6 : tensor<2x7x4xf32>
+}
+
+// A float16 holds less than float32: a score that it makes infinite stays so.
+// CHECK-LABEL: func.func @of_float16
+// CHECK-NOT:   graph.attention
+// WHY: remark: {{.*}}the scores are no product of queries and keys, scaled and masked
+func.func @of_float16(%q: tensor<2x7x4xf32>, %k: tensor<2x4x7xf32>, %v: tensor<2x7x4xf32>) -> tensor<2x7x4xf32> {
+  %0 = graph.matmul %q, %k : (tensor<2x7x4xf32>, tensor<2x4x7xf32>) -> tensor<2x7x7xf32>
+  %1 = graph.cast %0 {to = f16} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<2x7x7xf16>) -> tensor<2x7x7xf32>
+  %3 = graph.softmax %2 {axis = 2 : i64} : (tensor<2x7x7xf32>) -> tensor<2x7x7xf32>
+  %4 = graph.matmul %3, %v : (tensor<2x7x7xf32>, tensor<2x7x4xf32>) -> tensor<2x7x4xf32>
+  func.return %4 : tensor<2x7x4xf32>
+}
