@@ -65,6 +65,8 @@ STANDARD: dict[str, list[str]] = {
         "group-products",
         "sink-reshapes",
         "canonicalize",
+        # Weights put side by side in every step of a recurrence are one constant.
+        "cse",
         "join-siblings",
         "propagate-fastmath",
     ],
