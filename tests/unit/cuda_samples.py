@@ -48,6 +48,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "part",
         "units",
         "init",
+        "fetch",
         "store",
         "term",
         "combine",
@@ -62,6 +63,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "RANGE": "part",
         "UNITS": "units",
         "INIT": "init",
+        "FETCH": "fetch",
         "STORE": "store",
         "TERM": "term",
         "COMBINE": "combine",
@@ -109,8 +111,12 @@ def sigmoid(x):
     return float32(1.0) / (float32(1.0) + math.exp(-x))
 
 @fused
-def store(OPERANDS, b, u, acc):
-    c = sigmoid(acc[1]) * p5[b * 256 + u] + sigmoid(acc[0]) * math.tanh(acc[2])
+def fetch(OPERANDS, b, u):
+    return (p5[b * 256 + u],)
+
+@fused
+def store(OPERANDS, b, u, acc, known):
+    c = sigmoid(acc[1]) * known[0] + sigmoid(acc[0]) * math.tanh(acc[2])
     p6[b * 256 + u] = c
     p7[b * 256 + u] = sigmoid(acc[3]) * math.tanh(c)
 """
@@ -122,6 +128,7 @@ def lstm(resident: int = 0, variant: str = "lanes16", **overrides: int) -> Sampl
         f"recurrent_cell.two_terms_{variant}",
         ["float32"] * 8,
         dict(
+            NOTHING="(float32(0.0),)",
             X0="p0",
             W0="p2",
             K0=256,
@@ -201,7 +208,11 @@ def init(OPERANDS, b, u, g):
     return p2[u]
 
 @fused
-def store(OPERANDS, b, u, acc):
+def fetch(OPERANDS, b, u):
+    return ()
+
+@fused
+def store(OPERANDS, b, u, acc, known):
     {output}[b * {columns} + u] = acc[0]
 """
 
@@ -211,7 +222,18 @@ def gemv(variant: str, k: int, units: int, batch: int = 1, kind: str = "float32"
     return Sample(
         f"gemv.{variant}",
         [kind] * 4,
-        dict(X0="p0", W0="p1", K0=k, B=batch, BATCH=batch, U=units, G=1, TERMS=1, FLOAT=kind),
+        dict(
+            X0="p0",
+            W0="p1",
+            K0=k,
+            B=batch,
+            BATCH=batch,
+            U=units,
+            G=1,
+            TERMS=1,
+            FLOAT=kind,
+            NOTHING="()",
+        ),
         product("p3", units),
     )
 

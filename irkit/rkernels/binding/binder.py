@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp, i1
 from xdsl.ir import BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
@@ -30,6 +30,7 @@ from irkit.rkernels.binding.inserted import (
     store_slices,
     store_within,
 )
+from irkit.rkernels.binding.read_ahead import read_ahead
 from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
 from irkit.schedule.library_call import LibraryCall
@@ -152,8 +153,13 @@ class Binder:
         arguments: str,
         index: Callable[[ElementPrinter], Index],
         accumulator: Callable[[Index], str],
+        ahead: str | None = None,
     ) -> None:
         """`STORE`: the epilogue of one element of the root, into every result.
+
+        With `ahead`, the arguments that name the element, it takes one more, `known`: what
+        `FETCH(OPERANDS, ahead)` returns, the elements of operands that do not wait for the sums; `NOTHING` is
+        of the same type.
 
         Raises UnsupportedError for a result that is not as large as the root's part of it.
         """
@@ -185,7 +191,28 @@ class Binder:
             )
         for line in stores:
             printer.line(line)
+        if ahead is not None:
+            arguments = f"{arguments}, known"
+            printer.lines[:] = self._fetched(ahead, printer.lines)
         self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
+
+    def _fetched(self, ahead: str, lines: Sequence[str]) -> list[str]:
+        """`FETCH` and `NOTHING`; returns the `lines` of an epilogue that takes what is fetched as `known`."""
+        # What is written in place is read where it is written.
+        own = {number for number, _ in self.op.in_place_pairs}
+        kinds = {
+            f"p{number}": numba_type(kind)
+            for number, kind in enumerate(tensor_type(a).element_type for a in self.block.args)
+            if number not in own and isinstance(kind, Float32Type | Float64Type)
+        }
+        found = read_ahead(lines, kinds)
+        values = "".join(f"{name}, " for name in found.names)
+        self.binding.function(
+            "FETCH", f"{self.binding.operands}, {ahead}", [*found.before, f"return ({values})"]
+        )
+        zeros = "".join(f"{kinds[pointer]}(0), " for pointer in found.pointers)
+        self.binding.names["NOTHING"] = f"({zeros})"
+        return [*([f"{values}= known"] if values else []), *found.after]
 
     def _in_place(self, inserted: Inserted) -> bool:
         """Whether the one result is, in every append, where it is inserted into."""

@@ -3,7 +3,7 @@
 `gemv_rows` gives each row of W to LANES lanes, PASS rows at a time; `gemv_block` splits each row over
 the whole block, for few long rows. K0 is walked BLOCK elements at a time, x held in registers.
 VECTOR 1 needs operands whose addresses are multiples of 16; with 0 any will do. RESIDENT 1 promises
-that W0 is in shared memory.
+that W0 is in shared memory. What the epilogue reads of memory is read before the products.
 """
 
 from irkit.dialects.linalg_generic import row_term
@@ -22,6 +22,11 @@ def gemv_rows(task, tasks, rows, scratch, OPERANDS):
     turn = 0
     for b in range(BATCH):
         for u in range(u0, u1, PASS * (THREADS // LANES)):
+            count = min(PASS * (THREADS // LANES), u1 - u)
+            known = NOTHING
+            if thread < count:
+                acc[0] = INIT(OPERANDS, b, u + thread, 0)
+                known = FETCH(OPERANDS, b, u + thread)
             # Two buffers in turn: one barrier a pass is enough.
             offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
             results = shared_of(FLOAT(0), scratch + offset)
@@ -40,12 +45,11 @@ def gemv_rows(task, tasks, rows, scratch, OPERANDS):
                     sums, rest, W0, starts, k, lane, K0 % BLOCK, LANES, K0 * VECTOR, RESIDENT
                 )
             sums = group_sums(sums, LANES)
-            count = min(PASS * (THREADS // LANES), u1 - u)
             rows_store(results, group, THREADS // LANES, count, sums, lane == 0)
             cuda.syncthreads()
             if thread < count:
-                acc[0] = INIT(OPERANDS, b, u + thread, 0) + results[thread]
-                STORE(OPERANDS, b, u + thread, acc)
+                acc[0] += results[thread]
+                STORE(OPERANDS, b, u + thread, acc, known)
             turn ^= 1
 
 
@@ -57,6 +61,10 @@ def gemv_block(task, tasks, rows, scratch, OPERANDS):
     turn = 0
     for b in range(BATCH):
         for u in range(u0, u1, PASS):
+            known = NOTHING
+            if thread < min(PASS, u1 - u):
+                acc[0] = INIT(OPERANDS, b, u + thread, 0)
+                known = FETCH(OPERANDS, b, u + thread)
             partial = shared_of(FLOAT(0), scratch + turn * PASS * (THREADS // 32) * itemsize(acc))
             sums = zeros_like(W0, PASS)
             starts = row_starts(u, 1, u1, K0, PASS)
@@ -76,10 +84,9 @@ def gemv_block(task, tasks, rows, scratch, OPERANDS):
             rows_store(partial, warp, THREADS // 32, PASS * (THREADS // 32), sums, lane == 0)
             cuda.syncthreads()
             if thread < min(PASS, u1 - u):
-                acc[0] = INIT(OPERANDS, b, u + thread, 0)
                 for w in range(THREADS // 32):
                     acc[0] += partial[thread * (THREADS // 32) + w]
-                STORE(OPERANDS, b, u + thread, acc)
+                STORE(OPERANDS, b, u + thread, acc, known)
             turn ^= 1
 
 

@@ -3,7 +3,8 @@
 LANES lanes share a row of weights, PASS rows at a time; x and h stay in registers. Rows are unit by
 unit, gate by gate, so those of an rTask are contiguous, and a resident copy of them serves as well:
 RESIDENT 1 promises that the weights are in shared memory. VECTOR 1 needs operands whose addresses are
-multiples of 16. What the sums start from is read before the products, to hide its latency.
+multiples of 16. What the sums start from, and what the new state is made of beside them, is read before the
+products, to hide its latency.
 A last pass of few rows takes one row a group at a time, so that no row is computed for nothing.
 """
 
@@ -27,9 +28,11 @@ def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
         x1 = lane_load(X1, b * K1, lane, K1, LANES, K1 * VECTOR)
         for u in range(u0, u1, PASS * (THREADS // LANES) // G):
             units = min(PASS * (THREADS // LANES) // G, u1 - u)
+            known = NOTHING
             if thread < units:
                 for g in range(G):
                     acc[g] = INIT(OPERANDS, b, u + thread, g)
+                known = FETCH(OPERANDS, b, u + thread)
             # Two buffers in turn: one barrier a pass is enough.
             offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
             results = shared_of(FLOAT(0), scratch + offset)
@@ -54,7 +57,7 @@ def cell_two_terms(task, tasks, rows, scratch, OPERANDS):
             if thread < units:
                 for g in range(G):
                     acc[g] += results[thread * G + g]
-                STORE(OPERANDS, b, u + thread, acc)
+                STORE(OPERANDS, b, u + thread, acc, known)
             turn ^= 1
 
 
@@ -68,9 +71,11 @@ def cell_one_term(task, tasks, rows, scratch, OPERANDS):
         x0 = lane_load(X0, b * K0, lane, K0, LANES, K0 * VECTOR)
         for u in range(u0, u1, PASS * (THREADS // LANES) // G):
             units = min(PASS * (THREADS // LANES) // G, u1 - u)
+            known = NOTHING
             if thread < units:
                 for g in range(G):
                     acc[g] = INIT(OPERANDS, b, u + thread, g)
+                known = FETCH(OPERANDS, b, u + thread)
             offset = turn * PASS * (THREADS // LANES) * itemsize(acc)
             results = shared_of(FLOAT(0), scratch + offset)
             if units * G > PASS * (THREADS // LANES) // 2:
@@ -90,7 +95,7 @@ def cell_one_term(task, tasks, rows, scratch, OPERANDS):
             if thread < units:
                 for g in range(G):
                     acc[g] += results[thread * G + g]
-                STORE(OPERANDS, b, u + thread, acc)
+                STORE(OPERANDS, b, u + thread, acc, known)
             turn ^= 1
 
 

@@ -59,7 +59,8 @@ def rows_two_terms(task, tasks, rows, scratch, OPERANDS):
                 if y < count and v < units:
                     for g in range(G):
                         acc[g] = first[turn * G + g] + results[y * SPAN + v * G + g]
-                    STORE(OPERANDS, b0 + y, u + v, acc)
+                    known = FETCH(OPERANDS, b0 + y, u + v)
+                    STORE(OPERANDS, b0 + y, u + v, acc, known)
             # The next turn writes where this one reads.
             cuda.syncthreads()
 
@@ -100,7 +101,8 @@ def rows_one_term(task, tasks, rows, scratch, OPERANDS):
                 if y < count and v < units:
                     for g in range(G):
                         acc[g] = first[turn * G + g] + results[y * SPAN + v * G + g]
-                    STORE(OPERANDS, b0 + y, u + v, acc)
+                    known = FETCH(OPERANDS, b0 + y, u + v)
+                    STORE(OPERANDS, b0 + y, u + v, acc, known)
             # The next turn writes where this one reads.
             cuda.syncthreads()
 

@@ -31,7 +31,8 @@ JOINING_EIGHT = 3
 
 class RowTerms(Family):
     """`UNITS`, `BATCH`, `INIT(OPERANDS, b, u, g)`, `STORE(OPERANDS, b, u, acc)`, pointers `Xt`, `Wt`,
-    lengths `Kt`, and `B`, `U`, `G`, `TERMS`."""
+    lengths `Kt`, and `B`, `U`, `G`, `TERMS`. On a GPU `STORE(OPERANDS, b, u, acc, known)`, where `known` is
+    what `FETCH(OPERANDS, b, u)` read before the sums, and `NOTHING` of its type."""
 
     def refuses(self, root: Root) -> str | None:
         """Contractions of floats that are row by row."""
@@ -82,7 +83,8 @@ class RowTerms(Family):
                 raise UnsupportedError("an epilogue that reads another unit's sums")
             return f"acc[{linear(index[2:], group)}]" if group else "acc[0]"
 
-        binder.store("b, u, acc", lambda p: ("b", "u"), accumulator)
+        ahead = "b, u" if binder.target == "cuda" else None
+        binder.store("b, u, acc", lambda p: ("b", "u"), accumulator, ahead)
 
 
 class Gemv(RowTerms):
