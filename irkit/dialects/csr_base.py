@@ -18,8 +18,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     StringAttr,
     TensorType,
-    f32,
-    f64,
     i32,
     i64,
 )
@@ -27,12 +25,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 
 from irkit.dialects.csr_steps import StepFault, computed, result_type
-from irkit.dialects.element_sets import BOOLEANS, NODES, Elements
+from irkit.dialects.element_sets import BOOLEANS, NODES, SINGLES, Elements
 from irkit.dialects.inference import InferredOp, Props, check_rank, fail
 from irkit.dialects.types import DYNAMIC, Tensor, tensor
 from irkit.weights import Array
 
-SINGLES = Elements("f32, f64", frozenset((f32, f64)))
 PLACES = Elements("i64", frozenset((i64,)))
 KINDS = ("sum", "max", "min")
 

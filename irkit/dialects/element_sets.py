@@ -35,6 +35,7 @@ WORDS = Elements("ui64", frozenset((ui64,)))
 INTEGERS = SIGNED | UNSIGNED
 FLOATS = Elements("bf16, f16 to f64", frozenset((bf16, f16, f32, f64)))
 NUMBERS = INTEGERS | FLOATS
+SINGLES = Elements("f32, f64", frozenset((f32, f64)))
 ALL = BOOLEANS | NUMBERS
 INDICES = Elements("i32, i64", frozenset((i32, i64)))
 NODES = Elements("i32", frozenset((i32,)))

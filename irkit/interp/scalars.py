@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnrealizedConversionCa
 from xdsl.ir import Operation
 
 from irkit.dialects.float_remainder import RemFOp
+from irkit.dialects.fused import multiply_add
 from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import UnsupportedError
@@ -121,6 +122,7 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     math.ExpM1Op: np.expm1,
     math.ExpOp: np.exp,
     math.FloorOp: np.floor,
+    math.FmaOp: multiply_add,
     math.Log10Op: np.log10,
     math.Log1pOp: np.log1p,
     math.Log2Op: np.log2,

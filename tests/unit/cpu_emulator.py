@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.dialects.fused import multiply_add
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.templates import specialise, template_source
@@ -259,6 +260,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "math": math,
         "floor": np.floor,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
+        "fma": multiply_add,
         "fused": lambda f: f,
         "add_windows": _add_windows,
         "choose_ways": _choose_ways,

@@ -21,6 +21,7 @@ from emulated_mma import magnitudes, mma_store, mma_sums
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
+from irkit.dialects.fused import multiply_add
 
 _PATIENCE_S = 20
 
@@ -260,6 +261,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "fixed": int,
         "boolean": np.bool_,
         **dict(rint=np.rint, cbrt=np.cbrt, exp2=np.exp2, log2=np.log2, fmod=np.fmod),
+        "fma": multiply_add,
         "within32": lambda index, size: 0 <= index < size,
         "itemsize": lambda p: p.dtype.itemsize,
         "shared_like": lambda p, offset: block.view(p.dtype, offset),

@@ -136,6 +136,7 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     **{f"{op.name} {n}": _binary(op, s) for op in _BINARY for n, s in enumerate(_SHAPES)},
     "cast": _case(graph.CastOp, _n(3, 2), to=element_type(np.float64)),
     "clip": _case(graph.ClipOp, _apart(4, 3), min=-0.5, max=1.0),
+    "fma": _case(graph.FmaOp, _n(2, 1), _n(3), _n(2, 3)),
     "where": _case(graph.WhereOp, _truth(2, 1), _n(2, 3), _n(3)),
     "gemm": _case(
         graph.GemmOp, _n(4, 3), _n(3, 2), _n(2), trans_a=False, trans_b=False, alpha=0.5, beta=2.0

@@ -184,6 +184,15 @@ def wheres(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     yield Case("rows", op, (chosen, pool(dtype), pool(dtype)[::-1].copy()))
 
 
+def fused(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """All triples of some values; sums that a rounded product would lose; constants."""
+    x = pool(dtype)[:12]
+    yield Case("triples", op, (x[:, None, None], x[:, None], x))
+    near = np.nextafter(np.ones(4, dtype), dtype.type(2))
+    yield Case("close", op, (near, near, -near * near))
+    yield Case("constants", op, (x, x[::-1].copy(), x), {}, (1, 2))
+
+
 def reductions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Every kind over one, several, all and no axes, over few and over many elements."""
     for kind in ("sum", "mean", "max", "min", "prod"):
@@ -424,6 +433,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.CastOp: casts,
     graph.ClipOp: clips,
     graph.CompareOp: compares,
+    graph.FmaOp: fused,
     graph.WhereOp: wheres,
     graph.ReduceOp: reductions,
     graph.ArgmaxOp: argmaxes,

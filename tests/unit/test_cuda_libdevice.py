@@ -22,9 +22,10 @@ def test_a_gpu_has_each(dtype: str) -> None:
     kind = tensor(element_type(np.dtype(dtype)), (1000,))
     b = GraphBuilder([("x", kind), ("y", kind)])
     x, y = b.inputs
-    results = [(op.name, b(op, x, y)) for op in PAIRS] + [(op.name, b(op, x)) for op in SINGLE]
+    results = [("fma", b(graph.FmaOp, x, y, x))]
+    results += [(op.name, b(op, x, y)) for op in PAIRS] + [(op.name, b(op, x)) for op in SINGLE]
     info = ModelInfo("network", b.names, tuple(name for name, _ in results))
     artifact = build_artifact(b.finish(results, info), "h200", cache=False)
     assert artifact.cubin
-    for name in ("math.atan2(", "math.copysign(", "fmod(", "cbrt(", "exp2(", "log2("):
+    for name in ("math.atan2(", "math.copysign(", "fma(", "fmod(", "cbrt(", "exp2(", "log2("):
         assert re.search(rf"= {re.escape(name)}", artifact.source), name

@@ -71,6 +71,7 @@ EXACT = (
     "math.ceil",
     "math.copysign",
     "math.floor",
+    "math.fma",
     "math.ipowi",
     "math.roundeven",
     "math.sqrt",
@@ -97,6 +98,7 @@ CASES = [
         *(_same(op, i1, *INTEGERS) for op in (arith.AndIOp, arith.OrIOp, arith.XOrIOp)),
         _same(arith.DivSIOp, *INTEGERS, positive=True),
         *(_same(op, *FLOATS) for op in (math.PowFOp, math.Atan2Op, math.CopySignOp, RemFOp)),
+        _same(math.FmaOp, *FLOATS, count=3),
         *(_same(op, *INTEGERS) for op in (arith.MaxUIOp, arith.MinUIOp)),
         *(
             _same(op, *INTEGERS, positive=True)
@@ -232,6 +234,7 @@ def compiled():
     import numba
 
     from irkit.runtime.intrinsics.cpu import cbrt, exp2, floor, fmod, ipow, log2, rint
+    from irkit.runtime.intrinsics.cpu_bits import fma
 
     scope = {
         name: getattr(numba, name)
@@ -251,7 +254,7 @@ def compiled():
         )
     }
     scope |= {"math": libm, "floor": floor, "rint": rint, "ipow": ipow}
-    scope |= {"cbrt": cbrt, "exp2": exp2, "fmod": fmod, "log2": log2}
+    scope |= {"cbrt": cbrt, "exp2": exp2, "fma": fma, "fmod": fmod, "log2": log2}
     found, text = {}, ""
     for number, case in enumerate(CASES):
         op, body, result = _printed(case)

@@ -44,8 +44,8 @@ FORMS = {
 }
 REFUSED = {
     # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, CSR rows;
-    # what is added where indices say.
-    *("tensor.empty", "arith.remf", "arith.remui", "te.attention", "te.forest"),
+    # what is added where indices say, or rounded once.
+    *("tensor.empty", "arith.remf", "arith.remui", "math.fma", "te.attention", "te.forest"),
     *("te.csr_matmul", "te.csr_reduce", "te.scatter_add"),
     *("arith.andi", "arith.ori", "arith.xori", "arith.cmpi", "math.ipowi"),
 }

@@ -124,6 +124,16 @@ def test_integer_division_truncates_towards_zero():
     np.testing.assert_array_equal(run(graph.DivOp, x, y), [3, -3, -3, 3, 2])
 
 
+def test_a_fused_multiply_add_rounds_once():
+    x = np.array([1 + 2.0**-52, 1e300, 1e300, 2.0**-1060, 3.0])
+    y = np.array([1 + 2.0**-52, 1e300, 1e300, 2.0**-30, 4.0])
+    z = np.array([-1 - 2.0**-51, -np.inf, 1.0, 2.0**-1074, 5.0])
+    want = np.array([2.0**-104, -np.inf, np.inf, 2.0**-1074, 17.0])
+    np.testing.assert_array_equal(run(graph.FmaOp, x, y, z), want)
+    x, z = np.array([1 + 2.0**-23], np.float32), np.array([-1 - 2.0**-22], np.float32)
+    np.testing.assert_array_equal(run(graph.FmaOp, x, x, z), np.array([2.0**-46], np.float32))
+
+
 def test_logical_compare_where():
     p, q = np.array([True, True, False]), np.array([True, False, False])
     np.testing.assert_array_equal(run(graph.AndOp, p, q), p & q)

@@ -145,6 +145,10 @@ def test_clip_keeps_nan():
     check(graph.ClipOp, np.array([np.nan, -1, 3, 9], np.float32), min=0.0, max=6.0)
 
 
+def test_fma():
+    check(graph.FmaOp, floats(3, 4), floats(4), floats(1), batch=[0])
+
+
 def test_where():
     check(graph.WhereOp, flags(3, 4), floats(4), floats(3, 1))
 

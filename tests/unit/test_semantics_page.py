@@ -25,6 +25,7 @@ NAMES = {
     "integers": (INTEGERS,),
     "integers, floats": (NUMBERS,),
     "floats": (FLOATS,),
+    "f32, f64": (SINGLES,),
     "ui64": (WORDS,),
     "all, indices of i32 or i64": (ALL, INDICES),
     "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),

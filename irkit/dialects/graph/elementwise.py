@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Float64Type, FloatAttr, TensorType
 from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.element_sets import ALL, FLOATS, NUMBERS, Elements
+from irkit.dialects.element_sets import ALL, FLOATS, NUMBERS, SINGLES, Elements
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.inference import Props, broadcast_shapes, fail, same_element
 from irkit.dialects.types import Tensor, tensor
@@ -162,6 +162,28 @@ class FloorOp(UnaryOp):
 
 
 @irdl_op_definition
+class FmaOp(GraphOp):
+    """x * y + z, rounded once.
+
+    ```mlir
+    %w = graph.fma %x, %x, %b : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+    ```
+    """
+
+    name = "graph.fma"
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (SINGLES,)
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    z = operand_def(TensorType)
+    w = result_def(TensorType)
+    assembly_format = "$x `,` $y `,` $z attr-dict `:` functional-type(operands, results)"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        return [tensor(same_element(cls, operands), broadcast_shapes(cls, operands))]
+
+
+@irdl_op_definition
 class LogOp(UnaryOp):
     """Natural logarithm: -inf of both zeros, NaN below.
 
@@ -308,6 +330,7 @@ OPS: list[type[GraphOp]] = [
     ErfOp,
     ExpOp,
     FloorOp,
+    FmaOp,
     LogOp,
     MaxOp,
     MinOp,

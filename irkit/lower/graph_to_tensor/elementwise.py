@@ -225,6 +225,7 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.CastOp: _cast,
     graph.ClipOp: elementwise_rule(_clip),
     graph.CompareOp: elementwise_rule(_compare),
+    graph.FmaOp: elementwise_rule(lambda _: lambda s, v: s(math.FmaOp(v[0], v[1], v[2]))),
     graph.NegOp: elementwise_rule(_neg),
     graph.ReluOp: elementwise_rule(_relu),
     graph.SigmoidOp: elementwise_rule(lambda _: lambda s, v: sigmoid(s, v[0])),

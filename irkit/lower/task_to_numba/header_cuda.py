@@ -90,7 +90,7 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     rows_store,
     zeros_like,
 )
-from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fmod, log2
+from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fma, fmod, log2
 from irkit.runtime.intrinsics.cuda_mma import (
     await_copies,
     commit_copies,

@@ -65,6 +65,7 @@ from irkit.runtime.intrinsics.cpu_approximations import (
     log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
     tanh_float64,
 )
+from irkit.runtime.intrinsics.cpu_bits import fma
 from irkit.runtime.intrinsics.cpu_bytes import copy_run, interleave_fours, multiply_fours
 from irkit.runtime.intrinsics.cpu_depthwise import add_windows
 from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two

@@ -33,7 +33,7 @@ COMBINE = {
     "min": "acc if (acc < term or acc != acc) else term",
 }
 """How a term is combined with what there is."""
-_BINARY: dict[type[Operation], str] = {
+_OPERATORS: dict[type[Operation], str] = {
     arith.AddfOp: "{0} + {1}",
     arith.SubfOp: "{0} - {1}",
     arith.MulfOp: "{0} * {1}",
@@ -64,6 +64,7 @@ _BINARY: dict[type[Operation], str] = {
     math_dialect.Atan2Op: "math.atan2({0}, {1})",
     math_dialect.CopySignOp: "math.copysign({0}, {1})",
     RemFOp: "fmod({0}, {1})",
+    math_dialect.FmaOp: "fma({0}, {1}, {2})",
 }
 _UNARY: dict[type[Operation], str] = {
     arith.NegfOp: "-{0}",
@@ -230,7 +231,7 @@ def template_of(op: Operation) -> str:
     if is_approximate(op):
         places = ", ".join(f"{{{number}}}" for number in range(len(op.operands)))
         return f"{APPROXIMATE[type(op), becomes]}({places})"
-    table = _BOOLEAN if have == i1 else {} if becomes == i1 else _BINARY | _UNARY
+    table = _BOOLEAN if have == i1 else {} if becomes == i1 else _OPERATORS | _UNARY
     if type(op) not in table:
         raise UnsupportedError(f"emission of '{op.name}' from {have} to {becomes}")
     return table[type(op)]

@@ -40,6 +40,17 @@ log2 = _unary("log2")
 
 
 @intrinsic
+def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, rounded once, of floats of one type."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _called("fma", builder, arguments)
+
+    kind = types.float64 if types.float64 in (x, y, z) else x
+    return kind(kind, kind, kind), generate
+
+
+@intrinsic
 def fmod(typing_context: Any, x: Any, y: Any) -> Any:
     """The exact remainder of x / y with the sign of x, of floats of one type."""
 

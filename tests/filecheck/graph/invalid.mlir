@@ -65,6 +65,14 @@ func.func @compare_element(%x: tensor<8xf32>, %b: tensor<8xf64>) {
 
 // -----
 
+func.func @fma_of_halves(%x: tensor<8xf16>) {
+  // expected-error@+1 {{'graph.fma' expects elements of f32, f64, got tensor<8xf16>}}
+  %w = graph.fma %x, %x, %x : (tensor<8xf16>, tensor<8xf16>, tensor<8xf16>) -> tensor<8xf16>
+  func.return
+}
+
+// -----
+
 func.func @where(%p: tensor<8xf32>, %x: tensor<8xf32>, %y: tensor<8xf32>) {
   // expected-error@+1 {{'graph.where' expects elements of i1, got tensor<8xf32>}}
   %z = graph.where %p, %x, %y : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>

@@ -138,6 +138,14 @@ func.func @expression(%a: tensor<4x8xf32>, %b: tensor<8x16xf32>) {
   func.return
 }
 
+// CHECK-LABEL: func.func @fma(
+// CHECK-NEXT:    %w = graph.fma %x, %x, %b : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+// GENERIC:       %w = "graph.fma"(%x, %x, %b) : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+func.func @fma(%x: tensor<?x8xf32>, %b: tensor<8xf32>) {
+  %w = graph.fma %x, %x, %b : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @floor(
 // CHECK-NEXT:    %y = graph.floor %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
 // GENERIC:       %y = "graph.floor"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
+from irkit.dialects.element_sets import SINGLES
 from irkit.dialects.types import DYNAMIC, is_float, ui64
 from tools.fuzz.programs.facts import Facts, added, hull, limits, multiplied, negated
 from tools.fuzz.programs.program import RandomProgram, element_of, shape_of
@@ -205,6 +206,15 @@ def arithmetic(p: RandomProgram, x: SSAValue) -> None:
     p.put(op, operands, known)
 
 
+def fused(p: RandomProgram, x: SSAValue) -> None:
+    """fma of f32 and f64."""
+    if element_of(x) not in SINGLES:
+        return
+    operands = [*pair(p, x), companion(p, x)]
+    a, b, c = (p.facts[v] for v in operands)
+    p.put(graph.FmaOp, operands, added(multiplied(a, b), c))
+
+
 def extremum(p: RandomProgram, x: SSAValue) -> None:
     """max, min."""
     operands = pair(p, x)
@@ -289,5 +299,5 @@ def where(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     gentle, sudden, sudden, growing, plain, plain, clip, cast, cast, arithmetic, arithmetic, arithmetic,
-    extremum, compare, divide, signed, power, integral, integral, where,
+    extremum, fused, compare, divide, signed, power, integral, integral, where,
 ]  # fmt: skip

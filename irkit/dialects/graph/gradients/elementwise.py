@@ -176,6 +176,7 @@ RULES: Rules = {
     graph.DivOp: Elementwise((_over_rhs, _divisor)),
     graph.ErfOp: times(_erf),
     graph.ExpOp: times(lambda o, x, y: y),
+    graph.FmaOp: Elementwise((_by_rhs, _by_lhs, same)),
     graph.LogOp: over(lambda o, x, y: x),
     graph.MaxOp: Elementwise((_extremum("gt", 0), _extremum("gt", 1))),
     graph.MinOp: Elementwise((_extremum("lt", 0), _extremum("lt", 1))),

@@ -10,6 +10,7 @@ import numpy as np
 
 from irkit.bfloat16 import is_half
 from irkit.dialects import graph
+from irkit.dialects.fused import multiply_add
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.semantics.rule import Rule, Rules
 from irkit.dialects.types import numpy_dtype
@@ -118,6 +119,10 @@ def _compare(op: graph.CompareOp, lhs: Array, rhs: Array) -> Array:
     return PREDICATES[op.predicate.data](lhs, rhs)
 
 
+def _multiply_add(op: graph.FmaOp, x: Array, y: Array, z: Array) -> Array:
+    return multiply_add(x, y, z)
+
+
 def _where(op: graph.WhereOp, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition, x, y)
 
@@ -146,5 +151,6 @@ RULES: Rules = {
     graph.SqrtOp: unary(np.sqrt),
     graph.SubOp: binary(np.subtract),
     graph.TanhOp: unary(np.tanh),
+    graph.FmaOp: _multiply_add,
     graph.WhereOp: _where,
 }
