@@ -21,8 +21,10 @@ from irkit.annotations.frames import (
 from irkit.annotations.held import Held, same_objects
 from irkit.annotations.structures import rebuilt
 from irkit.dialects.types import element_type
+from irkit.driver.programs.complex_border import as_pairs
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.objects import is_booster, is_estimator
+from irkit.frontends.numpy.records import part_of
 from irkit.frontends.numpy.tables.results import compiled_dtype
 from irkit.frontends.numpy.trace import Leaf
 from irkit.weights import Array
@@ -42,7 +44,10 @@ class Flattened:
         numbered: bool = False,
     ) -> None:
         """`numbered`: its call has objects that are no arrays, even if no argument is one."""
+        self.given: list[Array] = []
+        """Arrays as they are given."""
         self.arrays: list[Array] = []
+        """The same, those of complex numbers as their parts."""
         self.names: list[str] = []
         self._nodes: list[Any] = []
         self.tables: list[Any] = []
@@ -133,23 +138,32 @@ class Flattened:
             return cast(object, value)
         raise _unknown(name, value)
 
+    @property
+    def is_complex(self) -> tuple[bool, ...]:
+        """Which arrays are of complex numbers."""
+        return tuple(a.dtype.kind == "c" for a in self.given)
+
     def leaf(self, array: Array, name: str) -> Leaf:
         """One more array."""
         check_array(array, name)
-        self.arrays.append(array)
+        self.given.append(array)
+        self.arrays.append(as_pairs(array))
         self.names.append(name)
         return Leaf(len(self.arrays) - 1)
 
 
 def check_array(array: Array, name: str) -> None:
     """Raises UnsupportedError for an array of elements that irkit has no type for."""
+    dtype = part_of(array.dtype) if array.dtype.kind == "c" else array.dtype
     try:
-        element_type(array.dtype)
+        element_type(dtype)
     except KeyError:
-        reason = {
-            "c": "complex numbers are not supported",
-            "O": "an array of objects has no numbers to compute with",
-        }.get(array.dtype.kind, "irkit has no such type")
+        objects = array.dtype.kind == "O"
+        reason = (
+            "an array of objects has no numbers to compute with"
+            if objects
+            else "irkit has no such type"
+        )
         if not array.dtype.isnative:
             reason = (
                 "bytes in the order of another machine: array.astype(array.dtype.newbyteorder('='))"

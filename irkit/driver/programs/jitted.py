@@ -15,6 +15,7 @@ import numpy as np
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.arguments import Flattened, check_array, check_budget
+from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout, layout_of, overlaps
 from irkit.driver.programs.placed import lowered
@@ -66,11 +67,11 @@ class JittedFunction:
         for known in self._known.get(key, ()):
             if all(guard.holds() for guard in known.guards):
                 self._last = known
-                return known.run(flat.arrays, flat.held, flat.tables)
+                return known.run(flat.arrays, flat.held, flat.tables, flat.given)
         with self._lock:
             found, flat = self._specialise(args, kwargs)
         self._last = found
-        return found.run(flat.arrays, flat.held, flat.tables)
+        return found.run(flat.arrays, flat.held, flat.tables, flat.given)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -84,9 +85,9 @@ class JittedFunction:
                 raise UnsupportedError(f"'{guard.name}' was an array, and is none any more")
             flat.leaf(array, guard.name)
         facts = tuple(
-            (a.shape, a.dtype, a.strides, a.flags.writeable, a.flags.aligned) for a in flat.arrays
+            (a.shape, a.dtype, a.strides, a.flags.writeable, a.flags.aligned) for a in flat.given
         )
-        same = tuple(map(id, flat.arrays)) if len(flat.arrays) > 1 else ()
+        same = tuple(map(id, flat.given)) if len(flat.given) > 1 else ()
         equal = tuple(same.index(i) for i in same)
         return flat, (flat.key, facts, overlaps(flat.arrays), equal, len(self._captured))
 
@@ -100,7 +101,7 @@ class JittedFunction:
             for known in self._known.get(key, ()):
                 if all(guard.holds() for guard in known.guards):
                     return known, flat
-            layout = layout_of(flat.arrays, flat.names)
+            layout = layout_of(flat.arrays, flat.names, flat.is_complex)
             own = self._known.setdefault(key, [])
             often = sum(known.has_estimators for known in own) >= REFITS
             try:
@@ -122,9 +123,7 @@ class JittedFunction:
 
     def _pattern(self, flat: Flattened, layout: Layout, learned: Learned | None) -> Pattern:
         captured = {
-            id(a): n
-            for n, a in enumerate(flat.arrays)
-            if n >= len(flat.arrays) - len(self._captured)
+            id(a): n for n, a in enumerate(flat.given) if n >= len(flat.given) - len(self._captured)
         }
         buffers, arrays = layout.buffers, layout.arrays
         return Pattern(buffers, arrays, flat.structure, captured, learned, call=flat.call)
@@ -140,7 +139,7 @@ class JittedFunction:
     ) -> Specialised:
         pattern = replace(self._pattern(flat, layout, learned), not_compiled=not_compiled)
         traced = trace(self._function, pattern)
-        kind = (flat.key, tuple((a.ndim, a.dtype) for a in flat.arrays))
+        kind = (flat.key, tuple((a.ndim, a.dtype) for a in flat.given))
         structure = repr(traced.structure)
         if self._structures.setdefault(kind, structure) != structure:
             raise UnsupportedError(
@@ -193,6 +192,7 @@ def _as_described(buffer: Array, spec: ArraySpec) -> Array:
     """An array of the caller's, in a copy of its memory."""
     strides = tuple(s * buffer.itemsize for s in spec.strides)
     made = strided(buffer, spec.offset, spec.sizes, strides)[...]
+    made = as_complex(made[..., 0]) if spec.is_complex else made
     made.flags.writeable = spec.writeable
     return made
 

@@ -7,7 +7,7 @@ in that order. What lies far apart is copied to a buffer of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -58,10 +58,10 @@ def spanned(array: Array, low: int, elements: int) -> Array:
         "shape": (elements,),
         "strides": None,
     }
-    return np.asarray(_Memory(interface, array))
+    return np.asarray(Memory(interface, array))
 
 
-class _Memory:
+class Memory:
     """Memory for NumPy to look at; keeps alive what owns it."""
 
     def __init__(self, interface: dict[str, Any], owner: Array) -> None:
@@ -116,8 +116,11 @@ def _group(group: list[int], arrays: Sequence[Array]) -> list[tuple[tuple[int, i
     return [tuple((n, s - starts[0]) for n, s in zip(own, starts, strict=True))]
 
 
-def layout_of(arrays: Sequence[Array], names: Sequence[str]) -> Layout:
-    """Buffers for arrays. Raises UnsupportedError for arrays that overlap in a way that has no form."""
+def layout_of(arrays: Sequence[Array], names: Sequence[str], is_complex: Sequence[bool]) -> Layout:
+    """Buffers for arrays, those of complex numbers as their parts.
+
+    Raises UnsupportedError for arrays that overlap in a way that has no form.
+    """
     groups = {n: g for g in overlaps(arrays) for n, _ in g}
     places: list[Place] = []
     buffers: list[BufferSpec] = []
@@ -133,7 +136,7 @@ def layout_of(arrays: Sequence[Array], names: Sequence[str]) -> Layout:
             place, buffer = _together(group, arrays, names, specs, len(buffers))
         places.append(place)
         buffers.append(buffer)
-    ordered = tuple(specs[n] for n in range(len(arrays)))
+    ordered = tuple(replace(specs[n], is_complex=is_complex[n]) for n in range(len(arrays)))
     return Layout(tuple(places), tuple(buffers), ordered)
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from irkit.annotations.frames import Node, assign
 from irkit.annotations.held import Held
 from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout
 from irkit.driver.programs.placed import Placed
 from irkit.errors import InvalidInputError
 from irkit.frontends.numpy.emission import emitted
-from irkit.frontends.numpy.records import Buffer, For
+from irkit.frontends.numpy.records import Buffer, ComplexView, For
 from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
 from irkit.weights import Array
 
@@ -61,16 +62,26 @@ class Specialised:
         return bool(self._estimators)
 
     def run(
-        self, arrays: Sequence[Array], held: Held | None = None, tables: Sequence[Any] = ()
+        self,
+        arrays: Sequence[Array],
+        held: Held | None = None,
+        tables: Sequence[Any] = (),
+        given: Sequence[Array] | None = None,
     ) -> Any:
-        """As `called`, with what of the call is no array, and the frames of the caller."""
+        """As `called`, with what of the call is no array, the frames of the caller, and its arrays as they
+        are `given`."""
+        given = arrays if given is None else given
         if held is None:
-            return self.called(arrays)
+            return self.called(arrays, given)
         with held:
-            return self.called(arrays, held, tables)
+            return self.called(arrays, given, held, tables)
 
     def called(
-        self, arrays: Sequence[Array], held: Held | None = None, tables: Sequence[Any] = ()
+        self,
+        arrays: Sequence[Array],
+        given: Sequence[Array],
+        held: Held | None = None,
+        tables: Sequence[Any] = (),
     ) -> Any:
         """Call the program with the arrays of a call, and write those that it writes.
 
@@ -85,7 +96,7 @@ class Specialised:
                 raise check.error(f"{check.place}: {check.message}; no argument was changed")
         for number, contents in written.items():
             self._write_back(number, contents, buffers, arrays)
-        found = [self._result(r, outputs, buffers, arrays) for r in self.results]
+        found = [self._result(r, outputs, buffers, given) for r in self.results]
 
         def made(value: Any) -> Any:
             return value.built(found, held) if isinstance(value, Node) and held else value
@@ -139,16 +150,14 @@ class Specialised:
         result: Result,
         outputs: Sequence[Array],
         buffers: Sequence[Array],
-        arrays: Sequence[Array],
+        given: Sequence[Array],
     ) -> Any:
         if result.argument is not None:
-            return arrays[result.argument]
+            return given[result.argument]
         view = result.view
         own = view.buffer.argument
         if own is None:
             whole = outputs[self._made[view.buffer]]
-            if result.scalar:
-                return whole.item() if result.weak else whole[()]
         else:
             whole = buffers[own]
             if self.layout.places[own].kind == "copy":
@@ -156,7 +165,11 @@ class Specialised:
                     "a view of an argument whose elements lie far apart is returned: return a copy of it"
                 )
         strides = tuple(s * whole.itemsize for s in view.strides)
-        return strided(whole, view.offset.now, view.sizes, strides)
+        found = strided(whole, view.offset.now, view.sizes, strides)
+        found = as_complex(found) if isinstance(view, ComplexView) else found
+        if not result.scalar:
+            return found
+        return found.item() if result.weak else found[()]
 
 
 def strided(whole: Array, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:

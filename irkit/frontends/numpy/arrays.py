@@ -16,8 +16,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from irkit.frontends.numpy.library import LIBRARY, OPERATORS
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
-from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.records import Value, part_of, parts_of
 from irkit.frontends.numpy.spots import Spot
+from irkit.weights import Array
 
 ITERATED = 4096
 """Rows that a Python loop over an array may take one by one."""
@@ -104,7 +105,26 @@ class TracedArray(NDArrayOperatorsMixin):
     flags = property(lambda self: self.spot.layout.flags)
     T = property(lambda self: TracedArray(self.spot.viewed(self.spot.layout.T)))
     mT = property(lambda self: TracedArray(self.spot.viewed(self.spot.layout.mT)))
-    real = property(lambda self: self)
+
+    @property
+    def real(self) -> TracedArray:
+        """Real parts, a view; itself where there are no others."""
+        return self._part(0) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> TracedArray:
+        """Imaginary parts, a view; of real numbers zeros that cannot be written."""
+        if self.dtype.kind == "c":
+            return self._part(1)
+        zeros = fresh(recorder().splat(0, self.dtype, self.shape), self.spot.scalar)
+        zeros.spot.layout.flags.writeable = False
+        return zeros
+
+    def _part(self, number: int) -> TracedArray:
+        """Of a number of NumPy's a number."""
+        layout = self.spot.layout
+        found = TracedArray(self.spot.viewed(parts_of(layout)[number]))
+        return fresh(value_of(found), scalar=True) if self.spot.scalar else found
 
     def __len__(self) -> int:
         return len(self.spot.layout)
@@ -116,6 +136,8 @@ class TracedArray(NDArrayOperatorsMixin):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("spot", "shape"):
             super().__setattr__(name, value)
+        elif name in ("real", "imag") and not self.spot.scalar:
+            getattr(self, name)[...] = value
         elif hasattr(np.ndarray, name):
             raise refused(f"ndarray.{name} is assigned to")
         else:
@@ -124,9 +146,11 @@ class TracedArray(NDArrayOperatorsMixin):
             )
 
     def __getattr__(self, name: str) -> Any:
-        from irkit.frontends.numpy.methods import METHODS
+        from irkit.frontends.numpy.methods import METHODS, OF_COMPLEX
 
         found = METHODS.get(name)
+        if found is not None and self.dtype.kind == "c" and name not in OF_COMPLEX:
+            raise refused(f"ndarray.{name} of complex numbers")
         if found is not None:
             return _Method(found, self)
         if hasattr(np.ndarray, name) and not name.startswith("_"):
@@ -171,7 +195,7 @@ class TracedArray(NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) in (int, float) and (self.dtype.kind == "f" or other in (1, 2)):
+        if type(other) in (int, float) and (self.dtype.kind in "fc" or other in (1, 2)):
             ufunc = FAST_POWERS.get(other)
             if ufunc is not None:
                 return ufunc(self)
@@ -280,7 +304,16 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any], fortran: bool = False) -> 
     """A new array of no contents; `fortran`: with columns that lie together."""
     sizes = tuple(shape)
     buffer = recorder().alloc(sizes[::-1] if fortran else sizes, dtype)
-    return TracedArray(Spot(buffer, buffer.base.T if fortran else buffer.base))
+    # Complex elements are parts side by side.
+    base = buffer.base.view(dtype)[..., 0] if dtype.kind == "c" else buffer.base
+    return TracedArray(Spot(buffer, base.T if fortran else base))
+
+
+def in_buffer(array: Array) -> Array:
+    """What a new buffer has that holds `array`, which is in C order: of complex numbers their parts."""
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape((*array.shape, 1)).view(part_of(array.dtype))
 
 
 def value_of(array: TracedArray) -> Value:

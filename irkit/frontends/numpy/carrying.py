@@ -8,7 +8,7 @@ from math import lcm
 
 from irkit.frontends.numpy.affine import Affine
 from irkit.frontends.numpy.recorder import Recorder
-from irkit.frontends.numpy.records import Buffer, Record, View
+from irkit.frontends.numpy.records import Buffer, ComplexView, Record, View
 from irkit.frontends.numpy.unify import Unequal
 
 
@@ -45,6 +45,8 @@ class Carried:
 def whole(buffer: Buffer) -> View:
     """All of a buffer."""
     strides = tuple(s // buffer.base.itemsize for s in buffer.base.strides)
+    if buffer.pairs:
+        return ComplexView(buffer, Affine(0), buffer.shape[:-1], strides[:-1])
     return View(buffer, Affine(0), buffer.shape, strides)
 
 

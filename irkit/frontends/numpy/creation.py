@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced
+from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, in_buffer, is_traced
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import traced_list
 from irkit.frontends.numpy.places import refused
@@ -148,7 +148,7 @@ def known(array: Array) -> TracedArray:
     same = array.size > 1 and bool((array == first).all())
     value = r.splat(first, array.dtype, array.shape) if same else r.constant(array)
     made = fresh(value)
-    made.spot.buffer.known = np.array(array, order="C")
+    made.spot.buffer.known = in_buffer(np.array(array, order="C"))
     return made
 
 

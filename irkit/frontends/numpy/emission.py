@@ -50,6 +50,8 @@ class _Emitter:
         self._recorder = r
         self.b = ProgramBuilder(list(zip(names, types, strict=True)))
         self._buffers: dict[Buffer, SSAValue] = dict(zip(r.arguments, self.b.buffers, strict=True))
+        self._parts: dict[Buffer, tuple[SSAValue, ...]] = {}
+        self._written: set[tuple[Buffer, int]] = set()
         self._values: dict[Value, SSAValue] = {}
         self._counters: dict[LoopSymbol, SSAValue] = {}
         self._scopes: dict[Buffer, Path] = {}
@@ -62,7 +64,7 @@ class _Emitter:
         for check in self._recorder.checks.values():
             self.b.write(self.b.constant(np.array(True)), self._buffer(check))
         self._records(self._recorder.records, ())
-        built = self.b.finish([(name, self._buffer(buffer)) for name, buffer in results])
+        built = self.b.finish([(name, self._result(buffer)) for name, buffer in results])
         return replace(built, functions=self.functions)
 
     def _find_scopes(self, records: Sequence[Record], path: Path) -> None:
@@ -79,7 +81,7 @@ class _Emitter:
         for record in records:
             self.b.location = marked(_location(record.place), record.segment)
             for buffer in self._made_here(record, path):
-                self._buffer(buffer)
+                (self._parts_of if buffer.pairs else self._buffer)(buffer)
             self._record(record, path)
 
     def _made_here(self, record: Record, path: Path) -> Iterator[Buffer]:
@@ -90,11 +92,33 @@ class _Emitter:
             self._buffers[buffer] = self.b.alloc(element_type(buffer.dtype), buffer.shape)
         return self._buffers[buffer]
 
+    def _parts_of(self, buffer: Buffer) -> tuple[SSAValue, ...]:
+        """Buffers of the real and of the imaginary parts of complex numbers that the program makes."""
+        if buffer not in self._parts:
+            element, shape = element_type(buffer.dtype), buffer.shape[:-1]
+            self._parts[buffer] = tuple(self.b.alloc(element, shape) for _ in range(2))
+        return self._parts[buffer]
+
+    def _result(self, buffer: Buffer) -> SSAValue:
+        """A buffer that is returned: parts side by side."""
+        if not buffer.pairs:
+            return self._buffer(buffer)
+        whole = self.b.alloc(element_type(buffer.dtype), buffer.shape)
+        shape = buffer.shape[:-1]
+        strides = [s // buffer.base.itemsize for s in buffer.base.strides[:-1]]
+        for number, part in enumerate(self._parts_of(buffer)):
+            if (buffer, number) in self._written and 0 not in shape:
+                view = self.b.view(whole, self.b.affine(number, {}), shape, strides)
+                self.b.write(self.b.read(part), view)
+        return whole
+
     def _record(self, record: Record, path: Path) -> None:
         match record:
             case Read():
                 self._values[record.value] = self.b.read(self._view(record.view))
             case Write():
+                if record.view.buffer.pairs:
+                    self._written.add((record.view.buffer, record.view.offset.settled.constant % 2))
                 self.b.write(self._values[record.value], self._view(record.view))
             case Compute():
                 operands = [self._values[v] for v in record.operands]
@@ -140,8 +164,18 @@ class _Emitter:
         return constant, factors
 
     def _view(self, view: View) -> SSAValue:
+        if view.buffer.pairs:
+            return self._part_view(view)
         offset = self.b.affine(*self._terms(view.offset))
         return self.b.view(self._buffer(view.buffer), offset, view.sizes, view.strides)
+
+    def _part_view(self, view: View) -> SSAValue:
+        """Of one part of complex numbers: all numbers of a view are even but for which part it is."""
+        constant, factors = self._terms(view.offset)
+        assert not any(n % 2 for n in (*factors.values(), *view.strides))
+        offset = self.b.affine(constant // 2, {s: f // 2 for s, f in factors.items()})
+        strides = [s // 2 for s in view.strides]
+        return self.b.view(self._parts_of(view.buffer)[constant % 2], offset, view.sizes, strides)
 
     def _number(self, at: Affine) -> SSAValue:
         from irkit.dialects.graph import AddOp, MulOp

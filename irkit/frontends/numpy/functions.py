@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.frontends.numpy import indexing, linear, reductions, shaping
+from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
 
@@ -71,6 +72,27 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "zeros_like": shaping.like(0),
 }
 """Name of a function of `numpy` → what it is of traced arrays."""
+
+OF_REAL = frozenset(
+    [
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "argsort",
+        "clip",
+        "cumprod",
+        "cumsum",
+        "einsum",
+        "histogram",
+        "max",
+        "min",
+        "prod",
+        "sort",
+        "take_along_axis",
+    ]
+)
+"""Those that irkit has of real numbers only."""
 
 # Functions of NumPy, some of them for some arguments alone, whose Python reads values, or calls what is not
 # NumPy: tasks of the host.
@@ -141,6 +163,8 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     plain = getattr(np, name, None)
     where = f"{getattr(func, '__module__', 'numpy')}.{name}"
     if plain is func and name in FUNCTIONS:
+        if name in OF_REAL and has_complex((args, kwargs)):
+            raise refused(f"{where} of complex numbers")
         return FUNCTIONS[name](*args, **kwargs)
     if name in REFUSED:
         raise refused(where)

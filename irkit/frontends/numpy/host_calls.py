@@ -49,9 +49,13 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
             )
         return annotation.function(*args, **kwargs)
     given = _Given(*mapped((args, kwargs), lambda v: exact(plain(v))))
+    if any(a.dtype.kind == "c" for a in given.arrays):
+        raise refused(f"'{annotation.name}', which irkit does not compile, of complex numbers")
     types = [ArrayType.of(a) for a in given.arrays]
     returned = _returned(annotation, given, types)
     writes = _written(annotation, given)
+    if any(t.dtype.kind == "c" for t in returned.types):
+        raise refused(f"complex numbers from '{annotation.name}', which irkit does not compile")
     outputs = [empty(t.shape, t.dtype) for t in returned.types]
     task = HostTask(annotation, given.structure, types, returned, writes, user_place())
     views = tuple(a.spot.view for a in [*given.arrays, *outputs])

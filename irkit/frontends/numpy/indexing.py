@@ -9,7 +9,7 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.frontends.array_ops import moving
 from irkit.frontends.numpy.affine import LoopSymbol
-from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.arrays import TracedArray, fresh, in_buffer, is_traced, value_of
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.masked import MaskedArray, masked_operand
@@ -37,7 +37,7 @@ def get_item(array: TracedArray, key: Any) -> Any:
     if found.layout.ndim == 0 and not any(k is Ellipsis for k in keys):
         contents = found.known
         number = fresh(value_of(TracedArray(found)), scalar=True)
-        number.spot.buffer.known = None if contents is None else contents.copy()
+        number.spot.buffer.known = None if contents is None else in_buffer(contents.copy())
         return number
     return TracedArray(found)
 

@@ -14,7 +14,9 @@ from irkit.frontends.numpy.arrays import fresh
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import array_of, operand, promoted
 from irkit.frontends.numpy.places import refused
-from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.recorder import Recorder, recorder
+from irkit.frontends.numpy.records import ComplexValue, Value
+from irkit.frontends.numpy.shaping import conjugated
 from irkit.frontends.numpy.ufunc_calls import output_of, resolved, store
 
 
@@ -35,6 +37,8 @@ def product_call(
     if ufunc.__name__ == "matmul":
         return matmul(inputs[0], inputs[1], dtype, out)
     left, right = (array_of(x) for x in inputs)
+    if ufunc.__name__ in ("vecdot", "vecmat"):
+        left = conjugated(left)
     if ufunc.__name__ == "vecdot":
         return _squeezed(left[..., None, :], right[..., :, None], dtype, out, (-2, -1))
     if ufunc.__name__ == "matvec":
@@ -70,9 +74,18 @@ def matmul(a: Any, b: Any, dtype: np.dtype[Any] | None = None, out: Any = None) 
     if 0 in (*shape, x.shape[-1]):
         result = r.splat(0, dtype, shape)
     else:
-        result = r.reshape(r.op(graph.MatmulOp, x, y), shape)
+        result = r.reshape(_multiplied(r, x, y), shape)
     result = r.cast(result, dtype)
     return fresh(result, scalar=True) if out is None else store(result, out)
+
+
+def _multiplied(r: Recorder, x: Value, y: Value) -> Value:
+    """The product of matrices; of complex ones by those of their parts."""
+    if not isinstance(x, ComplexValue) or not isinstance(y, ComplexValue):
+        return r.op(graph.MatmulOp, x, y)
+    parts = [[r.op(graph.MatmulOp, p, q) for q in y.parts] for p in x.parts]
+    real = r.op(graph.SubOp, parts[0][0], parts[1][1])
+    return ComplexValue(real, r.op(graph.AddOp, parts[0][1], parts[1][0]))
 
 
 def _product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
@@ -109,7 +122,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def vdot(a: Any, b: Any) -> Any:
     """`np.vdot`"""
-    return matmul(LIBRARY.ravel(array_of(a)), LIBRARY.ravel(array_of(b)))
+    return matmul(LIBRARY.ravel(conjugated(array_of(a))), LIBRARY.ravel(array_of(b)))
 
 
 def inner(a: Any, b: Any) -> Any:

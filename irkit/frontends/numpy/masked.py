@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irkit.frontends.numpy import reductions
-from irkit.frontends.numpy.arrays import fresh, value_of
+from irkit.frontends.numpy.arrays import FAST_POWERS, fresh, value_of
 from irkit.frontends.numpy.operands import operand
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -78,6 +78,10 @@ class MaskedArray(NDArrayOperatorsMixin):
         if operand(x).shape != ():
             raise refused(f"an array beside elements picked by a mask: {UNKNOWN}")
         return x
+
+    def __pow__(self, other: Any) -> Any:
+        fast = FAST_POWERS.get(other) if type(other) in (int, float) else None
+        return fast(self) if fast is not None and self.dtype.kind in "fc" else np.power(self, other)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]

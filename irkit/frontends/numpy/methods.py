@@ -17,8 +17,8 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "argsort": reductions.argsort,
     "astype": shaping.cast_to,
     "clip": shaping.clip,
-    "conj": shaping.itself,
-    "conjugate": shaping.itself,
+    "conj": shaping.conjugated,
+    "conjugate": shaping.conjugated,
     "copy": shaping.copied,
     "cumprod": reductions.cumprod,
     "cumsum": reductions.cumsum,
@@ -44,3 +44,8 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "var": reductions.var,
 }
 """Name of a method → what it is of a traced array."""
+
+OF_COMPLEX = frozenset(METHODS) - frozenset(
+    ["argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "max", "min", "prod"]
+)
+"""Those that complex numbers have too."""

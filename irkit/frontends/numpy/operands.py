@@ -32,6 +32,16 @@ class Operand:
     shape: tuple[int, ...]
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it is of complex numbers."""
+        return np.dtype(self.kind).kind == "c"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one of NumPy's or Python's numbers, and no array."""
+        return self.given.spot.scalar if is_traced(self.given) else self.shape == ()
+
+    @property
     def known(self) -> Array | None:
         """Its elements, where they are the same in every call."""
         if is_traced(self.given):

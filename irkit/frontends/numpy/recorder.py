@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -11,7 +11,20 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.annotations.learned import Learned
-from irkit.dialects.graph import AndOp, CastOp, CompareOp, ExpandOp, ReduceOp, ReshapeOp
+from irkit.dialects.graph import (
+    AddOp,
+    AndOp,
+    CastOp,
+    CompareOp,
+    ConcatOp,
+    ExpandOp,
+    GatherOp,
+    OrOp,
+    ReduceOp,
+    ReshapeOp,
+    SubOp,
+    WhereOp,
+)
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import element_type, tensor, tensor_of
 from irkit.frontends.array_ops import Ops
@@ -21,6 +34,8 @@ from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.records import (
     Buffer,
     Check,
+    ComplexValue,
+    ComplexView,
     Compute,
     Constant,
     Counter,
@@ -30,8 +45,13 @@ from irkit.frontends.numpy.records import (
     View,
     Write,
     out_of_bounds,
+    part_of,
+    parts_of,
 )
 from irkit.weights import Array
+
+BY_PARTS = frozenset([AddOp, SubOp, ConcatOp, ExpandOp, GatherOp, ReshapeOp, WhereOp])
+"""Ops of complex numbers that are those of their parts."""
 
 
 class Recorder:
@@ -71,14 +91,20 @@ class Recorder:
         return buffer
 
     def alloc(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Buffer:
-        """A new buffer, of no contents. Raises UnsupportedError for a dtype that irkit has no type for."""
+        """A new buffer, of no contents; of complex numbers one of floats with parts side by side. Raises
+        UnsupportedError for a dtype that irkit has no type for."""
         check_dtype(dtype)
-        buffer = Buffer(tuple(shape), dtype, None)
+        pairs = dtype.kind == "c"
+        if pairs:
+            shape, dtype = (*shape, 2), part_of(dtype)
+        buffer = Buffer(tuple(shape), dtype, None, pairs)
         self.made.append(buffer)
         return buffer
 
     def read(self, view: View) -> Value:
         """What is in a view now."""
+        if isinstance(view, ComplexView):
+            return ComplexValue(*map(self.read, view.parts))
         view.buffer.being_read()
         value = Value(tensor(element_type(view.buffer.dtype), view.sizes))
         self.records.append(Read(user_place(), view, value))
@@ -87,6 +113,11 @@ class Recorder:
     def write(self, value: Value, view: View) -> None:
         """Put a value of the same shape and dtype to a view. A view of no elements takes none."""
         assert value.shape == view.sizes
+        if isinstance(view, ComplexView):
+            assert isinstance(value, ComplexValue)
+            for part, into in zip(value.parts, view.parts, strict=True):
+                self.write(part, into)
+            return
         assert value.dtype == view.buffer.dtype
         view.buffer.known, view.buffer.written = None, True
         view.buffer.being_written()
@@ -96,6 +127,8 @@ class Recorder:
     def constant(self, array: Array) -> Value:
         """An array that is known now."""
         check_dtype(array.dtype)
+        if array.dtype.kind == "c":
+            return ComplexValue(*map(self.constant, parts_of(array)))
         value = Value(tensor_of(array))
         self.records.append(Constant(user_place(), np.array(array, order="C"), value))
         return value
@@ -112,6 +145,8 @@ class Recorder:
     def ops(self, op: type[GraphOp], *operands: Value, **props: Any) -> tuple[Value, ...]:
         """Append a graph op; its results. Raises UnsupportedError, with the user's line, on what it does
         not take."""
+        if any(isinstance(v, ComplexValue) for v in operands):
+            return self._by_parts(op, operands, props)
         made = {k: attribute(v) for k, v in props.items()}
         try:
             types = op.inferred([v.type for v in operands], made)
@@ -124,6 +159,21 @@ class Recorder:
     def op(self, op: type[GraphOp], *operands: Value, **props: Any) -> Value:
         """Append a graph op of one result."""
         return self.ops(op, *operands, **props)[0]
+
+    def _by_parts(
+        self, op: type[GraphOp], operands: Sequence[Value], props: Mapping[str, Any]
+    ) -> tuple[Value, ...]:
+        """An op that does to real and imaginary parts what it does to complex numbers; masks and indices are
+        real."""
+        if op not in BY_PARTS and (op, props.get("kind")) != (ReduceOp, "sum"):
+            raise refused(f"{op.name} of complex numbers")
+        found = [
+            self.ops(
+                op, *(v.parts[n] if isinstance(v, ComplexValue) else v for v in operands), **props
+            )
+            for n in range(2)
+        ]
+        return tuple(ComplexValue(*parts) for parts in zip(*found, strict=True))
 
     def within(self, indices: Value, size: int) -> None:
         """Whoever runs the program is told if an index is not from `-size` to below `size`."""
@@ -168,7 +218,21 @@ class Recorder:
         check_dtype(dtype)
         if value.dtype == dtype:
             return value
+        if isinstance(value, ComplexValue):
+            return self._cast_complex(value, dtype)
+        if dtype.kind == "c":
+            real = self.cast(value, part_of(dtype))
+            return ComplexValue(real, self.splat(0, real.dtype, value.shape))
         return self.op(CastOp, value, to=element_type(dtype))
+
+    def _cast_complex(self, value: ComplexValue, dtype: np.dtype[Any]) -> Value:
+        """Complex numbers as others, as whether they are not 0, or as their real parts."""
+        real, imaginary = value.parts
+        if dtype.kind == "b":
+            return self.op(OrOp, self.cast(real, dtype), self.cast(imaginary, dtype))
+        if dtype.kind != "c":
+            return self.cast(real, dtype)
+        return ComplexValue(*(self.cast(p, part_of(dtype)) for p in value.parts))
 
     def expand(self, value: Value, shape: Sequence[int]) -> Value:
         """`value` broadcast to a shape."""
@@ -188,7 +252,7 @@ class Recorder:
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Raises UnsupportedError for a dtype that irkit has no type for."""
     try:
-        element_type(dtype)
+        element_type(part_of(dtype) if dtype.kind == "c" else dtype)
     except KeyError:
         raise refused(f"arrays of dtype {dtype}: irkit has no such type") from None
 

@@ -7,7 +7,7 @@ a round can be told apart from a loop. `emission.py` writes them as IR.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,25 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import Tensor, numpy_dtype
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.picks import Pick, check
-from irkit.frontends.numpy.places import segment_now
+from irkit.frontends.numpy.places import refused, segment_now
 from irkit.weights import Array
 
 
 class Buffer:
     """Memory of one dtype, contiguous in C order. `base` has its layout and no values: nobody reads it."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], argument: int | None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        argument: int | None,
+        pairs: bool = False,
+    ) -> None:
         self.argument = argument
         """Which argument of the program it is; None if the program makes it."""
+        self.pairs = pairs
+        """Whether its last dimension is the real and imaginary parts of complex numbers, of which every view
+        sees one."""
         self.base: Array = np.empty(shape, dtype)
         self.written = argument is not None
         """Whether anything was written to it so far, as the trace goes."""
@@ -73,21 +82,73 @@ class View:
     strides: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class ComplexView(View):
+    """Complex elements of a buffer of floats, in which each is a real part and an imaginary one behind it:
+    the view of the real parts."""
+
+    @property
+    def parts(self) -> tuple[View, View]:
+        """Views of the real and of the imaginary parts."""
+        real = View(self.buffer, self.offset, self.sizes, self.strides)
+        return real, replace(real, offset=self.offset.plus(Affine(1)))
+
+
 class Value:
     """A tensor, as it was when it was computed or read."""
 
     def __init__(self, type: Tensor) -> None:
-        self.type = type
+        self._type = type
+
+    @property
+    def type(self) -> Tensor:
+        """Its type at the graph level."""
+        return self._type
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents."""
-        return self.type.get_shape()
+        return self._type.get_shape()
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """That of its elements."""
-        return numpy_dtype(self.type.element_type)
+        return numpy_dtype(self._type.element_type)
+
+
+class ComplexValue(Value):
+    """Complex numbers: a tensor of real parts and one of imaginary parts, of one shape and float type."""
+
+    def __init__(self, real: Value, imaginary: Value) -> None:
+        super().__init__(real.type)
+        self.parts = real, imaginary
+
+    @property
+    def type(self) -> Tensor:
+        """There is none. Raises UnsupportedError: what asks for it knows nothing of complex numbers."""
+        raise refused("complex numbers, in an operation that irkit has of real ones only")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of its elements."""
+        return complex_of(self.parts[0].dtype)
+
+
+def complex_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of complex numbers whose parts are of `dtype`."""
+    found: np.dtype[Any] = np.result_type(dtype, np.complex64)
+    return found
+
+
+def part_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of complex numbers."""
+    return parts_of(np.empty(0, dtype))[0].dtype
+
+
+def parts_of(array: Array) -> tuple[Array, Array]:
+    """Views of the real and of the imaginary parts of complex numbers."""
+    complex_array: Any = array
+    return complex_array.real, complex_array.imag
 
 
 @dataclass(frozen=True)

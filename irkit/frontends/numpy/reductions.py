@@ -207,11 +207,13 @@ def var(
         array = array.astype(np.float64)
     centre = _mean(array, axis, dtype, None, True, where=where) if mean is NO_VALUE else mean
     off = array - centre
-    total = reduce("sum", off * off, axis, dtype, None, keepdims, where=where)
+    is_complex = array.dtype.kind == "c"
+    squares = off.real * off.real + off.imag * off.imag if is_complex else off * off
+    total = reduce("sum", squares, axis, dtype, None, keepdims, where=where)
     count = _count(array, axis, keepdims, where)
     rest = np.maximum(count - ddof, 0)
     result = (total / (rest if isinstance(count, TracedArray) else int(rest))).astype(
-        dtype if dtype is not None else array.dtype
+        dtype if dtype is not None else array.real.dtype
     )
     target = output_of(out)
     return result if target is None else store(value_of(result), target)

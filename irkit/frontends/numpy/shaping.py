@@ -19,9 +19,9 @@ from irkit.frontends.numpy.ufunc_calls import output_of, store
 from irkit.weights import Array
 
 
-def itself(x: Any) -> Any:
-    """What leaves real numbers as they are."""
-    return x
+def conjugated(x: Any) -> Any:
+    """`x.conj()`: of real numbers themselves."""
+    return np.conjugate(x) if array_of(x).dtype.kind == "c" else x
 
 
 def ndim(x: Any) -> int:
@@ -327,10 +327,13 @@ def diag(v: Any, k: int = 0) -> Any:
 def rounded(x: Any, decimals: int = 0, out: Any = None) -> Any:
     """`np.round`, as NumPy does it: scaled, rounded to even, scaled back."""
     array = array_of(x)
-    if array.dtype.kind not in "bf":
+    if array.dtype.kind == "c":
+        result: Any = empty(array.shape, array.dtype)
+        result.real, result.imag = rounded(array.real, decimals), rounded(array.imag, decimals)
+    elif array.dtype.kind not in "bf":
         if decimals < 0:
             raise refused("np.round of whole numbers to tens")
-        result: Any = np.positive(array)
+        result = np.positive(array)
     elif decimals == 0:
         result = np.rint(array)
     else:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
-from irkit.frontends.numpy.records import Buffer, View
+from irkit.frontends.numpy.records import Buffer, ComplexView, View
 from irkit.weights import Array
 
 Terms = tuple[tuple[LoopSymbol, int, int], ...]
@@ -47,11 +47,12 @@ class Spot:
     def view(self) -> View:
         """Which elements of which buffer."""
         shadow = self.layout
-        size = shadow.itemsize
+        size = self.buffer.base.itemsize
         start = distance(self.buffer.base, shadow) if shadow.size else 0
         constant = start - sum(c * at for _, c, at in self.terms)
         offset = Affine.of(constant, {s: c for s, c, _ in self.terms})
-        return View(self.buffer, offset, shadow.shape, tuple(s // size for s in shadow.strides))
+        kind = ComplexView if shadow.dtype.kind == "c" else View
+        return kind(self.buffer, offset, shadow.shape, tuple(s // size for s in shadow.strides))
 
     def viewed(self, shadow: Array, terms: Terms = ()) -> Spot:
         """The view whose shadow is `shadow`, a view of this one's, that moves with more symbols."""
@@ -66,7 +67,7 @@ class Spot:
         shadow, contents = self.layout, self.buffer.known
         if contents is None or self.terms or shadow.size == 0:
             return None
-        offset = distance(self.buffer.base, shadow) * shadow.itemsize
+        offset = distance(self.buffer.base, shadow) * contents.itemsize
         memory: Any = contents.reshape(-1).view(np.uint8).data
         return np.ndarray(shadow.shape, shadow.dtype, memory, offset, shadow.strides)
 

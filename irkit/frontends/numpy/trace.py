@@ -24,7 +24,7 @@ from irkit.frontends.numpy.models import is_model
 from irkit.frontends.numpy.picks import check
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recording
-from irkit.frontends.numpy.records import View
+from irkit.frontends.numpy.records import Buffer, View, complex_of
 from irkit.frontends.numpy.spots import Spot
 from irkit.frontends.numpy.states import state_of
 from irkit.frontends.numpy.tables.arguments import TABLES, changes_of, tables_in
@@ -50,6 +50,8 @@ class ArraySpec:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     writeable: bool = True
+    is_complex: bool = False
+    """Whether its last dimension is the real and imaginary parts of complex numbers."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Result:
-    """An array that is returned. `view`: what it sees; `argument`: which array of the caller it is, if it is
-    one as it came; `scalar`: a number of NumPy's; `weak`: one of Python's."""
+    """An array that is returned. `view`: what it sees, a ComplexView where it is complex; `argument`: which
+    array of the caller it is, if it is one as it came; `scalar`: a number of NumPy's; `weak`: one of
+    Python's."""
 
     view: View
     argument: int | None
@@ -162,17 +165,7 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
     r = Recorder(pattern.learned)
     r.not_compiled = pattern.not_compiled
     buffers = [r.argument(b.shape, b.dtype) for b in pattern.buffers]
-    arrays: list[TracedArray] = []
-    for spec in pattern.arrays:
-        base = buffers[spec.buffer].base
-        flat = base.reshape(-1)
-        strides = tuple(s * base.itemsize for s in spec.strides)
-        memory: Any = flat.view(np.uint8).data if flat.size else None
-        offset = spec.offset * base.itemsize if flat.size else 0
-        shadow: Array = np.ndarray(spec.sizes, base.dtype, memory, offset, strides)
-        if not spec.writeable:
-            shadow.flags.writeable = False
-        arrays.append(TracedArray(Spot(buffers[spec.buffer], shadow)))
+    arrays = [_array(spec, buffers[spec.buffer]) for spec in pattern.arrays]
     guards: list[Guard] = []
 
     def capture(name: str, value: Any, later: Callable[[], Any]) -> Any:
@@ -224,6 +217,22 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             "function cannot"
         )
     return Traced(r, results, structure, guards, effects)
+
+
+def _array(spec: ArraySpec, buffer: Buffer) -> TracedArray:
+    """An array of the caller."""
+    base = buffer.base
+    flat = base.reshape(-1)
+    strides = tuple(s * base.itemsize for s in spec.strides)
+    memory: Any = flat.view(np.uint8).data if flat.size else None
+    offset = spec.offset * base.itemsize if flat.size else 0
+    shadow: Array = np.ndarray(spec.sizes, base.dtype, memory, offset, strides)
+    if spec.is_complex:
+        kind = complex_of(base.dtype)
+        shadow = np.ndarray(spec.sizes[:-1], kind, memory, offset, strides[:-1])
+    if not spec.writeable:
+        shadow.flags.writeable = False
+    return TracedArray(Spot(buffer, shadow))
 
 
 def _check_picks(r: Recorder) -> None:

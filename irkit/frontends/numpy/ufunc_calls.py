@@ -9,6 +9,7 @@ import numpy as np
 
 from irkit.dialects.graph import WhereOp
 from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, value_of
+from irkit.frontends.numpy.complex_calls import complex_call
 from irkit.frontends.numpy.operands import WEAK, Operand, operand
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -48,12 +49,11 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     unknown = set(kwargs) - set(OPTIONS)
     if unknown:
         raise refused(f"{ufunc.__name__} with {', '.join(sorted(unknown))}=")
-    rule = rule_of(ufunc)
-    if rule is None:
+    rule, operands = rule_of(ufunc), [operand(x) for x in inputs]
+    if rule is None and not any(o.is_complex for o in operands):
         return _of_host(ufunc, inputs, kwargs)
-    if ufunc.nout > 1:
+    if rule is not None and ufunc.nout > 1:
         return _several(ufunc, rule, inputs, kwargs)
-    operands = [operand(x) for x in inputs]
     if ufunc is np.power:
         _check_power(*operands)
     out = output_of(kwargs.get("out"))
@@ -81,10 +81,13 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def _computed(
-    ufunc: np.ufunc, rule: Rule, operands: Sequence[Operand], dtypes: Sequence[np.dtype[Any]]
+    ufunc: np.ufunc, rule: Rule | None, operands: Sequence[Operand], dtypes: Sequence[np.dtype[Any]]
 ) -> Value:
     """What the function is of these operands."""
+    if dtypes[0].kind == "c":
+        return complex_call(ufunc, operands, dtypes)
     r = recorder()
+    assert rule is not None
     if (certain := _certain(ufunc, operands, dtypes)) is not None:
         return r.constant(np.array(certain))
     return rule(r.compose, *(o.value(t) for o, t in zip(operands, dtypes, strict=False)))

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
-from irkit.frontends.array_ops import UFUNCS, Ops
+from irkit.frontends.array_ops import UFUNCS, Ops, complex_numbers
 
 Rule = Callable[..., Any]
 """Ops and the operands, in the dtypes that NumPy chose, to the result."""
+
+
+def complex_rule_of(ufunc: np.ufunc) -> Rule | None:
+    """That of pairs of real and imaginary parts."""
+    return complex_numbers.UFUNCS.get(ufunc.__name__)
 
 
 def _erf(o: Ops[Any], x: Any) -> Any:

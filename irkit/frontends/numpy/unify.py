@@ -157,6 +157,8 @@ class Unifier:
 
     def _arrays(self, p: TracedArray, q: TracedArray, name: str) -> None:
         x, y = p.spot.view, q.spot.view
+        if p.dtype != q.dtype:
+            raise Unequal(f"{name} has another dtype in the next round")
         if (x.sizes, x.strides) != (y.sizes, y.strides) or p.spot.scalar != q.spot.scalar:
             raise Unequal(f"{name} has another shape in the next round")
         self._affine(x.offset, y.offset, Record(name))
