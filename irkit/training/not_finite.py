@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import FileLineColLoc
@@ -23,10 +23,26 @@ class _Found(Exception):
 
 def first_op(imported: ImportedModel, inputs: Sequence[Array], loss: Array) -> str:
     """Where the NaN (or, of an infinite loss, the infinity) of a step comes from: computed anew, op by op, in
-    NumPy, from the same state and inputs. In words, for a message."""
+    NumPy, from the same state and inputs. Of a loss that is finite, where the first NaN comes from, or, if
+    there is none, the first infinity. In words, for a message."""
+    nan, infinity = (np.isnan, "NaN"), (np.isinf, "infinity")
+    kinds = (
+        [nan, infinity] if np.isfinite(loss).all() else [nan if np.isnan(loss).any() else infinity]
+    )
+    for kind, text in kinds:
+        found = _first(imported, inputs, kind, text)
+        if found is not None:
+            return found
+    names = " or ".join(text for _, text in kinds)
+    return f"no op makes {names} of the same arrays in NumPy, which rounds otherwise"
+
+
+def _first(
+    imported: ImportedModel, inputs: Sequence[Array], kind: Callable[[Array], Array], text: str
+) -> str | None:
+    """The input that has what `kind` looks for, or the op that first made it."""
     main = function_named(imported.module, "main")
     assert main is not None
-    kind, text = (np.isnan, "NaN") if np.isnan(loss).any() else (np.isinf, "infinity")
 
     def has(array: Array) -> bool:
         return array.dtype.kind == "f" and bool(kind(array).any())
@@ -46,7 +62,7 @@ def first_op(imported: ImportedModel, inputs: Sequence[Array], loss: Array) -> s
             run_blocks(main, imported.weights, inputs, leaf)
     except _Found as found:
         return str(found)
-    return f"no op makes {text} of the same arrays in NumPy, which rounds otherwise"
+    return None
 
 
 def _described(op: Operation, operands: Sequence[Array]) -> str:

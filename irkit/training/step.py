@@ -87,16 +87,14 @@ class TrainingStep:
             self._move_to(program.state)
             inputs = traced.all_inputs(arrays)
             outputs = list(map(to_host, program.run(inputs)))
-            found = traced.results(outputs)
-            loss, agreed = found if self._parallel is not None else (found, None)
-            own = 1 if agreed is None else 2
-            for check, inside in zip(traced.checks, outputs[own:], strict=True):
+            loss, *more = found = traced.results(outputs)
+            for check, inside in zip(traced.checks, outputs[len(found) :], strict=True):
                 if not inside:
                     raise check.error(f"{check.place}: {check.message}; the state is as it was")
-            if self._update.stop_on_nan and not np.isfinite(loss).all():
+            if self._update.stop_on_nan and not more[0]:
                 raise NotFiniteError(self._why_not_finite(traced, inputs, loss))
-            if agreed is not None and self._parallel is not None:
-                self._parallel.check(agreed)
+            if self._parallel is not None:
+                self._parallel.check(more[-1])
             return loss[()] if loss.ndim == 0 else loss
 
     def compile(self, *arrays: Any) -> TrainingStep:
@@ -138,7 +136,10 @@ class TrainingStep:
 
         held = [*self._live.arrays().values(), *map(to_host, inputs)]
         where = first_op(traced.graph(), held, loss)
-        return f"step {self.steps + 1}: the loss is {loss}: {where}; the state is as it was"
+        what = f"the loss is {loss}"
+        if np.isfinite(loss).all():
+            what += ", and a gradient, or what it makes of the state, is not finite"
+        return f"step {self.steps + 1}: {what}: {where}; the state is as it was"
 
     # What is kept
 
@@ -247,8 +248,8 @@ def training_step(
     A model that takes `training` is told whether it is trained or evaluated; one that takes `statistics` is
     given the arrays of that structure, and what it writes to them while it is trained is kept; one that takes
     `key` is given a key for `irkit.training.random`, of `seed` and the number of the step.
-    `stop_on_nan`: a step whose loss is not finite changes nothing, and raises NotFiniteError, which
-    names the first op that made it so. All else is as of `irkit.jit`.
+    `stop_on_nan`: a step whose loss, whose gradients or whose new state are not all finite changes nothing,
+    and raises NotFiniteError, which names the first op that made it so. All else is as of `irkit.jit`.
     `memory_budget`: bytes of what a step computes that may be in use at once; what does not fit is computed
     again. `irkit.training.checkpoints` names what is to be.
     `data_parallel`: the group of ranks (`irkit.training.groups`) that make each step together, each on a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ UNSOUND, SIGNATURE = 0, 1
 
 class Update:
     """A step as a function of (state, inputs). State is written where the step is sound: where no label or
-    index was out of bounds and, with `stop_on_nan`, the loss is a finite number."""
+    index was out of bounds and, with `stop_on_nan`, the loss, all gradients and the new state are finite."""
 
     def __init__(
         self,
@@ -74,7 +75,8 @@ class Update:
         return step
 
     def step(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
-        """The loss, and of a group what its ranks agree on; what is new goes to `state`."""
+        """The loss; with `stop_on_nan` whether all is finite; of a group what its ranks agree on. What is new
+        goes to `state`."""
         parameters = filled_with(self.parameters, state, PARAMETERS)
         statistics = filled_with(self.statistics, state, STATISTICS)
         gradient = Gradient(self._total(), WHAT, 0, value=True, has_aux=True, allow_unused=False)
@@ -98,14 +100,17 @@ class Update:
             new[PARAMETERS + name] = value
             new |= {slot + name: array for slot, array in kept.items()}
         new |= dict(zip((n for n, _ in named_leaves(statistics, STATISTICS)), left, strict=True))
-        sound = self._sound(loss)
+        found = [loss]
+        if self.stop_on_nan:
+            found.append(_all_finite([loss, *leaves(gradients), *new.values()]))
+        sound = self._sound(found[1:])
         if not self.parallel:
             self._keep(state, new, sound)
-            return loss
+            return tuple(found)
         agreed = _agreed(sound, inputs)
         same = agreed[SIGNATURE] == -agreed[SIGNATURE + 1]
         self._keep(state, new, np.logical_and(agreed[UNSOUND] == 0, same))
-        return loss, agreed
+        return *found, agreed
 
     def _total(self) -> Callable[..., Any]:
         """The loss as a function of (parameters, statistics, key, *inputs), and what the statistics are
@@ -126,22 +131,24 @@ class Update:
         total.__qualname__ = model.name
         return total
 
-    def _sound(self, loss: Any) -> Any:
-        """Whether the state may go on, a boolean of the trace; None where nothing can be wrong."""
+    def _sound(self, finite: Sequence[Any]) -> Any:
+        """Whether the state may go on, a boolean of the trace: by all checks, and by what is `finite`. None
+        where nothing can be wrong."""
         r = recorder()
         reads = [r.read(View(b, Affine(0), (), ())) for b in r.checks.values()]
-        held = [fresh(v, scalar=True) for v in reads]
-        if self.stop_on_nan:
-            held.append(np.isfinite(loss).all())
-        found = None
-        for one in held:
-            found = one if found is None else np.logical_and(found, one)
-        return found
+        held = [*(fresh(v, scalar=True) for v in reads), *finite]
+        return reduce(np.logical_and, held) if held else None
 
     def _keep(self, state: Mapping[str, Any], new: Mapping[str, Any], sound: Any) -> None:
         for name, array in state.items():
             value = new[name]
             array[...] = value if sound is None else np.where(sound, value, array)
+
+
+def _all_finite(arrays: Sequence[Any]) -> Any:
+    """Whether no float among arrays is NaN or infinite, a boolean of the trace."""
+    floats = [a for a in arrays if a.dtype.kind == "f" and a.size]
+    return reduce(np.logical_and, [np.isfinite(a).all() for a in floats])
 
 
 def _agreed(sound: Any, inputs: Sequence[Any]) -> Any:

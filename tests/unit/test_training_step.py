@@ -279,6 +279,38 @@ def test_a_loss_that_is_not_finite_names_the_op_that_made_it() -> None:
     assert step.steps == 2
 
 
+def root(p: Any, x: Any) -> Any:
+    return np.sqrt(x @ p["w"])
+
+
+def product(p: Any, x: Any) -> Any:
+    return x @ p["w"]
+
+
+def test_a_gradient_or_a_new_state_that_is_not_finite_changes_nothing() -> None:
+    """Of a loss that is finite; also where clipping would hide the gradient, and where only what the
+    optimiser keeps overflows."""
+    line = root.__code__.co_firstlineno + 1
+    here = rf" is graph\.\w+ \(.*_step\.py:{line}\)"
+    apart, zeros, ones = np.array([[1.0, -1.0]]), np.zeros((1, 2)), np.ones((1, 2))
+    cases = [
+        (root, SGD(0.1, clip_value=1.0), apart, 1.0, f"infinity{here}"),
+        (root, SGD(0.1), zeros, 1.0, f"NaN{here}"),
+        (product, SGD(1e300), ones, -1e10, r"infinity is graph\.\w+ \("),
+        (product, Adagrad(0.1), ones, -9e153, r"infinity is graph\.\w+ \("),
+    ]
+    for model, optimizer, x, y, text in cases:
+        step = irkit.training_step(
+            model, losses.mean_squared_error, optimizer, parameters={"w": np.ones((2, 1))},
+            stop_on_nan=True, **OPTIONS,
+        )  # fmt: skip
+        before = states(step)
+        with pytest.raises(NotFiniteError, match=f"and a gradient, or what it makes.*{text}"):
+            step(x, np.full((1, 1), y))
+        same(step, before)
+        assert np.isfinite(step(ones, np.full((1, 1), 0.5)))
+
+
 def test_without_stopping_nan_goes_on() -> None:
     step = irkit.training_step(
         logarithm, losses.mean_squared_error, SGD(0.1), parameters={"w": np.ones((2, 1))}, **OPTIONS
