@@ -47,6 +47,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     ),
     "rows-to-csr": _lazy("passes.graph.rows_to_csr", "RowsToCsr"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
+    "share-products": _lazy("passes.graph.share_products", "ShareProducts"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "split-attention": _lazy("passes.graph.split_attention", "SplitAttention"),
     "split-reductions": _lazy("passes.graph.split_reductions", "SplitReductions"),

@@ -74,3 +74,24 @@ def test_nothing_changes_on_a_cpu() -> None:
     before = str(module)
     SplitReductions(device="cpu4").apply(IrkitContext(weights=WeightStore()), module)
     assert str(module) == before
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_dimensions_that_are_apart(seed: int) -> None:
+    """The last ones first, then the others: as the gradient of a bias per channel is summed."""
+    rng = np.random.default_rng(seed)
+    shape = (int(rng.integers(8, 40)), int(rng.integers(1, 6)), int(rng.integers(20, 40)), 30)
+    axes = [[0, 2, 3], [0, 3], [0, 2]][seed % 3]
+    kind = ["sum", "max"][seed % 2]
+    x = rng.standard_normal(shape)
+    module = irkit.parse(text(shape, axes, kind, "f64", keep=bool(seed % 4)))
+    (before,) = run_graph(module, WeightStore(), [x])
+    SplitReductions(device="h200").apply(IrkitContext(), module)
+    module.verify()
+    (after,) = run_graph(module, WeightStore(), [x])
+    found = [[*op.axes.get_values()] for op in module.walk() if isinstance(op, ReduceOp)]
+    few = math.prod(s for d, s in enumerate(shape) if d not in axes) < 132
+    many = math.prod(shape[a] for a in axes) >= 1 << 14
+    last = [a for a in axes if a > 0] if axes != [0, 2] else [2]
+    assert found == ([last, [0]] if few and many else [axes])
+    np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-12)

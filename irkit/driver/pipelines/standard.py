@@ -40,6 +40,7 @@ STANDARD: dict[str, list[str]] = {
         "recognise-row-expressions",
         "split-reductions",
         "cut-sums",
+        "share-products",
         "slice-first",
         "recognise-attention",
         "group-heads",
@@ -95,16 +96,17 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `cut-sums`, `split-attention`, `join-products`, `hoist-input-terms`, `pack-products`,
-    `pack-filters` and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and
-    `recompute` the pass before it, if any. With `measure`, what `partition-rtasks` offers is measured on
-    that device, which has to be at hand."""
+    `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `hoist-input-terms`,
+    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
+    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
+    offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
             for name in (
                 "split-reductions",
                 "cut-sums",
+                "share-products",
                 "split-attention",
                 "join-products",
                 "hoist-input-terms",

@@ -74,10 +74,9 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def split_of(op: ReduceOp, veus: int) -> Split | str:
     """How a reduction is split for so many vEUs, or why it is not."""
     shape, axes = _shape(op.x), sorted(set(ints(op.axes)))
-    if op.kind.data not in KINDS or DYNAMIC in shape or not axes:
-        return "it is a mean, of nothing, or of open dimensions"
-    if numpy_dtype(tensor_type(op.x).element_type).itemsize < 4:
-        return "what parts give would be rounded"
+    why = _why_whole(op)
+    if why:
+        return why
     if axes != list(range(axes[0], axes[-1] + 1)):
         return "its dimensions are apart"
     count = math.prod(shape[a] for a in axes)
@@ -109,7 +108,7 @@ class SplitReduction(Rule):
             return self.no_match(op, "{}", split)
         made: list[Operation] = []
         axis = split.first
-        found = [_reduced(op, _beside(op.x, split.many, made), axis + 1, made)]
+        found = [_reduced(op, _beside(op.x, split.many, made), [axis + 1], made)]
         if split.rest:
             found.append(_beside(op.x, split.left, made))
         joined = found[0]
@@ -117,16 +116,60 @@ class SplitReduction(Rule):
             concat = ConcatOp.make(found, {"axis": IntegerAttr(axis, i64)})
             made.append(concat)
             joined = concat.results[0]
-        y = _reduced(op, joined, axis, made)
+        y = _reduced(op, joined, [axis], made)
         if _shape(y) != _shape(op.y):
             y = _reshape(y, _shape(op.y), made)
         rewriter.replace(op, made, [y])
 
 
-def _reduced(op: ReduceOp, x: SSAValue, axis: int, made: list[Operation]) -> SSAValue:
+@dataclass
+class SplitApart(Rule):
+    """reduce(x over dimensions that are apart) = reduce(reduce(x over the last of them), the others)"""
+
+    veus: int
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter, /):
+        last = _last_run(op, self.veus)
+        if isinstance(last, str):
+            return self.no_match(op, "{}", last)
+        others = [a for a in sorted(set(ints(op.axes))) if a not in last]
+        made: list[Operation] = []
+        first = _reduced(op, op.x, last, made)
+        y = _reduced(op, first, others, made)
+        if _shape(y) != _shape(op.y):
+            y = _reshape(y, _shape(op.y), made)
+        rewriter.replace(op, made, [y])
+
+
+def _last_run(op: ReduceOp, veus: int) -> list[int] | str:
+    """The last dimensions that lie together of those reduced, or why they are not reduced first."""
+    shape, axes = _shape(op.x), sorted(set(ints(op.axes)))
+    why = _why_whole(op)
+    if why:
+        return why
+    last = [a for n, a in enumerate(axes) if axes[-1] - a == len(axes) - 1 - n]
+    if len(last) == len(axes):
+        return "its dimensions lie together"
+    count = math.prod(shape[a] for a in axes)
+    if not 0 < math.prod(shape) // max(count, 1) < veus or count < LEAST:
+        return "each vEU has a result of its own, or it has few terms"
+    return last
+
+
+def _why_whole(op: ReduceOp) -> str:
+    """Why a reduction is never split; empty where it may be."""
+    if op.kind.data not in KINDS or DYNAMIC in _shape(op.x) or not ints(op.axes):
+        return "it is a mean, of nothing, or of open dimensions"
+    if numpy_dtype(tensor_type(op.x).element_type).itemsize < 4:
+        return "what parts give would be rounded"
+    return ""
+
+
+def _reduced(op: ReduceOp, x: SSAValue, axes: Sequence[int], made: list[Operation]) -> SSAValue:
     properties = {
         "kind": StringAttr(op.kind.data),
-        "axes": DenseArrayBase.from_list(i64, [axis]),
+        "axes": DenseArrayBase.from_list(i64, list(axes)),
         "keepdims": BoolAttr.from_bool(False),
     }
     made.append(ReduceOp.make([x], properties))
@@ -180,8 +223,8 @@ class SplitReductions(ModulePass):
 
     A result belongs to one rTask: a sum of a whole tensor would be the work of one multiprocessor. Parts are
     about four for each (`device`), of 2,048 terms or more; what elementwise work a part needs is done beside
-    it. Means and reductions over dimensions that are apart stay as they are, and so does everything on a CPU,
-    where sums are in the order of their terms.
+    it. Of dimensions that are apart the last ones are reduced first, then the others. Means stay as they are,
+    and so does everything on a CPU, where sums are in the order of their terms.
 
     Numeric risk: floats are added in another order, as a GPU's kernels do anyway.
 
@@ -206,4 +249,4 @@ class SplitReductions(ModulePass):
             veus = find_device(self.device).veus
         except DeviceError as error:
             raise PassFailedException(str(error)) from None
-        rewrite(op, [SplitReduction(veus)])
+        rewrite(op, [SplitReduction(veus), SplitApart(veus)])

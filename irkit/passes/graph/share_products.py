@@ -1,0 +1,201 @@
+"""`share-products`: products of many terms and few results, whose terms the vEUs of a GPU share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
+from xdsl.utils.exceptions import PassFailedException
+
+from irkit.dialects import graph
+from irkit.dialects.precision import inherit
+from irkit.dialects.types import int_array, ints, tensor_type
+from irkit.errors import DeviceError
+from irkit.expressions.binding import Step
+from irkit.expressions.printing import text_of
+from irkit.expressions.syntax import Apply, Expr, Name, Read, names_of
+from irkit.passes.graph.cut_sums import why_whole
+from irkit.rewriting import Rule, rewrite
+from irkit.rkernels.legality import target_of
+from irkit.schedule.devices import device as find_device
+
+TILE: Final = (32, 64)
+"""Rows and columns of a tile that keeps a vEU busy."""
+LEAST: Final = 256
+"""Terms of a part at least: what it saves is more than what a second step costs."""
+PART: Final = "part"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The index whose values are shared out, and into how many parts."""
+
+    index: str
+    parts: int
+
+
+def shared(step: Step, veus: int) -> Shared | str:
+    """How a statement's terms are shared by so many vEUs, or why they are not."""
+    if not step.is_product or not step.statement.fresh:
+        return "it is no sum of products"
+    if len(step.operands) != 2:
+        return "it multiplies a tensor by itself"
+    idle = veus // max(_tiles(step), 1)
+    terms = math.prod(loop.size for loop in step.domain.reduced)
+    free = [x for x in step.domain.reduced if why_whole(step, x.name) is None]
+    if not free:
+        return "no summed index is read by itself"
+    longest = max(free, key=lambda loop: loop.size)
+    counts = [
+        n for n in range(2, min(idle, terms // LEAST, longest.size) + 1) if longest.size % n == 0
+    ]
+    if not counts:
+        return "its results, or too few terms, leave no vEU without work"
+    return Shared(longest.name, counts[-1])
+
+
+def _tiles(step: Step) -> int:
+    """Tiles of the results: indices of the first factor alone are their rows, of the second their columns."""
+    value = step.statement.value
+    assert isinstance(value, Apply)
+    first, second = (_named(a) for a in value.arguments)
+    sizes = {loop.name: loop.size for loop in step.domain.loops}
+
+    def extent(names: set[str]) -> int:
+        return math.prod(sizes[n] for n in step.statement.indices if n in names)
+
+    tiles = [math.ceil(extent(own) / side) for own, side in
+             zip((first - second, second - first), TILE, strict=True)]  # fmt: skip
+    return extent(first & second) * math.prod(tiles)
+
+
+def _named(value: Expr) -> set[str]:
+    assert isinstance(value, Read)
+    return {n for index in value.indices for n in names_of(index)}
+
+
+@dataclass
+class ShareProduct(Rule):
+    """sum over n of a*b = sum over parts of n of the sums over each part"""
+
+    veus: int
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.ExpressionOp, rewriter: PatternRewriter, /):
+        if op.schedule is not None:
+            return self.no_match(op, "it has a schedule")
+        found = shared(op.step, self.veus)
+        if isinstance(found, str):
+            return self.no_match(op, "{}", found)
+        made = _in_parts(op, found)
+        rewriter.replace(op, made, [made[-1].results[0]])
+
+
+def _in_parts(op: graph.ExpressionOp, found: Shared) -> list[Operation]:
+    """Operands by parts, the sums of each, and their sum."""
+    step, made = op.step, list[Operation]()
+    statement, value = step.statement, step.statement.value
+    assert isinstance(value, Apply)
+    taken = {*step.operands, statement.target, *(x.name for x in step.domain.loops)}
+    part = _fresh(PART, taken)
+    by_name = dict(zip(step.operands, op.operands, strict=True))
+    reads: list[Expr] = []
+    operands: list[SSAValue] = []
+    for read in value.arguments:
+        assert isinstance(read, Read)
+        axis = next((d for d, i in enumerate(read.indices) if i == _name(read, found.index)), None)
+        if axis is None:
+            operands.append(by_name[read.tensor])
+            reads.append(read)
+            continue
+        operands.append(_by_parts(by_name[read.tensor], axis, found.parts, made))
+        reads.append(replace(read, indices=(Name(part), *read.indices)))
+    first = replace(
+        statement,
+        indices=(part, *statement.indices),
+        value=replace(value, arguments=tuple(reads)),
+    )
+    made.append(graph.ExpressionOp.make(operands, {"text": StringAttr(text_of(first))}))
+    inherit(made[-1], op)
+    sums = Read(_fresh(f"{statement.target}_parts", taken), tuple(map(Name, first.indices)))
+    last = replace(statement, value=sums, ranges=(), exists=())
+    text = StringAttr(text_of(last))
+    made.append(graph.ExpressionOp.make([made[-1].results[0]], {"text": text}))
+    return made
+
+
+def _name(read: Read, index: str) -> Expr | None:
+    """The index itself, as a read has it."""
+    return next((i for i in read.indices if isinstance(i, Name) and i.name == index), None)
+
+
+def _by_parts(value: SSAValue, axis: int, parts: int, made: list[Operation]) -> SSAValue:
+    """A tensor one of whose dimensions is cut, the parts in front. What is transposed is so once, of what it
+    was before."""
+    order = list(range(len(tensor_type(value).get_shape())))
+    if isinstance(value.owner, graph.TransposeOp):
+        order = ints(value.owner.permutation)
+        value = value.owner.x
+    cut, shape = order[axis], tensor_type(value).get_shape()
+    split = (*shape[:cut], parts, shape[cut] // parts, *shape[cut + 1 :])
+    order = [cut, *(d + (d >= cut) for d in order)]
+    wide = [d for d in order if split[d] > 1]
+    # Where only dimensions of one element move, the bytes stay where they are.
+    stays = wide == sorted(wide)
+    lies = [split[d] for d in order] if stays else split
+    made.append(graph.ReshapeOp.make([value], {"shape": int_array(lies)}))
+    if not stays:
+        permutation = {"permutation": int_array(order)}
+        made.append(graph.TransposeOp.make([made[-1].results[0]], permutation))
+    return made[-1].results[0]
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+@dataclass(frozen=True)
+class ShareProducts(ModulePass):
+    """Make of a sum of products of so few results that most vEUs of a GPU would have none, one of parts of
+    its terms, and one of what these give, always in the same order.
+
+    Of the indices that are summed over and that both factors read by themselves the longest is cut, into as
+    many parts as tiles of 32x64 results leave vEUs for, of 256 terms or more; parts lead in both factors, and
+    of one that is transposed the transposition is another one. Such is the gradient of a convolution by its
+    filters, summed over the batch and all places. What has a schedule, and everything on a CPU, stays.
+
+    Numeric risk: floats are added in another order, as a GPU's kernels do anyway.
+
+    ```mlir
+    %w = graph.expression %d, %x {text = "W(m, t) +=! D(m, n, h) * X(n, h + t) where t in 0:3"}
+      : (tensor<8x64x100xf32>, tensor<64x102xf32>) -> tensor<8x3xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = graph.transpose %1 {...} : (tensor<8x32x2x100xf32>) -> tensor<32x8x2x100xf32>
+    %2 = graph.expression %0, %3 {text = "W(part, m, t) +=! D(part, m, n, h) * X(part, n, h + t) where ..."}
+      : (tensor<32x8x2x100xf32>, tensor<32x2x102xf32>) -> tensor<32x8x3xf32>
+    %w = graph.expression %2 {text = "W(m, t) +=! W_parts(part, m, t)"} : ... -> tensor<8x3xf32>
+    ```
+    """
+
+    name = "share-products"
+    device: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        try:
+            if not self.device or target_of(find_device(self.device)) == "cpu":
+                return
+            veus = find_device(self.device).veus
+        except DeviceError as error:
+            raise PassFailedException(str(error)) from None
+        rewrite(op, [ShareProduct(veus)])
