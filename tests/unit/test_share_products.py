@@ -96,6 +96,35 @@ def test_what_stays(name: str) -> None:
     assert str(module) == before
 
 
+def gemm(a: str, b: str, y: str, element: str = "f32", alpha: float = 1.0) -> str:
+    types = [f"tensor<{shape}x{element}>" for shape in (a, b, y)]
+    how = f"{{trans_a = true, trans_b = false, alpha = {alpha} : f64, beta = 0.0 : f64}}"
+    return f"""func.func @main(%a: {types[0]}, %b: {types[1]}) -> {types[2]} {{
+      %y = graph.gemm %a, %b {how} : ({types[0]}, {types[1]}) -> {types[2]}
+      func.return %y : {types[2]}
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("source", "steps"),
+    [
+        (gemm("4096x64", "4096x40", "64x40"), 2),
+        (gemm("129x400", "129x300", "400x300", "f64"), 1),
+        (gemm("127x400", "127x400", "400x400"), 0),
+        (gemm("4096x10", "4096x7", "10x7"), 0),
+        (gemm("256x400", "256x300", "400x300", alpha=0.5), 0),
+        (gemm("256x400", "256x300", "400x300", "i32"), 0),
+    ],
+)
+def test_the_gradient_of_a_weight(source: str, steps: int) -> None:
+    module = irkit.parse(source)
+    integer = "i32" in source
+    before = computed(module) if not integer else None
+    assert len(shared(module)) == steps
+    if before is not None:
+        np.testing.assert_allclose(computed(module), before, rtol=1e-3, atol=1e-3)
+
+
 def test_a_cpu_sums_in_order() -> None:
     module = irkit.parse(CASES["filters"][0])
     before = str(module)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import graph
 from irkit.dialects.precision import inherit
-from irkit.dialects.types import int_array, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
 from irkit.errors import DeviceError
 from irkit.expressions.binding import Step
 from irkit.expressions.printing import text_of
@@ -29,6 +29,9 @@ TILE: Final = (32, 64)
 """Rows and columns of a tile that keeps a vEU busy."""
 LEAST: Final = 256
 """Terms of a part at least: what it saves is more than what a second step costs."""
+TERMS: Final = 128
+PRODUCTS: Final = 1 << 22
+"""Of a product whose first factor is worth a copy that lies as tiled products read it."""
 PART: Final = "part"
 
 
@@ -95,6 +98,35 @@ class ShareProduct(Rule):
             return self.no_match(op, "{}", found)
         made = _in_parts(op, found)
         rewriter.replace(op, made, [made[-1].results[0]])
+
+
+class TurnFactor(Rule):
+    """transpose(a) @ b, of many terms = a turned by a copy, times b"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.GemmOp, rewriter: PatternRewriter, /):
+        why = _why_not_turned(op)
+        if why:
+            return self.no_match(op, "{}", why)
+        turn = graph.TransposeOp.make([op.a], {"permutation": int_array([1, 0])})
+        text = StringAttr("C(m, n) +=! A(m, k) * B(k, n)")
+        product = graph.ExpressionOp.make([turn.results[0], op.b], {"text": text})
+        inherit(product, op)
+        rewriter.replace(op, [turn, product], [product.results[0]])
+
+
+def _why_not_turned(op: graph.GemmOp) -> str:
+    """Why a product stays; empty where its first factor is turned."""
+    (terms, rows), columns = tensor_type(op.a).get_shape(), tensor_type(op.y).get_shape()[1]
+    if not op.trans_a.value.data or op.trans_b.value.data:
+        return "its first factor is not the one that is transposed"
+    if op.c is not None or op.alpha.value.data != 1:
+        return "it has more than a product"
+    if tensor_type(op.y).element_type not in (f32, f64) or DYNAMIC in (terms, rows, columns):
+        return "it is of other elements, or of open dimensions"
+    if terms < TERMS or terms * rows * columns < PRODUCTS:
+        return "it is short"
+    return ""
 
 
 def _in_parts(op: graph.ExpressionOp, found: Shared) -> list[Operation]:
@@ -173,6 +205,10 @@ class ShareProducts(ModulePass):
     of one that is transposed the transposition is another one. Such is the gradient of a convolution by its
     filters, summed over the batch and all places. What has a schedule, and everything on a CPU, stays.
 
+    The gradient of a weight, `graph.gemm` with its first factor transposed, is such a sum too: where it is of
+    128 terms or more, and 4 million products, that factor is transposed by a copy, which may be made as soon
+    as it is there, since tiled products read rows.
+
     Numeric risk: floats are added in another order, as a GPU's kernels do anyway.
 
     ```mlir
@@ -198,4 +234,4 @@ class ShareProducts(ModulePass):
             veus = find_device(self.device).veus
         except DeviceError as error:
             raise PassFailedException(str(error)) from None
-        rewrite(op, [ShareProduct(veus)])
+        rewrite(op, [TurnFactor(), ShareProduct(veus)])
