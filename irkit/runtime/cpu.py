@@ -22,8 +22,10 @@ from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
 from irkit.runtime.output_memory import LARGE, OutputMemory
+from irkit.runtime.row_call import RowCall
 from irkit.runtime.state_memory import host_state
 from irkit.runtime.stored_arrays import in_place
+from irkit.runtime.value_checks import ValueCheck
 from irkit.runtime.veu_team import Ranges, ranges_of, veu_team
 from irkit.runtime.veu_threads import Places, join, veu_threads, walk_in_place
 from irkit.runtime.workspace import Workspace, aligned
@@ -149,14 +151,20 @@ class CpuExecutor:
         serial = Mode.SERIAL in self.choice.allowed and self.choice.fixed in (None, Mode.SERIAL)
         self._straight = serial and self.program.dynamic
         first = self.program.inputs[0] if len(self.program.inputs) == 1 else None
-        self._plain_row = (
-            self._straight and first is not None and self.policy.any_value and self.state is None
-        )
+        self.plain_row = self._straight and first is not None and self.state is None
+        self._row_check: ValueCheck | None = None
+        if self.plain_row and self.policy.restricts(0):
+            self._row_check = self.policy.value_check(0)
+            self.plain_row = self._row_check is not None
         self._row_shape = (1, *first.shape[1:]) if first is not None else ()
-        self._row_dtype = self.policy.dtypes[0] if self._plain_row else None
-        self._row_outputs = [
+        self._row_dtype = self.policy.dtypes[0] if self.plain_row else None
+        self.row_outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]] = [
             ((1, *shape) if dynamic else shape, dtype) for shape, dtype, dynamic in self._outputs
         ]
+
+    def row_call(self, number: int, casts: bool) -> RowCall | None:
+        """Calls with one row that want output `number`; None where such a call is none of the plain ones."""
+        return RowCall.of(self, number, casts) if self.plain_row else None
 
     @property
     def mode(self) -> str:
@@ -185,8 +193,8 @@ class CpuExecutor:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError, DeviceError."""
-        if self._plain_row and len(inputs) == 1 and self._is_plain_row(inputs[0]):
-            outputs = [np.empty(shape, dtype) for shape, dtype in self._row_outputs]
+        if self.plain_row and len(inputs) == 1 and self._is_plain_row(inputs[0]):
+            outputs = [np.empty(shape, dtype) for shape, dtype in self.row_outputs]
             self.run_row(inputs, outputs)
             return outputs
         if self._as_they_are(inputs):
@@ -221,11 +229,12 @@ class CpuExecutor:
             and x.shape == self._row_shape
             and x.dtype == self._row_dtype
             and x.flags.carray
+            and (self._row_check is None or self._row_check.holds(x))
         )
 
     def _fill(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
         """Compute `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
-        space = self._workspace()
+        space = self.workspace()
         padded = -(-rows // 16) * 16
         if padded > space.rows_capacity:
             space.reserve(padded)
@@ -248,16 +257,20 @@ class CpuExecutor:
         if timed:
             self.choice.auto.report(rows, mode, time.perf_counter() - start)
 
-    def _workspace(self) -> Workspace:
+    def workspace(self) -> Workspace:
+        """One that no call has; it is put back by who ends well."""
         try:
             return self._idle.pop()
         except IndexError:
             state = self.state.addresses if self.state is not None else ()
             return Workspace(self.program, self.tables, self._constants_at, state)
 
-    def run_row(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def run_row(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], space: Workspace | None = None
+    ) -> None:
         """Fill `outputs` for one row of a row-wise program, straight through on this thread."""
-        space = self._workspace()
+        if space is None:
+            space = self.workspace()
         if space.rows_capacity < 16:
             space.reserve(16)
         address = space.addresses[0]

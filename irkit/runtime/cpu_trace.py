@@ -97,7 +97,7 @@ class TracedExecutor(CpuExecutor):
         self._plain, self._wanted = plain, mode
         self._last: TracedExecutor | None = None
         self.choice, self._idle = ModeChoice("cpu", mode, traced, plain.choice.refused), []
-        self._straight = self._plain_row = False
+        self._straight = self.plain_row = False
         # What is traced is no run of the program: its state stays as it is.
         self.state = plain.state.copy() if plain.state is not None else None
         records = self._serial_records if mode == Mode.SERIAL else self._records

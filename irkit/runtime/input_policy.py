@@ -17,13 +17,10 @@ from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.runtime.column_limits import ColumnLimits
 from irkit.runtime.host_arrays import as_array, refuse_own_types
+from irkit.runtime.value_checks import ValueCheck
 from irkit.schedule.tables import Port
 from irkit.weights import Array
 
-SQUARES = 1 << 13
-"""Elements whose squares are added up at once: of some more a BLAS would have several threads."""
-_SURE = 1e15
-"""Data are far below, numbers that overflow in a model far above."""
 PIECE = 1 << 15
 """Elements that a core's cache keeps while they are looked at again."""
 # Devices read several elements at once.
@@ -64,6 +61,7 @@ class InputPolicy:
             else None
         )
         self.any_value = self._info.allow_nan and self._info.allow_infinity and self._limits is None
+        self._checks = [self._check_of(dtype) for dtype in self.dtypes]
 
     @property
     def _nan_counts(self) -> bool:
@@ -109,25 +107,29 @@ class InputPolicy:
             array = (
                 np.ascontiguousarray(array) if array.flags.aligned else np.array(array, order="C")
             )
-        if self.restricts(number) and not self._surely_finite(array):
+        if self.restricts(number) and not self._surely_taken(number, array):
             self.check_extent(number, extent_of(array, self._nan_counts), lambda: array)
         return array
 
-    def _surely_finite(self, array: Array) -> bool:
-        """Whether a large array is surely as the model asks: finite, by its sum, or of a bounded size, by its
-        squares. One pass; what is missing, infinite or large makes it silent."""
-        if array.size <= PIECE:
-            return False
-        bounds = (self._info.largest, self._limits and self._limits.largest)
-        most = min((b for b in bounds if b is not None), default=np.inf)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if most == np.inf:
-                return bool(np.isfinite(np.add.reduce(array.reshape(-1))))
-            plain = array.dtype == np.float64 or array.dtype == np.float32
-            # A limit below zero is one that zero is not within.
-            if not (plain and self._nan_counts and most > _SURE):
-                return False
-            return sum_of_squares(array) < min(most * most * 0.99, float(np.finfo(array.dtype).max))
+    def _surely_taken(self, number: int, array: Array) -> bool:
+        """Whether all values are such as the model takes, in one pass; of columns with limits of their own,
+        whether they are within the least."""
+        check = self.value_check(number)
+        return check is not None and check.holds(array)
+
+    def value_check(self, number: int) -> ValueCheck | None:
+        """What holds only of values that the input may have; None where there is no such check."""
+        return self._checks[number]
+
+    def _check_of(self, dtype: np.dtype[Any]) -> ValueCheck | None:
+        if dtype.name not in ("float32", "float64"):
+            return None
+        info, limits = self._info, self._limits
+        bounds = [info.largest, limits and limits.largest]
+        bounds += [] if info.allow_infinity else [float(np.finfo(dtype).max)]
+        return ValueCheck(
+            dtype, min((b for b in bounds if b is not None), default=np.inf), not self._nan_counts
+        )
 
     def check_device_array(self, number: int, facts: DeviceFacts) -> None:
         """Whether the program can take an array on a device, but for its values."""
@@ -166,6 +168,10 @@ class InputPolicy:
         if limits is not None and (extent.largest > limits.largest or extent.nan > limits.nan):
             limits.check(whole())
 
+    def converts(self, name: str) -> bool:
+        """Whether the source library itself converts arrays of a dtype of this name."""
+        return name in self._info.casts and name not in self._info.own_types
+
     def _cast(self, port: Port, array: Array) -> Array:
         """The conversions that the source library itself makes, and lossless ones."""
         name, casts = array.dtype.name, self._info.casts
@@ -180,16 +186,6 @@ class InputPolicy:
         raise InvalidInputError(
             f"input '{port.name}': expected dtype {accepted}, got {array.dtype}"
         )
-
-
-def sum_of_squares(array: Array) -> float:
-    """The largest of pieces of an array of float32 or float64, C-contiguous, of the sums of their elements'
-    squares: infinite, or NaN, where one is. Overflows are the caller's to silence."""
-    flat = array.reshape(-1)
-    whole = flat.size // SQUARES * SQUARES
-    pieces, rest = flat[:whole].reshape(-1, SQUARES), flat[whole:]
-    sums = np.matmul(pieces[:, None, :], pieces[:, :, None])
-    return float(sums.max(initial=np.dot(rest, rest)))
 
 
 def extent_of(array: Array, nan_counts: bool = True) -> Extent:

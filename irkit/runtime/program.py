@@ -19,6 +19,7 @@ from irkit.runtime.documents import Documents
 from irkit.runtime.host_arrays import as_array, logarithm
 from irkit.runtime.integers import integers_as_floats
 from irkit.runtime.program_state import ProgramState
+from irkit.runtime.row_call import RowCall
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
 from irkit.runtime.variant import Variant
@@ -51,6 +52,7 @@ class CompiledProgram:
         self._first = next(iter(variants.values()))
         self._methods = self._first.info.methods
         self._lock = threading.Lock()
+        self._rows: dict[str, tuple[RowCall, ...]] = {}
         self.state = ProgramState(self._first.state, self._first.info, initial_state)
         """What the program keeps from run to run: name → array, to be read, set, reset, saved."""
 
@@ -130,9 +132,27 @@ class CompiledProgram:
             if name not in self._variants:
                 self._variants[name] = self._pending[name]()
                 del self._pending[name]
+                self._rows = {}
             return self._variants[name]
 
+    def _row_calls(self, name: str) -> tuple[RowCall, ...]:
+        """Calls of a method with one row, of the input dtypes that there is a program for."""
+        output = self._methods.get(name)
+        looked_at = name == "predict_log_proba" and output == self._methods.get("predict_proba")
+        variants = [] if looked_at or not isinstance(output, str) else [*self._variants.values()]
+        casts = len(self._variants) + len(self._pending) == 1
+        calls = [v.row_call(str(output), casts) for v in variants if isinstance(v, Variant)]
+        found = self._rows[name] = tuple(call for call in calls if call is not None)
+        return found
+
     def _method(self, name: str, X: Any) -> Any:
+        rows = self._rows.get(name)
+        for call in self._row_calls(name) if rows is None else rows:
+            if (found := call(X)) is not None:
+                return self._labels(found) if name == "predict" else found
+        return self._method_of_any(name, X)
+
+    def _method_of_any(self, name: str, X: Any) -> Any:
         output = self._methods.get(name)
         if output is None:
             known = ", ".join(self._methods) or "none"

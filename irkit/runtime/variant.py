@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from irkit.model_info import ModelInfo
 from irkit.row_ranges import called
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.batch_border import BatchBorder
+from irkit.runtime.cpu import CpuExecutor
 from irkit.runtime.executor import Executor, make_executor, traced_executor
 from irkit.runtime.host_arrays import to_host
 from irkit.runtime.mode_choice import AUTO
 from irkit.runtime.proof import check_proof
+from irkit.runtime.row_call import RowCall
 from irkit.runtime.state_memory import StateMemory
 from irkit.schedule.tables import Port
 from irkit.weights import Array
@@ -39,6 +42,11 @@ class Variant:
         self.outputs: tuple[Port, ...] = self.executor.program.outputs
         self._border = BatchBorder(self.info, self.inputs, self.outputs)
 
+    @cached_property
+    def _stored(self) -> bool:
+        """Whether it takes what is stored of sparse rows."""
+        return any(port.shape == (1, -1) for port in self.inputs)
+
     @property
     def state(self) -> StateMemory | None:
         """What lasts from run to run, if anything does."""
@@ -51,7 +59,7 @@ class Variant:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """All outputs, in order. Raises InvalidInputError, UnsupportedError."""
-        if any(port.shape == (1, -1) for port in self.inputs):
+        if self._stored:
             # What is stored is followed without looking: only `CsrRows` has looked.
             raise UnsupportedError("stored elements as arrays: rows come as a CSR matrix")
         if self._border.moves:
@@ -59,6 +67,16 @@ class Variant:
         else:
             outputs = self.executor.run(inputs)
         return self.checked(outputs)
+
+    def row_call(self, output: str, casts: bool) -> RowCall | None:
+        """Calls with one row that want one output, on a CPU; None where more is asked of inputs or outputs
+        than an executor does. With `casts`, also float64 where the library itself rounds it."""
+        info, executor = self.info, self.executor
+        looked_at = info.checks or info.words or info.text or self._border.moves or self._stored
+        if looked_at or not isinstance(executor, CpuExecutor):
+            return None
+        number = [port.name for port in self.outputs].index(output)
+        return executor.row_call(number, casts)
 
     def checked(self, outputs: list[Any]) -> list[Any]:
         """The model's own outputs, if none of its checks failed in any row. Raises InvalidInputError."""

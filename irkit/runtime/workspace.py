@@ -61,6 +61,9 @@ class Workspace:
         self._jobs: dict[int, Jobs] = {}
         # What `cpu_steps` makes of it, by mode.
         self.step_jobs: dict[str, object] = {}
+        # What `row_call` makes of it: a row that is rounded, and outputs that nobody wants.
+        self.row_input: Array | None = None
+        self.row_outputs: list[Array] | None = None
         self.bases[:FIRST_INPUT] = (self.arena.ctypes.data, self.row_arena.ctypes.data, constants)
 
     def reserve(self, rows_padded: int) -> None:

@@ -14,7 +14,8 @@ from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.cuda.compiling import assemble
 from irkit.runtime.cuda.extent import THREADS, ExtentProbe, extent_ptx, read_extent
-from irkit.runtime.input_policy import PIECE, SQUARES, DeviceFacts, Extent, InputPolicy, extent_of
+from irkit.runtime.input_policy import PIECE, DeviceFacts, Extent, InputPolicy, extent_of
+from irkit.runtime.value_checks import ValueCheck
 from irkit.schedule.tables import Port
 
 NAN, INF = float("nan"), float("inf")
@@ -149,15 +150,17 @@ def test_a_probe_of_nothing_asks_no_device() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("size", [PIECE + 1, 5 * SQUARES, 5 * SQUARES + 7])
-def test_squares_are_silent_where_something_is_refused(dtype: str, size: int) -> None:
-    """Wherever it stands, what is no number, infinite or too large is found by them or after them."""
+@pytest.mark.parametrize("size", [1, 33, PIECE + 1, 5 * PIECE + 7])
+def test_one_pass_finds_whatever_is_refused(dtype: str, size: int) -> None:
+    """Wherever it stands, what is no number, infinite or too large is found by it, and named."""
     info = ModelInfo(
         "classifier", ("x",), ("y",), allow_nan=False, allow_infinity=False, largest=1e18
     )
     policy = InputPolicy([Port("x", dtype, (-1,))], info)
+    check = policy.value_check(0)
+    assert check is not None
     x = np.random.default_rng(size).normal(size=size).astype(dtype)
-    assert policy._surely_finite(x)
+    assert check.holds(x)
     for wrong, words in (
         (NAN, "NaN"),
         (INF, "infinity"),
@@ -167,8 +170,38 @@ def test_squares_are_silent_where_something_is_refused(dtype: str, size: int) ->
         for place in (0, size // 2, size - 1):
             bad = x.copy()
             bad[place] = wrong
-            assert not policy._surely_finite(bad)
+            assert not check.holds(bad)
             with pytest.raises(InvalidInputError, match=words):
                 policy.host_array(0, bad)
     x[:] = 0.9e18
     np.testing.assert_array_equal(policy.host_array(0, x), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("most", [0.1, 1e30, -1.0, 0.0, float(np.finfo(np.float32).max), INF])
+@pytest.mark.parametrize("nan", [True, False])
+def test_a_check_rounds_its_bound_down(dtype: Any, most: float, nan: bool) -> None:
+    """No number beyond the bound passes, as float64 knows it; where it is a number, it does."""
+    check = ValueCheck(np.dtype(dtype), most, nan)
+    with np.errstate(over="ignore"):
+        near = dtype(most)
+        beside = [np.nextafter(near, dtype(-INF)), np.nextafter(near, dtype(INF))]
+    values = [near, *beside, dtype(0), -near]
+    for value in [*values, dtype(INF), dtype(-INF)]:
+        assert check.holds(np.array([[value]])) == (abs(float(value)) <= most), value
+    assert check.holds(np.array([[NAN]], dtype)) == nan
+    assert check.holds(np.zeros((0, 3), dtype))
+
+
+@pytest.mark.parametrize("most", [1.0, float(np.finfo(np.float32).max), INF])
+def test_rounding_checks_what_is_rounded(most: float) -> None:
+    check, made = ValueCheck(np.dtype(np.float32), most, False), np.empty((3, 2), np.float32)
+    wide = np.array([[0.1, -1.0], [1e-50, 0.5], [1 / 3, -0.0]])
+    assert check.narrowed(wide, made)
+    np.testing.assert_array_equal(made, wide.astype(np.float32))
+    assert np.signbit(made[2, 1])
+    for wrong in (NAN, INF, 1e39, 1 + 1e-7):
+        wide[1, 1] = wrong
+        with np.errstate(over="ignore"):
+            held = abs(float(np.float32(wrong))) <= most
+        assert check.narrowed(wide, made) == held

@@ -43,6 +43,10 @@ def level_walk(task, tasks, rows, scratch, OPERANDS):
         if count < FEW:
             for i in range(count):
                 at = (start + i) * FEATURES
+                # Where nothing is missing, a step reads a third less and decides by one comparison.
+                missing = 0
+                for f in range(FEATURES):
+                    missing |= X[at + f] != X[at + f]
                 for tree in range(0, TREES, BLOCK):
                     trees = min(BLOCK, TREES - tree)
                     for t in range(trees):
@@ -50,15 +54,22 @@ def level_walk(task, tasks, rows, scratch, OPERANDS):
                     for level in range(DEPTH):
                         for t in range(trees):
                             n = (tree + t) * NODES + node[t]
-                            left = GO_LEFT(X[at + FEATURE[n]], THRESHOLD[n], NAN_LEFT[n])
+                            nan_left = NAN_LEFT[n] if missing else uint8(0)
+                            left = GO_LEFT(X[at + FEATURE[n]], THRESHOLD[n], nan_left)
                             node[t] = int32(2 * node[t] + 2) - int32(left)
+                    # Of one sum no addition waits for memory.
+                    total = acc[i]
                     for t in range(trees):
                         leaf = (tree + t) * (NODES + 1) - NODES + node[t]
-                        if WIDTH == 1:
+                        if COLUMNS == 1:
+                            total += VALUE[leaf]
+                        elif WIDTH == 1:
                             acc[i * COLUMNS + OUTPUT[tree + t]] += VALUE[leaf]
                         else:
                             for c in range(COLUMNS):
                                 acc[i * COLUMNS + c] += VALUE[leaf * COLUMNS + c]
+                    if COLUMNS == 1:
+                        acc[i] = total
         else:
             for tree in range(TREES):
                 first = tree * NODES
