@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from irkit.dialects.graph import (
     AddOp,
     AndOp,
     CastOp,
+    CompareOp,
     DivOp,
     Expm1Op,
     FloorOp,
@@ -73,13 +75,34 @@ def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge") -> SSAValue:
-    """rows×columns of i64: of how many of its column's knots (columns×knots) each cell is `predicate`."""
-    width = importer.width(x)
-    cells = importer.builder(ReshapeOp, x, shape=[DYNAMIC, width, 1])
-    above = importer.compare(cells, predicate, knots[None], "knots")
-    return importer.builder(
-        ReduceOp, importer.builder(CastOp, above, to=i64), kind="sum", axes=[2], keepdims=False
-    )
+    """rows×columns of i64: of how many of its column's knots (columns×knots, in order) each cell is
+    `predicate`, "ge" or "gt"."""
+    columns, count = knots.shape
+    if count < _MANY:
+        return _compared(importer, x, importer.constant(x, knots[None], "knots"), predicate)
+    # Runs of knots, and behind them an empty one: first the run, by the last knot of each, then the knot.
+    length = math.isqrt(count - 1) + 1
+    runs = count // length + 1
+    padded = np.full((columns, runs * length), np.nan, knots.dtype)
+    padded[:, :count] = knots
+    padded = padded.reshape(columns, runs, length)
+    lasts = importer.constant(x, np.ascontiguousarray(padded[None, :, :-1, -1]), "runs")
+    run = _compared(importer, x, lasts, predicate)
+    within = _compared(importer, x, _at(importer, padded, run, "knots"), predicate)
+    before = importer.mul(run, np.array([[length]], np.int64), "length")
+    return importer.builder(AddOp, before, within)
+
+
+_MANY = 12
+"""Knots that are compared in runs."""
+
+
+def _compared(importer: Importer, x: SSAValue, knots: SSAValue, predicate: str) -> SSAValue:
+    """rows×columns of i64: of how many of its knots (…×columns×knots) each cell is `predicate`."""
+    build = importer.builder
+    cells = build(ReshapeOp, x, shape=[DYNAMIC, importer.width(x), 1])
+    above = build(CastOp, build(CompareOp, cells, knots, predicate=predicate), to=i64)
+    return build(ReduceOp, above, kind="sum", axes=[2], keepdims=False)
 
 
 def _at(importer: Importer, table: Array, place: SSAValue, hint: str) -> SSAValue:
