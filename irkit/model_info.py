@@ -44,7 +44,8 @@ class ModelInfo:
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
-    model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN.
+    model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN;
+    `sparse_zeros`: whether they may store a 0, or an element in parts.
     `stored`: of a program of rows of a CSR matrix, how many columns they have: its inputs are those of
     `irkit/dialects/csr_base.py`; 0 for any other. `stored_once`: elements that are stored twice are added up
     before it sees them.
@@ -78,6 +79,7 @@ class ModelInfo:
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
     sparse_nan: bool = True
+    sparse_zeros: bool = True
     stored: int = 0
     stored_once: bool = False
     integers: Literal["", "float32", "narrow"] = ""

@@ -49,7 +49,27 @@ def csr_rows(info: ModelInfo, value: Any) -> Any:
         raise InvalidInputError(
             f"input '{name}' has NaN, which the model does not accept in sparse rows"
         )
+    if not info.sparse_zeros:
+        _refuse_stored_zeros(name, value)
     return value
+
+
+def _refuse_stored_zeros(name: str, value: Any) -> None:
+    """Raises InvalidInputError for CSR that stores a 0, or an element more than once."""
+    if (value.data == 0).any():
+        raise InvalidInputError(
+            f"input '{name}' stores a 0, of which scikit-learn would take the logarithm: "
+            "eliminate_zeros() leaves it out"
+        )
+    if value.has_canonical_format:
+        return
+    whole = value.copy()
+    whole.sum_duplicates()
+    if whole.nnz != value.nnz:
+        raise InvalidInputError(
+            f"input '{name}' stores an element in parts, of each of which scikit-learn would take the "
+            "logarithm: sum_duplicates() adds them up"
+        )
 
 
 def _within(indices: Array, columns: int) -> bool:

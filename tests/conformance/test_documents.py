@@ -174,8 +174,37 @@ def test_counts_as_a_transformer_takes_them() -> None:
     logs = weighed(sublinear_tf=True).fit(x)
     dense = x.toarray().astype(float)
     check(interpreted(logs), logs, dense)
+    check(interpreted(logs), logs, x)
+    later = piped(preprocessing.MaxAbsScaler(), weighed(sublinear_tf=True)).fit(x)
     with pytest.raises(UnsupportedError, match=r"sublinear_tf.* takes a stored 0 for no 0"):
-        interpreted(logs).transform(x)
+        interpreted(later).transform(x)
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", None])
+def test_logarithms_of_what_is_stored(norm: Any) -> None:
+    """Each stored element has its own; a stored 0, and one in parts, are refused by name."""
+    head = count().fit(documents())
+    x = head.transform(documents(seed=2)).astype(np.float64)
+    logs = weighed(sublinear_tf=True, norm=norm).fit(x)
+    made = irkit.compile(logs, "cpu", dtype="float64")
+    check(made, logs, x)
+    check(made, logs, x.tocoo())
+    unsorted = x.copy()
+    unsorted.indices, unsorted.data = unsorted.indices.copy(), unsorted.data.copy()
+    first, last = unsorted.indptr[:2]
+    unsorted.indices[first:last] = unsorted.indices[first:last][::-1]
+    unsorted.data[first:last] = unsorted.data[first:last][::-1]
+    unsorted.has_sorted_indices = False
+    check(made, logs, unsorted)
+    zero = x.copy()
+    zero.data[3] = 0.0
+    with pytest.raises(InvalidInputError, match=r"stores a 0, .* eliminate_zeros\(\)"):
+        made.transform(zero)
+    parts = type(x)(
+        (np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, x.shape[1])
+    )
+    with pytest.raises(InvalidInputError, match=r"in parts, .* sum_duplicates\(\)"):
+        made.transform(parts)
 
 
 def test_compiled_and_saved(compiled: Any, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "SplineTransformer": "degree=0, and 1 with extrapolation='linear'",
     "StackingClassifier": "several outputs",
     "TargetEncoder": _CATEGORIES,
-    "TfidfTransformer": "sparse rows that are no counts, with sublinear_tf",
+    "TfidfTransformer": "sparse rows with sublinear_tf, where it is not the first step",
     "TfidfVectorizer": _DOCUMENTS,
     "TransformedTargetRegressor": "inverse functions and transformers other than those of models.md",
     "VotingClassifier": "flatten_transform=False; negative weights",

@@ -28,7 +28,7 @@ _FLOATS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "StandardScale
 
 
 def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[str, Any]:
-    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`.
+    """The fields of ModelInfo that say of sparse rows: `absent`, `dense_only`, `sparse_nan`, `sparse_zeros`.
 
     `counted`: the rows are counts of words, of which none that is stored is 0.
     """
@@ -37,16 +37,26 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
     for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
-        if kind_of(step) == "TfidfTransformer" and step.sublinear_tf and not counted:
+        first = step is steps[0][1] and kind_of(step) == "TfidfTransformer"
+        if _logarithms(step) and not counted and not first:
             reason = f"step '{name}' (TfidfTransformer with sublinear_tf) takes a stored 0 for no 0"
-            return {"dense_only": reason}
+            return {"dense_only": f"{reason}, which steps before it may make"}
     if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST and not counted:
         return {"absent": "nan"}
     if any(_asks(step, XGBOOST) for _, step in seen):
         # XGBoost takes for missing what a sparse row does not have, and not what a dense one has as 0.
         return {"dense_only": "XGBoost within a model, to which what is absent is missing and no 0"}
     takes_nan = bool(steps) and kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")
-    return {"absent": "zero", "sparse_nan": takes_nan}
+    # Of a first step the host sees what is stored.
+    zeros = counted or not (steps and _logarithms(steps[0][1]))
+    return {"absent": "zero", "sparse_nan": takes_nan, "sparse_zeros": zeros}
+
+
+def _logarithms(step: Any) -> bool:
+    """Whether a step takes logarithms of all that is stored, of a 0 too, or one within it does."""
+    if kind_of(step) == "TfidfTransformer":
+        return bool(step.sublinear_tf)
+    return any(_logarithms(part) for _, part in _parts(step))
 
 
 def integers(steps: list[tuple[str, Any]]) -> Literal["", "float32", "narrow"]:
@@ -61,10 +71,14 @@ def integers(steps: list[tuple[str, Any]]) -> Literal["", "float32", "narrow"]:
 
 def _asks(model: Any, asked: tuple[str, ...]) -> bool:
     """Whether an estimator of one of the kinds stands anywhere in a fitted model."""
+    parts = _parts(model)
+    return kind_of(answering(model)) in asked or any(_asks(part, asked) for _, part in parts)
+
+
+def _parts(model: Any) -> list[tuple[str, Any]]:
+    """The estimators of which a fitted model consists, by name."""
     model = answering(model)
     kind = kind_of(model)
-    if kind in COMPOSITIONS:
-        parts = pipeline_steps(model) if kind == "Pipeline" else members(model, fitted=True)
-    else:
-        parts = estimators_within(model)
-    return kind in asked or any(_asks(part, asked) for _, part in parts)
+    if kind not in COMPOSITIONS:
+        return estimators_within(model)
+    return pipeline_steps(model) if kind == "Pipeline" else members(model, fitted=True)
