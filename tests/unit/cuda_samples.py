@@ -311,7 +311,7 @@ def reduce(family: str, variant: str, columns: int, terms: int, kind: str = "flo
     return Sample(
         f"{family}.{variant}",
         [kind] * 2,
-        dict(J=columns, K0=terms, K1=1, K2=1, FLOAT=kind),
+        dict(J=columns, K0=terms, K1=1, K2=1, FLOAT=kind, SHUFFLED=kind),
         ROWS.format(columns=columns)
         + ADD
         + f"""

@@ -182,6 +182,8 @@ PROGRAMS = {
         "tensor<20x1030xf64>",
     ),
     "argmax of bytes": unary("te.argmax", "tensor<4x40xi8>", "tensor<4xi64>"),
+    "least of bytes": reduced("min", "3x200xui8", "3xui8"),
+    "max of words": reduced("max", "2x90xui64", "2xui64"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
     "gemm": gemm("9", 12, 10),
     "gemm of 64 bits": gemm("6", 5, 20, "f64"),
@@ -246,6 +248,9 @@ def arrays_of(main: FuncOp, rng: np.random.Generator) -> list[Any]:
         if element in ("i8", "ui8"):
             limits = np.iinfo("int8" if element == "i8" else "uint8")
             found.append(rng.integers(limits.min, limits.max + 1, shape).astype(limits.dtype))
+        elif element == "ui64":
+            # Some are below 0 as a signed integer has their bits.
+            found.append(rng.integers(0, 1 << 64, shape, np.uint64))
         elif element.startswith("i"):
             found.append(rng.integers(-9, 10, shape).astype(f"int{element[1:]}"))
         else:

@@ -6,10 +6,10 @@ so COMBINE must be associative and commutative, up to rounding.
 
 import math
 
-from xdsl.dialects.builtin import f32, f64, i32, i64
+from xdsl.dialects.builtin import f32, f64
 
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import is_integer, tensor_type
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -22,9 +22,10 @@ def _terms(root: Root) -> int:
 
 
 def _long(root: Root) -> bool:
-    """Enough terms for a warp to share, and sums that its shuffles can move."""
+    """Enough terms for a warp to share, and sums that its shuffles can move, as they are or as integers."""
     assert root.value is not None
-    return _terms(root) >= 64 and tensor_type(root.value).element_type in (i32, i64, f32, f64)
+    element = tensor_type(root.value).element_type
+    return _terms(root) >= 64 and (is_integer(element) or element in (f32, f64))
 
 
 def _very_long(root: Root) -> bool:
@@ -83,7 +84,7 @@ def reduce_warp(task, tasks, rows, scratch, OPERANDS):
             k += 32
         distance = 16
         while distance > 0:
-            other = cuda.shfl_down_sync(0xFFFFFFFF, acc, distance)
+            other = FLOAT(cuda.shfl_down_sync(0xFFFFFFFF, SHUFFLED(acc), distance))
             if lane + distance < min(32, K0 * K1 * K2):
                 acc = COMBINE(acc, other)
             distance >>= 1

@@ -67,9 +67,17 @@ def _side_by_side(amap: AffineMap, shape: Sequence[int], loop: int, extent: int)
     )
 
 
+def _shuffled(name: str) -> str:
+    """What the lanes of a warp give one another of a sum: shuffles know no short integers, and none without
+    sign; what is too long for 32 bits goes as 64."""
+    if not name.startswith(("int", "uint")):
+        return name
+    return "int32" if name in ("int8", "uint8", "int16", "uint16", "int32") else "int64"
+
+
 class Reduction(Family):
     """`RANGE`, `INIT(OPERANDS, r, j)`, `TERM(OPERANDS, r, j, k0, k1, k2)`, `COMBINE(acc, term)`,
-    `STORE(OPERANDS, r, j, acc)` and `K0`, `K1`, `K2`.
+    `STORE(OPERANDS, r, j, acc)`, `K0`, `K1`, `K2` and `SHUFFLED`, the type that a sum is shuffled as.
 
     `roots` are the families of roots that can be seen so: a contraction is also a reduction.
     """
@@ -96,6 +104,7 @@ class Reduction(Family):
             raise UnsupportedError("a reduction whose body is not one associative combination")
         binder.range()
         binder.init("r, j", binder.rj_index)
+        binder.binding.names["SHUFFLED"] = _shuffled(binder.binding.names["FLOAT"])
         extents = list(joined_reduction(binder.root))
         if len(extents) > 3:
             extents = [math.prod(extents[:-2]), *extents[-2:]]
