@@ -210,6 +210,11 @@ PROGRAMS = {
     ),
     "gemv": gemm("1", 40, 12, by_k=True),
     "batched gemm": batched(),
+    "heads": function(
+        "%x: tensor<3x4x6x9xf32>, %w: tensor<3x4x9x5xf32>",
+        "  %y = graph.matmul %x, %w : (tensor<3x4x6x9xf32>, tensor<3x4x9x5xf32>) -> tensor<3x4x6x5xf32>",
+        "tensor<3x4x6x5xf32>",
+    ),
     "conv": function(
         "%x: tensor<1x3x6x7xf32>, %w: tensor<5x3x3x2xf32>",
         f"  %y = graph.conv %x, %w {CONV} : ({FILTERS}) -> tensor<1x5x5x4xf32>",

@@ -28,27 +28,36 @@ def part(b: Binder, product: Product) -> None:
     grid = grid_of(b.op, b.root)
     lines: list[str] = []
     for letter, dims in groups(product).items():
-        cut = _cut_dimension(product, dims, grid)
+        singles, cut = _cut_dimensions(product, dims, grid)
         inner = math.prod(product.sizes[d] for d in dims if cut is None or d > cut)
         if cut is None:
             lines.append(f"{letter}0, {letter}1 = 0, {inner}")
             continue
         size = "rows" if product.sizes[cut] == DYNAMIC else str(product.sizes[cut])
+        lines.append("first = 0")
+        for d in singles:
+            number = f"(task // {math.prod(grid[d + 1 :])}) % {grid[d]}"
+            lines.append(f"first = first * {product.sizes[d]} + {number}")
         lines.append(f"n = (task // {math.prod(grid[cut + 1 :])}) % {grid[cut]}")
-        lines.append(f"{letter}0 = ({size} * n) // {grid[cut]} * {inner}")
-        lines.append(f"{letter}1 = ({size} * (n + 1)) // {grid[cut]} * {inner}")
+        for end, part_number in (("0", "n"), ("1", "(n + 1)")):
+            place = f"first * {size} + ({size} * {part_number}) // {grid[cut]}"
+            lines.append(f"{letter}{end} = ({place}) * {inner}")
     lines.append("return b0, b1, m0, m1, l0, l1, c0, c1")
     b.binding.function("PART", "task, tasks, rows", lines)
 
 
-def _cut_dimension(product: Product, dims: Sequence[int], grid: Sequence[int]) -> int | None:
-    """The loop of a group that the grid cuts: the first that is longer than one; or the batch."""
+def _cut_dimensions(
+    product: Product, dims: Sequence[int], grid: Sequence[int]
+) -> tuple[list[int], int | None]:
+    """The loops of a group that the grid cuts: those cut into single elements, and the one behind them, if
+    any, that is cut into parts; the batch is one."""
     cut = [d for d in dims if grid[d] > 1 or product.sizes[d] == DYNAMIC]
     if not cut:
-        return None
-    if len(cut) > 1 or any(product.sizes[d] != 1 for d in dims if d < cut[0]):
+        return [], None
+    before = [d for d in dims if d < cut[-1] and product.sizes[d] != 1]
+    if any(product.sizes[d] == DYNAMIC or grid[d] != product.sizes[d] for d in before):
         raise UnsupportedError(f"grid {list(grid)}: a group's parts are not in one piece")
-    return cut[0]
+    return before, cut[-1]
 
 
 def store(b: Binder, product: Product) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -222,28 +222,45 @@ def _terms(root: Root) -> Mapping[str, int]:
 
 
 def cut_largest(longest: Callable[[Part], float]):
-    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, so that what
-    the largest part does one after another is the least."""
+    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, of the batch
+    also the next, where that is in single elements, so that what the largest part does one after another is
+    the least."""
 
     def grid(root: Root, tasks: int) -> list[int]:
         product = product_of(root)
         groups = (product.batch, product.lead, product.m, product.columns)
-        cuts = [next((d for d in g if product.sizes[d] > 1), None) for g in groups]
-        options = [_counts(product.sizes[d], tasks) if d is not None else [1] for d in cuts]
+        options = [list(_cuts(product, g, tasks, g is product.batch)) for g in groups]
         best, least = [1] * len(root.parallel), (math.inf, 0)
-        for counts in itertools.product(*options):
-            if math.prod(counts) > tasks:
-                continue
+        for cuts in itertools.product(*options):
             found = [1] * len(root.parallel)
-            for d, count in zip(cuts, counts, strict=True):
-                if d is not None:
-                    found[d] = count
-            found_cost = (longest(Part(root, found)), math.prod(counts))
+            for d, count in (pair for cut in cuts for pair in cut.items()):
+                found[d] = count
+            if math.prod(found) > tasks:
+                continue
+            found_cost = (longest(Part(root, found)), math.prod(found))
             if found_cost < least:
                 best, least = found, found_cost
         return best
 
     return grid
+
+
+def _cuts(
+    product: Product, dims: Sequence[int], tasks: int, deep: bool
+) -> Iterator[dict[int, int]]:
+    """Into how many parts the first loop of a group, or if `deep` also the next ones, is cut: each part is in
+    one piece."""
+    yield {}
+    singles: dict[int, int] = {}
+    for d in (d for d in dims if product.sizes[d] != 1):
+        if product.sizes[d] == DYNAMIC:
+            return
+        for count in _counts(product.sizes[d], tasks):
+            if count > 1:
+                yield {**singles, d: count}
+        singles[d] = product.sizes[d]
+        if not deep or math.prod(singles.values()) > tasks:
+            return
 
 
 def _counts(size: int, tasks: int) -> list[int]:
