@@ -228,7 +228,8 @@ class CpuExecutor:
             type(x) is np.ndarray
             and x.shape == self._row_shape
             and x.dtype == self._row_dtype
-            and x.flags.carray
+            and x.flags.c_contiguous
+            and x.flags.aligned
             and (self._row_check is None or self._row_check.holds(x))
         )
 

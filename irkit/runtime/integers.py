@@ -18,6 +18,8 @@ def integers_as_floats(info: ModelInfo, value: Any) -> Any:
 
     Raises InvalidInputError where `info.integers` is "narrow" and float32 would change one.
     """
+    if type(value) is np.ndarray and value.dtype.kind == "f":
+        return cast(Any, value)
     if is_data_frame(value):
         frame = fitted_columns(info, value)
         if frame.dtype.kind == "f" or info.integers == "narrow":

@@ -103,6 +103,11 @@ class CompiledProgram:
 
     def __call__(self, *inputs: Any) -> Any:
         """The output, or a tuple of them."""
+        if len(inputs) == 1:
+            rows = self._rows.get(_ONLY)
+            for call in self._row_calls(_ONLY) if rows is None else rows:
+                if (found := call(inputs[0])) is not None:
+                    return found
         outputs = self.run(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -135,9 +140,15 @@ class CompiledProgram:
                 self._rows = {}
             return self._variants[name]
 
+    def _only_output(self) -> str | None:
+        """The name of the output, if there is one alone."""
+        first = self._first
+        alone = isinstance(first, Variant) and len(first.outputs) == 1
+        return first.outputs[0].name if alone else None
+
     def _row_calls(self, name: str) -> tuple[RowCall, ...]:
         """Calls of a method with one row, of the input dtypes that there is a program for."""
-        output = self._methods.get(name)
+        output = self._only_output() if name == _ONLY else self._methods.get(name)
         looked_at = name == "predict_log_proba" and output == self._methods.get("predict_proba")
         variants = [] if looked_at or not isinstance(output, str) else [*self._variants.values()]
         casts = len(self._variants) + len(self._pending) == 1
@@ -301,6 +312,10 @@ class CompiledProgram:
             if first:
                 artifact = replace(artifact, state=self.state.arrays(), initial=self.state.initial)
             artifact.save(path if first else path.with_name(f"{path.name}.{name}"))
+
+
+_ONLY = ""
+"""In place of a method: a call of the program, where it has one output."""
 
 
 @lru_cache(maxsize=64)

@@ -74,7 +74,10 @@ class RowCall:
 
     def __call__(self, x: Any) -> Array | None:
         """The output for an array of one row; None for what else, and for values that may be refused."""
-        if type(x) is not _ndarray or x.shape != self._shape or not x.flags.carray:
+        if type(x) is not _ndarray or x.shape != self._shape:
+            return None
+        flags = x.flags
+        if not (flags.c_contiguous and flags.aligned):
             return None
         executor = self._executor
         if not executor.plain_row:

@@ -117,3 +117,63 @@ def test_two_columns_of_one_name() -> None:
     assert not is_data_frame(X)
     with pytest.raises(InvalidInputError, match="several columns of one name"):
         fitted_columns(info, twice)
+
+
+class Whole(Frame):
+    """A frame that also gives all its columns at once, and says of which types they are."""
+
+    @property
+    def dtypes(self) -> list[Any]:
+        return [c.dtype for c in self._columns.values()]
+
+    def to_numpy(self) -> Any:
+        return np.stack(list(self._columns.values()), axis=1)
+
+
+class Counted(Whole):
+    """Whose columns nobody may ask for one by one."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise AssertionError("columns are read at once")
+
+
+def info(**more: Any) -> ModelInfo:
+    return ModelInfo("regressor", ("x",), ("y",), **({"columns": NAMES} | more))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_frame_of_one_type_is_read_at_once(dtype: Any, by_name: bool) -> None:
+    x = X.astype(dtype)
+    columns = {n: x[:, k] for k, n in enumerate(NAMES)}
+    for facts in (info(by_name=by_name), info(by_name=by_name, columns=None)):
+        found = fitted_columns(facts, Counted(**columns))
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, fitted_columns(facts, Frame(**columns)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        ({"size": X[:, 1], "age": X[:, 0], "kind": X[:, 2]}, {"by_name": True}),
+        ({"age": X[:, 0], "size": X[:, 1].astype("f4"), "kind": X[:, 2]}, {}),
+        ({"age": X[:, 0], "size": np.arange(30), "kind": X[:, 2]}, {}),
+        ({"age": X[:, 0], "size": X[:, 1], "kind": X[:, 0] * np.nan}, {"unused": ("kind",)}),
+        ({"age": X[:, 0], "size": X[:, 1], "kind": X[:, 2], "z": X[:, 0]}, {"by_name": True}),
+    ],
+)
+def test_other_frames_are_read_column_by_column(columns: Any, more: Any) -> None:
+    facts = info(**more)
+    found = fitted_columns(facts, Whole(**columns))
+    np.testing.assert_array_equal(found, fitted_columns(facts, Frame(**columns)))
+    with pytest.raises(AssertionError, match="at once"):
+        fitted_columns(facts, Counted(**columns))
+
+
+def test_whole_frames_that_do_not_fit_are_refused_as_others() -> None:
+    for columns, words in (
+        ({"size": X[:, 1], "age": X[:, 0], "kind": X[:, 2]}, "in another order"),
+        ({"age": X[:, 0], "size": X[:, 1]}, "lacks columns 'kind'"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            fitted_columns(info(), Whole(**columns))

@@ -87,7 +87,9 @@ def test_the_short_way_is_taken(program: Any, forest: Any) -> None:
     """Of float32, and of float64, which scikit-learn rounds: with the bits of all rows at once."""
     want = forest.predict_proba(X)
     for i, row in enumerate(rows(X)):
-        for x in (row, row.astype(np.float32)):
+        kept = row.astype(np.float32)
+        kept.flags.writeable = False
+        for x in (row, row.astype(np.float32), kept):
             np.testing.assert_array_equal(short(program, "predict_proba", x), want[i : i + 1])
             assert program.predict(x)[0] == forest.predict(row)[0]
 
@@ -160,6 +162,24 @@ def test_each_dtype_has_its_own_program() -> None:
             got = made.predict_proba(np.ascontiguousarray(x[i : i + 1]))
             assert got.dtype == want.dtype
             np.testing.assert_allclose(got, want[i : i + 1], rtol=1e-5 if x is not X else 1e-12)
+
+
+def test_a_call_of_one_output_is_short() -> None:
+    """As that of a method; of several outputs there is none."""
+    model = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 2])
+    made = compiled(model)
+    for i, row in enumerate(rows(X)[:9]):
+        np.testing.assert_array_equal(made(row), model.predict(X[i : i + 1]))
+        np.testing.assert_array_equal(short(made, "", row), model.predict(X[i : i + 1]))
+    np.testing.assert_array_equal(made(X), model.predict(X))
+    with pytest.raises(InvalidInputError, match="expected 1 inputs"):
+        made(X[:1], X[:1])
+
+
+def test_a_call_of_several_outputs_has_all(program: Any, forest: Any) -> None:
+    label, probabilities = program(np.ascontiguousarray(X[:1]))
+    np.testing.assert_array_equal(probabilities, forest.predict_proba(X[:1]))
+    assert label.shape == (1,)
 
 
 def test_answers_are_the_callers_own(program: Any, forest: Any) -> None:
