@@ -100,6 +100,8 @@ class InputPolicy:
             value = as_array(port.name, value, self.dtypes[number])
         array: Array = value
         if array.dtype != self.dtypes[number]:
+            if (rounded := self._rounded(number, array)) is not None:
+                return rounded
             array = self._cast(port, array)
         _check_shape(port, array.shape)
         if not (array.flags.c_contiguous and array.flags.aligned):
@@ -110,6 +112,20 @@ class InputPolicy:
         if self.restricts(number) and not self._surely_taken(number, array):
             self.check_extent(number, extent_of(array, self._nan_counts), lambda: array)
         return array
+
+    def _rounded(self, number: int, array: Array) -> Array | None:
+        """Rows of float64 as the library rounds them to float32, and checked, in one pass; None of what is
+        anything else, or may be refused."""
+        check, flags = self._checks[number], array.flags
+        if check is None or array.dtype != np.float64 or self.dtypes[number] != np.float32:
+            return None
+        if array.ndim != 2 or not (
+            flags.c_contiguous and flags.aligned and self.converts("float64")
+        ):
+            return None
+        _check_shape(self.ports[number], array.shape)
+        made = np.empty(array.shape, np.float32)
+        return made if check.narrowed(array, made) else None
 
     def _surely_taken(self, number: int, array: Array) -> bool:
         """Whether all values are such as the model takes, in one pass; of columns with limits of their own,

@@ -205,3 +205,37 @@ def test_rounding_checks_what_is_rounded(most: float) -> None:
         with np.errstate(over="ignore"):
             held = abs(float(np.float32(wrong))) <= most
         assert check.narrowed(wide, made) == held
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 3000])
+@pytest.mark.parametrize("finite", [True, False])
+def test_rows_are_rounded_as_numpy_rounds_them(rows: int, finite: bool) -> None:
+    """float64 in any layout; what is refused of it is refused by name, where it is."""
+    info = ModelInfo(
+        "network",
+        ("x",),
+        ("y",),
+        casts=("float64",),
+        allow_nan=not finite,
+        allow_infinity=not finite,
+    )
+    policy = InputPolicy(PORTS[:1], info)
+    x = np.random.default_rng(rows).normal(size=(rows, 4)) * 1e-40
+    if not finite and rows:
+        x[-1] = (NAN, INF, 1e39, -0.0)
+    for given in (x, np.asfortranarray(x), x.astype(">f8")):
+        found = policy.host_array(0, given)
+        assert found.dtype == np.float32
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(found, x.astype(np.float32))
+    with pytest.raises(InvalidInputError, match="expected shape rowsx4"):
+        policy.host_array(0, np.zeros((rows, 5)))
+    for wrong, words in ((NAN, "NaN"), (INF, "infinity"), (1e39, "infinity")):
+        if finite and rows:
+            bad = x.copy()
+            bad[rows // 2, 1] = wrong
+            with pytest.raises(InvalidInputError, match=words):
+                policy.host_array(0, bad)
+    unknown = InputPolicy(PORTS[:1], ModelInfo("network", ("x",), ("y",)))
+    with pytest.raises(InvalidInputError, match="expected dtype float32, got float64"):
+        unknown.host_array(0, x)
