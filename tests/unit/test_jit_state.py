@@ -16,6 +16,8 @@ from jitted import check, interpreted
 from irkit.errors import UnsupportedError
 
 X = np.linspace(-2, 2, 5)
+CLASSES = (list, np.ndarray)
+CLASS_NAMES = {np.ndarray: "array"}
 LIST, DICT, TUPLE, SET = [1.0], {"k": 2.0}, (1.0, [2.0]), {3.0}
 SCALE = 2.0
 
@@ -158,6 +160,12 @@ def test_types_of_arrays():
     check(lambda x: x * 2 if type(x) is np.ndarray else x, X)
     check(lambda x: x * 2 if type(x) == np.ndarray else x, X)  # noqa: E721
     check(lambda x: x * 2 if isinstance(type(x), type) else x, X)
+    check(lambda x: x * 2 if x.__class__ is np.ndarray else x, X)
+    check(lambda x: x * 2 if x.__class__ is type(x) and x.__class__.__name__ == "ndarray" else x, X)
+    check(lambda x: x * 2 if x[0].__class__ is np.float64 else x, X)
+    check(lambda x: x * 2 if x.__class__ in CLASSES and isinstance(x, CLASSES) else x, X)
+    check(lambda x: x * 2 if type(x) is CLASSES[1] else x, X)
+    check(lambda x: x * 2 if CLASS_NAMES.get(type(x)) == "array" else x, X)
     check(lambda x: x * len([v for v in (1, 2.0, "a") if type(v) is int]), X)
     check(lambda x: x * 2 if type(x[0]) is np.float64 else x, X)
 

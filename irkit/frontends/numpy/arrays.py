@@ -13,6 +13,7 @@ from typing import Any, TypeGuard, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from irkit.frontends.numpy.array_class import TracedArrayClass
 from irkit.frontends.numpy.library import LIBRARY, OPERATORS
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -69,8 +70,9 @@ class TracedArray(NDArrayOperatorsMixin):
 
     @property
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """`isinstance` says what it says of the array that this stands for."""
-        return self.spot.layout.dtype.type if self.spot.scalar else np.ndarray
+        """`isinstance` says what it says of the array that this stands for; the class itself is what a traced
+        function has for `np.ndarray`."""
+        return self.spot.layout.dtype.type if self.spot.scalar else TracedArrayClass
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.frontends.numpy.array_class import TracedArrayClass
 from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, in_buffer, is_traced
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import traced_list
@@ -81,37 +82,12 @@ def _contiguous(given: Any, dtype: Any = None, **rest: Any) -> Any:
     return array if array.flags.c_contiguous else copied(array, "C")
 
 
-class _ArrayClass(type):
-    """What `np.ndarray` is for a traced function."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, np.ndarray)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, np.ndarray)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(np.ndarray, name)
-
-    def __call__(
-        cls, shape: Any, dtype: Any = float, buffer: Any = None, *rest: Any, order: Any = "C"
-    ) -> TracedArray:
-        """An array of no contents. Raises UnsupportedError for one in memory that is given."""
-        if buffer is not None or rest:
-            raise refused("np.ndarray in memory that is given: a view of an array")
-        return _filled(None)(shape, dtype, order or "C")
-
-
-class TracedArrayClass(metaclass=_ArrayClass):
-    """`np.ndarray`: makes arrays of the trace, and says what is one."""
-
-
 class _TypeClass(type):
     """`type` in a traced function: of an array it is what stands for `np.ndarray`."""
 
     def __call__(cls, *given: Any, **rest: Any) -> Any:
         if len(given) == 1 and is_traced(given[0]):
-            return given[0].dtype.type if given[0].spot.scalar else TracedArrayClass
+            return given[0].__class__
         return type(*given, **rest)
 
     def __instancecheck__(cls, value: object) -> bool:

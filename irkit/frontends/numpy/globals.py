@@ -6,11 +6,12 @@ import builtins
 import types
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from irkit.annotations.annotation import annotation_of
+from irkit.frontends.numpy.array_class import TracedArrayClass
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.creation import TracedNamespace, TracedType, traced_attribute
 from irkit.frontends.numpy.loops import traced_range
@@ -79,9 +80,16 @@ def replaced(value: Any, name: str, scope: TracedGlobals, later: Callable[[], An
     if value is range:
         return scope["__builtins__"]["range"]
     found = scope.capture(name, value, later)
+    if type(found) is tuple:
+        found = _with_array_class(cast("tuple[Any, ...]", found))
     if _is_own(found, scope):
         return with_globals(found, scope)
     return found if found is not value else scope.stand_in(value)
+
+
+def _with_array_class(classes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A tuple from outside, of which a type may be one."""
+    return tuple(TracedArrayClass if v is np.ndarray else v for v in classes)
 
 
 def given(value: Any, scope: TracedGlobals) -> Any:
