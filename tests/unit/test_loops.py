@@ -69,13 +69,6 @@ TAIL = f"""
 }}
 """
 REFUSED = {
-    "a column with a step": (
-        "%c0",
-        "%c3",
-        "%v = tensor.extract_slice %x[%i, 0] [2, 2] [2, 1] : tensor<5x3xf64> to tensor<2x2xf64>\n"
-        "%y = tensor.insert_slice %v into %x[%i, 0] [2, 2] [2, 1] : tensor<2x2xf64> into tensor<5x3xf64>",
-        "it has a step",
-    ),
     "beyond the end": (
         "%c0",
         "%c9",

@@ -12,6 +12,7 @@ WAVEFRONT = "wavefront"
 STANDARD: dict[str, list[str]] = {
     "graph": [
         "vectorise-loops",
+        "narrow-loops",
         "lead-with-moving-dims",
         # What follows is of functions without loops.
         "outline-loops",

@@ -80,8 +80,8 @@ def replaced(value: Any, name: str, scope: TracedGlobals, later: Callable[[], An
     if value is range:
         return scope["__builtins__"]["range"]
     found = scope.capture(name, value, later)
-    if type(found) is tuple:
-        found = _with_array_class(cast("tuple[Any, ...]", found))
+    if type(cast(object, found)) is tuple:
+        return _with_array_class(found)
     if _is_own(found, scope):
         return with_globals(found, scope)
     return found if found is not value else scope.stand_in(value)

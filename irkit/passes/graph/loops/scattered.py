@@ -19,7 +19,10 @@ from irkit.dialects.graph import (
     AddOp,
     AndOp,
     CompareOp,
+    DivOp,
     GatherOp,
+    GraphOp,
+    ModOp,
     ReshapeOp,
     SubOp,
     WhereOp,
@@ -67,6 +70,10 @@ class _Emitter:
             return value
         return self(ReshapeOp.make([value], {"shape": int_array(shape)}))
 
+    def in_steps(self, op: type[GraphOp], value: SSAValue, step: int) -> SSAValue:
+        """Whole numbers divided by a step, or what is left over."""
+        return value if step == 1 else self(op.make([value, self.numbers([step])], {}))
+
     def gathered(self, value: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
         """Elements of a value along an axis."""
         return self(GatherOp.make([value, indices], {"axis": IntegerAttr(axis, i64)}))
@@ -95,10 +102,9 @@ def _gather(op: tensor.ExtractSliceOp, number: Number) -> None:
 def _choose(op: tensor.InsertSliceOp, number: Number) -> None:
     emit, sizes = _Emitter(op), ints(op.static_sizes)
     extents = list(tensor_type(op.dest).get_shape())
-    if any(
-        step != 1 and size > 1 for step, size in zip(ints(op.static_strides), sizes, strict=True)
-    ):
-        raise UnsupportedError(f"'{op.name}' at a place that hangs on a loop: it has a step")
+    steps = ints(op.static_strides)
+    if min(steps, default=1) < 1:
+        raise UnsupportedError(f"'{op.name}' at a place that hangs on a loop: it goes backwards")
     if math.prod(sizes) == 0:
         raise UnsupportedError(f"'{op.name}' of no elements")
     value, mask = emit.reshaped(op.source, sizes), None
@@ -107,11 +113,14 @@ def _choose(op: tensor.InsertSliceOp, number: Number) -> None:
         if size == extent:
             continue
         rows = emit.numbers(list(range(extent)))
-        # How far behind the slice's begin each row is: inside it from 0 to its size.
+        # How far behind the slice's begin each row is: inside it from 0 to its last, at every step.
         behind = emit(SubOp.make([rows, number(place, op)], {}))
         if size > 1:
-            value = emit.gathered(value, behind, axis)
-        inside = _inside(emit, behind, size)
+            value = emit.gathered(value, emit.in_steps(DivOp, behind, steps[axis]), axis)
+        inside = _inside(emit, behind, (size - 1) * steps[axis] + 1)
+        if size > 1 and steps[axis] > 1:
+            between = emit.in_steps(ModOp, behind, steps[axis])
+            inside = emit(AndOp.make([inside, _inside(emit, between, 1)], {}))
         shape = [extent if d == axis else 1 for d in range(len(extents))]
         inside = emit.reshaped(inside, shape)
         mask = inside if mask is None else emit(AndOp.make([mask, inside], {}))
