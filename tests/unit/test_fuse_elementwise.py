@@ -128,3 +128,12 @@ def test_reshape_that_changes_the_shape_stays():
     x = b(graph.ReshapeOp, b.inputs[0], shape=(DYNAMIC, 2, 3))
     x = b(graph.ReshapeOp, x, shape=(DYNAMIC, 3, 2))
     assert "tensor.expand_shape" in fuse(b, [x], [floats(3, 6)])
+
+
+def test_bodies_end_somewhere():
+    """A chain of hundreds of ops is cut: each body is made anew with each op that it takes."""
+    b = batch((4,))
+    x = b.inputs[0]
+    for _ in range(600):
+        x = b(graph.ExpOp, b(graph.NegOp, x))
+    assert 4 < fuse(b, [x], [floats(3, 4)])["linalg.generic"] < 9

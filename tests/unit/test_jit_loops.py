@@ -4,7 +4,9 @@ results either way."""
 # pyright: basic
 from __future__ import annotations
 
+import collections
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -438,3 +440,130 @@ def test_arrays_made_by_their_class():
     check(of_the_class, RNG.random((3, 4)).astype(np.float64))
     with pytest.raises(UnsupportedError, match=r"np\.ndarray in memory that is given"):
         interpreted(lambda x: np.ndarray((2,), float, x))(np.zeros(2))
+
+
+WEIGHTS = [1.0, 1.0, 1.0, 1.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+
+
+def ones(n):
+    for _ in range(n):
+        yield 1
+
+
+def through_a_list(x):
+    for c in list(range(10)):
+        x = x + c
+    return x + sum(range(10)) + np.sum(range(10)) + (7 in [*range(10)])
+
+
+def backwards(x):
+    for c in sorted(range(10), reverse=True):
+        x = x * 0.5 + c
+    it = reversed(range(10))
+    for c in range(9, 0, -1)[::2]:
+        x = x * 0.5 + c
+    return x + next(it)
+
+
+def beside_a_list(x):
+    for _, w in zip(range(10), WEIGHTS, strict=True):
+        x = x + w
+    return x
+
+
+def beside_an_iterator(x):
+    ahead = iter(WEIGHTS)
+    for _ in range(10):
+        x = x * next(ahead)
+    return x
+
+
+def beside_a_cycle(x):
+    ahead = itertools.cycle([1.0, 1.0, 1.0, 7.0])
+    for _ in range(10):
+        x = x * next(ahead)
+    return x
+
+
+def of_a_generator(x):
+    return x + sum(ones(10)) + len(list(ones(10))) + sum(1 for a in range(10) for b in range(a + 1))
+
+
+def in_a_class(x):
+    class Own:
+        count = 0
+
+    for _ in range(10):
+        Own.count += 1
+        x = x + 1
+    return x * Own.count
+
+
+def in_containers(x):
+    held, more = bytearray(), collections.deque()
+    for _ in range(10):
+        held.append(1)
+        more.append(2)
+        x = x + 1
+    return x * len(held) + len(more)
+
+
+def in_a_function_that_is_called(x):
+    seen = [0]
+
+    def step(v):
+        seen[0] += 1
+        return v + 1
+
+    def go(f, v):
+        for _ in range(10):
+            v = f(v)
+        return v
+
+    return go(step, x) * seen[0]
+
+
+def through_a_method(x):
+    held = []
+
+    def go(note, v):
+        for _ in range(10):
+            note(1)
+            v = v + 1
+        return v
+
+    return go(held.append, x) * len(held)
+
+
+HIDDEN = [
+    through_a_list, backwards, beside_a_list, beside_an_iterator, beside_a_cycle, of_a_generator,
+    in_a_class, in_containers, in_a_function_that_is_called, through_a_method,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", HIDDEN)
+def test_what_changes_unseen_is_not_lost(function):
+    x = RNG.random(4)
+    np.testing.assert_allclose(irkit.jit(target="cpu")(function)(x), function(x), rtol=1e-12)
+
+
+def long_zip(x):
+    for _, w in zip(range(1000), WEIGHTS * 100, strict=True):
+        x = x + w
+    return x
+
+
+def test_long_loops_of_unseen_state_are_refused_by_line():
+    with pytest.raises(
+        UnsupportedError, match=r"loops.py:\d+: a loop of 1000 rounds that cannot be"
+    ):
+        irkit.jit(target="cpu")(long_zip)(np.ones(3))
+
+
+def test_a_long_range_is_a_sequence():
+    def f(x):
+        r = range(2, 60, 3)
+        return x[np.array(r)] + len(r) + r[3] + r.stop + (r == range(2, 60, 3)) + r.index(5)
+
+    x = RNG.random(60)
+    np.testing.assert_array_equal(irkit.jit(target="cpu")(f)(x), f(x))

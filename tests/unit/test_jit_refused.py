@@ -95,7 +95,7 @@ def grows_an_argument(x, found=None):
         (converts, "float\\(\\) or a function of math needs the value"),
         (formats_a_shape, "a count, a shape"),
         (picks_by_a_mask, "picked by a mask"),
-        (returns_what_a_mask_picks, "a result of type MaskedArray"),
+        (returns_what_a_mask_picks, "a result of elements that a mask picks"),
         (finds, "np.where\\(condition\\) alone"),
         (unknown_function, "numpy.unique"),
         (unknown_ufunc, "universal function 'spacing' with where="),
@@ -215,3 +215,81 @@ def test_an_array_of_a_trace_that_outlives_it():
         interpreted(keep)(np.zeros(3))
     with pytest.raises(UnsupportedError, match="used outside of it"):
         kept[0] + 1
+
+
+MATRIX = np.eye(2).view(np.matrix)
+MASKED = np.ma.array(np.ones((2, 2)), mask=np.eye(2))
+
+
+class Own(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * MATRIX,
+        lambda x: MATRIX * x,
+        lambda x: x + MASKED,
+        lambda x: MASKED + x,
+        lambda x: np.where(x > 0, MASKED, x),
+        lambda x: np.concatenate([x, MATRIX]),
+        lambda x: x + {"here": MATRIX}["here"],
+        lambda x: x - np.ones((2, 2)).view(Own),
+    ],
+)
+def test_arrays_of_subclasses_are_refused_wherever_they_come_from(function):
+    with pytest.raises(UnsupportedError, match=r"test_jit_refused.py:\d+: "):
+        irkit.jit(target="cpu")(function)(np.ones((2, 2)))
+
+
+def for_ever(x):
+    while True:
+        x = x + 1
+
+
+def in_turn_for_long(x):
+    for c in [1.0, 2.0, 3.0] * 10_000:
+        x = x * c
+    return x
+
+
+@pytest.mark.parametrize("function", [for_ever, in_turn_for_long])
+def test_loops_that_are_unrolled_without_end_are_refused(function):
+    with pytest.raises(UnsupportedError, match=r"refused.py:\d+: more than 20000 ops, of loops"):
+        irkit.jit(target="cpu")(function)(np.ones(3))
+
+
+def loud(x):
+    with np.errstate(divide="raise", over="ignore"):
+        return 1 / x
+
+
+def test_exceptions_of_floats_are_not_promised():
+    with pytest.raises(UnsupportedError, match=r"np.errstate\(divide='raise'\): compiled arithm"):
+        irkit.jit(target="cpu")(loud)(np.zeros(3))
+
+    def quiet(x):
+        with np.errstate(all="ignore"):
+            return 1 / x
+
+    assert np.isinf(irkit.jit(target="cpu")(quiet)(np.zeros(3))).all()
+
+
+def test_shapes_that_hang_on_values_say_so():
+    for function in (lambda x: np.unique(x), lambda x: np.nonzero(x)):
+        with pytest.raises(UnsupportedError, match="has a shape that hangs on values"):
+            irkit.jit(target="cpu")(function)(np.ones(3))
+    with pytest.raises(UnsupportedError, match="elements that a mask picks: how many hangs on val"):
+        irkit.jit(target="cpu")(lambda x: x[x > 0])(np.ones(3))
+
+
+def test_functions_that_call_themselves():
+    def halved(x, n=5):
+        return x if n == 0 else other(x * 2, n - 1)
+
+    def other(x, n):
+        return halved(x + 1, n)
+
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(irkit.jit(target="cpu")(halved)(x), halved(x))

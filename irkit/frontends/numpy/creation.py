@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -216,6 +217,8 @@ def traced_attribute(found: Any, name: str, lifts: bool = True) -> Any:
         return TracedNamespace(found, lifts) if found.__name__.startswith("numpy") else found
     if found is np.ndarray:
         return TracedArrayClass
+    if found is np.errstate or found is np.seterr:
+        return partial(_floating_errors, found)
     own = getattr(np, name, None)
     if not callable(found) or (own is not found and getattr(found, "__name__", "") != name):
         return found
@@ -224,6 +227,17 @@ def traced_attribute(found: Any, name: str, lifts: bool = True) -> Any:
     if name in REFUSED and own is found:
         raise refused(f"np.{name}: a trace would keep what it gives once")
     return _made_now(found, lifts) if name in KNOWN and own is found else found
+
+
+def _floating_errors(function: Callable[..., Any], **said: Any) -> Any:
+    """`np.errstate` and `np.seterr`, where they ask for no exception."""
+    heard = [f"{k}={v!r}" for k, v in said.items() if v in ("raise", "call")]
+    if heard:
+        raise refused(
+            f"np.{function.__name__}({', '.join(heard)}): compiled arithmetic tells nobody of infinities and "
+            "NaN: look at the results (np.isfinite)"
+        )
+    return function(**said)
 
 
 def _made_now(function: Callable[..., Any], lifts: bool) -> Callable[..., Any]:

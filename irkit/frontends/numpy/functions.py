@@ -167,7 +167,10 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
             raise refused(f"{where} of complex numbers")
         return FUNCTIONS[name](*args, **kwargs)
     if name in REFUSED:
-        raise refused(where)
+        raise refused(
+            f"{where}: what it gives has a shape that hangs on values, or is text or a file: call it outside "
+            "of the compiled function"
+        )
     own = getattr(func, "__wrapped__", None)
     if plain is not func or name in OPAQUE or not isinstance(own, types.FunctionType):
         return opaque(func, f"irkit has no form of {where}", args, kwargs)

@@ -44,6 +44,8 @@ class TracedGlobals(dict[str, Any]):
             own_builtins["type"] = TracedType
         super().__setitem__("__builtins__", own_builtins)
         self.known: dict[str, Any] = {}
+        self.begun: dict[int, types.CellType] = {}
+        """Functions of which a copy is being made: what holds the copy, for those that call themselves."""
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
@@ -123,6 +125,7 @@ def _of_numpy(value: Any) -> bool:
 
 def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.FunctionType:
     """A copy of a function in other globals."""
+    scope.begun[id(function)] = own = types.CellType()
     cells = tuple(
         _cell(c, n, scope)
         for c, n in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
@@ -143,6 +146,8 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
         k: _default(v, k, scope, partial(_named, function, k)) for k, v in named.items()
     }
     made.__qualname__ = function.__qualname__
+    own.cell_contents = made
+    del scope.begun[id(function)]
     return made
 
 
@@ -165,6 +170,9 @@ def _cell(cell: types.CellType, name: str, scope: TracedGlobals) -> types.CellTy
         value = cell.cell_contents
     except ValueError:  # not yet assigned
         return cell
+    if id(value) in scope.begun:
+        scope.capture(name, value, lambda: cell.cell_contents)
+        return scope.begun[id(value)]
     new = replaced(value, name, scope, lambda: cell.cell_contents)
     return cell if new is value else types.CellType(new)
 

@@ -3,14 +3,18 @@
 Of a loop that is kept two rounds that follow each other are traced. Where they did the same but for which
 buffers they did it with, the second stands for all that follow; rounds before it stand alone. A buffer that
 it uses where the round before used another one is carried: `u = un` or `a, b = b, a`. The variables of the
-user's function are compared too, so that a list that grows or a number that counts is not lost.
+user's function are compared too, so that a list that grows or a number that counts is not lost. What goes
+through a range otherwise than by a `for` statement (`list`, `zip`, a generator) keeps what nobody sees: there
+rounds are unrolled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.carrying import Carried, Made, carried
@@ -19,7 +23,9 @@ from irkit.frontends.numpy.indices import Index, index
 from irkit.frontends.numpy.places import refused, user_frame, user_place
 from irkit.frontends.numpy.recorder import recorder, tracing
 from irkit.frontends.numpy.records import For, Record
+from irkit.frontends.numpy.statements import begins_a_statement
 from irkit.frontends.numpy.unify import Unequal, Unifier
+from irkit.weights import Array
 
 SHORT = 4
 """Rounds up to which a loop is unrolled at once."""
@@ -49,17 +55,60 @@ class TracedRange:
         return len(self._rounds)
 
     def __getitem__(self, key: Any) -> Any:
-        rounds: Any = self._rounds
-        return rounds[key]
+        found: Any = cast("Any", self._rounds)[key]
+        return TracedRange(found, self._explicit) if isinstance(found, range) else found
 
     def __contains__(self, item: object) -> bool:
         return item in self._rounds
 
-    def __reversed__(self) -> Iterator[Any]:
-        return iter(TracedRange(self._rounds[::-1], self._explicit))
+    def __eq__(self, other: object) -> bool:
+        return self._rounds == (other._rounds if isinstance(other, TracedRange) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._rounds)
+
+    def __repr__(self) -> str:
+        return repr(self._rounds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rounds, name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._rounds, dtype)
+
+    def __reversed__(self) -> _Backwards:
+        return _Backwards(self._rounds[::-1], self._explicit)
 
     def __iter__(self) -> Iterator[Any]:
-        return _Rounds(self._rounds, self._explicit)
+        if begins_a_statement(user_frame()):
+            return _Rounds(self._rounds, self._explicit)
+        return _unrolled(self._rounds, self._explicit)
+
+
+class _Backwards(TracedRange):
+    """What `reversed` gives: an iterator too."""
+
+    def __next__(self) -> int:
+        if not self._rounds:
+            raise StopIteration
+        first, self._rounds = self._rounds[0], self._rounds[1:]
+        return first
+
+
+def _unrolled(rounds: range, explicit: bool) -> Iterator[int]:
+    """The numbers of a range that no `for` statement of its own goes through: how far its user has come, a
+    `list`, a `zip` or a comprehension, cannot be seen. Raises UnsupportedError for many rounds in which
+    something is computed."""
+    records = recorder().records
+    began = len(records)
+    for done, number in enumerate(rounds):
+        if explicit or (done >= UNROLLED and len(records) - began >= UNROLLED):
+            raise refused(
+                f"a loop of {len(rounds)} rounds that cannot be kept as a loop: its range is not that of a "
+                "`for` statement alone but is given to a comprehension, a generator, zip or the like (up to "
+                f"{UNROLLED} rounds are unrolled)"
+            )
+        yield number
 
 
 @dataclass

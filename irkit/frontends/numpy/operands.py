@@ -80,10 +80,22 @@ def operand(given: Any) -> Operand:
     array = traced_list(cast("list[Any]", given)) if isinstance(given, list | tuple) else None
     if array is not None:
         return operand(array)
+    check_plain(given)
     known: Array = np.asarray(cast(Any, given))
     if known.dtype.kind not in "biufc":
         raise refused(f"an array of dtype {known.dtype}: expected numbers or truth values")
     return Operand(known, known.dtype, known.shape)
+
+
+def check_plain(given: Any) -> None:
+    """Raises UnsupportedError for an array of a subclass, whose operators may be others (a matrix, a masked
+    array)."""
+    kind = cast(Any, type(given))
+    if isinstance(given, np.ndarray) and kind is not np.ndarray:
+        raise refused(
+            f"a {kind.__module__}.{kind.__qualname__}, which computes otherwise than an array: give "
+            "numpy.asarray of it"
+        )
 
 
 def elements_of(given: Any) -> Any:

@@ -52,6 +52,8 @@ from irkit.weights import Array
 
 BY_PARTS = frozenset([AddOp, SubOp, ConcatOp, ExpandOp, GatherOp, ReshapeOp, WhereOp])
 """Ops of complex numbers that are those of their parts."""
+MOST = 20_000
+"""Ops of a trace: more come of loops that Python unrolls, for ever perhaps."""
 
 
 class Recorder:
@@ -60,6 +62,7 @@ class Recorder:
     def __init__(self, learned: Learned | None = None) -> None:
         """`learned`: what functions of the host were seen to return."""
         self.learned = learned
+        self._ops = 0
         self.records: list[Record] = []
         self.arguments: list[Buffer] = []
         self.made: list[Buffer] = []
@@ -153,6 +156,12 @@ class Recorder:
         except VerifyException as error:
             raise refused(str(error)) from None
         values = tuple(map(Value, types))
+        self._ops += 1
+        if self._ops > MOST:
+            raise refused(
+                f"more than {MOST} ops, of loops that are unrolled: a `for` over a range whose rounds are "
+                "alike is kept, and so are irkit.range and irkit.while_loop"
+            )
         self.records.append(Compute(user_place(), op, operands, made, values))
         return values
 

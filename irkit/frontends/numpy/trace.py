@@ -20,6 +20,7 @@ from irkit.frontends.numpy.foreign import foreign
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
 from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.masked import MaskedArray
 from irkit.frontends.numpy.models import is_model
 from irkit.frontends.numpy.picks import check
 from irkit.frontends.numpy.places import refused
@@ -274,6 +275,11 @@ def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], 
         return rebuilt(value, parts)
     if value is None or isinstance(value, CONSTANT) or is_index(value):
         return cast(Any, value)
+    if isinstance(value, MaskedArray):
+        raise UnsupportedError(
+            f"{place}: a result of elements that a mask picks: how many hangs on values; return np.where, or "
+            "the array and the mask"
+        )
     raise UnsupportedError(
         f"{place}: a result of type {type(value).__name__}: arrays, numbers, text, None, and tuples, lists "
         "and dicts of them can be returned"

@@ -33,6 +33,8 @@ from irkit.remarks import applied, missed
 
 # Names of this pass's rules in remarks.
 RESOLVE, CANCEL, FUSE = "ResolveSize", "CancelReshapes", "FuseProducer"
+LONGEST = 256
+"""Ops of a body that still takes a producer's: longer ones gain nothing in memory, and cost their square."""
 
 
 def fuse_block(block: Block) -> None:
@@ -134,6 +136,8 @@ def _why_apart(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> str | 
         return "it is read as a destination too"
     if _is_copy(producer):
         return None
+    if sum(1 for op in (producer, consumer) for _ in op.body.block.ops) > LONGEST:
+        return f"their bodies together have more than {LONGEST} ops"
     if _narrows_sums(producer):
         return "bytes are stored in place of the sums that they are made of"
     if {use.operation for use in result.uses} != {consumer}:
