@@ -12,8 +12,8 @@ from irkit.dags.capture import Launching, capturing
 from irkit.dags.device import DagDevice
 from irkit.dags.eager import Eager
 from irkit.dags.host_calls import HostCall, HostProgram
-from irkit.dags.kernels import NumbaLaunch, RawLaunch
-from irkit.dags.located import Located, contiguous, locate
+from irkit.dags.kernels import NumbaLaunch, RawLaunch, sizes_of
+from irkit.dags.located import Located, asked_for, contiguous, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
 from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
@@ -67,16 +67,22 @@ class Dag:
         self._steps: list[Step] = []
         self._plan: Plan | None = None
         self._open = ExitStack()
+        self._recording, self._left = False, ""
 
     # -- the context
 
     def __enter__(self) -> Dag:
+        if self._recording:
+            raise UnsupportedError(f"{caller()}: launches are recorded by this DAG already")
         self._open.enter_context(capturing(self._captured))
+        self._recording = True
         return self
 
-    def __exit__(self, kind: object, *rest: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._open.close()
+        self._recording = False
         if kind is not None:
+            self._left = kind.__name__
             self._abandon()
             return
         for step in self._stepper.home("the end of the DAG"):
@@ -110,7 +116,7 @@ class Dag:
                 f"(x, ...)) is expected, got {type(kernel).__name__}"
             )
         grid, block, given = arguments
-        self._take(RawLaunch(tuple(given), kernel, tuple(grid), tuple(block), shared_bytes))
+        self._take(RawLaunch(tuple(given), kernel, sizes_of(grid), sizes_of(block), shared_bytes))
 
     def call(self, function: Any, *arguments: Any, out: Any = None, **keywords: Any) -> None:
         """Call a Python function on the host; or a program of irkit's, whose outputs go to `out`: an
@@ -146,17 +152,16 @@ class Dag:
     def empty(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
         """A new array on the device, for what only kernels need: nothing is copied for it. It lasts as
         long as the DAG's `with`, or its plan."""
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        return self._stepper.empty(sizes, dtype)
+        with _at(caller()):
+            return self._stepper.empty(*asked_for(shape, dtype))
 
     def staging(
         self, shape: int | tuple[int, ...], dtype: Any = np.float64
     ) -> np.ndarray[Any, Any]:
         """A new array of the host's that copies go to and from beside kernels: its pages are locked, as long
         as the DAG has its memory."""
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         with _at(caller()):
-            return self._stepper.memory.staging(sizes, dtype)
+            return self._stepper.memory.staging(*asked_for(shape, dtype))
 
     def copy(self, target: Any, source: Any) -> None:
         """Copy an array of the host's to one of the device, or back: just these bytes.
@@ -253,11 +258,17 @@ class Dag:
         self._stepper.close()
 
     def plan(self) -> Plan:
-        """All that was recorded, with streams and events, proved. Raises UnsupportedError of a DAG
-        that runs launches as they come."""
+        """All that was recorded until now, with streams and events, proved; arrays of the host have their
+        results at its end. Raises UnsupportedError of a DAG that runs launches as they come, and of one
+        whose recording an error ended."""
         if self._eager is not None:
             raise UnsupportedError("a DAG that starts launches as they come keeps none to plan")
+        if self._left:
+            raise UnsupportedError(
+                f"recording this DAG was ended by an error ({self._left}): record it anew"
+            )
         if self._plan is None:
+            self._steps += self._stepper.home("the end of the DAG")
             self._plan = Plan(self._device, self._steps, self._limit, self._stepper.memory)
         return self._plan
 

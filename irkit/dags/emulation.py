@@ -6,12 +6,16 @@ that they call. It has no warp functions.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+_ONE = threading.RLock()
+"""The simulator puts itself in the place of `numba.cuda` in the modules of kernels: one thread at a time."""
 
 
 def emulate(
@@ -28,7 +32,7 @@ def emulate(
     given: list[Any] = [
         simulator.FakeCUDAArray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments
     ]
-    with _device_functions(kernel.py_func, simulator.FakeCUDAKernel):
+    with _ONE, _device_functions(kernel.py_func, simulator.FakeCUDAKernel):
         made[grid, block, 0, shared](*given)
 
 

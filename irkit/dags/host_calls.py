@@ -9,6 +9,7 @@ from typing import Any
 from irkit.dags.inference.host_code import host_effects
 from irkit.dags.inference.memory_values import Root
 from irkit.dags.located import arrays_in
+from irkit.dags.reached import arrays_reached
 from irkit.dags.works import ArrayUse, Launch, called
 from irkit.errors import UnsupportedError
 from irkit.schedule.host.model import Kind
@@ -44,6 +45,13 @@ class HostCall(Launch):
             writes = not at.readonly if effects is None else root in effects.writes
             if reads or writes:
                 found.append(ArrayUse(called(path), path, array, at, reads, writes))
+        if effects is None:
+            known = {id(use.array) for use in found}
+            found += [
+                ArrayUse("an array that it comes to", (), array, at, True, not at.readonly)
+                for array, at in arrays_reached(self.name, self.function, self.arguments)
+                if id(array) not in known
+            ]
         for use in found:
             if use.located.space == "device":
                 raise UnsupportedError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from inspect import CO_VARARGS
+from math import prod
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from irkit.dags.inference.agreement import check_machine_code
@@ -16,6 +18,16 @@ from irkit.dags.located import Path, arrays_in, contiguous
 from irkit.dags.works import ArrayUse, Launch
 from irkit.errors import UnsupportedError
 from irkit.schedule.host.model import Kind
+
+GRID, BLOCK = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
+"""The largest numbers of blocks and threads along each axis."""
+
+
+def sizes_of(given: Any) -> tuple[Any, ...]:
+    """A grid or a block as it is written: a number, or up to three."""
+    many = isinstance(given, tuple | list)
+    return tuple(cast("list[Any]", given)) if many else (given,)
+
 
 _EFFECTS: Final[WeakKeyDictionary[Any, dict[Any, Effects]]] = WeakKeyDictionary()
 """What was inferred, by kernel, types of its arguments, and whether machine code was looked at."""
@@ -46,6 +58,19 @@ class KernelLaunch(Launch):
     def kind(self) -> Kind:
         return "kernel"
 
+    def check_sizes(self) -> None:
+        """Raises UnsupportedError for a grid or a block that no GPU launches."""
+        for what, sizes, most in (("grid", self.grid, GRID), ("block", self.block, BLOCK)):
+            fits = len(sizes) <= 3 and all(
+                hasattr(s, "__index__") and 0 < s <= m for s, m in zip(sizes, most, strict=False)
+            )
+            if not fits or (what == "block" and prod(sizes) > BLOCK[0]):
+                shown = ", at most 1024 threads" if what == "block" else ""
+                raise UnsupportedError(
+                    f"kernel '{self.name}': {what} {tuple(sizes)}: expected 1 to 3 whole numbers from 1 to "
+                    f"{most}{shown}"
+                )
+
 
 @dataclass(frozen=True)
 class NumbaLaunch(KernelLaunch):
@@ -56,6 +81,12 @@ class NumbaLaunch(KernelLaunch):
         return str(self.kernel.py_func.__name__)
 
     def uses(self, check: bool) -> list[ArrayUse]:
+        self.check_sizes()
+        code = self.kernel.py_func.__code__
+        if not code.co_flags & CO_VARARGS and code.co_argcount != len(self.arguments):
+            raise UnsupportedError(
+                f"kernel '{self.name}' takes {code.co_argcount} arguments, got {len(self.arguments)}"
+            )
         effects = numba_effects(self.kernel, argument_types(self.kernel, self.arguments), check)
         names = self.kernel.py_func.__code__.co_varnames
         found: list[ArrayUse] = []
@@ -112,6 +143,7 @@ class RawLaunch(KernelLaunch):
         return parameters_of(str(self.kernel.code), self.name, macros)
 
     def uses(self, check: bool) -> list[ArrayUse]:
+        self.check_sizes()
         parameters = self._parameters
         if len(parameters) != len(self.arguments):
             raise UnsupportedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -114,6 +115,21 @@ def _with_root(found: Located, root: tuple[int, int]) -> Located:
 
 
 Path = tuple[int, ...]
+
+
+def asked_for(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The sizes and the type of an array to be made. Raises InvalidInputError for what are none."""
+    given: Any = cast(Any, shape if isinstance(shape, tuple | list) else (shape,))
+    sizes = [operator.index(s) for s in given if hasattr(s, "__index__") and s >= 0]
+    if len(sizes) != len(given):
+        raise InvalidInputError(f"shape {shape!r}: a size, or a tuple of sizes, is expected")
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        raise InvalidInputError(f"dtype {dtype!r}: NumPy has no such type") from None
+    if found.hasobject:
+        raise InvalidInputError(f"an array of Python objects ({found}) cannot be scheduled")
+    return tuple(sizes), found
 
 
 def arrays_in(values: Sequence[Any], path: Path = ()) -> Iterator[tuple[Path, Any, Located]]:

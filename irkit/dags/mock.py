@@ -257,5 +257,7 @@ class MockDevice:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_plain, cast("tuple[Any, ...]", value)))
+        parts = [_plain(v) for v in cast("tuple[Any, ...]", value)]
+        named: Any = getattr(cast(Any, value), "_make", None)
+        return named(parts) if named is not None else tuple(parts)
     return value.view(np.ndarray) if isinstance(value, MockArray) else value

@@ -19,8 +19,12 @@ def dag(device: str | DagDevice = "cuda", *, eager: bool = False, streams: int =
     they come. `streams` is how many are used at most. Raises DeviceError where there is no GPU,
     UnsupportedError for another device.
     """
-    if streams < 1:
-        raise UnsupportedError(f"streams={streams}: at least 1 is needed")
+    if not isinstance(cast(object, streams), int) or streams < 1:
+        raise UnsupportedError(f"streams={streams!r}: a whole number, at least 1, is needed")
+    if not isinstance(device, str) and not hasattr(device, "new_stream"):
+        raise UnsupportedError(
+            f"device {device!r}: a DAG runs on 'cuda', 'mock' or a device that is given"
+        )
     if not isinstance(device, str):
         return Dag(device, eager, streams)
     if device == "mock":

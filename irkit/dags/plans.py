@@ -3,6 +3,7 @@ wanted."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -53,6 +54,8 @@ class Plan:
         self._graph: Any = None
         self._ends: tuple[Any, Any] = None, None
         self._ran = False
+        self._one = threading.RLock()
+        """Threads that run it do so one after the other: its memory is one."""
 
     # -- running
 
@@ -65,6 +68,10 @@ class Plan:
         may be one. Raises InvalidInputError where an array is no longer where it was recorded, or the
         plan was closed, UnsupportedError for a mode that cannot be, DeviceError where the device fails.
         """
+        with self._one:
+            self._run(mode)
+
+    def _run(self, mode: str) -> None:
         graph = self._graph_mode(mode)
         self._watch.check()
         if graph and self._graph is not None:

@@ -100,10 +100,11 @@ class Stepper:
                 moved[use.path] = self._device.view(located)
             region = located.region(_buffer_of(located))
             uses.append(Use(region, use.reads, use.writes, use.name))
-        # Arrays of which a kernel only asks the shape are handed over on the device too.
-        leaf = _same if on_host else self._device_argument
-        arguments = cast("tuple[Any, ...]", _with(work.arguments, moved, (), leaf))
         task = task_of(work, uses, origin)
+        if on_host:
+            return [*made, Step(task, work.at(work.arguments), tuple(used))]
+        # Arrays of which a kernel only asks the shape are handed over on the device too.
+        arguments = _with(work.arguments, moved, (), self._device_argument)
         return [*made, Step(task, work.at(arguments), tuple(used))]
 
     def moves(self, used: Sequence[ArrayUse]) -> tuple[Move, ...]:
@@ -272,15 +273,13 @@ def _buffer_of(located: Located) -> int:
     return HOST_BUFFER if located.space == "host" else DEVICE_BUFFER
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _with(values: Any, moved: dict[Path, Any], path: Path, leaf: Callable[[Any], Any]) -> Any:
     """Arguments with arrays put in their places, and `leaf` done to the others."""
     if path in moved:
         return moved[path]
     if isinstance(values, (tuple, list)):
         items = cast("Sequence[Any]", values)
-        return tuple(_with(item, moved, (*path, n), leaf) for n, item in enumerate(items))
+        parts = [_with(item, moved, (*path, n), leaf) for n, item in enumerate(items)]
+        named: Any = getattr(cast(Any, values), "_make", None)
+        return named(parts) if named is not None else tuple(parts)
     return leaf(values)
