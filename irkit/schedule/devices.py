@@ -77,8 +77,9 @@ def device(name: str) -> VDevice:
     if name in table():
         return gpu_vdevice(table()[name])
     near = difflib.get_close_matches(_plain(name), device_names(), n=1, cutoff=0.4)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise UnsupportedError(f"unknown device '{name}'{hint} Known: {', '.join(device_names())}")
+    hint = f"; did you mean '{near[0]}'? Known" if near else "; known"
+    known = ", ".join(device_names())
+    raise UnsupportedError(f"unknown device '{name}'{hint}: {known}")
 
 
 def _plain(name: str) -> str:

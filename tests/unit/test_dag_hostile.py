@@ -243,3 +243,103 @@ def test_named_tuples_stay_what_they_are():
         double[2, 4](x)
     d.run()
     np.testing.assert_array_equal(x, (np.arange(8) + 1) * 2)
+
+
+# Random programs of overlapping slices against their order
+
+
+@cuda.jit
+def scaled(x, by):
+    """A row or a table, a thread for each element of the first axis."""
+    n = cuda.grid(1)
+    if n < x.shape[0]:
+        x[n] = x[n] * by + n
+
+
+@cuda.jit
+def scaled_table(x, by):
+    n, m = cuda.grid(2)
+    if n < x.shape[0] and m < x.shape[1]:
+        x[n, m] = x[n, m] * by + n - m
+
+
+@cuda.jit
+def rows_added(x, y):
+    n, m = cuda.grid(2)
+    if n < x.shape[0] and m < x.shape[1]:
+        x[n, m] += y[n, m]
+
+
+@cuda.jit
+def added(x, y):
+    n = cuda.grid(1)
+    if n < x.shape[0]:
+        x[n] += y[n]
+
+
+def on_host(x):
+    x[...] = x[..., ::-1].copy() % 1000
+
+
+def cut(rng, size, least=1):
+    """A slice with a step, forwards or backwards, of `least` elements or more."""
+    step = int(rng.choice([1, 1, 2, 3, -1, -2]))
+    length = int(rng.integers(least, max(least, (size - 1) // abs(step)) + 1))
+    first = int(rng.integers(0, size - (length - 1) * abs(step)))
+    if step > 0:
+        return slice(first, first + (length - 1) * step + 1, step)
+    last = first + (length - 1) * -step
+    return slice(last, first - 1 if first else None, step)
+
+
+def random_views(rng, flat):
+    """Views of one memory: a row with a step, or a box of the table that it is."""
+    if rng.random() < 0.5:
+        return flat[cut(rng, flat.size)]
+    table = flat.reshape(6, 8)
+    if rng.random() < 0.3:
+        table = table.T
+    return table[cut(rng, table.shape[0]), cut(rng, table.shape[1])]
+
+
+def random_program(rng, d, arrays):
+    for _ in range(int(rng.integers(4, 12))):
+        x, by = random_views(rng, arrays[rng.integers(len(arrays))]), float(rng.integers(1, 4))
+        y = random_views(rng, arrays[rng.integers(len(arrays))])
+        sizes = tuple(min(s) for s in zip(x.shape, y.shape, strict=False))
+        pair = x.ndim == y.ndim and rng.random() < 0.6
+        if pair:
+            x, y = (v[tuple(slice(s) for s in sizes)] for v in (x, y))
+        choice = rng.random()
+        if choice < 0.2:
+            on_host(x) if d is None else d.call(on_host, x)
+        elif pair and not np.shares_memory(x, y):
+            run(d, added if x.ndim == 1 else rows_added, np.add, x, y)
+        else:
+            run(d, scaled if x.ndim == 1 else scaled_table, in_order, x, by)
+
+
+def in_order(x, by, out):
+    grids = np.indices(x.shape)
+    out[...] = x * by + (grids[0] if x.ndim == 1 else grids[0] - grids[1])
+
+
+def run(d, kernel, model, x, other):
+    if d is None:
+        model(x, other, out=x)
+    else:
+        block = (64,) if x.ndim == 1 else (8, 8)
+        kernel[(1,) * x.ndim, block](x, other)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("seed", range(15))
+def test_random_programs_of_overlapping_views(seed, eager):
+    right, arrays = ([np.arange(48.0) % (5 + n) for n in range(2)] for _ in range(2))
+    random_program(np.random.default_rng(seed), None, right)
+    with irkit.dag(MockDevice(seed=seed), eager=eager, streams=1 + seed % 5) as d:
+        random_program(np.random.default_rng(seed), d, arrays)
+    for _ in range(0 if eager else 1):
+        d.run()
+    for one, other in zip(arrays, right, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -280,3 +280,57 @@ def test_an_einsum_without_an_equation_is_refused(equation):
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     with pytest.raises(irkit.InvalidModelError, match="is no equation"):
         irkit.compile(made, target="cpu")
+
+
+MODULE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("opt m.mlir >&-", 1, "error: cannot write the output: standard output is closed\n"),
+        ("opt --help >&-", 1, "error: cannot write the output: standard output is closed\n"),
+        ("run m.mlir >&-", 1, "error: cannot write the output: standard output is closed\n"),
+        ("opt m.mlir >/dev/full", 1, "error: cannot write the output: No space left on device\n"),
+        ("opt nothing.mlir 2>&-", 1, ""),
+        (
+            "run m.mlir --inputs m.mlir",
+            1,
+            "m.mlir: error: not a valid .npz file: it does not begin",
+        ),
+        ("run m.mlir --device=", 1, "m.mlir: error: unknown device ''; known: a10"),
+        ("opt m.mlir --to=schedule --device=nowhere", 1, "unknown device 'nowhere'; known: a10"),
+        ("opt m.mlir -o .", 1, "error: cannot write '.': it names no file\n"),
+    ],
+)
+def test_tools_whose_streams_and_names_are_none(tmp_path, command, status, said):
+    (tmp_path / "m.mlir").write_text(MODULE)
+    tool, _, rest = command.partition(" ")
+    shell = f"'{sys.executable}' -m irkit.cli.{tool} {rest}"
+    done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == status
+    assert said in done.stderr
+    assert done.stderr.count("\n") <= 1
+    assert not done.stdout
+
+
+def test_an_interrupted_tool_says_so(tmp_path):
+    rows = "".join(f"  %y{n + 1} = graph.exp %y{n} : (T) -> T\n" for n in range(400))
+    text = f"func.func @main(%y0: T) -> T {{\n{rows}  func.return %y400 : T\n}}\n"
+    (tmp_path / "m.mlir").write_text(text.replace("T", "tensor<4xf32>"))
+    shell = [sys.executable, "-m", "irkit.cli.opt", "m.mlir", "--to=schedule", "--device=test4"]
+    shell += ["--print-ir-before-all"]
+    tool = subprocess.Popen(
+        shell, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert tool.stderr is not None
+    tool.stderr.readline()
+    tool.send_signal(signal.SIGINT)
+    _, said = tool.communicate(timeout=120)
+    assert tool.returncode == 130
+    assert said.endswith("irkit-opt: interrupted\n")
+    assert "Traceback" not in said

@@ -22,6 +22,9 @@ BATCH = 3
 def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of an `.npz` file, in its order. Raises UserError if it is none."""
     try:
+        with open(path, "rb") as file:
+            if not file.read(6).startswith((b"PK", b"\x93NUMPY")):
+                raise UserError("not a valid .npz file: it does not begin like one", path)
         # Pickled objects are refused: they may run any code.
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):

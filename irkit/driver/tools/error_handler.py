@@ -85,6 +85,7 @@ class ErrorHandler:
                 self._silence()
             case KeyboardInterrupt():
                 self.status = 130  # as a shell reports SIGINT
+                self.stderr.write(f"{self.tool}: interrupted\n")
             case Exception():
                 self._other_error(error)
             case _:
@@ -103,7 +104,9 @@ class ErrorHandler:
         # Whoever read our output has gone (`irkit-opt ... | head`): that is no error. What is still
         # buffered must not raise again at exit.
         self.status = 0
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        found = os.open(os.devnull, os.O_WRONLY)
+        if found != 1:
+            os.dup2(found, 1)
 
     def _other_error(self, error: Exception) -> None:
         """One that the machine is short of something, or irkit's own."""
@@ -111,7 +114,7 @@ class ErrorHandler:
             case MemoryError():
                 what = f"not enough memory: {error}".rstrip(": ")
                 self._user_error(Diagnostic(what, self.input_name), 1)
-            case OSError(errno=errno.ENOSPC):
+            case OSError(errno=errno.ENOSPC | errno.EBADF):
                 # Files are written under their own messages: this is what stdout was sent to.
                 self._silence()
                 self._user_error(Diagnostic(f"cannot write the output: {error.strerror}", None), 1)

@@ -12,6 +12,7 @@ from irkit.driver.registry import PassFactory
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.opt_options import opt_parser
 from irkit.driver.tools.plugins import load_plugins
+from irkit.driver.tools.streams import standard_error, standard_output
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -30,8 +31,8 @@ class OptTool:
         extra_passes: Mapping[str, PassFactory] | None = None,
     ) -> None:
         self.stdin = stdin or sys.stdin
-        self.stdout = stdout or sys.stdout
-        self.stderr = stderr or sys.stderr
+        self.stdout = standard_output(stdout)
+        self.stderr = standard_error(stderr)
         self.extra_passes = dict(extra_passes or {})
         self.result: list[ModuleOp] = []
 

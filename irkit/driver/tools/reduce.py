@@ -21,6 +21,7 @@ from irkit.driver.registry import PassFactory, all_passes
 from irkit.driver.tools.arguments import ArgumentParser, at_least
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.loading import load_module
+from irkit.driver.tools.streams import standard_error, standard_output
 from irkit.interp import level_of
 
 DESCRIPTION = """\
@@ -82,8 +83,8 @@ class ReduceTool:
         extra_passes: Mapping[str, PassFactory] | None = None,
     ) -> None:
         self.stdin = stdin or sys.stdin
-        self.stdout = stdout or sys.stdout
-        self.stderr = stderr or sys.stderr
+        self.stdout = standard_output(stdout)
+        self.stderr = standard_error(stderr)
         self.extra_passes = dict(extra_passes or {})
 
     def main(self, argv: Sequence[str]) -> int:

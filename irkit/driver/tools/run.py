@@ -11,6 +11,7 @@ from irkit.driver.diagnostics.diagnostic import Sources, UserError
 from irkit.driver.tools.arguments import ArgumentParser, at_least
 from irkit.driver.tools.error_handler import ErrorHandler
 from irkit.driver.tools.plugins import add_plugin_flag, load_plugins
+from irkit.driver.tools.streams import standard_error, standard_output
 
 if TYPE_CHECKING:
     from irkit.driver.execution.entry_point import EntryPoint
@@ -96,8 +97,8 @@ class RunTool:
         stderr: IO[str] | None = None,
     ) -> None:
         self.stdin = stdin or sys.stdin
-        self.stdout = stdout or sys.stdout
-        self.stderr = stderr or sys.stderr
+        self.stdout = standard_output(stdout)
+        self.stderr = standard_error(stderr)
 
     def main(self, argv: Sequence[str]) -> int:
         """Run with these arguments (without the tool's name); returns the exit code."""

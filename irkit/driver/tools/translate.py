@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +11,7 @@ from irkit.driver.diagnostics.diagnostic import Sources, UserError
 from irkit.driver.files.model_files import read_bytes, write_text, write_weights
 from irkit.driver.tools.arguments import ArgumentParser
 from irkit.driver.tools.error_handler import ErrorHandler
+from irkit.driver.tools.streams import standard_error, standard_output
 
 DESCRIPTION = """\
 Import a trained model as a graph-level module.
@@ -133,8 +133,8 @@ class TranslateTool:
     """One run of irkit-translate."""
 
     def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
-        self.stdout = stdout or sys.stdout
-        self.stderr = stderr or sys.stderr
+        self.stdout = standard_output(stdout)
+        self.stderr = standard_error(stderr)
 
     def main(self, argv: Sequence[str]) -> int:
         """Run with these arguments (without the tool's name); returns the exit code."""
