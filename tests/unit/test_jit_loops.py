@@ -535,7 +535,14 @@ def through_a_method(x):
     return go(held.append, x) * len(held)
 
 
+def as_text(x):
+    for i in range(12):
+        x = x + len(str(i)) + len(f"{i:03}{i}")
+    return x
+
+
 HIDDEN = [
+    as_text,
     through_a_list, backwards, beside_a_list, beside_an_iterator, beside_a_cycle, of_a_generator,
     in_a_class, in_containers, in_a_function_that_is_called, through_a_method,
 ]  # fmt: skip

@@ -229,7 +229,6 @@ class Own(np.ndarray):
     "function",
     [
         lambda x: x * MATRIX,
-        lambda x: MATRIX * x,
         lambda x: x + MASKED,
         lambda x: MASKED + x,
         lambda x: np.where(x > 0, MASKED, x),

@@ -167,6 +167,12 @@ class Index:
 
     # Numbers
 
+    def __str__(self) -> str:
+        return str(self.special("the text of a loop's index"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.special("the text of a loop's index"), spec)
+
     def __bool__(self) -> bool:
         return self != 0
 
