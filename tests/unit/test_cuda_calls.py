@@ -19,6 +19,7 @@ from irkit.runtime.cuda import single_launch, tensor_calls
 from irkit.runtime.cuda.residence import Residence
 from irkit.runtime.program import CompiledProgram
 from irkit.runtime.variant import Variant
+from irkit.schedule.modes import Mode
 from irkit.schedule.tables import Appended, Operand
 
 __all__ = ["fake"]
@@ -81,12 +82,28 @@ def torch(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Any:
     return found
 
 
-def test_one_launch_needs_no_graph(fake: FakeDriver) -> None:
+def test_what_comes_again_is_a_graph(
+    fake: FakeDriver, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = made(mode="per-op")
-    for _ in range(3):
-        run.run([rows(5)])
-    assert not fake.names("cuGraphLaunch", "cuGraphInstantiate")
-    assert len(fake.names("cuLaunchKernel")) == 3
+    x, torch.next = Tensor(fake, (5, 4)), Tensor(fake, (5, 4))
+    launches = ("cuLaunchKernel", "cuGraphInstantiate", "cuGraphLaunch")
+    seen: list[list[str]] = []
+    for _ in range(4):
+        fake.log.clear()
+        run.run([x])
+        seen.append(fake.names(*launches))
+    kernel, recorded, graph = launches
+    # The second time it is recorded, and launched beside.
+    assert seen == [[kernel], [kernel, kernel, recorded], [graph], [graph]]
+    assert [c[2] for c in fake.log if c[0] == graph] == [7]
+    # Other rows at the same place are another call; however many come, no more are kept.
+    fake.log.clear()
+    monkeypatch.setattr(single_launch, "_CALLS", 2)
+    for count in (3, 4, 3, 4, 6, 3, 4):
+        run.run([Tensor(fake, (count, 4))])
+    assert not fake.names(graph)
+    assert len(run._graphs) <= len(run._single._met) <= 2
     fake.log.clear()
     run = made(program=TWICE, mode="per-op")
     run.run([rows(5)])
@@ -97,7 +114,8 @@ def test_alone_there_is_nothing_to_choose(fake: FakeDriver) -> None:
     run = made()
     for _ in range(20):
         run.run([rows(5)])
-    assert not fake.names("cuGraphLaunch", "cuLaunchCooperativeKernel")
+    assert not fake.names("cuLaunchCooperativeKernel")
+    assert set(run.choice.auto.chosen.values()) == {Mode.PER_OP}
     # Where the proof does not cover it, another mode is better than none.
     modes = ("serial", "persistent")
     run = made(program=replace(PROGRAM, modes=modes).sealed())
@@ -115,11 +133,12 @@ def test_each_set_of_addresses_has_its_table(
         table = int(arguments[1])
         count = len(PROGRAM.ports) + 3
         words = np.frombuffer(bytes(fake.memory[table : table + 8 * count]), np.int64)
-        launched.append((blocks, *map(int, words[3:]), *arguments[2:]))
+        if stream != run.stream:  # that on which graphs are recorded
+            launched.append((blocks, *map(int, words[3:]), *arguments[2:]))
 
     monkeypatch.setattr("irkit.runtime.cuda.driver.Kernel.launch", launch)
     monkeypatch.setattr(single_launch, "_TABLES", 3)
-    run = made(mode="per-op")
+    torch.stream, run = 7, made(mode="per-op")
     inputs = [Tensor(fake, (count, 4)) for count in (5, 5, 40, 5, 5)]
     for x in (*inputs, *inputs):
         y = run.run([x])[0]
@@ -193,6 +212,26 @@ def test_values_that_matter_are_looked_at_in_every_call(fake: FakeDriver, torch:
             continue
         with pytest.raises(InvalidInputError, match="'x' has NaN"):
             run.run([x])
+
+
+def test_outputs_are_made_as_compiled_pytorch_makes_them(fake: FakeDriver, torch: Any) -> None:
+    made_so: list[Any] = []
+
+    def strided(shape: Any, strides: Any, dtype: str) -> Tensor:
+        made_so.append((shape, strides, dtype))
+        return Tensor(fake, shape)
+
+    guards = SimpleNamespace(_empty_strided_cuda=strided)
+    torch._C._dynamo, torch.current = SimpleNamespace(guards=guards), 0
+    torch._C._cuda_getDevice = lambda: torch.current
+    run = made(mode="per-op")
+    run.run([Tensor(fake, (5, 4))])
+    assert run.again([Tensor(fake, (5, 4))]) is not None
+    assert made_so == [((5, 4), (4, 1), "torch.float32")]
+    # On another device than the current one they are made by name.
+    torch.current = 1
+    assert run.again([Tensor(fake, (5, 4))]) is not None
+    assert len(made_so) == 1
 
 
 def test_known_shapes_do_not_pile_up(

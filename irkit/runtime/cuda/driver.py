@@ -8,8 +8,9 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from irkit.architectures import Architecture, architecture_for, why_no_code
@@ -40,10 +41,40 @@ def call(name: str, *arguments: Any) -> Any:
     driver = api()
     status, *results = getattr(driver, name)(*arguments)
     if int(status) != 0:
-        _, text = driver.cuGetErrorString(status)
-        reason = text.decode() if text else status.name
-        raise DeviceError(f"{name} failed: {reason} ({status.name})")
+        raise _failure(name, status)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _failure(name: str, status: Any) -> DeviceError:
+    _, text = api().cuGetErrorString(status)
+    reason = text.decode() if text else status.name
+    return DeviceError(f"{name} failed: {reason} ({status.name})")
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    """The driver's library, by the name that it has on Linux."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+def direct(name: str, arguments: int) -> Callable[..., None]:
+    """Driver function `name` of so many handles, as integers, for every call of a program: through ctypes it
+    takes half as long as through the bindings, which are called where that library is not found."""
+    library = _library() if isinstance(api(), ModuleType) else None
+    if library is None:
+        return partial(call, name)
+    function = getattr(library, name)
+    function.argtypes, function.restype = [ctypes.c_void_p] * arguments, ctypes.c_int
+
+    def called(*handles: int) -> None:
+        status = function(*handles)
+        if status:
+            raise _failure(name, api().CUresult(status))
+
+    return called
 
 
 class Device:
@@ -70,6 +101,7 @@ class Device:
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
         # What a finalizer calls is what made the thing, whatever answers to `api` by then.
         self._driver = api()
+        self._set_current, self._context = direct("cuCtxSetCurrent", 1), int(self.context)
         self.activate()
 
     @property
@@ -100,7 +132,7 @@ class Device:
 
     def activate(self) -> None:
         """Make the context current in this thread."""
-        call("cuCtxSetCurrent", self.context)
+        self._set_current(self._context)
 
     def synchronize(self) -> None:
         """Wait for all work on the device; for `__del__`, as `release`."""
@@ -226,11 +258,12 @@ class Graph:
         finally:
             graph = call("cuStreamEndCapture", stream)
         self._executable = call("cuGraphInstantiate", graph, 0)
+        self._launch, self._handle = direct("cuGraphLaunch", 2), int(self._executable)
         call("cuGraphDestroy", graph)
 
     def launch(self, stream: Any) -> None:
         """Replay on `stream`."""
-        call("cuGraphLaunch", self._executable, stream)
+        self._launch(self._handle, int(stream))
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         # At exit the driver goes first, and takes this with it; this module's names may be gone.

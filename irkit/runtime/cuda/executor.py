@@ -23,7 +23,7 @@ from irkit.runtime.cuda.lanes import Fork, lanes
 from irkit.runtime.cuda.library_calls import LibraryCalls
 from irkit.runtime.cuda.memory import Pool
 from irkit.runtime.cuda.residence import Residence, load_constants
-from irkit.runtime.cuda.single_launch import SingleLaunch, is_single
+from irkit.runtime.cuda.single_launch import Recorded, SingleLaunch, is_single
 from irkit.runtime.cuda.state import DeviceState
 from irkit.runtime.cuda.stepping import PARAMETERS as STEP_PARAMETERS
 from irkit.runtime.cuda.stepping import Graphs, StepLaunches
@@ -66,7 +66,7 @@ class CudaExecutor:
         if elsewhere is not None:
             raise DeviceError(elsewhere)
         # Before the module, and so dropped before it: graphs name its kernels.
-        self._graphs: dict[tuple[Mode, int, tuple[int, ...]], Graph] = {}
+        self._graphs: dict[Recorded, Graph] = {}
         self._step_graphs: Graphs = {}
         self._fork = Fork(self.device)
         self.module = Module(cubin, self.device)
@@ -219,14 +219,15 @@ class CudaExecutor:
         found = None if self._tensors is None else self._tensors.call(inputs)
         if found is None:
             return None
+        addresses, rows, handle, makers = found
         with self._lock:
             foreign = self._foreign
-            if foreign is None or foreign[0] != found.stream or foreign[1] is not self._last_stream:
+            if foreign is None or foreign[0] != handle or foreign[1] is not self._last_stream:
                 return None
             self.device.activate()
-            outputs = [make() for make in found.outputs]
-            addresses = found.addresses + [y.data_ptr() for y in outputs]
-            self.plan_of(found.rows)._run(addresses, found.rows, self._last_stream)
+            outputs = [make() for make in makers]
+            addresses.extend([y.data_ptr() for y in outputs])
+            self.plan_of(rows)._run(addresses, rows, self._last_stream)
         return outputs
 
     def _stream_at(self, handle: int) -> Any:
@@ -270,7 +271,7 @@ class CudaExecutor:
     def _queue(self, mode: Mode, addresses: list[int], rows: int, stream: Any) -> None:
         """Queue one run in `mode` over arrays at these addresses."""
         if mode is Mode.PER_OP and self._single is not None:
-            self._single.launch(addresses, rows, stream, self.blocks)
+            self._single.launch(addresses, rows, stream, self.blocks, self._graphs)
             return
         self.residence.bind(addresses, -(-rows // 16) * 16, stream)
         self.launch(mode, rows, stream)
@@ -278,8 +279,8 @@ class CudaExecutor:
     @cached_property
     def _single(self) -> SingleLaunch | None:
         """What queues runs of a plan that is one launch of an rKernel, and keeps nothing per row."""
-        single = is_single(self.program, self.facts)
-        return SingleLaunch(self.pool, self.residence, self.ops) if single else None
+        of = self.pool, self.residence, self.ops, self.stream
+        return SingleLaunch(*of) if is_single(self.program, self.facts) else None
 
     def launch(self, mode: Mode, rows: int, stream: Any) -> None:
         """Queue one run in `mode` over the arrays bound last."""

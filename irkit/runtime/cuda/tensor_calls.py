@@ -6,9 +6,10 @@ asked whether it is still such a one: dtype, layout, device, address.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from irkit.runtime.input_policy import DEVICE_ALIGNMENT, InputPolicy
 from irkit.schedule.tables import Port, Program
@@ -17,13 +18,8 @@ _KNOWN = 256
 """Shapes of inputs that are kept; when there are more, all are met anew."""
 
 
-class TensorCall(NamedTuple):
-    """A call that can be queued: where its inputs are, the stream of the caller, what makes its outputs."""
-
-    addresses: list[int]
-    rows: int
-    stream: int
-    outputs: Sequence[Callable[[], Any]]
+TensorCall = tuple[list[int], int, int, Sequence[Callable[[], Any]]]
+"""A call that can be queued: where its inputs are, rows, the caller's stream, what makes its outputs."""
 
 
 class TensorCalls:
@@ -55,29 +51,42 @@ class TensorCalls:
 
     def _maker(self, torch: Any, port: Port, rows: int) -> Callable[[], Any]:
         shape = tuple(rows if s == -1 else s for s in port.shape)
-        dtype, device = getattr(torch, port.dtype), torch.device("cuda", self._device)
-        empty = torch.empty
-        return lambda: empty(shape, dtype=dtype, device=device)
+        dtype, here = getattr(torch, port.dtype), self._device
+        device, empty = torch.device("cuda", here), torch.empty
+        # As compiled PyTorch code makes them, on the current device, where there are these functions.
+        inner = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+        strided = getattr(inner, "_empty_strided_cuda", None)
+        current = getattr(torch._C, "_cuda_getDevice", None)
+        if strided is None or current is None:
+            return lambda: empty(shape, dtype=dtype, device=device)
+        strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+        def make() -> Any:
+            if current() != here:
+                return empty(shape, dtype=dtype, device=device)
+            return strided(shape, strides, dtype)
+
+        return make
 
     def call(self, inputs: Sequence[Any]) -> TensorCall | None:
         """The call with these inputs; None where they are others than came before."""
         if self._stream is None or len(inputs) != len(self._dtypes):
             return None
-        for x, dtype in zip(inputs, self._dtypes, strict=True):
-            if type(x) is not self._tensor or x.dtype is not dtype:
-                return None
-        known = self._known.get(tuple([x.shape for x in inputs]))
-        if known is None:
-            return None
+        tensor, strided, device = self._tensor, self._strided, self._device
+        shapes: list[Any] = []
         addresses: list[int] = []
-        for x in inputs:
-            if x.layout is not self._strided or x.get_device() != self._device:
+        for x, dtype in zip(inputs, self._dtypes, strict=True):
+            if type(x) is not tensor or x.dtype is not dtype or x.layout is not strided:
                 return None
             address = x.data_ptr()
-            if not x.is_contiguous() or x.is_neg() or address % DEVICE_ALIGNMENT:
+            if address % DEVICE_ALIGNMENT or x.get_device() != device:
                 return None
+            if not x.is_contiguous() or x.is_neg():
+                return None
+            shapes.append(x.shape)
             addresses.append(address)
-        return TensorCall(addresses, known[0], self._stream(self._device), known[1])
+        known = self._known.get(tuple(shapes))
+        return known and (addresses, known[0], self._stream(device), known[1])
 
 
 def tensor_calls(program: Program, policy: InputPolicy, device: int) -> TensorCalls | None:
