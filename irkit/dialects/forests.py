@@ -65,7 +65,7 @@ def ordered_trees(
         nodes.append(node)
         trees.append(tree)
     kept, owner = np.concatenate(nodes), np.concatenate(trees)
-    if len(np.unique(kept)) < len(kept):
+    if met_twice(kept, len(left)):
         return None
     order = np.lexsort((leaf[kept], owner))
     kept, owner = kept[order], owner[order]
@@ -103,10 +103,22 @@ def forest_fault(
         wrong = numbers[(numbers < 0) | (numbers >= end)]
         if len(wrong):
             return f"expected {what} 0 to {end - 1}, got {wrong[0]}"
-    level = np.unique(root)
+    level = _distinct(root, len(nodes))
     for _ in range(depth):
         inner = level[~leaf[level]]
-        level = np.unique([left[inner], right[inner]])
+        level = _distinct(np.concatenate([left[inner], right[inner]]), len(nodes))
     if not leaf[level].all():
         return f"expected leaves after {depth} comparisons (depth), got inner nodes"
     return None
+
+
+def met_twice(nodes: Array, count: int) -> bool:
+    """Whether one of nodes, which are numbers below `count`, is there more than once."""
+    return len(_distinct(nodes, count)) < len(nodes)
+
+
+def _distinct(nodes: Array, count: int) -> Array:
+    """The nodes, which are numbers below `count`, once each and in order: `np.unique` looks each of millions up."""
+    there = np.zeros(count, bool)
+    there[nodes] = True
+    return np.flatnonzero(there)

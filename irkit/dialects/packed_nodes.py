@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irkit.dialects.forests import met_twice
 from irkit.weights import Array
 
 NODE_WORDS = 4
@@ -78,8 +79,7 @@ def _levels(left: Array, right: Array, leaf: Array, root: Array) -> list[Array] 
             return None
         inner = levels[-1][~leaf[levels[-1]]]
         levels.append(np.stack([left[inner], right[inner]], axis=1).reshape(-1).astype(np.int64))
-    reached = np.concatenate(levels)
-    return levels if len(np.unique(reached)) == len(reached) else None
+    return None if met_twice(np.concatenate(levels), len(left)) else levels
 
 
 def _places(left: Array, right: Array, leaf: Array, root: Array, levels: list[Array]) -> Array:

@@ -28,6 +28,7 @@ from irkit.dialects.attention_base import AttentionBase
 from irkit.dialects.csr_base import CsrMatmulBase, CsrReduceBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
+from irkit.dialects.heap_forest import HeapForestOp
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.layer_norm_base import LayerNormBase
 from irkit.dialects.packed_forest import PackedForestOp
@@ -402,6 +403,7 @@ Te = Dialect(
         ForestOp,
         GatherElementsOp,
         GatherOp,
+        HeapForestOp,
         LayerNormOp,
         PackOp,
         PackedForestOp,

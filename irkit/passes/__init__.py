@@ -70,6 +70,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),
     "join-siblings": _lazy("passes.tensor.join_siblings", "JoinSiblings"),
+    "pack-forests": _lazy("passes.tensor.pack_forests", "PackForests"),
     "hoist-input-terms": _lazy("passes.tensor.hoist_input_terms", "HoistInputTerms"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),

@@ -114,7 +114,7 @@ class Copies:
         else:
             values = source[at : at + width].copy() if inside else np.zeros(width, source.dtype)
         assert len(values) == width
-        assert width == 1 or place % 4 == at % 4 == 0
+        assert place % width == at % width == 0
         self.groups[-1].append((staged, place, values))
 
     def start_chunk(
@@ -236,6 +236,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         index = int(index)
         return int(p.view(f"u{p.dtype.itemsize}")[2 * index]), p[2 * index + 1]
 
+    def heap_node(nodes: Any, index: int, x: Any) -> tuple[int, Any]:
+        words = nodes[2 * int(index) : 2 * int(index) + 2]
+        return int(words.view("u4")[0]), words[1:].view(x.dtype)[0]
+
     def packed_node(nodes: Any, index: int, x: Any) -> tuple[Any, Any, Any]:
         words = nodes[4 * int(index) : 4 * int(index) + 4]
         return words[: x.dtype.itemsize // 4].view(x.dtype)[0], words[2], words[3]
@@ -314,6 +318,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,
+        "heap_node": heap_node,
         "packed_node": packed_node,
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
         **APPROXIMATIONS,

@@ -56,6 +56,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "load_b",
         "load",
         "go_left",
+        "level_node",
         "node",
     ):
         functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
@@ -71,6 +72,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "LOAD_B": "load_b",
         "LOAD": "load",
         "GO_LEFT": "go_left",
+        "LEVEL_NODE": "level_node",
         "NODE": "node",
     }
     names |= {k: f"{v}_{number}" for k, v in defined.items() if f"def {v}_{number}(" in functions}
@@ -186,12 +188,62 @@ def perfect_forest(
             TREES=trees,
             DEPTH=depth,
             NODES=(1 << depth) - 1,
+            SPAN=(1 << depth) - 1,
+            FIRST=0,
             COLUMNS=columns,
             WIDTH=width,
             FLOAT=value,
             INPUT=x,
         ),
-        ROWS.format(columns=columns) + GO_LEFT.format(output="p7", columns=columns),
+        ROWS.format(columns=columns) + LEVELS + GO_LEFT.format(output="p7", columns=columns),
+        overrides,
+    )
+
+
+LEVELS = """
+@fused
+def level_node(OPERANDS, n):
+    return p1[n], p2[n], p3[n]
+"""
+HEAP = """
+@fused
+def level_node(OPERANDS, n):
+    word, threshold = heap_node(p1, n, p0)
+    return int32(word & uint32(0x7FFFFFFF)), threshold, word >> uint32(31)
+"""
+
+
+def heap_forest(
+    variant: str,
+    features: int,
+    trees: int,
+    depth: int,
+    columns: int = 1,
+    width: int = 1,
+    **overrides: int,
+) -> Sample:
+    """x, nodes, value, output, base -> sums."""
+    return Sample(
+        f"heap_forest.{variant}",
+        ["float32", "int32", "float64", "int32", "float64", "float64"],
+        dict(
+            X="p0",
+            HEAP="p1",
+            VALUE="p2",
+            OUTPUT="p3",
+            BASE="p4",
+            FEATURES=features,
+            TREES=trees,
+            DEPTH=depth,
+            NODES=(1 << depth) - 1,
+            SPAN=1 << depth,
+            FIRST=1,
+            COLUMNS=columns,
+            WIDTH=width,
+            FLOAT="float64",
+            INPUT="float32",
+        ),
+        ROWS.format(columns=columns) + HEAP + GO_LEFT.format(output="p5", columns=columns),
         overrides,
     )
 
@@ -430,6 +482,7 @@ def node(OPERANDS, n):
     threshold, word, near = packed_node(p1, n, p0)
     return word & int32(0x7FFFFFFF), threshold, word < int32(0), near, int32(near + 1)
 """
+STREAMED = {"GROUP": 4, "TOGETHER": 4, "ROWS_PER_THREAD": 2, "LEAVES": 2}
 TREES_OF_TILES = {"TOGETHER": 4, "CHUNK": 32, "SKEW": 0, "SHARE": 1}
 
 
@@ -522,6 +575,10 @@ SAMPLES = {
     "gemv_block": gemv("block", 9216, 100),
     "gemv_odd": gemv("rows", 30, 100, 3, "float64"),
     "gemv_rows": gemv("rows", 9216, 4096),
+    "heap_forest_direct": heap_forest("direct", 784, 100, 6, columns=3),
+    "heap_forest_streamed": heap_forest("streamed", 28, 100, 8, **STREAMED),
+    "heap_forest_tiles": heap_forest("tiles", 28, 500, 8, **TREES_OF_TILES),
+    "heap_forest_trees": heap_forest("trees", 28, 500, 8),
     "layer_norm_block": layer_norm("block", 5000, held=20),
     "layer_norm_long": layer_norm("long", 20000, "float64"),
     "layer_norm_rms": layer_norm("warp", 1000, centred=False, held=32),

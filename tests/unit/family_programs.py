@@ -33,6 +33,16 @@ FOREST = """
     {comparison = "le", depth = 2 : i64} : (tensor<?x4xf32>, tensor<2x3xi32>, tensor<2x3xf32>, tensor<2x3xi1>,
     tensor<2x4x1xf64>, tensor<2xi32>, tensor<2xf64>) -> tensor<?x2xf64>
 """
+HEAP = """
+  %nodes = arith.constant dense<[[[0, 0], [-2147483647, 0], [0, -1090519040], [3, 1056964608]],
+    [[0, 0], [2, 1036831949], [-2147483647, 1045220557], [0, -1097229926]]]> : tensor<2x4x2xi32>
+  %value = arith.constant dense<[[[1.0], [2.0], [3.0], [4.0]], [[5.0], [6.0], [7.0], [8.0]]]> :
+    tensor<2x4x1xf64>
+  %output = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %base = arith.constant dense<[0.25, -1.0]> : tensor<2xf64>
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "le", depth = 2 : i64} :
+    (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x1xf64>, tensor<2xi32>, tensor<2xf64>) -> tensor<?x2xf64>
+"""
 LINKED = """
   %feature = arith.constant dense<[3, 1, 0, 0, 0, 0]> : tensor<6xi32>
   %threshold = arith.constant dense<[0.5, -0.5, 0.0, 0.0, 0.0, 0.0]> : tensor<6xf32>
@@ -226,6 +236,7 @@ PROGRAMS = {
         "tensor<1x2x5x3xf32>",
     ),
     "perfect forest": function("%x: tensor<?x4xf32>", FOREST, "tensor<?x2xf64>"),
+    "heap forest": function("%x: tensor<?x4xf32>", HEAP, "tensor<?x2xf64>"),
     "forest": function("%x: tensor<?x4xf32>", LINKED, "tensor<?x1xf64>"),
     "packed forest": function("%x: tensor<?x4xf32>", PACKED, "tensor<?x1xf64>"),
     "ordered forest": function(
@@ -311,4 +322,6 @@ def cases(name: str, device: str) -> list[Case]:
     return list(found.values())
 
 
-NAMES = [*PROGRAMS, "lstm"]
+ON_GPUS_ALONE = {"heap forest"}
+NAMES = [*(name for name in PROGRAMS if name not in ON_GPUS_ALONE), "lstm"]
+NAMES_FOR = {"test4": NAMES, "h200": [*NAMES, *ON_GPUS_ALONE]}

@@ -80,7 +80,7 @@ def test_what_is_not_read_does_not_matter(seed, batch):
 def test_other_grids(seed):
     """Any grid that the rOperator's meaning allows, not only those that partition-rtasks picks."""
     model, ops = roperators(seed, batch=False)
-    families = {"softmax", "forest", "packed_forest", "perfect_forest"}
+    families = {"softmax", "forest", "heap_forest", "packed_forest", "perfect_forest"}
     for op in ops:
         root = find_root(op.body.block)
         rank = len(root.parallel) - (root.family in families)

@@ -15,6 +15,7 @@ from cuda_emulator import run
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
 from irkit.dialects.forest_base import forest_sums
+from irkit.dialects.heap_nodes import heap_nodes, unpacked_heap
 from irkit.dialects.packed_nodes import NODE_WORDS, packed_nodes, unpacked_nodes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -60,6 +61,18 @@ def packed(rows: int, *shape: int, kind: str = "float32") -> list[Any]:
     found = packed_nodes(feature, threshold, left, right, nan_left, root)
     assert found is not None
     return [x, found.nodes.reshape(-1), value[found.source], found.root, output, base]
+
+
+def heap(rows: int, *shape: int) -> list[Any]:
+    """The perfect trees, by nodes of 8 bytes."""
+    x, feature, threshold, nan_left, *others = forest(rows, *shape)
+    return [x, heap_nodes(feature, threshold, nan_left.astype(bool)).reshape(-1), *others]
+
+
+def walk_heap(x: Any, nodes: Any, value: Any, *others: Any) -> Any:
+    """The meaning of `te.heap_forest`."""
+    trees, slots, _ = value.shape
+    return cases.walk(x, *unpacked_heap(nodes.reshape(trees, slots, 2)), value, *others)
 
 
 def walk_packed(x: Any, nodes: Any, value: Any, root: Any, output: Any, base: Any) -> Any:
@@ -181,6 +194,21 @@ CHECKS: dict[str, Check] = {
                                                SKEW=1, SHARE=2),
                               packed(33, 5, 9, 2, 3, 3, kind="float64"), walk_packed, 1, 33),
     "forest_packed_rows": (cs.packed_forest(5, 9, 3, 3), packed(33, 5, 9, 2, 3, 3), walk_packed, 1, 33),
+    "forest_heap_direct": (cs.heap_forest("direct", 5, 9, 3, columns=2), heap(19, 5, 9, 3, 2, 1),
+                           walk_heap, 2, 19),
+    "forest_heap_trees": (cs.heap_forest("trees", 5, 9, 3, columns=2, width=2),
+                          heap(9, 5, 9, 3, 2, 2), walk_heap, 1, 9),
+    "forest_heap_tiles": (cs.heap_forest("tiles", 5, 37, 3, TOGETHER=4, CHUNK=16, SKEW=1, SHARE=1),
+                          heap(50, 5, 37, 3, 1, 1), walk_heap, 2, 50),
+    "forest_streamed": (cs.heap_forest("streamed", 5, 11, 3, GROUP=4, TOGETHER=2, ROWS_PER_THREAD=2,
+                        LEAVES=2), heap(300, 5, 11, 3, 1, 1), walk_heap, 1, 300),
+    "forest_streamed_columns": (cs.heap_forest("streamed", 3, 5, 1, columns=3, GROUP=2, TOGETHER=2,
+                                ROWS_PER_THREAD=1, LEAVES=2), heap(70, 3, 5, 1, 3, 1), walk_heap, 2, 70),
+    "forest_streamed_classes": (cs.heap_forest("streamed", 4, 5, 2, columns=3, width=3, GROUP=3,
+                                TOGETHER=1, ROWS_PER_THREAD=2, LEAVES=0), heap(40, 4, 5, 2, 3, 3),
+                                walk_heap, 1, 40),
+    "forest_streamed_one": (cs.heap_forest("streamed", 4, 1, 4, GROUP=1, TOGETHER=1,
+                            ROWS_PER_THREAD=1, LEAVES=0), heap(33, 4, 1, 4, 1, 1), walk_heap, 1, 33),
     "forest_direct": (cs.perfect_forest("direct", 5, 9, 3, columns=2),
                       forest(19, 5, 9, 3, 2, 1), cases.walk, 2, 19),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`te.forest`, `te.packed_forest` and `te.perfect_forest`: walks over trees, row by row."""
+"""`te.forest`, `te.heap_forest`, `te.packed_forest` and `te.perfect_forest`: walks over trees, row by row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TypeVar
 import numpy as np
 
 from irkit.dialects import te
-from irkit.dialects.forest_base import forest_sums
+from irkit.dialects.forest_base import Walked, forest_sums
+from irkit.dialects.heap_nodes import unpacked_heap
 from irkit.dialects.packed_nodes import unpacked_nodes
 from irkit.dialects.tensor_ops.interface import Box, Extents, Interpreter, Kind, TensorOpModel
 from irkit.weights import Array
 
-AnyForest = TypeVar("AnyForest", te.ForestOp, te.PackedForestOp, te.PerfectForestOp)
+AnyForest = TypeVar(
+    "AnyForest", te.ForestOp, te.HeapForestOp, te.PackedForestOp, te.PerfectForestOp
+)
 
 
 class _Walk(TensorOpModel[AnyForest]):
@@ -66,20 +69,36 @@ class PerfectForest(_Walk[te.PerfectForestOp]):
     family = "perfect_forest"
 
     def _sums(self, op: te.PerfectForestOp, operands: list[Array]) -> Array:
-        x, feature, threshold, nan_left, value, output, base = operands
-        compare = np.less if op.comparison.data == "lt" else np.less_equal
-        depth, rows = op.depth.value.data, np.arange(len(x))
-        total = np.tile(base, (len(x), 1))
-        for tree, column in enumerate(output):
-            node = np.zeros(len(x), np.int64)
-            for _ in range(depth):
-                cell = x[rows, feature[tree, node]]
-                goes_left = compare(cell, threshold[tree, node])
-                goes_left |= np.isnan(cell) & nan_left[tree, node]
-                node = 2 * node + np.where(goes_left, 1, 2)
-            leaf = value[tree, node - ((1 << depth) - 1)]
-            if leaf.shape[1] == 1:
-                total[:, column] += leaf[:, 0]
-            else:
-                total += leaf
-        return total
+        return _perfect_sums(op, *operands)
+
+
+class HeapForest(_Walk[te.HeapForestOp]):
+    """Level by level, of nodes of 8 bytes."""
+
+    family = "heap_forest"
+
+    def _sums(self, op: te.HeapForestOp, operands: list[Array]) -> Array:
+        x, nodes, value, output, base = operands
+        return _perfect_sums(op, x, *unpacked_heap(nodes), value, output, base)
+
+
+def _perfect_sums(
+    op: Walked, x: Array, feature: Array, threshold: Array, nan_left: Array, value: Array,
+    output: Array, base: Array,
+) -> Array:  # fmt: skip
+    compare = np.less if op.comparison.data == "lt" else np.less_equal
+    depth, rows = op.depth.value.data, np.arange(len(x))
+    total = np.tile(base, (len(x), 1))
+    for tree, column in enumerate(output):
+        node = np.zeros(len(x), np.int64)
+        for _ in range(depth):
+            cell = x[rows, feature[tree, node]]
+            goes_left = compare(cell, threshold[tree, node])
+            goes_left |= np.isnan(cell) & nan_left[tree, node]
+            node = 2 * node + np.where(goes_left, 1, 2)
+        leaf = value[tree, node - ((1 << depth) - 1)]
+        if leaf.shape[1] == 1:
+            total[:, column] += leaf[:, 0]
+        else:
+            total += leaf
+    return total

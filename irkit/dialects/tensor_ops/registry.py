@@ -17,7 +17,7 @@ from irkit.dialects.tensor_ops.constant import Constant
 from irkit.dialects.tensor_ops.csr import CsrMatmul, CsrReduce
 from irkit.dialects.tensor_ops.empty import Dim, Empty
 from irkit.dialects.tensor_ops.fill import Fill, Splat
-from irkit.dialects.tensor_ops.forest import Forest, PackedForest, PerfectForest
+from irkit.dialects.tensor_ops.forest import Forest, HeapForest, PackedForest, PerfectForest
 from irkit.dialects.tensor_ops.gather import Gather, GatherElements
 from irkit.dialects.tensor_ops.generic import Generic
 from irkit.dialects.tensor_ops.interface import Kind, TensorOpModel
@@ -43,6 +43,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.GatherOp: Gather(),
     te.LayerNormOp: LayerNorm(),
     te.PackOp: Pack(),
+    te.HeapForestOp: HeapForest(),
     te.PackedForestOp: PackedForest(),
     te.PerfectForestOp: PerfectForest(),
     te.PrepackedOp: Prepacked(),

@@ -58,6 +58,7 @@ STANDARD: dict[str, list[str]] = {
     ],
     "tensor": [
         "convert-graph-to-tensor",
+        "pack-forests",
         "canonicalize",
         "cse",
         "dce",
@@ -97,9 +98,9 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `hoist-input-terms`,
-    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
+    `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `pack-forests`,
+    `hoist-input-terms`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands
+    for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
     offers is measured on that device, which has to be at hand."""
     special = {
         **{
@@ -110,6 +111,7 @@ def level_pipeline(
                 "share-products",
                 "split-attention",
                 "join-products",
+                "pack-forests",
                 "hoist-input-terms",
                 "pack-products",
                 "pack-filters",

@@ -85,6 +85,7 @@ from irkit.runtime.intrinsics.cuda_lanes import (
     load4,
     node_load,
     node_store,
+    heap_node,
     packed_node,
     row_starts,
     rows_store,

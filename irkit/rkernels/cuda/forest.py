@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.families.forest import visits
+from irkit.rkernels.families.forest import AnyForest, visits, walked
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -44,9 +44,9 @@ def _staged_bytes(root: Root, parameters: Parameters) -> int:
 
 def _trees_bytes(root: Root, parameters: Parameters) -> int:
     """What each tree says about each row of a tile: a leaf's value, or its number."""
-    assert isinstance(root.op, te.PerfectForestOp)
-    trees = tensor_type(root.op.output).get_shape()[0]
-    return parameters["TILE"] * trees * max(4, _size(root.op.value))
+    op = walked(root)
+    trees = tensor_type(op.output).get_shape()[0]
+    return parameters["TILE"] * trees * max(4, _size(op.value))
 
 
 def forest_rows(task, tasks, rows, scratch, OPERANDS):
@@ -153,13 +153,14 @@ def perfect_forest_trees(task, tasks, rows, scratch, OPERANDS):
         pair = thread
         while pair < count * TREES:
             row, tree = divide(pair, TREES)
-            node = 0
+            place = tree * SPAN + FIRST
+            # The children of a tree's node n are 2 n + 1 and 2 n + 2.
+            onward = 1 - place
             for level in range(DEPTH):
-                place = tree * NODES + node
-                x = X[(tile + row) * FEATURES + FEATURE[place]]
-                left = GO_LEFT(x, THRESHOLD[place], NAN_LEFT[place])
-                node = 2 * node + (1 if left else 2)
-            leaf = (tree << DEPTH) + node - NODES
+                feature, threshold, nan_left = LEVEL_NODE(OPERANDS, place)
+                left = GO_LEFT(X[(tile + row) * FEATURES + feature], threshold, nan_left)
+                place = 2 * place + onward + (0 if left else 1)
+            leaf = (tree << DEPTH) + place + onward - 1 - NODES
             if WIDTH == 1:
                 votes[pair] = VALUE[leaf]
             else:
@@ -188,13 +189,14 @@ def perfect_forest_direct(task, tasks, rows, scratch, OPERANDS):
         for c in range(COLUMNS):
             acc[c] = BASE[c]
         for tree in range(TREES):
-            node = 0
+            place = tree * SPAN + FIRST
+            # The children of a tree's node n are 2 n + 1 and 2 n + 2.
+            onward = 1 - place
             for level in range(DEPTH):
-                place = tree * NODES + node
-                x = X[r * FEATURES + FEATURE[place]]
-                left = GO_LEFT(x, THRESHOLD[place], NAN_LEFT[place])
-                node = 2 * node + (1 if left else 2)
-            leaf = (tree << DEPTH) + node - NODES
+                feature, threshold, nan_left = LEVEL_NODE(OPERANDS, place)
+                left = GO_LEFT(X[r * FEATURES + feature], threshold, nan_left)
+                place = 2 * place + onward + (0 if left else 1)
+            leaf = (tree << DEPTH) + place + onward - 1 - NODES
             if WIDTH == 1:
                 value = VALUE[leaf]
                 for c in range(COLUMNS):
@@ -240,27 +242,25 @@ def _staged_work(parameters: Parameters):
 
 
 def _trees_work(part: Part) -> Work:
-    """All trees of a tile's rows side by side, then each row's leaves one after another."""
-    op = part.root.op
-    assert isinstance(op, te.PerfectForestOp)
+    """A row's trees side by side, then its leaves one after another; blocks of other rows go on meanwhile."""
+    op = walked(part.root)
     nodes, leaves = visits(part.root)
-    trees = tensor_type(op.output).get_shape()[0]
-    tiles = part.rounds(part.rows, _TREES["TILE"])
-    rounds = part.rounds(min(part.rows, _TREES["TILE"]) * trees, part.threads)
+    trees, features = tensor_type(op.output).get_shape()[0], tensor_type(op.x).get_shape()[1]
+    rounds = part.rounds(trees, part.threads)
     # Two loads a level, from the second-level cache; sums wait for nothing but those before them.
-    once = work(chain=8 * rounds * op.depth.value.data + 0.3 * trees, barrier=2)
-    each = work(node=_scattered(op) * nodes, leaf=leaves) * part.rows
-    return once * tiles + each + part.store * part.elements
+    once = work(chain=9.5 * rounds * op.depth.value.data + 0.3 * trees, barrier=2)
+    each = work(node=_scattered(op) * nodes, leaf=leaves, pack=12 * features) * part.rows
+    return once + each + part.store * part.elements
 
 
-def _scattered(op: te.PerfectForestOp) -> float:
+def _scattered(op: AnyForest) -> float:
     """Nodes that a multiprocessor visits, all in shared memory, while it visits one that lies anywhere: the
     first-level cache holds a share of them."""
-    nodes = sum(
-        math.prod(tensor_type(v).get_shape()) * _size(v)
-        for v in (op.feature, op.threshold, op.nan_left)
-    )
-    return 5 + 22 * max(0.0, 1 - _FIRST_LEVEL / nodes)
+    heap = isinstance(op, te.HeapForestOp)
+    arrays = [op.nodes] if heap else op.operands[1:4]
+    nodes = sum(math.prod(tensor_type(v).get_shape()) * _size(v) for v in arrays)
+    near, far = (4, 3) if heap else (5, 22)
+    return near + far * max(0.0, 1 - _FIRST_LEVEL / nodes)
 
 
 def _staged(variant: str, parameters: Parameters) -> RKernel:
@@ -278,28 +278,28 @@ def _staged(variant: str, parameters: Parameters) -> RKernel:
 
 
 _TREES = {"TILE": 8}
+_LEVELLED = ("heap_forest", "perfect_forest")
 RKERNELS = [
     RKernel("forest", "rows", "cuda", __name__, "forest_rows", work=_rows_work),
     RKernel("packed_forest", "rows", "cuda", __name__, "forest_rows", work=_rows_work),
     _staged("staged", {"GROUP": 8, "ROWS_PER_THREAD": 2}),
     _staged("staged_wide", {"GROUP": 1, "ROWS_PER_THREAD": 1}),
-    RKernel(
-        "perfect_forest",
-        "trees",
-        "cuda",
-        __name__,
-        "perfect_forest_trees",
-        work=_trees_work,
-        scratch_bytes=_trees_bytes,
-        parameters=_TREES,
-        choices={"TILE": range(1, 33)},
+    *(
+        RKernel(
+            family,
+            "trees",
+            "cuda",
+            __name__,
+            "perfect_forest_trees",
+            work=_trees_work,
+            scratch_bytes=_trees_bytes,
+            parameters=_TREES,
+            choices={"TILE": range(1, 33)},
+        )
+        for family in _LEVELLED
     ),
-    RKernel(
-        "perfect_forest",
-        "direct",
-        "cuda",
-        __name__,
-        "perfect_forest_direct",
-        work=_rows_work,
+    *(
+        RKernel(family, "direct", "cuda", __name__, "perfect_forest_direct", work=_rows_work)
+        for family in _LEVELLED
     ),
 ]

@@ -26,7 +26,12 @@ _TOGETHER, _CHUNK = 4, 32
 # Turns of a warp's loop that a bank conflict of all lanes takes, over those of a few.
 _CONFLICT = 12
 # What a node costs, over one in shared memory.
-_LOADS = {te.ForestOp: 6, te.PackedForestOp: 2, te.PerfectForestOp: 2.5}
+_LOADS: dict[type, float] = {
+    te.ForestOp: 6,
+    te.HeapForestOp: 1.26,
+    te.PackedForestOp: 2,
+    te.PerfectForestOp: 2.5,
+}
 
 
 def _size(value: SSAValue) -> int:
@@ -154,16 +159,16 @@ def perfect_forest_tiles(task, tasks, rows, scratch, OPERANDS):
             if lane < count:
                 for group in range(warp * TOGETHER, trees, THREADS // 32 * TOGETHER):
                     for i in range(TOGETHER):
-                        nodes[i] = (first + min(group + i, trees - 1)) * NODES
+                        nodes[i] = (first + min(group + i, trees - 1)) * SPAN + FIRST
                         # The children of a tree's node n are 2 n + 1 and 2 n + 2.
                         onward[i] = 1 - nodes[i]
                     for level in range(DEPTH):
                         for i in range(TOGETHER):
                             node = nodes[i]
-                            feature = FEATURE[node]
+                            feature, threshold, nan_left = LEVEL_NODE(OPERANDS, node)
                             turned = mad32(feature, int32(SKEW), int32(lane)) & int32(31)
                             x = table[mad32(feature, int32(32), turned)]
-                            left = GO_LEFT(x, THRESHOLD[node], NAN_LEFT[node])
+                            left = GO_LEFT(x, threshold, nan_left)
                             right = int32(0) if left else int32(1)
                             nodes[i] = add32(mad32(node, int32(2), onward[i]), right)
                     for i in range(TOGETHER):
@@ -209,14 +214,14 @@ def _work(part: Part) -> Work:
     op = walked(part.root)
     nodes, leaves = visits(part.root)
     trees, features = tensor_type(op.output).get_shape()[0], tensor_type(op.x).get_shape()[1]
-    tiles, chunks = part.rounds(part.rows, TILE), math.ceil(trees / _CHUNK)
+    chunks = math.ceil(trees / _CHUNK)
     turns = math.ceil(trees / (part.threads / TILE * _TOGETHER)) * op.depth.value.data
+    waits = 1.1 * turns + 2.3 * chunks + 0.035 * trees
+    # A part of the waits is of all warps, the rest of some, while others walk.
+    once = work(chain=3 * waits, round=0.65 * waits)
     a_node = _LOADS[type(op)]
-    # Where there are several tiles, blocks of the same multiprocessor wait at the same time.
-    waits = work(round=(0.6 + 0.5 * tiles) * turns)
-    once = work(chain=0.3 * trees, barrier=chunks + 2)
-    each = work(node=a_node * nodes, leaf=leaves, pack=features) * part.rows
-    return waits + once * tiles + each + part.store * part.elements
+    each = work(node=a_node * nodes, leaf=10 * trees + leaves, pack=5 * features) * part.rows
+    return once + each + part.store * part.elements
 
 
 RKERNELS = [
@@ -236,6 +241,7 @@ RKERNELS = [
     for family, template in (
         ("forest", "forest"),
         ("packed_forest", "forest"),
+        ("heap_forest", "perfect_forest"),
         ("perfect_forest", "perfect_forest"),
     )
 ]

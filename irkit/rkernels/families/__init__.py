@@ -41,6 +41,7 @@ _FAMILIES: dict[str, Family] = {
         CsrRows("csr"),
         CsrRows("csr_reduce"),
         Forest("forest"),
+        Forest("heap_forest"),
         Forest("packed_forest"),
         Forest("perfect_forest"),
         RecurrentCell(),

@@ -1,4 +1,4 @@
-"""`forest`, `packed_forest` and `perfect_forest`: tree ensembles, walked."""
+"""`forest`, `heap_forest`, `packed_forest` and `perfect_forest`: tree ensembles, walked."""
 
 from __future__ import annotations
 
@@ -26,11 +26,17 @@ _LINKED = (
 )
 _PACKED = ("X", "PACKED", "VALUE", "ROOT", "OUTPUT", "BASE")
 _PERFECT = ("X", "FEATURE", "THRESHOLD", "NAN_LEFT", "VALUE", "OUTPUT", "BASE")
-_OPERANDS = {te.ForestOp: _LINKED, te.PackedForestOp: _PACKED, te.PerfectForestOp: _PERFECT}
+_HEAP = ("X", "HEAP", "VALUE", "OUTPUT", "BASE")
+_OPERANDS = {
+    te.ForestOp: _LINKED,
+    te.HeapForestOp: _HEAP,
+    te.PackedForestOp: _PACKED,
+    te.PerfectForestOp: _PERFECT,
+}
 _COMPARISONS = {"le": "<=", "lt": "<"}
 
 
-AnyForest = te.ForestOp | te.PackedForestOp | te.PerfectForestOp
+AnyForest = te.ForestOp | te.HeapForestOp | te.PackedForestOp | te.PerfectForestOp
 
 
 def walked(root: Root) -> AnyForest:
@@ -114,10 +120,12 @@ class Forest(Family):
             "LT": str(int(comparison == "lt")),
             "LEAVES": str(most_leaves(binder.root) or 0),
         }
-        if not isinstance(op, te.PackedForestOp):
+        if isinstance(op, te.ForestOp | te.PerfectForestOp):
             binder.binding.names["NODES"] = str(shapes["FEATURE"][-1])
-        if not isinstance(op, te.PerfectForestOp):
+        if isinstance(op, te.ForestOp | te.PackedForestOp):
             _node(binder, packed=isinstance(op, te.PackedForestOp))
+        else:
+            _level_node(binder, op)
         symbol = _COMPARISONS[comparison]
         binder.binding.function(
             "GO_LEFT",
@@ -141,3 +149,21 @@ def _node(binder: Binder, packed: bool) -> None:
         feature, threshold, nan_left, near, far = (f"{names[a]}[n]" for a in arrays)
         lines = [f"return {feature}, {threshold}, {nan_left} != 0, {near}, {far}"]
     binder.binding.function("NODE", f"{binder.binding.operands}, n", lines)
+
+
+def _level_node(binder: Binder, op: te.HeapForestOp | te.PerfectForestOp) -> None:
+    """`LEVEL_NODE(OPERANDS, n)`: feature, threshold, whether NaN goes left, of node n of all trees, of which
+    the first of tree t is `SPAN * t + FIRST`."""
+    names, heap = binder.binding.names, isinstance(op, te.HeapForestOp)
+    slots = 1 << op.depth.value.data
+    names["SPAN"], names["FIRST"] = str(slots if heap else slots - 1), str(int(heap))
+    names["NODES"] = str(slots - 1)
+    if heap:
+        lines = [
+            f"word, threshold = heap_node({names['HEAP']}, n, {names['X']})",
+            "return int32(word & uint32(0x7FFFFFFF)), threshold, word >> uint32(31)",
+        ]
+    else:
+        arrays = (f"{names[a]}[n]" for a in ("FEATURE", "THRESHOLD", "NAN_LEFT"))
+        lines = [f"return {', '.join(arrays)}"]
+    binder.binding.function("LEVEL_NODE", f"{binder.binding.operands}, n", lines)

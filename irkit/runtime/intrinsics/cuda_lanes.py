@@ -294,6 +294,24 @@ def node_load(typing_context: Any, pointer: Any, index: Any) -> Any:
 
 
 @intrinsic
+def heap_node(typing_context: Any, nodes: Any, index: Any, x: Any) -> Any:
+    """(first word, threshold of the type that `x` points to) of node `index` of two words, read at once."""
+    if not isinstance(nodes, types.CPointer) or not isinstance(x, types.CPointer):
+        return None
+    result = types.Tuple((types.uint32, x.dtype))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pair = ir.VectorType(I32, 2)
+        both = builder.load(builder.gep(builder.bitcast(args[0], pair.as_pointer()), [args[1]]))
+        both.align = 8
+        word, bits = (builder.extract_element(both, I32(i)) for i in range(2))
+        parts = [word, builder.bitcast(bits, args[2].type.pointee)]
+        return context.make_tuple(builder, result, parts)
+
+    return result(nodes, types.int64, x), generate
+
+
+@intrinsic
 def packed_node(typing_context: Any, nodes: Any, index: Any, x: Any) -> Any:
     """(threshold of the type that `x` points to, third word, fourth word) of node `index`, read at once."""
     if not isinstance(nodes, types.CPointer) or not isinstance(x, types.CPointer):

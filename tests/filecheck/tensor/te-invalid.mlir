@@ -41,6 +41,33 @@ func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: te
 
 // -----
 
+func.func @heap_forest_doubles(%x: tensor<?x4xf64>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x1xf64>, %output: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.heap_forest' expects x of f32, got tensor<?x4xf64>}}
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "le", depth = 2 : i64}
+    : (tensor<?x4xf64>, tensor<2x4x2xi32>, tensor<2x4x1xf64>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @heap_forest_depth(%x: tensor<?x4xf32>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x1xf64>, %output: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.heap_forest' expects nodes of type tensor<2x8x2xi32>, got tensor<2x4x2xi32>}}
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "le", depth = 3 : i64}
+    : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x1xf64>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @heap_forest_value(%x: tensor<?x4xf32>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x2xf64>, %output: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.heap_forest' expects value of 2x4x(1 or 3) f64, got tensor<2x4x2xf64>}}
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "le", depth = 2 : i64}
+    : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x2xf64>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
 func.func @packed_forest_halves(%x: tensor<?x4xf16>, %nodes: tensor<10x4xi32>, %value: tensor<10x1xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
   // expected-error@+1 {{'te.packed_forest' expects x of f32 or f64, got tensor<?x4xf16>}}
   %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "le", depth = 3 : i64}

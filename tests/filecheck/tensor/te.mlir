@@ -30,6 +30,13 @@ func.func @packed_forest(%x: tensor<?x4xf64>, %nodes: tensor<10x4xi32>, %value: 
   return %y : tensor<?x3xf32>
 }
 
+func.func @heap_forest(%x: tensor<?x4xf32>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x3xf32>, %output: tensor<2xi32>, %base: tensor<3xf32>) -> tensor<?x3xf32> {
+  // CHECK: %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "lt", depth = 2 : i64} : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x3xf32>, tensor<2xi32>, tensor<3xf32>) -> tensor<?x3xf32>
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "lt", depth = 2 : i64}
+    : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x3xf32>, tensor<2xi32>, tensor<3xf32>) -> tensor<?x3xf32>
+  return %y : tensor<?x3xf32>
+}
+
 func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x2xf32>) -> tensor<3x2x2xf32> {
   // CHECK: %y = te.attention %q, %k, %v {scale = 5.000000e-01 : f64, causal = 0 : i64, permutation = array<i64: 1, 0, 2>, fastmath = #arith.fastmath<afn>} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x2xf32>) -> tensor<3x2x2xf32>
   %y = te.attention %q, %k, %v {scale = 0.5 : f64, causal = 0 : i64, permutation = array<i64: 1, 0, 2>, fastmath = #arith.fastmath<afn>}
