@@ -239,19 +239,19 @@ def test_what_does_not_fit_is_not_offered() -> None:
     register_dialects(ctx)
     for level in LEVELS[:-1]:
         run_level(ctx, imported.module, level, "rtx3090")
-    staged = registry.find("cuda", "perfect_forest.staged_wide")
+    staged = registry.find("cuda", "heap_forest.streamed")
     (root,) = (
         root
         for op in imported.module.ops
-        if isinstance(op, ROperatorOp) and (root := root_of(op)).family == "perfect_forest"
+        if isinstance(op, ROperatorOp) and (root := root_of(op)).family == "heap_forest"
     )
     assert refuses_scratch(staged, root, staged.literals(root), device("h200")) is None
     reason = refuses_scratch(staged, root, staged.literals(root), device("rtx3090"))
     assert reason is not None
     assert reason.endswith(f"bytes of scratch, rtx3090 has {92 * 1024}")
     text = str(imported.module)
-    assert 'rkernel = "perfect_forest.' in text
-    assert 'rkernel = "perfect_forest.staged_wide"' not in text
+    assert 'rkernel = "heap_forest.' in text
+    assert 'rkernel = "heap_forest.streamed"' not in text
 
 
 @pytest.mark.parametrize("name", GPUS)
