@@ -100,8 +100,8 @@ def level_pipeline(
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `pack-forests`,
     `hoist-input-terms`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands
-    for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
-    offers is measured on that device, which has to be at hand."""
+    for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
+    `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
