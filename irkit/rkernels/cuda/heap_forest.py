@@ -177,7 +177,9 @@ def _work(part: Part) -> Work:
     # A thread walks for all of its rows, whether they are there or not.
     walked = min(part.rows * parameters["ROWS_PER_THREAD"], tile) if tiles == 1 else tile * tiles
     together = parameters["TOGETHER"]
-    waits = work(barrier=groups, round=(0.04 + 0.15 * together) * nodes / together)
+    # Of one tile nobody else walks while its loads are under way.
+    alone = 1.5 if tiles == 1 else 1.0
+    waits = work(barrier=groups, round=alone * (0.04 + 0.15 * together) * nodes / together)
     gathered = leaves if parameters["LEAVES"] else 7 * leaves
     each = work(node=0.8 * nodes, leaf=gathered, pack=4 * features) * walked
     copies = work(pack=0.8 * copied / _NODE)
