@@ -5,7 +5,7 @@ This is the judge of the schedule verifier, and shares nothing with it but the d
 
 | mode | a queue is | its head waits for |
 |---|---|---|
-| persistent | a vEU's list | all rTasks of the appends that it names |
+| persistent | a vEU's list | all rTasks of the appends that it names, or that it has carried operands of |
 | per-wave | a vEU's list, wave by wave | all earlier waves |
 | per-op | one rTask | earlier appends, but for neighbours of its wave on other vEUs |
 | serial | the whole list | nothing |
@@ -38,7 +38,8 @@ class Machine:
         steps = [(n, task) for n, tasks in enumerate(self._open) for task in range(tasks)]
         self._queues = [deque(queue) for queue in _queues(schedule, mode, steps)]
         self._before = [
-            _before(schedule.appends, number, mode) for number in range(len(self._open))
+            [*_before(schedule.appends, number, mode), *_carried_from(schedule, number, mode)]
+            for number in range(len(self._open))
         ]
 
     def ready(self) -> list[int]:
@@ -93,6 +94,19 @@ def _before(appends: list[Append], number: int, mode: Mode) -> list[int]:
     if mode is Mode.SERIAL:
         return []
     return [n for n in range(number) if not _side_by_side(appends, n, number)]
+
+
+def _carried_from(schedule: Schedule, number: int, mode: Mode) -> list[int]:
+    """The appends whose results append `number` reads as they say that they are there: all of each."""
+    append = schedule.appends[number]
+    if mode is not Mode.PERSISTENT:
+        return []
+    read = {schedule.launches[append.launch].reads[operand].buffer for operand in append.carried}
+    return [
+        n
+        for n, other in enumerate(schedule.appends)
+        if read & {access.buffer for access in schedule.launches[other.launch].writes}
+    ]
 
 
 def _side_by_side(appends: list[Append], first: int, second: int) -> bool:

@@ -22,7 +22,7 @@ from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.functions import function_named, is_composed
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ROperatorOp, ViewOp
-from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, Tensor, ints, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from irkit.interp.composed import run_blocks
 from irkit.interp.composite import composite_of, run_composite
@@ -221,13 +221,18 @@ class _Machine:
                 op.range[0],
                 op.range[1] - op.range[0] + 1,
                 op.wave.value.data,
-                tuple(tokens[w] for w in op.waits),
+                (*(tokens[w] for w in op.waits), *self._sources(op)),
             )
             for n, op in enumerate(self.appends)
         ]
         veus = max((op.range[1] + 1 for op in self.appends), default=1)
         device = VDevice("interpreter", "test", veus, 1, 0, 0.0)
         return Schedule(device, [], launches, appends)
+
+    def _sources(self, op: AppendOp) -> list[int]:
+        """The appends from which carried operands come: each element of these is there before the append."""
+        values = [op.reads[operand] for operand in ints(op.carried)]
+        return [n for n, other in enumerate(self.appends) if any(v in other.writes for v in values)]
 
     def _symbol(self, op: AppendOp) -> str:
         return op.callee.string_value()

@@ -75,6 +75,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level
+    "carry-values": _lazy("passes.task.carry_values", "CarryValues"),
     "form-roperators": _lazy("passes.task.form_roperators", "FormROperators"),
     "link-parts": _lazy("passes.task.link_parts", "LinkParts"),
     "measure-library-calls": _lazy("driver.measuring.measure_library_calls", "MeasureLibraryCalls"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.task import (
     AppendOp,
@@ -117,6 +117,40 @@ def streaming(module: ModuleOp, device: VDevice) -> set[str]:
     return {op.sym_name.data for op in ops if op.rkernel is not None and op.rkernel.data in names}
 
 
+def carrying(module: ModuleOp) -> tuple[set[str], set[str]]:
+    """rOperators of a GPU whose rKernels read operands wherever they lie, and those that store results so."""
+    kernels = {k.name: k for k in registry.registered("cuda")}
+    found = {
+        op.sym_name.data: kernels[op.rkernel.data]
+        for op in module.ops
+        if isinstance(op, ROperatorOp) and op.rkernel is not None and op.rkernel.data in kernels
+    }
+    reading = {name for name, k in found.items() if not k.streams}
+    return reading, {name for name, k in found.items() if k.stores_anywhere}
+
+
+def _refuses_carried(op: ROperatorOp, rkernel: RKernel) -> str | None:
+    """Why `op` cannot read what its appends carry, or store what others carry from them; None if it can."""
+    appends = appends_of(op)
+    if rkernel.streams and any(ints(a.carried) for a in appends):
+        return f"carried: rKernel '{rkernel.name}' reads its operands from global memory alone"
+    if rkernel.stores_anywhere:
+        return None
+    for append in appends:
+        results = set(append.writes)
+        uses = (use for value in results for use in value.uses)
+        if any(_carries(use.operation, use.index) for use in uses):
+            return f"carried: rKernel '{rkernel.name}' stores its results in global memory alone"
+    return None
+
+
+def _carries(user: Operation, index: int) -> bool:
+    """Whether operand `index` of an op is one that an append carries."""
+    if not isinstance(user, AppendOp):
+        return False
+    return index - len(user.waits) in ints(user.carried)
+
+
 def refuses_accesses(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
     """Why `op` cannot read as `vector_bytes` and `residents` say; None if it can."""
     width = op.vector_bytes.value.data if op.vector_bytes is not None else None
@@ -124,6 +158,9 @@ def refuses_accesses(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str
         return f"vectors of {width} bytes: there are those of {VECTOR_BYTES}"
     if width is not None and not can_read_vectors(op, rkernel, binding):
         return f"vectors of {width} bytes of what no append places at multiples of that"
+    carried = _refuses_carried(op, rkernel)
+    if carried is not None:
+        return carried
     if rkernel.streams and any(a.resident_pairs for a in appends_of(op)):
         return f"residents: rKernel '{rkernel.name}' reads its operands from global memory alone"
     if op.residents is not None and ints(op.residents) != kept_operands(op, rkernel, binding):

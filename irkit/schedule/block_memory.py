@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irkit.schedule.carried import carried_stage
+from irkit.schedule.mail import NO_STAGE, Stage
 from irkit.schedule.model import Schedule
 from irkit.schedule.tables import FIRST_INPUT, HEADER
 
@@ -35,7 +37,7 @@ class BlockMemory:
 
     `bases` counts the entries of the base table (those of the spaces, inputs, outputs, state); `planned` is
     how many bytes the schedule uses, residents and scratch side by side, and `steps` how many words the table
-    of the steps of a program with loops has.
+    of the steps of a program with loops has. `stage` is what it carries.
     """
 
     bases: int
@@ -43,6 +45,7 @@ class BlockMemory:
     max_operands: int
     planned: int = 0
     steps: int = 0
+    stage: Stage = NO_STAGE
 
     @property
     def operands_at(self) -> int:
@@ -52,8 +55,13 @@ class BlockMemory:
     @property
     def record_words(self) -> int:
         """Words of a record: even, so that it is copied 16 bytes at a time."""
-        words = self.operands_at + 3 * self.max_operands
+        words = self.mail_at + self.stage.words
         return words + words % 2
+
+    @property
+    def mail_at(self) -> int:
+        """Word of a record where it says what is carried."""
+        return self.operands_at + 3 * self.max_operands
 
     @property
     def address_words(self) -> int:
@@ -72,9 +80,16 @@ class BlockMemory:
         return self.tables + WORD * (self.address_words + 2 * self.record_words)
 
     @property
+    def stage_at(self) -> int:
+        """Byte offset of the stage of what is carried."""
+        return aligned(self.step_table + WORD * self.steps)
+
+    @property
     def nbytes(self) -> int:
         """All of it."""
-        return self.step_table + WORD * self.steps
+        if not self.stage.nbytes:
+            return self.step_table + WORD * self.steps
+        return self.stage_at + self.stage.nbytes
 
 
 def walker_bytes(*schedules: Schedule) -> int:
@@ -90,4 +105,10 @@ def walker_bytes(*schedules: Schedule) -> int:
         for schedule in schedules
         for launch in schedule.launches
     )
-    return BlockMemory(FIRST_INPUT + ports, max(waits, default=0), max(operands, default=0)).nbytes
+    memory = BlockMemory(
+        FIRST_INPUT + ports,
+        max(waits, default=0),
+        max(operands, default=0),
+        stage=Stage.for_all([carried_stage(schedule) for schedule in schedules]),
+    )
+    return memory.nbytes

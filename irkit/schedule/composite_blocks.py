@@ -22,6 +22,9 @@ def check_blocks(composite: Composite, schedules: Mapping[str, Schedule], device
     for name, schedule in ran.items():
         if any(append.residents for append in schedule.appends):
             reject("shared", f"@{name} keeps operands in memory in which other programs run too")
+        # A run's number is that of the call, not of the turn.
+        if any(append.carried for append in schedule.appends):
+            reject("carried", f"@{name} runs in turns, and carries operands")
     if device.kind != "cuda":
         return
     if _asks(composite.steps):

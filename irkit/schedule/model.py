@@ -215,7 +215,8 @@ class Append:
     """All rTasks of launch number `launch` on vEUs [first_veu, first_veu + veus).
 
     rTask t runs on vEU first_veu + t % veus. Each rTask waits until every rTask of every append in
-    `waits` has signalled. Appends of one vEU run in list order.
+    `waits` has signalled, and until the elements of the read operands `carried` are there (`carried.py`).
+    Appends of one vEU run in list order.
     """
 
     launch: int
@@ -224,6 +225,7 @@ class Append:
     wave: int = 0
     waits: tuple[int, ...] = ()
     residents: tuple[Resident, ...] = ()
+    carried: tuple[int, ...] = ()
 
     def veu_of(self, task: int) -> int:
         """The vEU that runs rTask `task`."""

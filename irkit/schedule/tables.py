@@ -49,6 +49,36 @@ class Appended(NamedTuple):
     pinned: tuple[Pinned, ...] = ()
 
 
+class Published(NamedTuple):
+    """Operand `operand`, a result, of append `append`, of `elements`, is stored in a mailbox too; `pieces`
+    says which table of pieces has what each rTask writes of it."""
+
+    append: int
+    operand: int
+    elements: int
+    pieces: int
+
+
+class Carried(NamedTuple):
+    """Read operand `operand` of append `append` is gathered from the mailbox of published result `source`."""
+
+    append: int
+    operand: int
+    source: int
+
+
+class Mail(NamedTuple):
+    """What is carried with its flag. A table of pieces has, for each rTask: first element, rows, elements of
+    a row, distance of rows."""
+
+    published: tuple[Published, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    pieces: tuple[tuple[tuple[int, int, int, int], ...], ...] = ()
+
+
+NO_MAIL = Mail()
+
+
 class Moving(NamedTuple):
     """A base of its own: bases[base] + offset, and `steps` further on in each iteration of the loops around,
     the outermost first."""
@@ -117,6 +147,7 @@ class Program:
     others: tuple[Program, ...] = ()
     steps: tuple[Ran | Repeated, ...] = ()
     moving: tuple[Moving, ...] = ()
+    mail: Mail = NO_MAIL
 
     @property
     def plans(self) -> tuple[Program, ...]:
@@ -176,6 +207,7 @@ _SAID_IF: dict[str, Callable[[Program], bool]] = {
     "rows": lambda program: program.rows != ALL_ROWS,
     "steps": lambda program: bool(program.steps),
     "moving": lambda program: bool(program.steps),
+    "mail": lambda program: bool(program.mail.carried),
 }
 
 

@@ -10,6 +10,7 @@ It accepts only if all of these hold; each failure is a ScheduleError that names
 | deadlock | abstract execution reaches the end |
 | constant | nothing writes to inputs and constants |
 | alias | no launch writes what it reads, but for what its rKernel updates in place, or a byte twice |
+| carried | operands that say themselves that they are there come whole from one earlier append |
 | race | conflicting rTasks are ordered, in the order in which the program lists their launches |
 | unwritten | what is read from arena, rows, outputs was written before; results are whole |
 | arena | offsets are planned, aligned, inside; buffers in use together share no bytes |
@@ -24,6 +25,7 @@ wrong in mode persistent is wrong; any other mode may be refused alone. `coverag
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -31,6 +33,7 @@ import numpy as np
 
 from irkit.errors import ScheduleError
 from irkit.schedule.box_overlap import Indices, Mask
+from irkit.schedule.carried import CarriedPairs, why_not_carried
 from irkit.schedule.coverage import check_covered
 from irkit.schedule.dependences import one_lane
 from irkit.schedule.footprint import Footprints, Touch, overlap
@@ -70,6 +73,7 @@ def verify_schedule(schedule: Schedule) -> Proof:
     check_read_only(schedule, feet)
     check_own_results(schedule, feet)
     check_places(schedule, feet)
+    check_carried(schedule, feet)
     _check_mode(schedule, feet, Mode.PERSISTENT)
     check_covered(schedule, feet)
     check_shared(schedule, feet)
@@ -93,7 +97,7 @@ def _modes(schedule: Schedule, feet: Footprints) -> Proof:
 def _check_mode(schedule: Schedule, feet: Footprints, mode: Mode) -> None:
     """The rules that depend on who runs before whom."""
     order = order_of(schedule, mode)
-    check_races(schedule, feet, order)
+    check_races(schedule, feet, order, mode is Mode.PERSISTENT)
     check_arena(schedule, feet, order)
 
 
@@ -108,18 +112,40 @@ def check_read_only(schedule: Schedule, feet: Footprints) -> None:
                 reject("constant", f"'{launch}' writes to '{buffer}', which is {space} memory")
 
 
-def check_races(schedule: Schedule, feet: Footprints, order: HappensBefore) -> None:
-    """Rule 'race': of two conflicting rTasks, the one earlier in the program happens before.
+def check_carried(schedule: Schedule, feet: Footprints) -> None:
+    """Rule 'carried': operands whose elements say that they are there come whole from one earlier append, and
+    no append waits for a later one, so that the order of the list is one that a run can keep."""
+    for number, append in enumerate(schedule.appends):
+        for operand in append.carried:
+            reason = why_not_carried(schedule, feet, number, operand)
+            if reason is not None:
+                reject("carried", f"{describe(schedule, number)} operand {operand}: {reason}")
+        if len(set(append.carried)) != len(append.carried):
+            reject("carried", f"{describe(schedule, number)} carries an operand twice")
+    if any(append.carried for append in schedule.appends):
+        for number, append in enumerate(schedule.appends):
+            if any(wait >= number for wait in append.waits):
+                reject("carried", f"{describe(schedule, number)} waits for a later append")
+
+
+def check_races(
+    schedule: Schedule, feet: Footprints, order: HappensBefore, by_value: bool = False
+) -> None:
+    """Rule 'race': of two conflicting rTasks, the one earlier in the program happens before. `by_value`: what
+    is carried is read where it says that it is there.
 
     Whole appends are compared first; only pairs not ordered as a whole are looked at by box.
     """
     append_of = {append.launch: number for number, append in enumerate(schedule.appends)}
     count = len(schedule.appends)
+    carried: Container[tuple[Touch, Touch]] = CarriedPairs(schedule, feet) if by_value else ()
     starts = np.stack([order.first_start(a) for a in range(count)]) if count else np.empty(0)
     ends = np.stack([order.last_end(a) for a in range(count)]) if count else np.empty(0)
     for a, b in feet.conflicts:
         first, second = append_of[a.launch], append_of[b.launch]
         if first != second and bool((starts[second] >= ends[first]).all()):
+            continue
+        if (a, b) in carried:
             continue
         i, j = overlap(a, b)
         ordered = _ordered(order, (a, b), (first, second), (i, j))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irkit.schedule.carried import CarriedPairs
 from irkit.schedule.footprint import Footprints, Touch, overlap, overlaps
 from irkit.schedule.happens_before import Clocks, HappensBefore
 from irkit.schedule.model import Append, Schedule
@@ -18,7 +19,8 @@ def derive_waits(schedule: Schedule, feet: Footprints | None = None) -> Schedule
     """The same appends with waits derived anew from the accesses; old waits are dropped.
 
     For each append, the earlier appends with a conflicting rTask that neither program order on one vEU
-    nor the other waits order before it; then waits implied by the remaining ones are removed.
+    nor the other waits order before it; then waits implied by the remaining ones are removed. An operand
+    that is carried is not waited for.
 
     Raises ScheduleError (rule 'order') when appends contradict program order: launches that conflict
     must be appended in the order in which the program lists them.
@@ -56,8 +58,11 @@ def _conflicts_by_append(schedule: Schedule, feet: Footprints) -> list[Pairs]:
     """For each append, the earlier appends that it may conflict with, and through which touches."""
     append_of = {append.launch: number for number, append in enumerate(schedule.appends)}
     result: list[Pairs] = [{} for _ in schedule.appends]
+    carried = CarriedPairs(schedule, feet)
     for a, b in feet.conflicts:
         first, second = append_of[a.launch], append_of[b.launch]
+        if (a, b) in carried:
+            continue
         if first < second:
             result[second].setdefault(first, []).append((a, b))
         elif first > second and overlaps(a, b):

@@ -84,7 +84,19 @@ def facts_of(
         for symbol in program.kernels
         for known in [roperators.get(symbol, {})]
     )
-    return kernels, tuple(Step(a.kernel, a.wave, a.waits) for a in program.appends)
+    carried = _carried_from(program)
+    return kernels, tuple(
+        Step(a.kernel, a.wave, (*a.waits, *carried.get(number, ())))
+        for number, a in enumerate(program.appends)
+    )
+
+
+def _carried_from(program: Program) -> dict[int, list[int]]:
+    """By append, those whose results come to it with their flag: as good as waited for."""
+    found: dict[int, list[int]] = {}
+    for carried in program.mail.carried:
+        found.setdefault(carried.append, []).append(program.mail.published[carried.source].append)
+    return found
 
 
 def ranged(rows: Rows) -> str:
@@ -108,13 +120,14 @@ def planned(
     free = np.zeros(program.veus)
     done: list[tuple[Times, Numbers]] = []
     rows: list[tuple[float, ...]] = []
+    carried = _carried_from(program)
     for number, append in enumerate(program.appends):
         tasks = np.arange(append.tasks)
         veus = append.first_veu + tasks % append.veus
         ends = np.empty(append.tasks)
         for task, veu in enumerate(veus.tolist()):
             arrived = start = float(free[veu])
-            for source in append.waits:
+            for source in (*append.waits, *carried.get(number, ())):
                 ended, where = done[source]
                 start = max(start, float((ended + wait_ns * (where != veu)).max()))
             free[veu] = ends[task] = start + costs[append.kernel]

@@ -278,6 +278,22 @@ class _Names:
         self.space[int(flag) : int(flag) + 4].view(np.uint32)[0] += np.uint32(amount)
         self.grid.wake(int(flag))
 
+    def ld_relaxed64(self, address: Any) -> Any:
+        at = int(address)
+        value = int(self.space[at : at + 8].view(np.uint64)[0])
+        if self.seen.get(self.me) == (at, value):
+            self.grid.sleep(self.me, at)
+        else:
+            self.grid.give_way(self.me)
+        value = int(self.space[at : at + 8].view(np.uint64)[0])
+        self.seen[self.me] = (at, value)
+        return np.uint64(value)
+
+    def st_relaxed64(self, address: Any, value: Any) -> None:
+        self.grid.give_way(self.me)
+        self.space[int(address) : int(address) + 8].view(np.uint64)[0] = np.uint64(value)
+        self.grid.wake(int(address))
+
     def cp_async16(self, destination: Any, source: Any) -> None:
         assert int(destination) % 16 == int(source) % 16 == 0
         self.copies.setdefault(self.me, []).append((int(destination), int(source)))
@@ -296,6 +312,8 @@ class _Names:
             "address_of": self.address_of,
             "ld_acquire": self.ld_acquire,
             "red_release_add": self.red_release_add,
+            "ld_relaxed64": self.ld_relaxed64,
+            "st_relaxed64": self.st_relaxed64,
             "cp_async16": self.cp_async16,
             "cp_async_wait": self.cp_async_wait,
         }

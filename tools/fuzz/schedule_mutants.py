@@ -226,6 +226,20 @@ def pairing(text: Text, rng: random.Random) -> str | None:
     return None
 
 
+def carry(text: Text, rng: random.Random) -> str | None:
+    """An operand carried that was waited for, or not carried any more; its waits stay, or go."""
+    found = _append(text, rng)
+    if found is None:
+        return None
+    number, match = found
+    line = re.sub(r" carried \[.*?\]", "", text.lines[number])
+    if line == text.lines[number]:
+        line = f"{line.rstrip()} carried [{rng.randrange(3)}]"
+        if match["waits"] and rng.random() < 0.7:
+            line = line.replace(match["waits"], "", 1)
+    return text.edited(number, line)
+
+
 def numbers(pattern: str) -> Mutation:
     """A change of one of the numbers that `pattern` finds."""
     return lambda text, rng: text.number(rng, pattern)
@@ -252,6 +266,7 @@ MUTATIONS: dict[str, Mutation] = {
     "size of a space": numbers(r"(?:arena|row|constant|shared)_bytes = (\d+)"),
     "resident": numbers(r"resident \[.*?(\d+)"),
     "resident's offset": numbers(r"resident \[.* at (\d+)"),
+    "carried": carry,
     "grid": numbers(r"grid = array<i64: .*?(\d+)[,>]"),
     "parameter": numbers(r"parameters = \{.*?= (\d+) "),
     "attribute of an rOperator": numbers(r"task\.roperator .*attributes .* (\d+) : i64"),

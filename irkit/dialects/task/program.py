@@ -65,7 +65,8 @@ class AppendOp(IRDLOperation):
     """All rTasks of an rOperator on vEUs [first:last], after every rTask of the appends waited for.
 
     rTask t runs on vEU first + t mod (last - first + 1). `resident [i at o, ...]`: read operand i
-    stays in shared memory, o bytes into it.
+    stays in shared memory, o bytes into it. `carried [i, ...]`: the elements of read operand i say
+    themselves that they are there (`irkit/schedule/carried.py`).
 
     ```mlir
     task.roperator @same(%a : tensor<4xf32>) -> tensor<4xf32> attributes {grid = array<i64: 2>} {
@@ -86,6 +87,7 @@ class AppendOp(IRDLOperation):
     veus = prop_def(DenseArrayBase)
     wave = prop_def(IntegerAttr[IntegerType])
     residents = opt_prop_def(DenseArrayBase)
+    carried = opt_prop_def(DenseArrayBase)
     waits = var_operand_def(TokenType)
     reads = var_operand_def(TensorType)
     writes = var_operand_def(TensorType)
@@ -101,6 +103,7 @@ class AppendOp(IRDLOperation):
         reads: Sequence[SSAValue],
         writes: Sequence[SSAValue],
         residents: Sequence[tuple[int, int]] = (),
+        carried: Sequence[int] = (),
     ) -> None:
         flat = [n for pair in residents for n in pair]
         super().__init__(
@@ -111,6 +114,7 @@ class AppendOp(IRDLOperation):
                 "veus": int_array(veus),
                 "wave": IntegerAttr(wave, i64),
                 "residents": int_array(flat) if flat else None,
+                "carried": int_array(carried) if carried else None,
             },
         )
 
@@ -158,6 +162,12 @@ class AppendOp(IRDLOperation):
             residents = parser.parse_comma_separated_list(
                 parser.Delimiter.SQUARE, lambda: _parse_resident(parser)
             )
+        carried: Sequence[int] = ()
+        if parser.parse_optional_keyword("carried"):
+            carried = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE,
+                lambda: parser.parse_integer(allow_boolean=False, allow_negative=False),
+            )
         return cls(
             callee.data,
             (first, last),
@@ -166,6 +176,7 @@ class AppendOp(IRDLOperation):
             groups["reads"],
             groups["writes"],
             residents,
+            carried,
         )
 
     def print(self, printer: Printer) -> None:
@@ -185,6 +196,8 @@ class AppendOp(IRDLOperation):
             printer.print_string(")")
         if pairs := self.resident_pairs:
             printer.print_string(f" resident [{', '.join(f'{i} at {o}' for i, o in pairs)}]")
+        if numbers := ints(self.carried):
+            printer.print_string(f" carried [{', '.join(map(str, numbers))}]")
 
 
 def parse_defined_operand(parser: Parser) -> SSAValue:

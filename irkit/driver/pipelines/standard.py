@@ -76,6 +76,7 @@ STANDARD: dict[str, list[str]] = {
     "task": ["form-roperators", "pack-products", "pack-filters", "partition-rtasks"],
     "schedule": [
         "schedule-wavefront",
+        "carry-values",
         "pin-residents",
         "plan-memory",
         "link-parts",

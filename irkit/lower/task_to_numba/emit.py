@@ -23,7 +23,7 @@ from irkit.rkernels.library_calls import library_call
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.templates import specialise, template_source
 from irkit.row_ranges import called
-from irkit.schedule.tables import Appended, Program, Ran, Repeated
+from irkit.schedule.tables import Appended, Mail, Program, Ran, Repeated
 from irkit.weights import WeightStore
 
 
@@ -99,6 +99,8 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 def print_program(program: Program) -> str:
     """The schedule table as text that builds a `Program`, and the tables of its other plans."""
     names = "from irkit.schedule.tables import Moving, Ran, Repeated\n\n" if program.steps else ""
+    if any(plan.mail.carried for plan in program.plans):
+        names += "from irkit.schedule.tables import Carried, Mail, Published\n\n"
     lines = [f"{names}PROGRAM = Program("]
     for name in _FACTS:
         lines.append(f"    {name}={getattr(program, name)!r},")
@@ -120,6 +122,7 @@ def print_program(program: Program) -> str:
             f"    steps={_steps_text(program.steps)},",
             f"    moving=({''.join(f'Moving{tuple(m)!r}, ' for m in program.moving)}),",
         ]
+    lines += _mail_lines(program.mail)
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
     if program.others:
@@ -145,7 +148,24 @@ def _plan_lines(plan: Program) -> list[str]:
     lines = ["    PROGRAM.plan(", f"        rows={plan.rows!r},  # {called(plan.rows)}"]
     lines += [f"        {name}={getattr(plan, name)!r}," for name in _OWN]
     appends = (f"    {line}" for line in _append_lines(plan.appends, plan.kernels))
-    return [*lines, "        appends=(", *appends, "        ),", "    ),"]
+    mail = (f"    {line}" for line in _mail_lines(plan.mail))
+    return [*lines, *mail, "        appends=(", *appends, "        ),", "    ),"]
+
+
+def _mail_lines(mail: Mail) -> list[str]:
+    """What is carried with its flag, if anything is."""
+    if not mail.carried:
+        return []
+    return [
+        "    mail=Mail(",
+        "        # append, operand, elements, which pieces its rTasks write",
+        f"        ({''.join(f'Published{tuple(p)!r}, ' for p in mail.published)}),",
+        "        # append, operand, which of these",
+        f"        ({''.join(f'Carried{tuple(c)!r}, ' for c in mail.carried)}),",
+        "        # of each rTask: first element, rows, elements of a row, distance of rows",
+        f"        {mail.pieces!r},",
+        "    ),",
+    ]
 
 
 _OWN = ("shared_bytes", "arena_bytes", "row_bytes", "modes", "tables")

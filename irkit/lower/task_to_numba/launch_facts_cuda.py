@@ -21,6 +21,10 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         "scratch": tuple(k.scratch for k in kernels),
         "batch": tuple(k.batch for k in kernels),
     }
+    if memory.stage.gathers:
+        stage = memory.stage
+        sizes = stage.gathers, stage.publishes, stage.operand_bytes, stage.result_bytes
+        facts["stage"] = (memory.mail_at, memory.stage_at, *sizes)
     if any(k.spread > 1 for k in kernels):
         facts["spread"] = tuple(k.spread for k in kernels)
     if any(k.rows_at_once > 1 for k in kernels):

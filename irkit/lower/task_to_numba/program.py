@@ -15,17 +15,24 @@ from irkit.errors import InvalidModelError
 from irkit.passes.task.composite_text import composite_of
 from irkit.passes.task.program_text import function_of, plans_of, read_program
 from irkit.passes.task.proof import require_proof
+from irkit.schedule.carried import Source, sources, written_pieces
+from irkit.schedule.footprint import Footprints
+from irkit.schedule.mail import ELEMENT_BYTES
 from irkit.schedule.model import Access, Buffer, Schedule
 from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
     FIRST_INPUT,
+    NO_MAIL,
     ROWS,
     Appended,
+    Carried,
+    Mail,
     Operand,
     Pinned,
     Port,
     Program,
+    Published,
 )
 from irkit.weights import WeightStore
 
@@ -60,6 +67,10 @@ def kernels_of(module: ModuleOp, schedules: Sequence[Schedule]) -> list[str]:
         for o in module.ops
         if isinstance(o, ROperatorOp) and o.sym_name.data in used
     ]
+
+
+def _first(item: tuple[tuple[int, int], Source]) -> tuple[int, int]:
+    return item[0]
 
 
 class Describer:
@@ -157,7 +168,33 @@ class Describer:
             self.op.verified.data if self.op.verified is not None else "",
             states=tuple(self.states.values()),
             rows=self.op.row_range,
+            mail=self.mail(),
         ).sealed()
+
+    def mail(self) -> Mail:
+        """What is carried with its flag."""
+        schedule = self.schedule
+        if not any(append.carried for append in schedule.appends):
+            return NO_MAIL
+        found = sources(schedule, Footprints(schedule.buffers, schedule.launches))
+        published: dict[Source, Published] = {}
+        pieces: dict[tuple[tuple[int, int, int, int], ...], int] = {}
+        for source in sorted(set(found.values()), key=lambda s: (s.append, s.result)):
+            launch = schedule.launches[schedule.appends[source.append].launch]
+            access = launch.writes[source.result]
+            buffer = schedule.buffers[access.buffer]
+            rows = written_pieces(access.boxes, buffer.shape)
+            assert rows is not None
+            table = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in rows)
+            published[source] = Published(
+                source.append,
+                len(launch.reads) + source.result,
+                buffer.nbytes // ELEMENT_BYTES,
+                pieces.setdefault(table, len(pieces)),
+            )
+        order = {source: number for number, source in enumerate(published)}
+        carried = tuple(Carried(n, o, order[s]) for (n, o), s in sorted(found.items(), key=_first))
+        return Mail(tuple(published.values()), carried, tuple(pieces))
 
     def append(self, number: int, kernels: Sequence[str]) -> Appended:
         """One line of the schedule."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from irkit.lower.task_to_numba.header_cuda import POINTERS
 from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
+from irkit.schedule.mail import stage_of
 from irkit.schedule.step_tables import NO_STEPS, StepPlaces, places_of
 from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, record_sizes
 
@@ -51,6 +52,8 @@ class Layout:
             "RECORD_TABLE": tables + WORD * memory.address_words,
             "COUNTER_BYTES": COUNTER_BYTES,
             "STEP_TABLE": memory.step_table,
+            "MAIL_AT": memory.mail_at,
+            "GATHERS": memory.stage.gathers,
             **self.steps.names(),
         }
         return {name: str(value) for name, value in values.items()}
@@ -105,6 +108,59 @@ def resolve_all(words, rows_padded):
         addresses[operand] = resolve(words, operand, table, rows_padded)
         operand += THREADS - 32
 '''
+
+_MAIL = '''\
+@fused
+def gather(mail, elements, place, tag):
+    """Copy a mailbox to shared memory, each element once it is there: it comes with the run's number."""
+    staged = shared_of(uint32(0), place)
+    element = thread_index()
+    while element < elements:
+        word = ld_relaxed64(mail + 8 * element)
+        while uint32(word >> uint64(32)) != tag:
+            word = ld_relaxed64(mail + 8 * element)
+        staged[element] = uint32(word)
+        element += THREADS
+
+
+@fused
+def publish(mail, place, plain, piece_first, rows, run, distance, tag):
+    """Store this rTask's piece of a result, with the run's number in a mailbox, and as it is."""
+    staged = shared_of(uint32(0), place)
+    number = thread_index()
+    while number < rows * run:
+        row, column = divide(number, run)
+        element = piece_first + row * distance + column
+        word = uint64(staged[element]) | (uint64(tag) << uint64(32))
+        st_relaxed64(mail + 8 * element, word)
+        u32p(plain)[element] = staged[element]
+        number += THREADS
+'''
+
+_GATHERING = """\
+        for number_of in range(words[MAIL_AT]):
+            at = MAIL_AT + 2 + 3 * number_of
+            gather(counters + words[at], words[at + 1], words[at + 2], uint32(epoch))
+"""
+
+_PUBLISHING = """\
+        table = shared_of(int64(0), BASE_TABLE)
+        for number_of in range(words[MAIL_AT + 1]):
+            at = MAIL_AT + 2 + 3 * GATHERS + 8 * number_of
+            publish(
+                counters + words[at],
+                words[at + 1],
+                table[words[at + 2] + 1] + words[at + 3],
+                words[at + 4],
+                words[at + 5],
+                words[at + 6],
+                words[at + 7],
+                uint32(epoch),
+            )
+        if words[MAIL_AT + 1] > 0 and counter >= 0:
+            # What is signalled is all stored.
+            cuda.syncthreads()
+"""
 
 _HEAD = '''\
 def persistent(
@@ -185,7 +241,16 @@ def persistent_text(
     layout: Layout, run_task: str = "run_task", change: Callable[[str], str] = str
 ) -> str:
     """Text of `persistent`, which runs an rTask by the function `run_task`; `change` makes it another."""
-    return fill(change(_PERSISTENT).replace("RUN_TASK", run_task), layout)
+    text = _carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
+    return fill(change(text).replace("RUN_TASK", run_task), layout)
+
+
+def _carrying(text: str) -> str:
+    """The persistent kernel of a program that carries values."""
+    resolving = "        resolve_all(words, rows_padded)\n"
+    signalling = "        # The last warp signals"
+    text = text.replace(resolving, resolving + _GATHERING)
+    return text.replace(signalling, _PUBLISHING + signalling)
 
 
 def walkers(layout: Layout, persistent: str = "run_task") -> str:
@@ -196,7 +261,8 @@ def walkers(layout: Layout, persistent: str = "run_task") -> str:
 
 def walkers_with(layout: Layout, persistent: str) -> str:
     """Text of the walkers, `persistent` being that of the persistent kernel."""
-    return "\n\n".join((fill(_HELPERS, layout), persistent, fill(_WAVE, layout)))
+    mail = [fill(_MAIL, layout)] if layout.memory.stage.gathers else []
+    return "\n\n".join((fill(_HELPERS, layout), *mail, persistent, fill(_WAVE, layout)))
 
 
 @dataclass(frozen=True)
@@ -281,7 +347,7 @@ def layout_of(program: Program) -> Layout:
     shared_bytes = max(plan.shared_bytes for plan in program.plans)
     steps = places_of(program)
     bases = FIRST_INPUT + len(program.ports) + len(program.moving)
-    memory = BlockMemory(bases, waits, operands, shared_bytes, steps.words)
+    memory = BlockMemory(bases, waits, operands, shared_bytes, steps.words, stage_of(program))
     return Layout(program.threads, memory, steps)
 
 

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from irkit.dialects.functions import function_named
 from irkit.dialects.task import AppendOp, BufferOp, ProgramOp, ViewOp
 from irkit.dialects.task.program import MEMORY_FIGURES
-from irkit.dialects.types import int_array, tensor_type
+from irkit.dialects.types import int_array, ints, tensor_type
 from irkit.passes.task.launch_reader import Unscheduled, as_buffer
 from irkit.passes.task.rtask_footprints import RTaskFootprints
 from irkit.passes.task.vdevices import device_of
@@ -94,6 +94,7 @@ def write_program(
             [values[a.buffer] for a in launch.reads],
             [values[a.buffer] for a in launch.writes],
             [(r.operand, r.offset) for r in append.residents],
+            append.carried,
         )
         op.location = found.ops[append.launch].location
         tokens.append(builder.insert(op).token)
@@ -179,8 +180,9 @@ def _read_append(
     # A wait on a later append has no number yet; -1 makes the verifier name it.
     waits = tuple(tokens.get(w, -1) for w in op.waits)
     residents = tuple(Resident(i, o) for i, o in op.resident_pairs)
+    carried = tuple(ints(op.carried))
     schedule.appends.append(
-        Append(number, first, last - first + 1, op.wave.value.data, waits, residents)
+        Append(number, first, last - first + 1, op.wave.value.data, waits, residents, carried)
     )
 
 
@@ -209,6 +211,29 @@ def set_residents(program: ProgramOp, schedule: Schedule) -> None:
     for op, append in zip(appends_of(program), schedule.appends, strict=True):
         flat = [n for r in append.residents for n in (r.operand, r.offset)]
         op.residents = int_array(flat) if flat else None
+
+
+def set_carried(program: ProgramOp, schedule: Schedule) -> None:
+    """Write the carried operands of a schedule, and its waits, into the program's appends; a proof is taken
+    back."""
+    program.retract()
+    tokens: list[SSAValue] = []
+    for op, append in zip(list(appends_of(program)), schedule.appends, strict=True):
+        made = AppendOp(
+            op.callee,
+            op.range,
+            append.wave,
+            [tokens[w] for w in append.waits],
+            op.reads,
+            op.writes,
+            op.resident_pairs,
+            append.carried,
+        )
+        made.location = op.location
+        hint = op.token.name_hint
+        Rewriter.replace_op(op, made)
+        made.token.name_hint = hint
+        tokens.append(made.token)
 
 
 def appends_of(program: ProgramOp) -> Iterator[AppendOp]:

@@ -140,8 +140,13 @@ class Binder:
 
     def units(self) -> None:
         """`UNITS(task, tasks)`: this rTask's part of dimension u; all of it where rows are shared."""
-        size = self.root.parallel[1]
+        size, tasks = self.root.parallel[1], grid_of(self.op, self.root)[1]
         part = f"return ({size} * task) // tasks, ({size} * (task + 1)) // tasks"
+        if self.target == "cuda" and size * tasks < 1 << 32:
+            # No division of 64 bits, nor by what is not known: it would take as long as a product.
+            part = (
+                f"return divide({size} * task, {tasks})[0], divide({size} * (task + 1), {tasks})[0]"
+            )
         if self.root.parallel[0] == DYNAMIC:
             part = f"return 0, {size}"
         self.binding.function("UNITS", "task, tasks", [part])

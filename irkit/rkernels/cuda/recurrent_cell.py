@@ -142,6 +142,7 @@ RKERNELS = [
         threads=256,
         parameters={"LANES": lanes, "PASS": _PASS},
         reassociates=True,
+        stores_anywhere=True,
         halves=True,
         vectors=tuple(f"{operand}{t}" for operand in "XW" for t in range(terms)),
         kept=tuple(f"W{t}" for t in range(terms)),

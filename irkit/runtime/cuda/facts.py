@@ -11,11 +11,14 @@ from irkit.errors import ArtifactError
 from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.tables import (
     Appended,
+    Carried,
+    Mail,
     Moving,
     Operand,
     Pinned,
     Port,
     Program,
+    Published,
     Ran,
     Repeated,
 )
@@ -31,7 +34,8 @@ class LaunchFacts:
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
     for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
     blocks at most share an rTask in that mode; `rows_at_once`: how many rows of a batch a block is given
-    in it. Of either nothing where it is one for all.
+    in it. Of either nothing where it is one for all. `stage`: of a program that carries values, the word of a
+    record that says what, the byte of shared memory where they are staged, and the fields of `Stage`.
     """
 
     arch: str
@@ -42,6 +46,7 @@ class LaunchFacts:
     batch: tuple[bool, ...]
     places: bool = False
     spread: tuple[int, ...] = ()
+    stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
@@ -65,6 +70,9 @@ def read_facts(source: str) -> tuple[Program, LaunchFacts]:
         "Operand": Operand,
         "Appended": Appended,
         "Pinned": Pinned,
+        "Carried": Carried,
+        "Mail": Mail,
+        "Published": Published,
         "Moving": Moving,
         "Ran": Ran,
         "Repeated": Repeated,

@@ -11,6 +11,7 @@ import numpy as np
 from irkit.runtime.cuda.driver import call
 from irkit.runtime.cuda.facts import LaunchFacts
 from irkit.runtime.cuda.memory import DeviceBuffer, Pool
+from irkit.schedule.mail import Stage, mail_bytes, with_mail
 from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table
 from irkit.weights import Array
 
@@ -62,7 +63,12 @@ class Residence:
         words = facts.record_words
         self._kept = [constants]
         self.record_bytes = 8 * words
-        self.records = self._upload(padded_records(tables.records, words))
+        records = padded_records(tables.records, words)
+        if facts.stage:
+            words_at, stage_at, *sizes = facts.stage
+            stage, places = Stage(*sizes), (words_at, stage_at, self._mail_at)
+            records = with_mail(program, records, tables.max_waits, stage, places)
+        self.records = self._upload(records)
         self.unpinned = self._upload(padded_records(unpinned_records(program, tables), words))
         self.serial = self._upload(padded_records(tables.serial, words))
         self.begin = self._upload(tables.begin)
@@ -91,7 +97,11 @@ class Residence:
 
     @property
     def _counter_bytes(self) -> int:
-        """Those of appends, and behind them the one where the blocks of a program with loops meet."""
+        """Those of appends, the one where the blocks of a program with loops meet, and mailboxes."""
+        return self._mail_at + mail_bytes(self.program)
+
+    @property
+    def _mail_at(self) -> int:
         return COUNTER_BYTES * (len(self.program.appends) + 1)
 
     @property

@@ -134,6 +134,29 @@ def red_release_add(typing_context: Any, address: Any, amount: Any) -> Any:
 
 
 @intrinsic
+def ld_relaxed64(typing_context: Any, address: Any) -> Any:
+    """Read a u64 in global memory that other blocks write, whole; it orders nothing else."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = "ld.relaxed.gpu.global.u64 $0, [$1];"
+        return asm(builder, text, I64, [args[0]], "=l,l,~{memory}")
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def st_relaxed64(typing_context: Any, address: Any, value: Any) -> Any:
+    """Write a u64 in global memory that other blocks read, whole; it orders nothing else."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = "st.relaxed.gpu.global.u64 [$0], $1;"
+        asm(builder, text, ir.VoidType(), [args[0], args[1]], "l,l,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), generate
+
+
+@intrinsic
 def cp_async16(typing_context: Any, destination: Any, source: Any) -> Any:
     """Start copying 16 bytes from global to shared memory (both generic addresses, 16-byte aligned)."""
 

@@ -1,0 +1,202 @@
+"""Values that carry their own flag: an operand that arrives word by word, with no wait.
+
+A wait tells that all that happened before it is seen, and so costs a vEU a fence, a signal, and the reading
+of what was written. Where nothing but the elements of one operand is awaited, each can say itself that it is
+there: a 64-bit word holds an element of four bytes and the number of the run. Its *source* stores such words,
+each whole or not at all, and the vEU that reads looks at them until all are of this run (as in the protocol
+LL of NCCL). Nothing else is ordered by them: an element that is carried orders no other bytes, nor what was
+read before. That is what the proof takes of them, rule 'carried', and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irkit.schedule.footprint import Footprints, Touch, overlaps
+from irkit.schedule.mail import ELEMENT_BYTES, NO_STAGE, Stage
+from irkit.schedule.model import Access, Boxes, Schedule
+
+MOST_WORDS = 1024
+"""Elements of an operand that is carried at most: every vEU that reads it looks at each."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The append whose result `result` an operand is."""
+
+    append: int
+    result: int
+
+
+def why_not_carried(schedule: Schedule, feet: Footprints, number: int, operand: int) -> str | None:
+    """Why read `operand` of append `number` cannot be carried; None if it can."""
+    found = source_of(schedule, feet, number, operand)
+    return found if isinstance(found, str) else None
+
+
+def source_of(schedule: Schedule, feet: Footprints, number: int, operand: int) -> Source | str:
+    """Where an operand that can be carried comes from, or why it cannot be."""
+    launch = schedule.launches[schedule.appends[number].launch]
+    if not 0 <= operand < len(launch.reads):
+        return "there is no such operand"
+    if schedule.device.kind == "cpu":
+        return "a CPU's vEUs wait on counters alone"
+    access = launch.reads[operand]
+    buffer = schedule.buffers[access.buffer]
+    root = schedule.buffers[feet.places[access.buffer].root]
+    if root.space not in ("arena", "output") or any(size < 0 for size in buffer.shape):
+        return f"'{buffer.name}' is {root.space} memory, or of a size that is not known"
+    if buffer.itemsize != ELEMENT_BYTES or buffer.nbytes > MOST_WORDS * ELEMENT_BYTES:
+        return (
+            f"'{buffer.name}' has no elements of {ELEMENT_BYTES} bytes, or more than {MOST_WORDS}"
+        )
+    if not _reads_whole(access, buffer.shape):
+        return f"not every rTask reads all of '{buffer.name}'"
+    if any(read == operand for read, _ in launch.in_place):
+        return f"'{buffer.name}' is updated in place"
+    return _one_writer(schedule, feet, number, operand)
+
+
+def _reads_whole(access: Access, shape: tuple[int, ...]) -> bool:
+    whole = np.array([(0, size) for size in shape], np.int64).reshape(-1, 2)
+    return bool((access.boxes == whole).all())
+
+
+def _one_writer(schedule: Schedule, feet: Footprints, number: int, operand: int) -> Source | str:
+    """The one launch that writes what is read, as the same buffer, in an earlier append."""
+    launch = schedule.appends[number].launch
+    buffer = schedule.launches[launch].reads[operand].buffer
+    name = schedule.buffers[buffer].name
+    touches = feet.touches[feet.places[buffer].root]
+    read = next(t for t in touches if (t.launch, t.operand, t.writes) == (launch, operand, False))
+    writers = [t for t in touches if t.writes and overlaps(t, read)]
+    if len(writers) != 1 or writers[0].buffer != buffer:
+        return f"'{name}' is not written by one launch, as it is read"
+    append_of = {append.launch: n for n, append in enumerate(schedule.appends)}
+    writer = writers[0]
+    source = schedule.launches[writer.launch]
+    if append_of[writer.launch] >= number or writer.launch >= launch:
+        return f"what writes '{name}' is no earlier append"
+    if any(write == writer.operand for _, write in source.in_place):
+        return f"'{name}' is updated in place"
+    if written_pieces(source.writes[writer.operand].boxes, schedule.buffers[buffer].shape) is None:
+        return f"an rTask writes '{name}' in no rows at one distance"
+    return Source(append_of[writer.launch], writer.operand)
+
+
+def written_pieces(boxes: Boxes, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+    """What each box (tasks×rank×2) is in row-major elements: first, rows, elements of a row, distance of
+    rows (tasks×4). None where one is no rows at one distance."""
+    found = [_piece(box, shape) for box in boxes]
+    return None if None in found else np.array(found, np.int64).reshape(-1, 4)
+
+
+def _piece(box: NDArray[np.int64], shape: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    extents = (box[:, 1] - box[:, 0]).tolist()
+    if 0 in extents:
+        return 0, 0, 1, 0
+    strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
+    first = sum(int(low) * stride for low, stride in zip(box[:, 0], strides, strict=True))
+    inner = len(shape)
+    while inner and extents[inner - 1] == shape[inner - 1]:
+        inner -= 1
+    run = extents[inner - 1] * strides[inner - 1] if inner else int(np.prod(shape, dtype=np.int64))
+    several = [d for d in range(max(inner - 1, 0)) if extents[d] > 1]
+    if len(several) > 1:
+        return None
+    return (first, extents[several[0]], run, strides[several[0]]) if several else (first, 1, run, 0)
+
+
+def sources(schedule: Schedule, feet: Footprints) -> dict[tuple[int, int], Source]:
+    """The source of each operand that the appends carry, by append and operand; of one that cannot be
+    carried, none."""
+    if not any(append.carried for append in schedule.appends):
+        return {}
+    found = {
+        (number, operand): source_of(schedule, feet, number, operand)
+        for number, append in enumerate(schedule.appends)
+        for operand in append.carried
+    }
+    return {key: source for key, source in found.items() if isinstance(source, Source)}
+
+
+class CarriedPairs:
+    """Which conflicts are no matter of order, since the element read says itself that it is there."""
+
+    def __init__(self, schedule: Schedule, feet: Footprints) -> None:
+        append_of = {append.launch: n for n, append in enumerate(schedule.appends)}
+        self._append_of = append_of
+        self._sources = sources(schedule, feet)
+
+    def __contains__(self, pair: tuple[Touch, Touch]) -> bool:
+        """Whether the second touch reads, carried, what the first writes."""
+        a, b = pair
+        if not self._sources or not a.writes or b.writes:
+            return False
+        source = self._sources.get((self._append_of[b.launch], b.operand))
+        return source == Source(self._append_of[a.launch], a.operand)
+
+
+def carry_values(schedule: Schedule, reading: Container[str], storing: Container[str]) -> Schedule:
+    """The schedule with operands carried that were waited for, where that leaves fewer waits.
+
+    `reading` are the symbols whose launches can read operands wherever they lie, `storing` those that can
+    store results so. An operand is carried whose append waits for its source, if it then need not wait for
+    it; waits are derived anew. `notes`: "carried", how many operands are.
+    """
+    from irkit.schedule.waits import derive_waits
+
+    feet = Footprints(schedule.buffers, schedule.launches)
+    chosen: dict[int, dict[int, int]] = {}
+    for number, append in enumerate(schedule.appends):
+        launch = schedule.launches[append.launch]
+        if launch.symbol not in reading or not append.waits:
+            continue
+        for operand in range(len(launch.reads)):
+            source = source_of(schedule, feet, number, operand)
+            if not isinstance(source, Source) or source.append not in append.waits:
+                continue
+            if schedule.launches[schedule.appends[source.append].launch].symbol in storing:
+                chosen.setdefault(number, {})[operand] = source.append
+    made = derive_waits(_carrying(schedule, chosen), feet)
+    # What is waited for all the same comes with the wait.
+    kept = {
+        number: {o: s for o, s in operands.items() if s not in made.appends[number].waits}
+        for number, operands in chosen.items()
+    }
+    if kept != chosen:
+        made = derive_waits(_carrying(schedule, kept), feet)
+    before, after = (sum(len(a.waits) for a in s.appends) for s in (schedule, made))
+    if after >= before:
+        return schedule
+    carried = sum(len(append.carried) for append in made.appends)
+    return replace(made, notes={**made.notes, "carried": carried})
+
+
+def _carrying(schedule: Schedule, chosen: dict[int, dict[int, int]]) -> Schedule:
+    appends = [
+        replace(append, carried=tuple(sorted(chosen.get(number, ()))))
+        for number, append in enumerate(schedule.appends)
+    ]
+    return replace(schedule, appends=appends)
+
+
+def carried_stage(schedule: Schedule) -> Stage:
+    """What the walker of a schedule carries."""
+    if not any(append.carried for append in schedule.appends):
+        return NO_STAGE
+    found = sources(schedule, Footprints(schedule.buffers, schedule.launches))
+    sizes = {source: _elements(schedule, source) for source in found.values()}
+    return Stage.of(
+        [(number, sizes[source]) for (number, _), source in found.items()],
+        [(source.append, elements) for source, elements in sizes.items()],
+    )
+
+
+def _elements(schedule: Schedule, source: Source) -> int:
+    launch = schedule.launches[schedule.appends[source.append].launch]
+    return schedule.buffers[launch.writes[source.result].buffer].nbytes // ELEMENT_BYTES
