@@ -117,30 +117,21 @@ def streaming(module: ModuleOp, device: VDevice) -> set[str]:
     return {op.sym_name.data for op in ops if op.rkernel is not None and op.rkernel.data in names}
 
 
-def carrying(module: ModuleOp) -> tuple[set[str], set[str]]:
-    """rOperators of a GPU whose rKernels read operands wherever they lie, and those that store results so."""
-    kernels = {k.name: k for k in registry.registered("cuda")}
-    found = {
-        op.sym_name.data: kernels[op.rkernel.data]
-        for op in module.ops
-        if isinstance(op, ROperatorOp) and op.rkernel is not None and op.rkernel.data in kernels
-    }
-    reading = {name for name, k in found.items() if not k.streams}
-    return reading, {name for name, k in found.items() if k.stores_anywhere}
+def carrying(module: ModuleOp) -> set[str]:
+    """rOperators of a GPU whose rKernels read operands and store results wherever these lie."""
+    names = {k.name for k in registry.registered("cuda") if k.anywhere}
+    ops = [op for op in module.ops if isinstance(op, ROperatorOp)]
+    return {op.sym_name.data for op in ops if op.rkernel is not None and op.rkernel.data in names}
 
 
 def _refuses_carried(op: ROperatorOp, rkernel: RKernel) -> str | None:
     """Why `op` cannot read what its appends carry, or store what others carry from them; None if it can."""
-    appends = appends_of(op)
-    if rkernel.streams and any(ints(a.carried) for a in appends):
-        return f"carried: rKernel '{rkernel.name}' reads its operands from global memory alone"
-    if rkernel.stores_anywhere:
+    if rkernel.anywhere:
         return None
-    for append in appends:
-        results = set(append.writes)
-        uses = (use for value in results for use in value.uses)
-        if any(_carries(use.operation, use.index) for use in uses):
-            return f"carried: rKernel '{rkernel.name}' stores its results in global memory alone"
+    for append in appends_of(op):
+        uses = (use for value in append.writes for use in value.uses)
+        if ints(append.carried) or any(_carries(use.operation, use.index) for use in uses):
+            return f"carried: rKernel '{rkernel.name}' reads and stores in global memory alone"
     return None
 
 

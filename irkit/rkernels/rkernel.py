@@ -43,7 +43,8 @@ class RKernel:
     RESIDENT is 1.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
-    `stores_anywhere`: it stores results element by element, wherever they lie: so they may in shared memory.
+    `anywhere`: it reads operands and stores results by plain accesses, wherever they lie: they may in shared
+    memory.
     `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
@@ -73,7 +74,7 @@ class RKernel:
     kept: tuple[str, ...] = ()
     stores_again: bool = False
     streams: bool = False
-    stores_anywhere: bool = False
+    anywhere: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
     halves: bool = False
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None

@@ -45,9 +45,9 @@ class CarryValues(ModulePass):
         composed = [f for f in op.ops if isinstance(f, FuncOp) and is_composed(f)]
         if composed or device_of(op).kind != "cuda":
             return
-        reading, storing = carrying(op)
+        anywhere = carrying(op)
         for program in programs_of(op):
-            made = carry_values(read_program(op, program), reading, storing)
+            made = carry_values(read_program(op, program), anywhere)
             if count := made.notes.get("carried", 0):
                 applied(program, "CarryValues", "{} operands come with their flag", count)
                 set_carried(program, made)

@@ -185,7 +185,7 @@ RKERNELS = [
         threads=_THREADS,
         parameters=tile,
         reassociates=True,
-        stores_anywhere=True,
+        anywhere=True,
         vectors=tuple(f"{operand}{t}" for operand in "XW" for t in range(terms)),
         kept=tuple(f"W{t}" for t in range(terms)),
     )
