@@ -141,11 +141,11 @@ class CarriedPairs:
         return source == Source(self._append_of[a.launch], a.operand)
 
 
-def carry_values(schedule: Schedule, reading: Container[str], storing: Container[str]) -> Schedule:
+def carry_values(schedule: Schedule, anywhere: Container[str]) -> Schedule:
     """The schedule with operands carried that were waited for, where that leaves fewer waits.
 
-    `reading` are the symbols whose launches can read operands wherever they lie, `storing` those that can
-    store results so. An operand is carried whose append waits for its source, if it then need not wait for
+    `anywhere` are the symbols whose launches can read operands and store results wherever these lie. An
+    operand is carried whose append waits for its source, if it then need not wait for
     it; waits are derived anew. `notes`: "carried", how many operands are.
     """
     from irkit.schedule.waits import derive_waits
@@ -154,13 +154,13 @@ def carry_values(schedule: Schedule, reading: Container[str], storing: Container
     chosen: dict[int, dict[int, int]] = {}
     for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
-        if launch.symbol not in reading or not append.waits:
+        if launch.symbol not in anywhere or not append.waits:
             continue
         for operand in range(len(launch.reads)):
             source = source_of(schedule, feet, number, operand)
             if not isinstance(source, Source) or source.append not in append.waits:
                 continue
-            if schedule.launches[schedule.appends[source.append].launch].symbol in storing:
+            if schedule.launches[schedule.appends[source.append].launch].symbol in anywhere:
                 chosen.setdefault(number, {})[operand] = source.append
     made = derive_waits(_carrying(schedule, chosen), feet)
     # What is waited for all the same comes with the wait.

@@ -41,7 +41,7 @@ def chain() -> Schedule:
 
 
 def carried_chain() -> Schedule:
-    return plan_memory(carry_values(chain(), ALL, ALL))
+    return plan_memory(carry_values(chain(), ALL))
 
 
 def test_a_chain_waits_for_nothing() -> None:
@@ -61,10 +61,9 @@ def test_what_comes_without_order_shares_no_bytes() -> None:
         verify_schedule(crowded)
 
 
-@pytest.mark.parametrize("symbols", [(set(), ALL), (ALL, set())])
-def test_who_cannot_read_or_store_so_waits(symbols: tuple[set[str], set[str]]) -> None:
+def test_who_cannot_read_and_store_so_waits() -> None:
     given = chain()
-    assert carry_values(given, *symbols) is given
+    assert carry_values(given, set()) is given
 
 
 def test_without_the_attribute_it_is_a_race() -> None:
@@ -83,7 +82,7 @@ def random_carrying(seed: int) -> Schedule:
     """A random program in which whatever can be is carried."""
     program = RandomProgram(seed, 3 + seed % 6)
     placed = schedule_wavefront(program.buffers, program.launches, device("test4"))
-    return plan_memory(carry_values(placed, _Everything(), _Everything()))
+    return plan_memory(carry_values(placed, _Everything()))
 
 
 def test_random_programs_that_carry_are_proved_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
