@@ -32,60 +32,97 @@ class Source:
     result: int
 
 
-def why_not_carried(schedule: Schedule, feet: Footprints, number: int, operand: int) -> str | None:
-    """Why read `operand` of append `number` cannot be carried; None if it can."""
-    found = source_of(schedule, feet, number, operand)
-    return found if isinstance(found, str) else None
+class Carriage:
+    """Which operands of a schedule can be carried, from where, and which conflicts that settles."""
 
+    def __init__(self, schedule: Schedule, feet: Footprints) -> None:
+        self._schedule, self._feet = schedule, feet
+        self._append_of = {append.launch: n for n, append in enumerate(schedule.appends)}
+        self._known: dict[tuple[int, int], Source | str] = {}
+        # Launches of one rOperator share their boxes.
+        self._in_rows: dict[tuple[int, tuple[int, ...]], bool] = {}
 
-def source_of(schedule: Schedule, feet: Footprints, number: int, operand: int) -> Source | str:
-    """Where an operand that can be carried comes from, or why it cannot be."""
-    launch = schedule.launches[schedule.appends[number].launch]
-    if not 0 <= operand < len(launch.reads):
-        return "there is no such operand"
-    if schedule.device.kind == "cpu":
-        return "a CPU's vEUs wait on counters alone"
-    access = launch.reads[operand]
-    buffer = schedule.buffers[access.buffer]
-    root = schedule.buffers[feet.places[access.buffer].root]
-    if root.space not in ("arena", "output") or any(size < 0 for size in buffer.shape):
-        return f"'{buffer.name}' is {root.space} memory, or of a size that is not known"
-    if buffer.itemsize != ELEMENT_BYTES or buffer.nbytes > MOST_WORDS * ELEMENT_BYTES:
-        return (
-            f"'{buffer.name}' has no elements of {ELEMENT_BYTES} bytes, or more than {MOST_WORDS}"
+    def source(self, number: int, operand: int) -> Source | str:
+        """Where read `operand` of append `number` comes from, or why it cannot be carried."""
+        key = number, operand
+        if key not in self._known:
+            self._known[key] = self._why_not(number, operand) or self._one_writer(number, operand)
+        return self._known[key]
+
+    def sources(self) -> dict[tuple[int, int], Source]:
+        """The source of each operand that the appends carry, by append and operand; of one that cannot be
+        carried, none."""
+        found = {
+            (number, operand): self.source(number, operand)
+            for number, append in enumerate(self._schedule.appends)
+            for operand in append.carried
+        }
+        return {key: source for key, source in found.items() if isinstance(source, Source)}
+
+    def __contains__(self, pair: tuple[Touch, Touch]) -> bool:
+        """Whether the second touch reads, carried, what the first writes: each element is
+        read once it is there."""
+        a, b = pair
+        if not a.writes or b.writes:
+            return False
+        number = self._append_of[b.launch]
+        if b.operand not in self._schedule.appends[number].carried:
+            return False
+        return self.source(number, b.operand) == Source(self._append_of[a.launch], a.operand)
+
+    def _why_not(self, number: int, operand: int) -> str | None:
+        schedule = self._schedule
+        launch = schedule.launches[schedule.appends[number].launch]
+        if not 0 <= operand < len(launch.reads):
+            return "there is no such operand"
+        if schedule.device.kind == "cpu":
+            return "a CPU's vEUs wait on counters alone"
+        access = launch.reads[operand]
+        buffer = schedule.buffers[access.buffer]
+        root = schedule.buffers[self._feet.places[access.buffer].root]
+        if root.space not in ("arena", "output") or any(size < 0 for size in buffer.shape):
+            return f"'{buffer.name}' is {root.space} memory, or of a size that is not known"
+        if buffer.itemsize != ELEMENT_BYTES or buffer.nbytes > MOST_WORDS * ELEMENT_BYTES:
+            return f"'{buffer.name}' has no elements of {ELEMENT_BYTES} bytes, or more than {MOST_WORDS}"
+        if not _reads_whole(access, buffer.shape):
+            return f"not every rTask reads all of '{buffer.name}'"
+        if any(read == operand for read, _ in launch.in_place):
+            return f"'{buffer.name}' is updated in place"
+        return None
+
+    def _one_writer(self, number: int, operand: int) -> Source | str:
+        """The one launch that writes what is read, as the same buffer, in an earlier append."""
+        schedule = self._schedule
+        launch = schedule.appends[number].launch
+        buffer = schedule.launches[launch].reads[operand].buffer
+        name = schedule.buffers[buffer].name
+        touches = self._feet.touches[self._feet.places[buffer].root]
+        read = next(
+            t for t in touches if (t.launch, t.operand, t.writes) == (launch, operand, False)
         )
-    if not _reads_whole(access, buffer.shape):
-        return f"not every rTask reads all of '{buffer.name}'"
-    if any(read == operand for read, _ in launch.in_place):
-        return f"'{buffer.name}' is updated in place"
-    return _one_writer(schedule, feet, number, operand)
+        writers = [t for t in touches if t.writes and overlaps(t, read)]
+        if len(writers) != 1 or writers[0].buffer != buffer:
+            return f"'{name}' is not written by one launch, as it is read"
+        writer = writers[0]
+        source = schedule.launches[writer.launch]
+        if self._append_of[writer.launch] >= number or writer.launch >= launch:
+            return f"what writes '{name}' is no earlier append"
+        if any(write == writer.operand for _, write in source.in_place):
+            return f"'{name}' is updated in place"
+        if not self._is_in_rows(source.writes[writer.operand], schedule.buffers[buffer].shape):
+            return f"an rTask writes '{name}' in no rows at one distance"
+        return Source(self._append_of[writer.launch], writer.operand)
+
+    def _is_in_rows(self, access: Access, shape: tuple[int, ...]) -> bool:
+        key = id(access.boxes), shape
+        if key not in self._in_rows:
+            self._in_rows[key] = written_pieces(access.boxes, shape) is not None
+        return self._in_rows[key]
 
 
 def _reads_whole(access: Access, shape: tuple[int, ...]) -> bool:
     whole = np.array([(0, size) for size in shape], np.int64).reshape(-1, 2)
     return bool((access.boxes == whole).all())
-
-
-def _one_writer(schedule: Schedule, feet: Footprints, number: int, operand: int) -> Source | str:
-    """The one launch that writes what is read, as the same buffer, in an earlier append."""
-    launch = schedule.appends[number].launch
-    buffer = schedule.launches[launch].reads[operand].buffer
-    name = schedule.buffers[buffer].name
-    touches = feet.touches[feet.places[buffer].root]
-    read = next(t for t in touches if (t.launch, t.operand, t.writes) == (launch, operand, False))
-    writers = [t for t in touches if t.writes and overlaps(t, read)]
-    if len(writers) != 1 or writers[0].buffer != buffer:
-        return f"'{name}' is not written by one launch, as it is read"
-    append_of = {append.launch: n for n, append in enumerate(schedule.appends)}
-    writer = writers[0]
-    source = schedule.launches[writer.launch]
-    if append_of[writer.launch] >= number or writer.launch >= launch:
-        return f"what writes '{name}' is no earlier append"
-    if any(write == writer.operand for _, write in source.in_place):
-        return f"'{name}' is updated in place"
-    if written_pieces(source.writes[writer.operand].boxes, schedule.buffers[buffer].shape) is None:
-        return f"an rTask writes '{name}' in no rows at one distance"
-    return Source(append_of[writer.launch], writer.operand)
 
 
 def written_pieces(boxes: Boxes, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
@@ -111,36 +148,6 @@ def _piece(box: NDArray[np.int64], shape: tuple[int, ...]) -> tuple[int, int, in
     return (first, extents[several[0]], run, strides[several[0]]) if several else (first, 1, run, 0)
 
 
-def sources(schedule: Schedule, feet: Footprints) -> dict[tuple[int, int], Source]:
-    """The source of each operand that the appends carry, by append and operand; of one that cannot be
-    carried, none."""
-    if not any(append.carried for append in schedule.appends):
-        return {}
-    found = {
-        (number, operand): source_of(schedule, feet, number, operand)
-        for number, append in enumerate(schedule.appends)
-        for operand in append.carried
-    }
-    return {key: source for key, source in found.items() if isinstance(source, Source)}
-
-
-class CarriedPairs:
-    """Which conflicts are no matter of order, since the element read says itself that it is there."""
-
-    def __init__(self, schedule: Schedule, feet: Footprints) -> None:
-        append_of = {append.launch: n for n, append in enumerate(schedule.appends)}
-        self._append_of = append_of
-        self._sources = sources(schedule, feet)
-
-    def __contains__(self, pair: tuple[Touch, Touch]) -> bool:
-        """Whether the second touch reads, carried, what the first writes."""
-        a, b = pair
-        if not self._sources or not a.writes or b.writes:
-            return False
-        source = self._sources.get((self._append_of[b.launch], b.operand))
-        return source == Source(self._append_of[a.launch], a.operand)
-
-
 def carry_values(schedule: Schedule, anywhere: Container[str]) -> Schedule:
     """The schedule with operands carried that were waited for, where that leaves fewer waits.
 
@@ -151,13 +158,14 @@ def carry_values(schedule: Schedule, anywhere: Container[str]) -> Schedule:
     from irkit.schedule.waits import derive_waits
 
     feet = Footprints(schedule.buffers, schedule.launches)
+    carriage = Carriage(schedule, feet)
     chosen: dict[int, dict[int, int]] = {}
     for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
         if launch.symbol not in anywhere or not append.waits:
             continue
         for operand in range(len(launch.reads)):
-            source = source_of(schedule, feet, number, operand)
+            source = carriage.source(number, operand)
             if not isinstance(source, Source) or source.append not in append.waits:
                 continue
             if schedule.launches[schedule.appends[source.append].launch].symbol in anywhere:
@@ -189,7 +197,7 @@ def carried_stage(schedule: Schedule) -> Stage:
     """What the walker of a schedule carries."""
     if not any(append.carried for append in schedule.appends):
         return NO_STAGE
-    found = sources(schedule, Footprints(schedule.buffers, schedule.launches))
+    found = Carriage(schedule, Footprints(schedule.buffers, schedule.launches)).sources()
     sizes = {source: _elements(schedule, source) for source in found.values()}
     return Stage.of(
         [(number, sizes[source]) for (number, _), source in found.items()],

@@ -33,7 +33,7 @@ import numpy as np
 
 from irkit.errors import ScheduleError
 from irkit.schedule.box_overlap import Indices, Mask
-from irkit.schedule.carried import CarriedPairs, why_not_carried
+from irkit.schedule.carried import Carriage
 from irkit.schedule.coverage import check_covered
 from irkit.schedule.dependences import one_lane
 from irkit.schedule.footprint import Footprints, Touch, overlap
@@ -73,8 +73,9 @@ def verify_schedule(schedule: Schedule) -> Proof:
     check_read_only(schedule, feet)
     check_own_results(schedule, feet)
     check_places(schedule, feet)
-    check_carried(schedule, feet)
-    _check_mode(schedule, feet, Mode.PERSISTENT)
+    carriage = Carriage(schedule, feet)
+    check_carried(schedule, carriage)
+    _check_mode(schedule, feet, Mode.PERSISTENT, carriage)
     check_covered(schedule, feet)
     check_shared(schedule, feet)
     return _modes(schedule, feet)
@@ -94,10 +95,12 @@ def _modes(schedule: Schedule, feet: Footprints) -> Proof:
     return proof
 
 
-def _check_mode(schedule: Schedule, feet: Footprints, mode: Mode) -> None:
+def _check_mode(
+    schedule: Schedule, feet: Footprints, mode: Mode, carried: Container[tuple[Touch, Touch]] = ()
+) -> None:
     """The rules that depend on who runs before whom."""
     order = order_of(schedule, mode)
-    check_races(schedule, feet, order, mode is Mode.PERSISTENT)
+    check_races(schedule, feet, order, carried)
     check_arena(schedule, feet, order)
 
 
@@ -112,13 +115,13 @@ def check_read_only(schedule: Schedule, feet: Footprints) -> None:
                 reject("constant", f"'{launch}' writes to '{buffer}', which is {space} memory")
 
 
-def check_carried(schedule: Schedule, feet: Footprints) -> None:
+def check_carried(schedule: Schedule, carriage: Carriage) -> None:
     """Rule 'carried': operands whose elements say that they are there come whole from one earlier append, and
     no append waits for a later one, so that the order of the list is one that a run can keep."""
     for number, append in enumerate(schedule.appends):
         for operand in append.carried:
-            reason = why_not_carried(schedule, feet, number, operand)
-            if reason is not None:
+            reason = carriage.source(number, operand)
+            if isinstance(reason, str):
                 reject("carried", f"{describe(schedule, number)} operand {operand}: {reason}")
         if len(set(append.carried)) != len(append.carried):
             reject("carried", f"{describe(schedule, number)} carries an operand twice")
@@ -129,16 +132,18 @@ def check_carried(schedule: Schedule, feet: Footprints) -> None:
 
 
 def check_races(
-    schedule: Schedule, feet: Footprints, order: HappensBefore, by_value: bool = False
+    schedule: Schedule,
+    feet: Footprints,
+    order: HappensBefore,
+    carried: Container[tuple[Touch, Touch]] = (),
 ) -> None:
-    """Rule 'race': of two conflicting rTasks, the one earlier in the program happens before. `by_value`: what
-    is carried is read where it says that it is there.
+    """Rule 'race': of two conflicting rTasks, the one earlier in the program happens before. What is
+    `carried` is read once it is there.
 
     Whole appends are compared first; only pairs not ordered as a whole are looked at by box.
     """
     append_of = {append.launch: number for number, append in enumerate(schedule.appends)}
     count = len(schedule.appends)
-    carried: Container[tuple[Touch, Touch]] = CarriedPairs(schedule, feet) if by_value else ()
     starts = np.stack([order.first_start(a) for a in range(count)]) if count else np.empty(0)
     ends = np.stack([order.last_end(a) for a in range(count)]) if count else np.empty(0)
     for a, b in feet.conflicts:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irkit.schedule.carried import CarriedPairs
+from irkit.schedule.carried import Carriage
 from irkit.schedule.footprint import Footprints, Touch, overlap, overlaps
 from irkit.schedule.happens_before import Clocks, HappensBefore
 from irkit.schedule.model import Append, Schedule
@@ -58,7 +58,7 @@ def _conflicts_by_append(schedule: Schedule, feet: Footprints) -> list[Pairs]:
     """For each append, the earlier appends that it may conflict with, and through which touches."""
     append_of = {append.launch: number for number, append in enumerate(schedule.appends)}
     result: list[Pairs] = [{} for _ in schedule.appends]
-    carried = CarriedPairs(schedule, feet)
+    carried = Carriage(schedule, feet)
     for a, b in feet.conflicts:
         first, second = append_of[a.launch], append_of[b.launch]
         if (a, b) in carried:

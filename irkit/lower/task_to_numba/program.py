@@ -15,7 +15,7 @@ from irkit.errors import InvalidModelError
 from irkit.passes.task.composite_text import composite_of
 from irkit.passes.task.program_text import function_of, plans_of, read_program
 from irkit.passes.task.proof import require_proof
-from irkit.schedule.carried import Source, sources, written_pieces
+from irkit.schedule.carried import Carriage, Source, written_pieces
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.mail import ELEMENT_BYTES
 from irkit.schedule.model import Access, Buffer, Schedule
@@ -176,7 +176,7 @@ class Describer:
         schedule = self.schedule
         if not any(append.carried for append in schedule.appends):
             return NO_MAIL
-        found = sources(schedule, Footprints(schedule.buffers, schedule.launches))
+        found = Carriage(schedule, Footprints(schedule.buffers, schedule.launches)).sources()
         published: dict[Source, Published] = {}
         pieces: dict[tuple[tuple[int, int, int, int], ...], int] = {}
         for source in sorted(set(found.values()), key=lambda s: (s.append, s.result)):
