@@ -208,7 +208,8 @@ def matrix_of_b(product: Product) -> bool | None:
 
 @dataclass(frozen=True)
 class Run:
-    """How B lies in memory: `by_k` where its terms lie side by side, else (if at all) its columns do.
+    """How B lies in memory: `by_k` where its terms, or those of the last loop of k, lie side by side, else (if
+    at all) its columns do.
 
     `together`: how many of its elements, 16, 8, 4 or 1, can be read at once along the run, all of them whole and at
     multiples of their number.
@@ -240,14 +241,34 @@ def _find_run(product: Product) -> Run | None:
         return None
     source, dims = found
     factors = _in_memory_order(source, dims)
+    last = next((d for d in reversed(product.k) if product.sizes[d] > 1), None)
+    if last is not None and (run := _run_of_loop(product, last, source, dims)).fours:
+        return run
     by_k = _lie_together(product, product.k, factors)
     run = product.k if by_k else product.columns
     others = [f for loop, f in factors.items() if loop not in run]
     apart = any(w.guarded or w.offset for w in dims)
     if apart or not (by_k or _lie_together(product, run, factors)):
         return Run(by_k, 1)
-    steps = (product.extent(run), *others)
-    return Run(by_k, next((n for n in (16, 8, 4) if all(f % n == 0 for f in steps)), 1))
+    return Run(by_k, _together((product.extent(run), *others)))
+
+
+def _run_of_loop(product: Product, last: int, source: SSAValue, dims: Sequence[Window]) -> Run:
+    """How B can be read along the last of the loops of k, as channels that lie side by side are: each run of
+    them is whole, wherever in padded dimensions it lies."""
+    steps = _row_major(tensor_type(source).get_shape())
+    factors = _in_memory_order(source, dims)
+    own = [w for w in dims if last in w.factors]
+    if factors.get(last) != 1 or any(w.guarded or w.offset or len(w.factors) > 1 for w in own):
+        return Run(True, 1)
+    offsets = [w.offset * step for w, step in zip(dims, steps, strict=True)]
+    others = [f for loop, f in factors.items() if loop != last]
+    return Run(True, _together((product.sizes[last], *offsets, *others)))
+
+
+def _together(steps: Sequence[int]) -> int:
+    """How many elements can be read at once where runs have these lengths, and begin at these multiples."""
+    return next((n for n in (16, 8, 4) if all(f % n == 0 for f in steps)), 1)
 
 
 def _in_memory_order(source: SSAValue, dims: Sequence[Window]) -> dict[int, int]:

@@ -17,7 +17,7 @@ import emulated_bytes
 import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
-from emulated_mma import magnitudes, mma_store, mma_sums
+from emulated_mma import magnitudes, mma_store, mma_store_across, mma_sums
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
@@ -121,9 +121,11 @@ class Copies:
         self, staged: Any, tile: int, row: int, chunk: int, source: Any, at: int, inside: Any
     ) -> None:
         """Sixteen bytes of a packed row."""
-        bits = source.array[at : at + 8].view(np.uint16).copy()
+        array = getattr(source, "array", source)
+        count = 16 // array.dtype.itemsize
+        bits = array[at : at + count].view(np.uint16).copy()
         assert len(bits) == 8
-        assert at % 8 == 0
+        assert at % count == 0
         place = wgmma.chunk_of(tile, row, chunk)
         self.groups[-1].append((staged.view(np.uint16), place, bits if inside else 0 * bits))
 
@@ -141,6 +143,17 @@ def four_of(p: Any, at: int, wide: int) -> tuple[Any, ...]:
     assert not wide or at % 4 == 0
     assert 0 <= at <= len(p) - 4
     return tuple(p[at : at + 4])
+
+
+def of_four(p: Any, at: int) -> tuple[Any, ...]:
+    assert at % 4 == 0
+    return tuple(p[at + i] for i in range(4))
+
+
+def to_four(p: Any, at: int, *values: Any) -> None:
+    assert at % 4 == 0
+    for i, value in enumerate(values):
+        p[at + i] = value
 
 
 def four_to(p: Any, at: int, *values: Any) -> None:
@@ -271,9 +284,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "shared_like": lambda p, offset: block.view(p.dtype, offset),
         "shared_of": lambda v, offset: block.view(np.asarray(v).dtype, offset),
         "shared_i32": lambda offset: block.view(np.int32, offset),
-        "load4": lambda p, i: tuple(p[i : i + 4]),
+        "load4": of_four,
         "load_four": four_of,
         "store_four": four_to,
+        "store4": to_four,
         "lane_load": lambda p, s, lane, *rest: tuple(_held(p, s, lane, *rest)),
         "lane_dots": lane_dots,
         "rows_dots": rows_dots,
@@ -308,12 +322,14 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "read_terms": wgmma.read_terms,
         "pack_terms": wgmma.pack_terms,
         "copy_chunk": lambda *given: block.copies().start_chunk(*given),
+        "round_chunk": wgmma.round_chunk,
         "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
         "group_added": wgmma.group_added,
         "weighted_products": lambda *given: wgmma.weighted_products(
             block.exchange, block.local.thread % 32, *given
         ),
         "mma_store": mma_store,
+        "mma_store_across": mma_store_across,
         "tile_sums": tile_sums,
         "tile_store": tile_store,
         "node_store": node_store,

@@ -46,3 +46,8 @@ def magnitudes(least: Any, most: Any, p: Any, place: int, width: int) -> tuple[A
 def mma_store(p: Any, position: int, step: int, sums: Any, columns: int, lane: int) -> None:
     y, x = held_sums(lane, len(sums) * 32 // columns, columns)
     p[position + y * step + x] = sums
+
+
+def mma_store_across(p: Any, position: int, step: int, sums: Any, columns: int, lane: int) -> None:
+    y, x = held_sums(lane, len(sums) * 32 // columns, columns)
+    p[position + x * step + y] = sums

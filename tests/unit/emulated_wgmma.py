@@ -73,6 +73,11 @@ def chunk_of(tile: int, row: int, chunk: int) -> int:
     return 2 * (tile + _swizzled(32 * row + 4 * chunk, 32))
 
 
+def round_chunk(p: Any, tile: int, row: int, chunk: int) -> None:
+    place = chunk_of(tile, row, chunk) // 2
+    p[place : place + 4] = _rounded_to_tf32(p[place : place + 4].copy())
+
+
 def _values(p: Any, words: Any, second: Any, kind: int) -> Any:
     """The terms at some words; of 16 bits, the second of a word where `second` is 1."""
     found = p.view(np.uint32)[words]

@@ -209,6 +209,13 @@ PROGRAMS = {
         "tensor<256x256xf32>",
         granted='attributes {irkit.precision = "bf16"}',
     ),
+    "product in TF32": text(
+        "gemm",
+        "tensor<64x64xf32>, tensor<64x64xf32>, tensor<64xf32>",
+        "tensor<64x64xf32>",
+        _BY_ROWS,
+        granted='attributes {irkit.precision = "tf32"}',
+    ),
     "product of 16 bits": text(
         "matmul",
         "tensor<256x64xbf16>, tensor<64x256xbf16>",

@@ -170,7 +170,7 @@ def run_in_groups(
 def test_warp_groups_multiply_16_bit_floats(transposed: bool, precision: str) -> None:
     variant = "product.wgmma64x64_halves"
     own = halved(product(19, 72, 80, transposed))
-    parameters_of = partial(product_wgmma_halves.parameters_of, {**GROUPS, "BK": 64})
+    parameters_of = partial(product_wgmma_halves.parameters_of, {**GROUPS, "BK": 64, "STAGES": 4})
     run_in_groups(variant, parameters_of, own, precision, 2e-3)
 
 

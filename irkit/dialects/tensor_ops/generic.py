@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -99,7 +100,8 @@ class Generic(TensorOpModel[linalg.GenericOp]):
             return None
         indices = [e for i in position for e in maps(op)[i].results]
         if any(not isinstance(e, AffineDimExpr) for e in indices):
-            return None if cheap else "its windows read elements more than once"
+            free = cheap or (_widens(producer) and not is_contraction(op))
+            return None if free else "its windows read elements more than once"
         return "a contraction reads each element many times" if is_contraction(op) else None
 
     def why_no_epilogue(self, op: linalg.GenericOp, producer: Operation) -> str | None:
@@ -140,6 +142,13 @@ class Generic(TensorOpModel[linalg.GenericOp]):
         where = dict(zip(parallel, cell, strict=True))
         out = maps(op)[-1]
         return tuple(where[e.position] for e in out.results if isinstance(e, AffineDimExpr))
+
+
+def _widens(op: Operation) -> bool:
+    """Whether it only extends 16-bit floats: as they are read, they become float32."""
+    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
+        return False
+    return all(isinstance(inner, arith.ExtFOp | linalg.YieldOp) for inner in op.body.block.ops)
 
 
 def _narrow(loops: list[Interval], box: Box | None, results: Sequence[object]) -> None:

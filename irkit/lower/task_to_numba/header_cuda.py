@@ -78,7 +78,7 @@ from irkit.runtime.intrinsics.cuda_bytes import (
     turn_words,
     words_at,
 )
-from irkit.runtime.intrinsics.cuda_fours import load_four, store_four
+from irkit.runtime.intrinsics.cuda_fours import load_four, store4, store_four
 from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cuda_lanes import (
     group_sums,
@@ -100,6 +100,7 @@ from irkit.runtime.intrinsics.cuda_mma import (
     copy_async,
     magnitudes,
     mma_store,
+    mma_store_across,
     mma_sums,
 )
 from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
@@ -132,6 +133,7 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     pack_terms,
     publish_tiles,
     read_terms,
+    round_chunk,
     same_in_warp,
 )
 from irkit.runtime.intrinsics.cuda_weighted import weighted_products

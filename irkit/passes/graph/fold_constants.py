@@ -16,6 +16,7 @@ from irkit.dialects.dist import CollectiveOp
 from irkit.dialects.graph import CastOp
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.graph.semantics import evaluate
+from irkit.dialects.precision import contracts
 from irkit.dialects.types import is_half, tensor_type, ui8
 from irkit.remarks import applied, missed
 from irkit.weights import Array, WeightStore
@@ -38,11 +39,15 @@ _WIDENED = 4096
 
 
 def _is_narrow(op: CastOp) -> bool:
-    """Whether what is cast should stay narrow: many 16-bit floats, or factors of products in 32 bits."""
+    """Whether what is cast should stay narrow: factors of products, or many 16-bit floats."""
     have, count = tensor_type(op.x).element_type, product(tensor_type(op.x).get_shape())
     if have in (i8, i16, ui8) and op.to == i32:
         return count > SMALL
-    return is_half(have) and count > _WIDENED
+    if not is_half(have):
+        return False
+    matrix = len(tensor_type(op.x).get_shape()) > 1
+    factor = matrix and all(contracts(use.operation) for use in op.y.uses)
+    return count > (SMALL if factor else _WIDENED)
 
 
 def _grows(op: GraphOp) -> bool:

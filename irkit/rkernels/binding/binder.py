@@ -41,7 +41,8 @@ class Binding:
     """What the placeholders of one rOperator's rKernel become, and the functions they name.
 
     `spread`: how many blocks at most may share an rTask that runs alone on a GPU. `rows_at_once`: how many
-    rows of the batch a block is given there, if there are so many.
+    rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
+    read or write in vectors where VECTOR is 1.
     """
 
     symbol: str
@@ -55,6 +56,7 @@ class Binding:
     spread: int = 1
     rows_at_once: int = 1
     call: LibraryCall | None = None
+    wide: set[int] = field(default_factory=set[int])
 
     @property
     def operands(self) -> str:
@@ -168,7 +170,7 @@ class Binder:
 
         Raises UnsupportedError for a result that is not as large as the root's part of it.
         """
-        printer = ElementPrinter(results=self._written_over())
+        printer = ElementPrinter(results=self.written_over())
         where = index(printer)
         if self.root.value is not None:
             printer.known[self.root.value] = accumulator
@@ -226,7 +228,7 @@ class Binder:
         pairs = list(self.op.in_place_pairs)
         return pairs == [(argument, 0)] and always_in_place(self.op, argument)
 
-    def _written_over(self) -> dict[int, str]:
+    def written_over(self) -> dict[int, str]:
         """Operands that every append has where a result is, and that result's pointer. Read by that, a
         compiler sees that an element is read where it is written."""
         first, pairs = len(self.block.args), self.op.in_place_pairs
@@ -263,7 +265,7 @@ class Binder:
         self.binding.function("WITHIN", "r, j0, j1", lines)
         pointer = f"p{len(self.block.args)}"
         for name in ("STORE_WITHIN", "STORE_OUTSIDE"):
-            printer = ElementPrinter(results=self._written_over())
+            printer = ElementPrinter(results=self.written_over())
             where = self.rj_index(printer)
             if name == "STORE_WITHIN":
                 store_within(printer, inserted, where, pointer, in_place, step)

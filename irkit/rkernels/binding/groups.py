@@ -12,6 +12,7 @@ from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised
+from irkit.rkernels.binding.runs import store_run
 
 _GROUPS = ("b", "m", "l", "c")
 
@@ -78,3 +79,5 @@ def store(b: Binder, product: Product) -> None:
 
     b.init("b, m, l, c", index)
     b.store("b, m, l, c, acc", index, b.accumulated)
+    if b.target == "cuda":
+        store_run(b, product, index, grid_of(b.op, b.root))

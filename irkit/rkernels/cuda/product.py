@@ -85,7 +85,10 @@ def product_tiles(task, tasks, rows, scratch, OPERANDS):
                     tile_store(staged, (group * BM + ty * TM) * BN + tx * TN, BN, sums, TN)
                     cuda.syncthreads()
                     for i in range(BM * BN // THREADS):
-                        y, x = divide(thread + i * THREADS, BN)
+                        if TRANSPOSED:
+                            x, y = divide(thread + i * THREADS, BM)
+                        else:
+                            y, x = divide(thread + i * THREADS, BN)
                         if m + y < m1 and c + x < c1:
                             total = INIT(OPERANDS, b, m + y, lead, c + x)
                             for g in range(KG):
@@ -191,7 +194,9 @@ def _work(tile: Mapping[str, int]):
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
         run = run_of(part.root)
         found = 0 if run is not None and run.fours else steps * tile["BN"] * tile["BK"]
-        return work(tile=tiles, step=steps, fma=sums, pack=found) + part.store * part.elements
+        # Threads that store neighbours read sums that lie apart.
+        ends = tiles * (2 if product_of(part.root).transposed else 1)
+        return work(tile=ends, step=steps, fma=sums, pack=found) + part.store * part.elements
 
     return counted
 
@@ -223,13 +228,13 @@ def _terms(root: Root) -> Mapping[str, int]:
 
 def cut_largest(longest: Callable[[Part], float]):
     """At most `tasks` parts: of each group of loops the first that is longer than one is cut, of the batch
-    also the next, where that is in single elements, so that what the largest part does one after another is
-    the least."""
+    and of the columns also the next, where that is in single elements, so that what the largest part does one
+    after another is the least."""
 
     def grid(root: Root, tasks: int) -> list[int]:
         product = product_of(root)
         groups = (product.batch, product.lead, product.m, product.columns)
-        options = [list(_cuts(product, g, tasks, g is product.batch)) for g in groups]
+        options = [list(_cuts(product, g, tasks, g in (product.batch, product.columns))) for g in groups]
         best, least = [1] * len(root.parallel), (math.inf, 0)
         for cuts in itertools.product(*options):
             found = [1] * len(root.parallel)

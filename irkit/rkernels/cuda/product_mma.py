@@ -22,6 +22,7 @@ from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.products import as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.rkernels.binding.runs import in_fours
 from irkit.rkernels.cuda.product import cut_largest, fits, product_of, run_of
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -36,6 +37,8 @@ KINDS = {
 }
 # What a multiply-add takes, in those of TF32: three products of parts, or half the width.
 _EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
+# What a word of a fragment takes that is rounded to TF32, in those that are read or split.
+_ROUNDED = 1.75
 
 
 def product_mma(task, tasks, rows, scratch, OPERANDS):
@@ -130,28 +133,47 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
                     unsure = FLOAT(0)
                     if small:
                         unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.02e-28)
-                    mma_store(
-                        staged, warp_y * WM * (BN + 8 - 7 * TRANSPOSED) + warp_x * WN,
-                        BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
-                    )  # fmt: skip
+                    if TRANSPOSED:
+                        mma_store_across(
+                            staged, warp_x * WN * (BM + 4) + warp_y * WM, BM + 4, sums, WN, lane
+                        )  # fmt: skip
+                    else:
+                        mma_store(
+                            staged, (warp_y * WM) * (BN + 8) + warp_x * WN, BN + 8, sums, WN, lane
+                        )  # fmt: skip
                     cuda.syncthreads()
-                    for i in range(BM * BN // THREADS):
+
+                    def exact(y, x):
+                        found = FLOAT(0)
+                        column = COLUMN(b, lead, c + x)
+                        for k in range(K):
+                            step = STEP(k)
+                            value = B[AT(column, step)]
+                            value = value if INSIDE(column, step) else FLOAT(0)
+                            found += A[(b * M + m + y) * K + k] * value
+                        return found
+
+                    # Four sums that lie side by side in the result, or one after another.
+                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
+                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                         if TRANSPOSED:
-                            x, y = divide(thread + i * THREADS, BM)
+                            x, y = divide(place, BM)
+                            at = x * (BM + 4) + y
                         else:
-                            y, x = divide(thread + i * THREADS, BN)
+                            y, x = divide(place, BN)
+                            at = y * (BN + 8) + x
                         if m + y < m1 and c + x < c1 and c + x >= c0:
-                            total = staged[y * (BN + 8 - 7 * TRANSPOSED) + x]
-                            if KIND == 0 and not (unsure <= abs(total) < math.inf):
-                                total = FLOAT(0)
-                                column = COLUMN(b, lead, c + x)
-                                for k in range(K):
-                                    step = STEP(k)
-                                    value = B[AT(column, step)]
-                                    value = value if INSIDE(column, step) else FLOAT(0)
-                                    total += A[(b * M + m + y) * K + k] * value
-                            total += INIT(OPERANDS, b, m + y, lead, c + x)
-                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                            if KIND == 0:
+                                for e in range(1 + 3 * VECTOR * RUN):
+                                    if not (unsure <= abs(staged[at + e]) < math.inf):
+                                        found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                        staged[at + e] = found
+                            if VECTOR * RUN:
+                                s0, s1, s2, s3 = load4(staged, at)
+                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
+                            else:
+                                start = INIT(OPERANDS, b, m + y, lead, c + x)
+                                STORE(OPERANDS, b, m + y, lead, c + x, staged[at] + start)
                     cuda.syncthreads()
 
 
@@ -215,6 +237,18 @@ def tiles(tile: Mapping[str, int], part: Part) -> float:
     return part.share((*product.batch, *product.lead)) * down * across
 
 
+def ends(tile: Mapping[str, int], part: Part, count: float) -> Work:
+    """What sums take that leave by way of shared memory: less where four are written at once, more where the
+    sums of parts are looked at first."""
+    area, product = tile["BM"] * tile["BN"], product_of(part.root)
+    if not in_fours(product, part.grid):
+        return work(tile=count * (1 + area / 4096))
+    element = tensor_type(product.op.inputs[product.a]).element_type
+    if precision_of(part.root.op) is Precision.FLOAT32 and isinstance(element, Float32Type):
+        return work(tile=count * (2.5 + area / 7500))
+    return work(tile=count * (1 + area / 12288))
+
+
 def _work(tile: Mapping[str, int]):
     """Fragments read and multiplied by the tensor cores, behind copies that overlap with them."""
 
@@ -222,15 +256,17 @@ def _work(tile: Mapping[str, int]):
         count, run = tiles(tile, part), run_of(part.root)
         stages = count * math.ceil(part.terms / tile["BK"])
         warps = tile["BM"] * tile["BN"] / (tile["WM"] * tile["WN"])
+        kind = KINDS[precision_of(part.root.op)]
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
-        effort = _EFFORT[KINDS[precision_of(part.root.op)]]
+        if kind == TF32:
+            fragments *= _ROUNDED
+        effort = _EFFORT[kind]
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
         of_a = 0 if part.terms % 4 == 0 else tile["BM"]
         of_b = 0 if run is not None and run.fours else tile["BN"]
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
-        # Sums leave by way of shared memory.
-        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 4096))
-        return ends + copied + work(fragment=fragments, mma=products) + part.store * part.elements
+        multiplied = work(fragment=fragments, mma=products)
+        return ends(tile, part, count) + copied + multiplied + part.store * part.elements
 
     return counted
 

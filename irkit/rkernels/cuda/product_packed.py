@@ -157,26 +157,46 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             unsure = FLOAT(0)
             if small:
                 unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.07e-25)
-            mma_store(
-                staged,
-                packs + (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
-                BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
-            )  # fmt: skip
+            if TRANSPOSED:
+                mma_store_across(
+                    staged, packs + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                    BM + 4, sums, WN, lane,
+                )  # fmt: skip
+            else:
+                mma_store(
+                    staged, packs + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                    BN + 8, sums, WN, lane,
+                )  # fmt: skip
             cuda.syncthreads()
-            for i in range(BM * BN // THREADS):
+
+            def exact(y, x):
+                found = FLOAT(0)
+                column = COLUMN(0, 0, c + x)
+                for k in range(K):
+                    found += A[(m + y) * K + k] * B[AT(column, STEP(k))]
+                return found
+
+            # Four sums that lie side by side in the result, or one after another.
+            for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
+                place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                 if TRANSPOSED:
-                    x, y = divide(thread + i * THREADS, BM)
+                    x, y = divide(place, BM)
+                    at = packs + x * (BM + 4) + y
                 else:
-                    y, x = divide(thread + i * THREADS, BN)
+                    y, x = divide(place, BN)
+                    at = packs + y * (BN + 8) + x
                 if m + y < m1 and m + y >= m0 and c + x < c1 and c + x >= c0:
-                    total = staged[packs + y * (BN + 8 - 7 * TRANSPOSED) + x]
-                    if KIND == 0 and not (unsure <= abs(total) < math.inf):
-                        total = FLOAT(0)
-                        column = COLUMN(0, 0, c + x)
-                        for k in range(K):
-                            total += A[(m + y) * K + k] * B[AT(column, STEP(k))]
-                    total += INIT(OPERANDS, 0, m + y, 0, c + x)
-                    STORE(OPERANDS, 0, m + y, 0, c + x, total)
+                    if KIND == 0:
+                        for e in range(1 + 3 * VECTOR * RUN):
+                            if not (unsure <= abs(staged[at + e]) < math.inf):
+                                found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                staged[at + e] = found
+                    if VECTOR * RUN:
+                        s0, s1, s2, s3 = load4(staged, at)
+                        STORE_RUN(OPERANDS, 0, m + y, 0, c + x, s0, s1, s2, s3)
+                    else:
+                        start = INIT(OPERANDS, 0, m + y, 0, c + x)
+                        STORE(OPERANDS, 0, m + y, 0, c + x, staged[at] + start)
             cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):
@@ -298,7 +318,7 @@ def _tiles(tile: Mapping[str, int], part: Part) -> float:
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one. And what a
 # block of terms takes beside, waited for and begun, in barriers.
-_EFFORT = {SPLIT: (2.2, 13.0), TF32: (0.47, 7.5)}
+_EFFORT = {SPLIT: (2.2, 10.0), TF32: (0.47, 7.5)}
 _SIXTEEN_BITS = (0.34, 7.5)
 
 
@@ -311,8 +331,10 @@ def _work(tile: Mapping[str, int]):
         blocks = count * math.ceil(part.terms / width)
         effort, barriers = _EFFORT.get(KINDS[packing], _SIXTEEN_BITS)
         products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
-        # Sums leave by way of shared memory.
-        ends = work(tile=count * (0.5 + tile["BM"] * tile["BN"] / 16384))
+        # Sums leave by way of shared memory; those of parts are looked at first.
+        area = tile["BM"] * tile["BN"]
+        of_sums = 2.5 + area / 7500 if packing is Precision.FLOAT32 else 0.5 + area / 16384
+        ends = work(tile=count * of_sums)
         return ends + work(barrier=barriers * blocks) + products + part.store * part.elements
 
     return counted
@@ -331,6 +353,7 @@ RKERNELS = [
         scratch_bytes=_scratch,
         threads=THREADS_PER_BLOCK,
         parameters=partial(parameters_of, tile),
+        vectors=("PACKED_A", "PACKED_B"),
         streams=True,
         halves=True,
         grid=cut_largest(partial(_tiles, tile)),

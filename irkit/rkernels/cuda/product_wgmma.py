@@ -26,7 +26,7 @@ from irkit.rkernels.work import Part, Work, work
 _EFFORT = {SPLIT: 2.6, TF32: 0.85}
 _SIXTEEN_BITS = 0.44
 # What packing a term takes, in fragments' words, and what a stage costs its threads, in barriers.
-_PACKING = {SPLIT: (4.0, 8), TF32: (2.6, 4)}
+_PACKING = {SPLIT: (1.6, 5), TF32: (2.2, 4)}
 _ROUNDING = (1.9, 4)
 
 
@@ -144,29 +144,49 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
                     unsure = FLOAT(0)
                     if small:
                         unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.07e-25)
-                    mma_store(
-                        staged,
-                        (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
-                        BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
-                    )  # fmt: skip
+                    if TRANSPOSED:
+                        mma_store_across(
+                            staged, group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                            BM + 4, sums, WN, lane,
+                        )  # fmt: skip
+                    else:
+                        mma_store(
+                            staged, (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                            BN + 8, sums, WN, lane,
+                        )  # fmt: skip
                     cuda.syncthreads()
-                    for i in range(BM * BN // THREADS):
+
+                    def exact(y, x):
+                        found = FLOAT(0)
+                        column = COLUMN(b, lead, c + x)
+                        for k in range(K):
+                            step = STEP(k)
+                            value = B[AT(column, step)]
+                            value = value if INSIDE(column, step) else FLOAT(0)
+                            found += A[(b * M + m + y) * K + k] * value
+                        return found
+
+                    # Four sums that lie side by side in the result, or one after another.
+                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
+                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                         if TRANSPOSED:
-                            x, y = divide(thread + i * THREADS, BM)
+                            x, y = divide(place, BM)
+                            at = x * (BM + 4) + y
                         else:
-                            y, x = divide(thread + i * THREADS, BN)
+                            y, x = divide(place, BN)
+                            at = y * (BN + 8) + x
                         if m + y < m1 and c + x < c1 and c + x >= c0:
-                            total = staged[y * (BN + 8 - 7 * TRANSPOSED) + x]
-                            if KIND == 0 and not (unsure <= abs(total) < math.inf):
-                                total = FLOAT(0)
-                                column = COLUMN(b, lead, c + x)
-                                for k in range(K):
-                                    step = STEP(k)
-                                    value = B[AT(column, step)]
-                                    value = value if INSIDE(column, step) else FLOAT(0)
-                                    total += A[(b * M + m + y) * K + k] * value
-                            total += INIT(OPERANDS, b, m + y, lead, c + x)
-                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                            if KIND == 0:
+                                for e in range(1 + 3 * VECTOR * RUN):
+                                    if not (unsure <= abs(staged[at + e]) < math.inf):
+                                        found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                        staged[at + e] = found
+                            if VECTOR * RUN:
+                                s0, s1, s2, s3 = load4(staged, at)
+                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
+                            else:
+                                start = INIT(OPERANDS, b, m + y, lead, c + x)
+                                STORE(OPERANDS, b, m + y, lead, c + x, staged[at] + start)
                     cuda.syncthreads()
 
 
@@ -245,10 +265,9 @@ def _work(tile: Mapping[str, int]):
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
         packing, barriers = _PACKING.get(kind, _ROUNDING)
         packed = packing * stages * tile["BK"] * (tile["BM"] + tile["BN"])
-        # Sums leave by way of shared memory.
-        ends = work(tile=tiles * (1 + tile["BM"] * tile["BN"] / 4096), barrier=barriers * stages)
+        waits = product_mma.ends(tile, part, tiles) + work(barrier=barriers * stages)
         multiplied = work(fragment=packed, mma=products * _EFFORT.get(kind, _SIXTEEN_BITS))
-        return ends + copied + multiplied + part.store * part.elements
+        return waits + copied + multiplied + part.store * part.elements
 
     return counted
 

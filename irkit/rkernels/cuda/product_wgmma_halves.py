@@ -1,7 +1,7 @@
 """Matrix products of 16-bit floats on tensor cores, by warp groups (`wgmma`).
 
 C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)], as in `product_wgmma.py`, where both operands lie in
-memory as float16, or as bfloat16: tiles are copied straight to the rows that `wgmma` reads, STAGES - 1 ahead
+memory as float16, or as bfloat16: tiles are copied straight to the rows that `wgmma` reads, STAGES - 2 ahead
 of the products. Two warp groups compute 64 rows and WN columns each. The products are exact; where sums are
 to be float32's own, those of a stage leave the tensor cores, which truncate, and are added in float32.
 """
@@ -19,7 +19,7 @@ from irkit.dialects.products import Product, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda.product import cut_largest, fits, product_of
-from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK
+from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK, ends
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -38,9 +38,10 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
     staged = shared_of(float32(0), scratch)
     packs = aligned_place(staged, 0)
     left = packs + group_y * (64 * 32)
-    right = packs + BM * BK // 2 + group_x * (WN * 32)
+    right = packs + BM * BK * 4 // EACH + group_x * (WN * 32)
     if not BY_K:
         right = packs + BM * BK // 2 + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
+    turns = (K + BK - 1) // BK
     for b in range(b0, b1):
         for lead in range(l0, l1):
             for m in range(m0, m1, BM):
@@ -49,21 +50,21 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                     # Beyond the last terms zeros are copied: without a branch, copies start between products.
                     def copies(turn):
                         tile = packs + (turn % STAGES) * STAGE
-                        for i in range(BM * BK // 8 // THREADS):
-                            y, chunk = divide(thread + i * THREADS, BK // 8)
+                        for i in range(BM * BK // EACH // THREADS):
+                            y, chunk = divide(thread + i * THREADS, BK // EACH)
                             plane, chunk = divide(chunk, 8)
-                            k = turn * BK + plane * 64 + chunk * 8
+                            k = turn * BK + (plane * 8 + chunk) * EACH
                             copy_chunk(
                                 staged, tile + plane * (BM * 32), y, chunk,
-                                A, (b * M + min(m + y, m1 - 1)) * K + min(k, K - 8), k < K,
+                                A, (b * M + min(m + y, m1 - 1)) * K + min(k, K - EACH), k < K,
                             )  # fmt: skip
-                        for i in range(BN * BK // 8 // THREADS):
+                        for i in range(BN * BK // EACH // THREADS):
                             if BY_K:
-                                x, chunk = divide(thread + i * THREADS, BK // 8)
+                                x, chunk = divide(thread + i * THREADS, BK // EACH)
                                 plane, chunk = divide(chunk, 8)
-                                k = turn * BK + plane * 64 + chunk * 8
+                                k = turn * BK + (plane * 8 + chunk) * EACH
                                 column = COLUMN(b, lead, min(c + x, c1 - 1))
-                                place = tile + BM * BK // 2 + plane * (BN * 32)
+                                place = tile + BM * BK * 4 // EACH + plane * (BN * 32)
                             else:
                                 x, chunk = divide(thread + i * THREADS, BN // 8)
                                 plane, chunk = divide(chunk, 8)
@@ -71,51 +72,109 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                                 past = (c1 - 1) - (c1 - 1) % 8
                                 column = COLUMN(b, lead, min(c + plane * 64 + chunk * 8, past))
                                 place = tile + BM * BK // 2 + plane * (BK * 32)
-                            step = STEP(min(k, K - (1 + 7 * BY_K)))
-                            copy_chunk(staged, place, x, chunk, B, AT(column, step), k < K)
+                            step = STEP(min(k, K - (1 + (EACH - 1) * BY_K)))
+                            copy_chunk(
+                                staged, place, x, chunk,
+                                B, AT(column, step), (k < K) & INSIDE(column, step),
+                            )  # fmt: skip
                         commit_copies()
+
+                    # Of the chunks that this thread copied, which it sees before others do.
+                    def rounded(turn):
+                        tile = packs + (turn % STAGES) * STAGE
+                        for i in range((BM + BN) * BK // EACH // THREADS):
+                            y, chunk = divide(thread + i * THREADS, BK // EACH)
+                            plane, chunk = divide(chunk, 8)
+                            round_chunk(staged, tile + plane * (BM * 32), y, chunk)
+
+                    # A stage's products, begun once all its terms are there.
+                    def begun(turn, sums):
+                        tile = (turn % STAGES) * STAGE
+                        return group_products(
+                            sums, staged, tile + left, tile + right, WN, BK, 32,
+                            BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                        )  # fmt: skip
 
                     sums = zeros_like(staged, WN // 2)
                     if VECTOR:
-                        for turn in range(STAGES - 1):
+                        for turn in range(STAGES - 2):
                             copies(turn)
-                        for turn in range((K + BK - 1) // BK):
-                            await_copies(STAGES - 2)
-                            publish_tiles()
-                            cuda.syncthreads()
-                            tile = (turn % STAGES) * STAGE
-                            products = group_products(
-                                sums, staged, tile + left, tile + right, WN, BK, 32,
-                                BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
-                            )  # fmt: skip
-                            copies(turn + STAGES - 1)
-                            sums = group_added(sums, products, FRESH, 0)
+                        if FRESH:
+                            # Two stages at once: while the sums of one are added, the other's are computed.
+                            for turn in range(0, turns - 1, 2):
+                                await_copies(STAGES - 4)
+                                publish_tiles()
+                                cuda.syncthreads()
+                                first = begun(turn, sums)
+                                second = begun(turn + 1, sums)
+                                copies(turn + STAGES - 2)
+                                copies(turn + STAGES - 1)
+                                sums = group_added(sums, first, 1, 1)
+                                sums = group_added(sums, second, 1, 0)
+                            if (K + BK - 1) // BK % 2:
+                                await_copies(0)
+                                publish_tiles()
+                                cuda.syncthreads()
+                                first = begun(turns - 1, sums)
+                                sums = group_added(sums, first, 1, 0)
+                        else:
+                            # One stage behind the other, whose terms no copy replaces before all have met.
+                            for turn in range(turns):
+                                await_copies(STAGES - 3)
+                                if KIND == 1:
+                                    rounded(turn)
+                                publish_tiles()
+                                cuda.syncthreads()
+                                sums = begun(turn, sums)
+                                copies(turn + STAGES - 2)
+                                await_products(1)
+                            sums = group_added(sums, sums, 0, 0)
                         await_copies(0)
                         cuda.syncthreads()
-                    mma_store(
-                        staged,
-                        (group_y * 64 + quarter * 16) * (BN + 8 - 7 * TRANSPOSED) + group_x * WN,
-                        BN + 8 - 7 * TRANSPOSED, sums, WN, lane,
-                    )  # fmt: skip
+                    if TRANSPOSED:
+                        mma_store_across(
+                            staged, group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                            BM + 4, sums, WN, lane,
+                        )  # fmt: skip
+                    else:
+                        mma_store(
+                            staged, (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                            BN + 8, sums, WN, lane,
+                        )  # fmt: skip
                     cuda.syncthreads()
-                    for i in range(BM * BN // THREADS):
+
+                    def exact(y, x):
+                        found = FLOAT(0)
+                        column = COLUMN(b, lead, c + x)
+                        for k in range(K):
+                            step = STEP(k)
+                            value = B[AT(column, step)]
+                            value = value if INSIDE(column, step) else float32(0)
+                            found += A[(b * M + m + y) * K + k] * value
+                        return found
+
+                    # Four sums that lie side by side in the result, or one after another.
+                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
+                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                         if TRANSPOSED:
-                            x, y = divide(thread + i * THREADS, BM)
+                            x, y = divide(place, BM)
+                            at = x * (BM + 4) + y
                         else:
-                            y, x = divide(thread + i * THREADS, BN)
+                            y, x = divide(place, BN)
+                            at = y * (BN + 8) + x
                         if m + y < m1 and c + x < c1 and c + x >= c0:
-                            total = staged[y * (BN + 8 - 7 * TRANSPOSED) + x]
-                            # An operand that does not start at a multiple of 16 bytes cannot be copied.
-                            if not VECTOR:
-                                column = COLUMN(b, lead, c + x)
-                                for k in range(K):
-                                    total += A[(b * M + m + y) * K + k] * B[AT(column, STEP(k))]
-                            total += INIT(OPERANDS, b, m + y, lead, c + x)
-                            STORE(OPERANDS, b, m + y, lead, c + x, total)
+                            if VECTOR * RUN:
+                                s0, s1, s2, s3 = load4(staged, at)
+                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
+                            else:
+                                # An operand that does not start at a multiple of 16 bytes cannot be copied.
+                                found = staged[at] if VECTOR else exact(y, x)
+                                start = INIT(OPERANDS, b, m + y, lead, c + x)
+                                STORE(OPERANDS, b, m + y, lead, c + x, found + start)
                     cuda.syncthreads()
 
 
-_TILES: dict[str, Mapping[str, int]] = {
+TILES: dict[str, Mapping[str, int]] = {
     "128x256": {"BM": 128, "BN": 256, "BK": 64, "WN": 256, "STAGES": 4},
     "128x128": {"BM": 128, "BN": 128, "BK": 64, "WN": 128, "STAGES": 6},
     "128x64": {"BM": 128, "BN": 64, "BK": 64, "WN": 64, "STAGES": 8},
@@ -166,10 +225,10 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if run is not None and run.by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * tile["BK"] // 2
-    return {"KIND": kind, **tile, "STAGE": stage, "FRESH": int(_fresh(root))}
+    return {"KIND": kind, **tile, "STAGE": stage, "EACH": 8, "FRESH": int(_fresh(root))}
 
 
-def _scratch(root: Root, tile: Parameters) -> int:
+def scratch(root: Root, tile: Parameters) -> int:
     """All stages, or all sums."""
     staged = tile["STAGES"] * tile["STAGE"] + ALIGNMENT // 4
     return 4 * max(staged, tile["BM"] * (tile["BN"] + 8))
@@ -188,8 +247,8 @@ def _tiles(tile: Mapping[str, int], part: Part) -> float:
 
 # A multiply-add of a warp group in 16 bits, in those of one warp in TF32.
 _EFFORT = 0.5
-# Rows and columns whose terms arrive while one stage is waited for.
 _AT_ONCE = 160
+"""Rows and columns whose terms arrive while one stage is waited for."""
 
 
 def _work(tile: Mapping[str, int]):
@@ -200,9 +259,8 @@ def _work(tile: Mapping[str, int]):
         stages = count * math.ceil(part.terms / tile["BK"])
         products = stages * tile["BM"] * tile["BN"] * tile["BK"]
         waits = stages * (tile["BM"] + tile["BN"]) / _AT_ONCE
-        # Sums leave by way of shared memory.
-        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 4096))
-        return ends + work(stage=waits, mma=products * _EFFORT) + part.store * part.elements
+        multiplied = work(stage=waits, mma=products * _EFFORT)
+        return ends(tile, part, count) + multiplied + part.store * part.elements
 
     return counted
 
@@ -217,7 +275,7 @@ RKERNELS = [
         legal=_legal(tile),
         wgmma=True,
         reassociates=True,
-        scratch_bytes=_scratch,
+        scratch_bytes=scratch,
         threads=THREADS_PER_BLOCK,
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
@@ -226,5 +284,5 @@ RKERNELS = [
         grid=cut_largest(partial(_tiles, tile)),
         work=_work(tile),
     )
-    for name, tile in _TILES.items()
+    for name, tile in TILES.items()
 ]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from irkit.runtime.intrinsics.cuda_half import narrow
 from irkit.runtime.intrinsics.cuda_lanes import literals_of, load_vector
+from irkit.runtime.intrinsics.half_conversions import HALF, I16
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -60,3 +62,25 @@ def store_four(
 
     kind = pointer.dtype
     return types.void(pointer, types.uint64, kind, kind, kind, kind, wide), generate
+
+
+@intrinsic
+def store4(typing_context: Any, pointer: Any, index: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """pointer[index : index + 4] = a, b, c, d: one access, whose address is a multiple of its size."""
+    if not isinstance(pointer, types.CPointer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = builder.gep(args[0], [args[1]])
+        element = first.type.pointee
+        half = element in (HALF, I16)
+        kind = ir.VectorType(element, 4)
+        four = ir.Constant(kind, ir.Undefined)
+        for i, value in enumerate(args[2:6]):
+            found = narrow(builder, value, element) if half else value
+            four = builder.insert_element(four, found, I32(i))
+        builder.store(four, builder.bitcast(first, kind.as_pointer())).align = 8 if half else 16
+        return context.get_dummy_value()
+
+    kind = pointer.dtype
+    return types.void(pointer, types.uint64, kind, kind, kind, kind), generate

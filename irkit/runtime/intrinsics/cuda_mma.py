@@ -375,6 +375,31 @@ def mma_store(
     return types.void(staged, types.uint64, step, sums, columns, types.uint64), generate
 
 
+@intrinsic
+def mma_store_across(
+    typing_context: Any, staged: Any, position: Any, step: Any, sums: Any, columns: Any, lane: Any
+) -> Any:
+    """staged[position + j * step + i] = the warp's sum [i, j]: columns run on. As `mma_store` otherwise."""
+    if not all(isinstance(v, types.IntegerLiteral) for v in (step, columns)):
+        return None
+    beside, across = step.literal_value, columns.literal_value // 8
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        b = builder
+        lane32 = b.trunc(args[5], I32)
+        g, t = b.lshr(lane32, I32(2)), b.and_(lane32, I32(3))
+        own = b.add(b.mul(t, I32(2 * beside)), g)
+        first = b.add(shared_address(b, args[0], args[1]), b.shl(own, I32(2)))
+        for number in range(sums.count):
+            (i, j), (half, e) = divmod(number // 4, across), divmod(number % 4, 2)
+            at = b.add(first, I32(4 * ((8 * j + e) * beside + 16 * i + 8 * half)))
+            value = b.extract_value(args[3], number)
+            b.store(value, b.inttoptr(at, value.type.as_pointer(SHARED)))
+        return context.get_dummy_value()
+
+    return types.void(staged, types.uint64, step, sums, columns, types.uint64), generate
+
+
 def _store_pair(b: Any, address: Any, pair: list[Any], aligned: bool) -> None:
     if not aligned:
         for n, value in enumerate(pair):

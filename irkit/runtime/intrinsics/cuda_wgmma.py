@@ -241,6 +241,26 @@ def copy_chunk(
     return types.void(staged, u64, u64, u64, source, types.int64, types.boolean), generate
 
 
+@intrinsic
+def round_chunk(typing_context: Any, staged: Any, tile: Any, row: Any, chunk: Any) -> Any:
+    """Round the four float32 of a chunk, as `copy_chunk` places it, to TF32, where they are."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = shared_address(builder, args[0], args[1])
+        row, chunk = (builder.trunc(a, I32) for a in args[2:4])
+        target = _chunk_address(builder, first, row, chunk, 32)
+        text = (
+            "{ .reg .b32 a, b, c, d; ld.shared.v4.b32 {a, b, c, d}, [$0]; "
+            "cvt.rn.tf32.f32 a, a; cvt.rn.tf32.f32 b, b; cvt.rn.tf32.f32 c, c; cvt.rn.tf32.f32 d, d; "
+            "st.shared.v4.b32 [$0], {a, b, c, d}; }"
+        )
+        asm(builder, text, ir.VoidType(), [target], "r,~{memory}")
+        return context.get_dummy_value()
+
+    u64 = types.uint64
+    return types.void(staged, u64, u64, u64), generate
+
+
 @dataclass(frozen=True)
 class Stage:
     """The products of one stage: 64 rows by `columns`, `terms` terms of `kind`.
