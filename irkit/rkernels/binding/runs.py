@@ -1,8 +1,9 @@
-"""`STORE_RUN`: what `INIT` and `STORE` do, of four elements that lie side by side, read and written at once.
+"""`LOAD_RUN` and `STORE_RUN`: what `INIT` and `STORE` do, of four elements that lie side by side.
 
-Four accumulators are given, of rows m to m + 3 where the product is TRANSPOSED, else of columns c to c + 3.
-`RUN` is 1 where all parts of the grid begin and end at multiples of four and every result can be written
-so; an operand that cannot be read so is read one by one.
+They are read and written at once. `LOAD_RUN` gives what is read, so that what several runs read is on its way
+together; `STORE_RUN` takes it. Four accumulators are given, of rows m to m + 3 where the product is
+TRANSPOSED, else of columns c to c + 3. `RUN` is 1 where all parts of the grid begin and end at multiples of
+four and every result can be written so; an operand that cannot be read so is read one by one.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ def in_fours(product: Product, grid: Sequence[int]) -> bool:
 class RunPrinter(ElementPrinter):
     """Prints an element of each lane; what lies side by side in an operand is read at once.
 
-    `lanes` are the names of the index that runs. `numbers` are the operands that are read so.
+    `lanes` are the names of the index that runs. `numbers` are the operands that are read so, `loads` the
+    names of what a line reads.
     """
 
     lanes: tuple[str, ...] = ()
     numbers: set[int] = field(default_factory=set[int])
+    loads: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
 
     def _element(self, value: SSAValue, index: Index) -> str:
         known = not isinstance(value, BlockArgument) or value in self.known
@@ -62,6 +65,7 @@ class RunPrinter(ElementPrinter):
         assert isinstance(value, BlockArgument)
         own = [self._fresh() for _ in _LANES]
         first = linear((*index[:-1], self.lanes[0]), tensor_type(value).get_shape())
+        self.loads[len(self.lines)] = own
         self.line(f"{', '.join(own)} = load4({self._pointer(value)}, {first})")
         self.numbers.add(value.index)
         for name, lane in zip(own, self.lanes, strict=True):
@@ -92,19 +96,22 @@ def whole(value: SSAValue, index: Index) -> bool:
 def store_run(
     b: Binder, product: Product, index: Callable[[ElementPrinter], Index], grid: Sequence[int]
 ) -> None:
-    """`RUN` and `STORE_RUN(OPERANDS, b, m, l, c, a0, a1, a2, a3)`; `index` is the element's in the result."""
+    """`RUN`, `LOAD_RUN(OPERANDS, b, m, l, c)` and `STORE_RUN(OPERANDS, b, m, l, c, a0, a1, a2, a3, loaded)`;
+    `index` is the element's in the result."""
     found = in_fours(product, grid) and not b.binding.batch
     lines = _lines(b, product, index) if found else None
     b.literal("RUN", int(lines is not None))
+    load, store = lines or (["return (float32(0),)"], ["return"])
     given = ", ".join(f"a{i}" for i in _LANES)
-    arguments = f"{b.binding.operands}, b, m, l, c, {given}"
-    b.binding.function("STORE_RUN", arguments, lines or ["return"])
+    place = f"{b.binding.operands}, b, m, l, c"
+    b.binding.function("LOAD_RUN", place, load)
+    b.binding.function("STORE_RUN", f"{place}, {given}, loaded", store)
 
 
 def _lines(
     b: Binder, product: Product, index: Callable[[ElementPrinter], Index]
-) -> list[str] | None:
-    """The body of `STORE_RUN`; None where results cannot be written so."""
+) -> tuple[list[str], list[str]] | None:
+    """The bodies of `LOAD_RUN` and `STORE_RUN`; None where results cannot be written so."""
     letter, values = "m" if product.transposed else "c", b.op.terminator.values
     lanes = (letter, *(f"{letter}{i}" for i in _LANES[1:]))
     printer = RunPrinter(results=b.written_over(), lanes=lanes)
@@ -130,4 +137,21 @@ def _lines(
         stores.append(f"store4(p{number}, {linear(places[0], b.root.parallel)}, {found})")
         b.binding.wide.add(number)
     b.binding.wide |= printer.numbers
-    return [*printer.lines, *stores]
+    return _before_and_behind(printer, stores)
+
+
+def _before_and_behind(printer: RunPrinter, stores: list[str]) -> tuple[list[str], list[str]]:
+    """What reads all that is read at once, and what computes and stores with it.
+
+    The compiler drops from the first what it has no use for.
+    """
+    nothing = " = ".join(f"a{i}" for i in _LANES) + " = float32(0)"
+    read = [name for names in printer.loads.values() for name in names]
+    last = max(printer.loads, default=-1)
+    returned = f"return ({', '.join(read)},)" if read else "return (float32(0),)"
+    load = [nothing, *printer.lines[: last + 1], returned] if read else [returned]
+    store = list(printer.lines)
+    for number, names in printer.loads.items():
+        taken = ", ".join(f"loaded[{read.index(name)}]" for name in names)
+        store[number] = f"{', '.join(names)} = {taken}"
+    return load, [*store, *stores]

@@ -194,8 +194,9 @@ def _work(tile: Mapping[str, int]):
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
         run = run_of(part.root)
         found = 0 if run is not None and run.fours else steps * tile["BN"] * tile["BK"]
-        # Threads that store neighbours read sums that lie apart.
-        ends = tiles * (2 if product_of(part.root).transposed else 1)
+        # Where channels lie side by side, threads that store neighbours read sums that lie apart.
+        product = product_of(part.root)
+        ends = tiles * (2 if product.transposed and len(product.columns) > 1 else 1)
         return work(tile=ends, step=steps, fma=sums, pack=found) + part.store * part.elements
 
     return counted

@@ -153,27 +153,60 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
                             found += A[(b * M + m + y) * K + k] * value
                         return found
 
-                    # Four sums that lie side by side in the result, or one after another.
-                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
-                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
+                    # Where a four of sums, or one, lies in the tile.
+                    def where(i):
+                        at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                         if TRANSPOSED:
-                            x, y = divide(place, BM)
-                            at = x * (BM + 4) + y
+                            x, y = divide(at, BM)
                         else:
-                            y, x = divide(place, BN)
-                            at = y * (BN + 8) + x
-                        if m + y < m1 and c + x < c1 and c + x >= c0:
+                            y, x = divide(at, BN)
+                        return y, x
+
+                    def inside(y, x):
+                        return m + y < m1 and c + x < c1 and c + x >= c0
+
+                    # Of a four outside the nearest within is read.
+                    def loaded(i):
+                        y, x = where(i)
+                        near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
+                        near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
+                        return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
+
+                    def stored(i, found):
+                        y, x = where(i)
+                        at = x * (BM + 4) + y if TRANSPOSED else y * (BN + 8) + x
+                        if i < BM * BN // (4 * THREADS) and inside(y, x):
                             if KIND == 0:
-                                for e in range(1 + 3 * VECTOR * RUN):
+                                for e in range(4):
                                     if not (unsure <= abs(staged[at + e]) < math.inf):
-                                        found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
-                                        staged[at + e] = found
-                            if VECTOR * RUN:
-                                s0, s1, s2, s3 = load4(staged, at)
-                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
-                            else:
+                                        sum_e = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                        staged[at + e] = sum_e
+                            s0, s1, s2, s3 = load4(staged, at)
+                            STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
+
+                    if VECTOR * RUN:
+                        # What four of them read is on its way together.
+                        for i in range(0, BM * BN // (4 * THREADS), 4):
+                            one, two, three, four = (
+                                loaded(i),
+                                loaded(i + 1),
+                                loaded(i + 2),
+                                loaded(i + 3),
+                            )
+                            stored(i, one)
+                            stored(i + 1, two)
+                            stored(i + 2, three)
+                            stored(i + 3, four)
+                    else:
+                        for i in range(BM * BN // THREADS):
+                            y, x = where(i)
+                            at = x * (BM + 4) + y if TRANSPOSED else y * (BN + 8) + x
+                            if inside(y, x):
+                                total = staged[at]
+                                if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                                    total = exact(y, x)
                                 start = INIT(OPERANDS, b, m + y, lead, c + x)
-                                STORE(OPERANDS, b, m + y, lead, c + x, staged[at] + start)
+                                STORE(OPERANDS, b, m + y, lead, c + x, total + start)
                     cuda.syncthreads()
 
 
@@ -238,14 +271,13 @@ def tiles(tile: Mapping[str, int], part: Part) -> float:
 
 
 def ends(tile: Mapping[str, int], part: Part, count: float) -> Work:
-    """What sums take that leave by way of shared memory: less where four are written at once, more where the
-    sums of parts are looked at first."""
+    """What sums take that leave by way of shared memory: less where four are written at once, and none is
+    looked at before."""
     area, product = tile["BM"] * tile["BN"], product_of(part.root)
-    if not in_fours(product, part.grid):
-        return work(tile=count * (1 + area / 4096))
     element = tensor_type(product.op.inputs[product.a]).element_type
-    if precision_of(part.root.op) is Precision.FLOAT32 and isinstance(element, Float32Type):
-        return work(tile=count * (2.5 + area / 7500))
+    of_parts = precision_of(part.root.op) is Precision.FLOAT32 and isinstance(element, Float32Type)
+    if of_parts or not in_fours(product, part.grid):
+        return work(tile=count * (1 + area / 4096))
     return work(tile=count * (1 + area / 12288))
 
 
@@ -258,7 +290,7 @@ def _work(tile: Mapping[str, int]):
         warps = tile["BM"] * tile["BN"] / (tile["WM"] * tile["WN"])
         kind = KINDS[precision_of(part.root.op)]
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
-        if kind == TF32:
+        if kind == TF32 and run is not None and run.by_k:
             fragments *= _ROUNDED
         effort = _EFFORT[kind]
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]

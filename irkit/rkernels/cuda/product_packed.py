@@ -176,27 +176,55 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                     found += A[(m + y) * K + k] * B[AT(column, STEP(k))]
                 return found
 
-            # Four sums that lie side by side in the result, or one after another.
-            for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
-                place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
+            # Where a four of sums, or one, lies in the tile.
+            def where(i):
+                at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                 if TRANSPOSED:
-                    x, y = divide(place, BM)
-                    at = packs + x * (BM + 4) + y
+                    x, y = divide(at, BM)
                 else:
-                    y, x = divide(place, BN)
-                    at = packs + y * (BN + 8) + x
-                if m + y < m1 and m + y >= m0 and c + x < c1 and c + x >= c0:
+                    y, x = divide(at, BN)
+                return y, x
+
+            def inside(y, x):
+                return m + y < m1 and m + y >= m0 and c + x < c1 and c + x >= c0
+
+            # Of a four outside the nearest within is read.
+            def loaded(i):
+                y, x = where(i)
+                near_m = max(min(m + y, m1 - 1 - 3 * TRANSPOSED), m0)
+                near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
+                return LOAD_RUN(OPERANDS, 0, near_m, 0, near_c)
+
+            def stored(i, found):
+                y, x = where(i)
+                at = packs + x * (BM + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
+                if i < BM * BN // (4 * THREADS) and inside(y, x):
                     if KIND == 0:
-                        for e in range(1 + 3 * VECTOR * RUN):
+                        for e in range(4):
                             if not (unsure <= abs(staged[at + e]) < math.inf):
-                                found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
-                                staged[at + e] = found
-                    if VECTOR * RUN:
-                        s0, s1, s2, s3 = load4(staged, at)
-                        STORE_RUN(OPERANDS, 0, m + y, 0, c + x, s0, s1, s2, s3)
-                    else:
+                                sum_e = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                staged[at + e] = sum_e
+                    s0, s1, s2, s3 = load4(staged, at)
+                    STORE_RUN(OPERANDS, 0, m + y, 0, c + x, s0, s1, s2, s3, found)
+
+            if VECTOR * RUN:
+                # What four of them read is on its way together.
+                for i in range(0, BM * BN // (4 * THREADS), 4):
+                    one, two, three, four = loaded(i), loaded(i + 1), loaded(i + 2), loaded(i + 3)
+                    stored(i, one)
+                    stored(i + 1, two)
+                    stored(i + 2, three)
+                    stored(i + 3, four)
+            else:
+                for i in range(BM * BN // THREADS):
+                    y, x = where(i)
+                    at = packs + x * (BM + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
+                    if inside(y, x):
+                        total = staged[at]
+                        if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                            total = exact(y, x)
                         start = INIT(OPERANDS, 0, m + y, 0, c + x)
-                        STORE(OPERANDS, 0, m + y, 0, c + x, staged[at] + start)
+                        STORE(OPERANDS, 0, m + y, 0, c + x, total + start)
             cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):
@@ -318,8 +346,10 @@ def _tiles(tile: Mapping[str, int], part: Part) -> float:
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one. And what a
 # block of terms takes beside, waited for and begun, in barriers.
-_EFFORT = {SPLIT: (2.2, 10.0), TF32: (0.47, 7.5)}
+_EFFORT = {SPLIT: (2.2, 13.0), TF32: (0.47, 7.5)}
 _SIXTEEN_BITS = (0.34, 7.5)
+# What a tile of parts' sums takes behind another one.
+_AGAIN = 4.0
 
 
 def _work(tile: Mapping[str, int]):
@@ -331,10 +361,9 @@ def _work(tile: Mapping[str, int]):
         blocks = count * math.ceil(part.terms / width)
         effort, barriers = _EFFORT.get(KINDS[packing], _SIXTEEN_BITS)
         products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
-        # Sums leave by way of shared memory; those of parts are looked at first.
-        area = tile["BM"] * tile["BN"]
-        of_sums = 2.5 + area / 7500 if packing is Precision.FLOAT32 else 0.5 + area / 16384
-        ends = work(tile=count * of_sums)
+        # Sums leave by way of shared memory, and those of parts are looked at: the next tile waits for that.
+        again = _AGAIN * (count - 1) if packing is Precision.FLOAT32 else 0
+        ends = work(tile=again + count * (0.5 + tile["BM"] * tile["BN"] / 16384))
         return ends + work(barrier=barriers * blocks) + products + part.store * part.elements
 
     return counted

@@ -26,7 +26,9 @@ from irkit.rkernels.work import Part, Work, work
 _EFFORT = {SPLIT: 2.6, TF32: 0.85}
 _SIXTEEN_BITS = 0.44
 # What packing a term takes, in fragments' words, and what a stage costs its threads, in barriers.
-_PACKING = {SPLIT: (1.6, 5), TF32: (2.2, 4)}
+_PACKING = {SPLIT: (4.0, 8), TF32: (2.6, 4)}
+# The same of terms that lie side by side on both sides.
+_PACKING_BY_K = {SPLIT: (1.6, 5), TF32: (2.2, 4)}
 _ROUNDING = (1.9, 4)
 
 
@@ -166,27 +168,60 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
                             found += A[(b * M + m + y) * K + k] * value
                         return found
 
-                    # Four sums that lie side by side in the result, or one after another.
-                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
-                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
+                    # Where a four of sums, or one, lies in the tile.
+                    def where(i):
+                        at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
                         if TRANSPOSED:
-                            x, y = divide(place, BM)
-                            at = x * (BM + 4) + y
+                            x, y = divide(at, BM)
                         else:
-                            y, x = divide(place, BN)
-                            at = y * (BN + 8) + x
-                        if m + y < m1 and c + x < c1 and c + x >= c0:
+                            y, x = divide(at, BN)
+                        return y, x
+
+                    def inside(y, x):
+                        return m + y < m1 and c + x < c1 and c + x >= c0
+
+                    # Of a four outside the nearest within is read.
+                    def loaded(i):
+                        y, x = where(i)
+                        near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
+                        near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
+                        return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
+
+                    def stored(i, found):
+                        y, x = where(i)
+                        at = x * (BM + 4) + y if TRANSPOSED else y * (BN + 8) + x
+                        if i < BM * BN // (4 * THREADS) and inside(y, x):
                             if KIND == 0:
-                                for e in range(1 + 3 * VECTOR * RUN):
+                                for e in range(4):
                                     if not (unsure <= abs(staged[at + e]) < math.inf):
-                                        found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
-                                        staged[at + e] = found
-                            if VECTOR * RUN:
-                                s0, s1, s2, s3 = load4(staged, at)
-                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
-                            else:
+                                        sum_e = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                                        staged[at + e] = sum_e
+                            s0, s1, s2, s3 = load4(staged, at)
+                            STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
+
+                    if VECTOR * RUN:
+                        # What four of them read is on its way together.
+                        for i in range(0, BM * BN // (4 * THREADS), 4):
+                            one, two, three, four = (
+                                loaded(i),
+                                loaded(i + 1),
+                                loaded(i + 2),
+                                loaded(i + 3),
+                            )
+                            stored(i, one)
+                            stored(i + 1, two)
+                            stored(i + 2, three)
+                            stored(i + 3, four)
+                    else:
+                        for i in range(BM * BN // THREADS):
+                            y, x = where(i)
+                            at = x * (BM + 4) + y if TRANSPOSED else y * (BN + 8) + x
+                            if inside(y, x):
+                                total = staged[at]
+                                if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                                    total = exact(y, x)
                                 start = INIT(OPERANDS, b, m + y, lead, c + x)
-                                STORE(OPERANDS, b, m + y, lead, c + x, staged[at] + start)
+                                STORE(OPERANDS, b, m + y, lead, c + x, total + start)
                     cuda.syncthreads()
 
 
@@ -263,7 +298,8 @@ def _work(tile: Mapping[str, int]):
         of_a = 0 if part.terms % 4 == 0 else tile["BM"]
         of_b = 0 if run is not None and run.fours else tile["BN"]
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
-        packing, barriers = _PACKING.get(kind, _ROUNDING)
+        by_k = run is not None and run.by_k
+        packing, barriers = (_PACKING_BY_K if by_k else _PACKING).get(kind, _ROUNDING)
         packed = packing * stages * tile["BK"] * (tile["BM"] + tile["BN"])
         waits = product_mma.ends(tile, part, tiles) + work(barrier=barriers * stages)
         multiplied = work(fragment=packed, mma=products * _EFFORT.get(kind, _SIXTEEN_BITS))

@@ -42,136 +42,179 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
     if not BY_K:
         right = packs + BM * BK // 2 + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
     turns = (K + BK - 1) // BK
+    # Where sums lie behind all stages, the next tile's first terms arrive while they are stored.
+    ends = packs + STAGES * STAGE * APART
+    # Eights of columns start at multiples of eight, whatever the grid.
+    c_first = c0 - c0 % (8 - 7 * BY_K)
+    across = (c1 - c_first + BN - 1) // BN
+    tiles = (m1 - m0 + BM - 1) // BM * across
     for b in range(b0, b1):
         for lead in range(l0, l1):
-            for m in range(m0, m1, BM):
-                # Eights of columns start at multiples of eight, whatever the grid.
-                for c in range(c0 - c0 % (8 - 7 * BY_K), c1, BN):
-                    # Beyond the last terms zeros are copied: without a branch, copies start between products.
-                    def copies(turn):
-                        tile = packs + (turn % STAGES) * STAGE
-                        for i in range(BM * BK // EACH // THREADS):
-                            y, chunk = divide(thread + i * THREADS, BK // EACH)
+            for number in range(tiles):
+                down, beside = divide(number, across)
+                m, c = m0 + down * BM, c_first + beside * BN
+
+                # Beyond the last terms zeros are copied: without a branch, copies start between products.
+                def copies(number, turn):
+                    down, beside = divide(number, across)
+                    m, c = m0 + down * BM, c_first + beside * BN
+                    tile = packs + (turn % STAGES) * STAGE
+                    for i in range(BM * BK // EACH // THREADS):
+                        y, chunk = divide(thread + i * THREADS, BK // EACH)
+                        plane, chunk = divide(chunk, 8)
+                        k = turn * BK + (plane * 8 + chunk) * EACH
+                        copy_chunk(
+                            staged, tile + plane * (BM * 32), y, chunk,
+                            A, (b * M + min(m + y, m1 - 1)) * K + min(k, K - EACH), k < K,
+                        )  # fmt: skip
+                    for i in range(BN * BK // EACH // THREADS):
+                        if BY_K:
+                            x, chunk = divide(thread + i * THREADS, BK // EACH)
                             plane, chunk = divide(chunk, 8)
                             k = turn * BK + (plane * 8 + chunk) * EACH
-                            copy_chunk(
-                                staged, tile + plane * (BM * 32), y, chunk,
-                                A, (b * M + min(m + y, m1 - 1)) * K + min(k, K - EACH), k < K,
-                            )  # fmt: skip
-                        for i in range(BN * BK // EACH // THREADS):
-                            if BY_K:
-                                x, chunk = divide(thread + i * THREADS, BK // EACH)
-                                plane, chunk = divide(chunk, 8)
-                                k = turn * BK + (plane * 8 + chunk) * EACH
-                                column = COLUMN(b, lead, min(c + x, c1 - 1))
-                                place = tile + BM * BK * 4 // EACH + plane * (BN * 32)
-                            else:
-                                x, chunk = divide(thread + i * THREADS, BN // 8)
-                                plane, chunk = divide(chunk, 8)
-                                k = turn * BK + x
-                                past = (c1 - 1) - (c1 - 1) % 8
-                                column = COLUMN(b, lead, min(c + plane * 64 + chunk * 8, past))
-                                place = tile + BM * BK // 2 + plane * (BK * 32)
-                            step = STEP(min(k, K - (1 + (EACH - 1) * BY_K)))
-                            copy_chunk(
-                                staged, place, x, chunk,
-                                B, AT(column, step), (k < K) & INSIDE(column, step),
-                            )  # fmt: skip
-                        commit_copies()
-
-                    # Of the chunks that this thread copied, which it sees before others do.
-                    def rounded(turn):
-                        tile = packs + (turn % STAGES) * STAGE
-                        for i in range((BM + BN) * BK // EACH // THREADS):
-                            y, chunk = divide(thread + i * THREADS, BK // EACH)
+                            column = COLUMN(b, lead, min(c + x, c1 - 1))
+                            place = tile + BM * BK * 4 // EACH + plane * (BN * 32)
+                        else:
+                            x, chunk = divide(thread + i * THREADS, BN // 8)
                             plane, chunk = divide(chunk, 8)
-                            round_chunk(staged, tile + plane * (BM * 32), y, chunk)
-
-                    # A stage's products, begun once all its terms are there.
-                    def begun(turn, sums):
-                        tile = (turn % STAGES) * STAGE
-                        return group_products(
-                            sums, staged, tile + left, tile + right, WN, BK, 32,
-                            BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                            k = turn * BK + x
+                            past = (c1 - 1) - (c1 - 1) % 8
+                            column = COLUMN(b, lead, min(c + plane * 64 + chunk * 8, past))
+                            place = tile + BM * BK // 2 + plane * (BK * 32)
+                        step = STEP(min(k, K - (1 + (EACH - 1) * BY_K)))
+                        copy_chunk(
+                            staged, place, x, chunk,
+                            B, AT(column, step), (k < K) & INSIDE(column, step),
                         )  # fmt: skip
+                    commit_copies()
 
-                    sums = zeros_like(staged, WN // 2)
-                    if VECTOR:
+                # Of the chunks that this thread copied, which it sees before others do.
+                def rounded(turn):
+                    tile = packs + (turn % STAGES) * STAGE
+                    for i in range((BM + BN) * BK // EACH // THREADS):
+                        y, chunk = divide(thread + i * THREADS, BK // EACH)
+                        plane, chunk = divide(chunk, 8)
+                        round_chunk(staged, tile + plane * (BM * 32), y, chunk)
+
+                # A stage's products, begun once all its terms are there.
+                def begun(turn, sums):
+                    tile = (turn % STAGES) * STAGE
+                    return group_products(
+                        sums, staged, tile + left, tile + right, WN, BK, 32,
+                        BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                    )  # fmt: skip
+
+                sums = zeros_like(staged, WN // 2)
+                if VECTOR:
+                    if number == 0 or not APART:
                         for turn in range(STAGES - 2):
-                            copies(turn)
-                        if FRESH:
-                            # Two stages at once: while the sums of one are added, the other's are computed.
-                            for turn in range(0, turns - 1, 2):
-                                await_copies(STAGES - 4)
-                                publish_tiles()
-                                cuda.syncthreads()
-                                first = begun(turn, sums)
-                                second = begun(turn + 1, sums)
-                                copies(turn + STAGES - 2)
-                                copies(turn + STAGES - 1)
-                                sums = group_added(sums, first, 1, 1)
-                                sums = group_added(sums, second, 1, 0)
-                            if (K + BK - 1) // BK % 2:
-                                await_copies(0)
-                                publish_tiles()
-                                cuda.syncthreads()
-                                first = begun(turns - 1, sums)
-                                sums = group_added(sums, first, 1, 0)
-                        else:
-                            # One stage behind the other, whose terms no copy replaces before all have met.
-                            for turn in range(turns):
-                                await_copies(STAGES - 3)
-                                if KIND == 1:
-                                    rounded(turn)
-                                publish_tiles()
-                                cuda.syncthreads()
-                                sums = begun(turn, sums)
-                                copies(turn + STAGES - 2)
-                                await_products(1)
-                            sums = group_added(sums, sums, 0, 0)
-                        await_copies(0)
-                        cuda.syncthreads()
-                    if TRANSPOSED:
-                        mma_store_across(
-                            staged, group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
-                            BM + 4, sums, WN, lane,
-                        )  # fmt: skip
+                            copies(number, turn)
+                    if FRESH:
+                        # Two stages at once: while the sums of one are added, the other's are computed.
+                        for turn in range(0, turns - 1, 2):
+                            await_copies(STAGES - 4)
+                            publish_tiles()
+                            cuda.syncthreads()
+                            first = begun(turn, sums)
+                            second = begun(turn + 1, sums)
+                            copies(number, turn + STAGES - 2)
+                            copies(number, turn + STAGES - 1)
+                            sums = group_added(sums, first, 1, 1)
+                            sums = group_added(sums, second, 1, 0)
+                        if (K + BK - 1) // BK % 2:
+                            await_copies(0)
+                            publish_tiles()
+                            cuda.syncthreads()
+                            first = begun(turns - 1, sums)
+                            sums = group_added(sums, first, 1, 0)
                     else:
-                        mma_store(
-                            staged, (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
-                            BN + 8, sums, WN, lane,
-                        )  # fmt: skip
+                        # One stage behind the other, whose terms no copy replaces before all have met.
+                        for turn in range(turns):
+                            await_copies(STAGES - 3)
+                            if KIND == 1:
+                                rounded(turn)
+                            publish_tiles()
+                            cuda.syncthreads()
+                            sums = begun(turn, sums)
+                            copies(number, turn + STAGES - 2)
+                            await_products(1)
+                        sums = group_added(sums, sums, 0, 0)
+                    await_copies(0)
                     cuda.syncthreads()
+                    if APART and number + 1 < tiles:
+                        for turn in range(STAGES - 2):
+                            copies(number + 1, turn)
+                if TRANSPOSED:
+                    mma_store_across(
+                        staged, ends + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                        BM + 4, sums, WN, lane,
+                    )  # fmt: skip
+                else:
+                    mma_store(
+                        staged, ends + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                        BN + 8, sums, WN, lane,
+                    )  # fmt: skip
+                cuda.syncthreads()
 
-                    def exact(y, x):
-                        found = FLOAT(0)
-                        column = COLUMN(b, lead, c + x)
-                        for k in range(K):
-                            step = STEP(k)
-                            value = B[AT(column, step)]
-                            value = value if INSIDE(column, step) else float32(0)
-                            found += A[(b * M + m + y) * K + k] * value
-                        return found
+                def exact(y, x):
+                    found = FLOAT(0)
+                    column = COLUMN(b, lead, c + x)
+                    for k in range(K):
+                        step = STEP(k)
+                        value = B[AT(column, step)]
+                        value = value if INSIDE(column, step) else float32(0)
+                        found += A[(b * M + m + y) * K + k] * value
+                    return found
 
-                    # Four sums that lie side by side in the result, or one after another.
-                    for i in range(BM * BN // (THREADS * (1 + 3 * VECTOR * RUN))):
-                        place = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
-                        if TRANSPOSED:
-                            x, y = divide(place, BM)
-                            at = x * (BM + 4) + y
-                        else:
-                            y, x = divide(place, BN)
-                            at = y * (BN + 8) + x
-                        if m + y < m1 and c + x < c1 and c + x >= c0:
-                            if VECTOR * RUN:
-                                s0, s1, s2, s3 = load4(staged, at)
-                                STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3)
-                            else:
-                                # An operand that does not start at a multiple of 16 bytes cannot be copied.
-                                found = staged[at] if VECTOR else exact(y, x)
-                                start = INIT(OPERANDS, b, m + y, lead, c + x)
-                                STORE(OPERANDS, b, m + y, lead, c + x, found + start)
-                    cuda.syncthreads()
+                # Where a four of sums, or one, lies in the tile.
+                def where(i):
+                    at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
+                    if TRANSPOSED:
+                        x, y = divide(at, BM)
+                    else:
+                        y, x = divide(at, BN)
+                    return y, x
+
+                def inside(y, x):
+                    return m + y < m1 and c + x < c1 and c + x >= c0
+
+                # Of a four outside the nearest within is read.
+                def loaded(i):
+                    y, x = where(i)
+                    near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
+                    near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
+                    return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
+
+                def stored(i, found):
+                    y, x = where(i)
+                    at = ends + x * (BM + 4) + y if TRANSPOSED else ends + y * (BN + 8) + x
+                    if i < BM * BN // (4 * THREADS) and inside(y, x):
+                        s0, s1, s2, s3 = load4(staged, at)
+                        STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
+
+                if VECTOR * RUN:
+                    # What four of them read is on its way together.
+                    for i in range(0, BM * BN // (4 * THREADS), 4):
+                        one, two, three, four = (
+                            loaded(i),
+                            loaded(i + 1),
+                            loaded(i + 2),
+                            loaded(i + 3),
+                        )
+                        stored(i, one)
+                        stored(i + 1, two)
+                        stored(i + 2, three)
+                        stored(i + 3, four)
+                else:
+                    for i in range(BM * BN // THREADS):
+                        y, x = where(i)
+                        at = ends + x * (BM + 4) + y if TRANSPOSED else ends + y * (BN + 8) + x
+                        if inside(y, x):
+                            # An operand that does not start at a multiple of 16 bytes cannot be copied.
+                            total = staged[at] if VECTOR else exact(y, x)
+                            start = INIT(OPERANDS, b, m + y, lead, c + x)
+                            STORE(OPERANDS, b, m + y, lead, c + x, total + start)
+                cuda.syncthreads()
 
 
 TILES: dict[str, Mapping[str, int]] = {
@@ -182,6 +225,7 @@ TILES: dict[str, Mapping[str, int]] = {
     "64x64": {"BM": 64, "BN": 64, "BK": 64, "WN": 32, "STAGES": 10},
     "64x32": {"BM": 64, "BN": 32, "BK": 64, "WN": 16, "STAGES": 12},
 }
+_MOST_BYTES, _FEWEST_STAGES, _FEW_STAGES = 200 * 1024, 4, 16
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of one stage, added in float32, need as many registers again."""
 
@@ -225,13 +269,30 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if run is not None and run.by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * tile["BK"] // 2
-    return {"KIND": kind, **tile, "STAGE": stage, "EACH": 8, "FRESH": int(_fresh(root))}
+    own = {"KIND": kind, **tile, "STAGE": stage, "EACH": 8, "FRESH": int(_fresh(root))}
+    return own | apart(root, own)
+
+
+def apart(root: Root, own: Parameters) -> Parameters:
+    """Whether sums have memory of their own, and how many stages that leaves: where there are few terms, ends
+    come often, and few stages suffice."""
+    terms, sums = product_of(root).extent(product_of(root).k), own["BM"] * (own["BN"] + 8)
+    left = (_MOST_BYTES // 4 - sums) // own["STAGE"]
+    if terms > _FEW_STAGES * own["BK"] or left < _FEWEST_STAGES:
+        return {"APART": 0}
+    return {"APART": 1, "STAGES": min(own["STAGES"], left)}
+
+
+def ahead(own: Parameters) -> float:
+    """The share of a tile's end that is left where the next one's terms arrive meanwhile."""
+    return 0.7 if own["APART"] else 1.0
 
 
 def scratch(root: Root, tile: Parameters) -> int:
-    """All stages, or all sums."""
-    staged = tile["STAGES"] * tile["STAGE"] + ALIGNMENT // 4
-    return 4 * max(staged, tile["BM"] * (tile["BN"] + 8))
+    """All stages, and all sums behind them or over them."""
+    staged = tile["STAGES"] * tile["STAGE"] * (1 if tile["APART"] else 0)
+    over = tile["STAGES"] * tile["STAGE"] - staged
+    return 4 * (ALIGNMENT // 4 + staged + max(over, tile["BM"] * (tile["BN"] + 8)))
 
 
 def _tiles(tile: Mapping[str, int], part: Part) -> float:
@@ -260,7 +321,8 @@ def _work(tile: Mapping[str, int]):
         products = stages * tile["BM"] * tile["BN"] * tile["BK"]
         waits = stages * (tile["BM"] + tile["BN"]) / _AT_ONCE
         multiplied = work(stage=waits, mma=products * _EFFORT)
-        return ends(tile, part, count) + multiplied + part.store * part.elements
+        leaving = ends(tile, part, count) * ahead(parameters_of(tile, part.root))
+        return leaving + multiplied + part.store * part.elements
 
     return counted
 

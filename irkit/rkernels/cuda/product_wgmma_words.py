@@ -38,7 +38,8 @@ def legal(root: Root) -> bool:
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     stage = (tile["BM"] + tile["BN"]) * tile["BK"]
-    return {"KIND": TF32, **tile, "STAGE": stage, "EACH": 4, "FRESH": 0}
+    own = {"KIND": TF32, **tile, "STAGE": stage, "EACH": 4, "FRESH": 0}
+    return own | halves.apart(root, own)
 
 
 # A multiply-add of a warp group in TF32, in those of one warp, and what rounding a term takes.
@@ -57,7 +58,8 @@ def _work(tile: Mapping[str, int]):
         products = stages * tile["BM"] * tile["BN"] * tile["BK"] * _EFFORT
         waits = work(stage=stages * (tile["BM"] + tile["BN"]) / _AT_ONCE)
         multiplied = work(fragment=rounding, mma=products)
-        return ends(tile, part, count) + waits + multiplied + part.store * part.elements
+        leaving = ends(tile, part, count) * halves.ahead(parameters_of(tile, part.root))
+        return leaving + waits + multiplied + part.store * part.elements
 
     return counted
 
