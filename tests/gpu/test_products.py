@@ -24,7 +24,8 @@ TENSOR_CORES = [
 ]
 HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
 BFLOAT16 = dtype_of("bfloat16")
-MMA = [n for n in TENSOR_CORES if n not in HALVES]
+WORDS = [n for n in TENSOR_CORES if n.endswith("_words")]
+MMA = [n for n in TENSOR_CORES if n not in (*HALVES, *WORDS)]
 
 
 def any_case(number: int) -> Case:
@@ -100,6 +101,19 @@ def right(case: Case, precision: str, rkernel: str, seed: int) -> bool:
     # A sum of k terms in float32 may be off by k units in the last place; these are by fewer.
     assert (abs(as_matrix(case, y) - want) <= 3e-6 * size).all(), rkernel
     return True
+
+
+@pytest.mark.parametrize("rkernel", WORDS)
+@pytest.mark.parametrize("number", range(4))
+def test_terms_side_by_side_are_rounded_where_they_lie(number: int, rkernel: str) -> None:
+    draw = random.Random(number)
+    m, k, n = draw.randint(8, 300), 4 * draw.randint(1, 70), draw.randint(8, 300)
+    case = Case("random", (m, k), (n, k), transposed=True)
+    if number % 2:
+        # So many images have their channels side by side.
+        channels, size, kernel = 4 * draw.randint(1, 10), draw.randint(5, 15), draw.choice([1, 3])
+        case = Case("random", (9, channels, size, size), (n, channels, kernel, kernel))
+    assert right(case, "tf32", rkernel, number)
 
 
 @pytest.mark.parametrize("rkernel", [n for n in MMA if "256" not in n])

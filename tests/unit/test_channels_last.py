@@ -199,7 +199,8 @@ def test_products_read_runs_of_channels(name, rkernel):
     assert kernel_.legal(root)
     arrays = [some(a.type) for a in op.body.block.args]
     want = interpreted(op, arrays)
-    for tasks in (1, 5):
+    # Several tiles in one rTask, or parts that end within tiles.
+    for tasks in (1, 5) if name == "dilated" else (3,):
         op.grid = int_array(kernel_.grid(root, tasks))
         assert np.prod(grid_of(op, root)) <= tasks
         binder = Binder(op, root, "cuda")
