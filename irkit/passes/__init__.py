@@ -66,7 +66,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "place-in-group": _lazy("passes.dist.place_in_group", "PlaceInGroup"),
     "split-at-collectives": _lazy("passes.dist.split_at_collectives", "SplitAtCollectives"),
     # tensor level
-    "channels-last": _lazy("passes.tensor.channels_last", "ChannelsLast"),
+    "put-channels-last": _lazy("passes.tensor.put_channels_last", "PutChannelsLast"),
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),

@@ -77,7 +77,7 @@ def lowered(model, images, levels=("graph", "tensor")):
     module = model.module.clone()
     for level in levels:
         text = level_pipeline(level, "h200")
-        own = 'channels-last{device="h200"}'
+        own = 'put-channels-last{device="h200"}'
         text = text.replace(own, f"{own[:-1]} images={images}}}")
         PipelineRunner(ctx).run(module, build_pipeline(text, all_passes()))
     return module, ctx

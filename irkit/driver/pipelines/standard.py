@@ -67,7 +67,7 @@ STANDARD: dict[str, list[str]] = {
         "fuse-elementwise",
         "group-products",
         "sink-reshapes",
-        "channels-last",
+        "put-channels-last",
         "canonicalize",
         # Weights put side by side in every step of a recurrence are one constant.
         "cse",
@@ -101,7 +101,7 @@ def level_pipeline(
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
+    `hoist-input-terms`, `put-channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
     `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
     what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
@@ -115,7 +115,7 @@ def level_pipeline(
                 "join-products",
                 "pack-forests",
                 "hoist-input-terms",
-                "channels-last",
+                "put-channels-last",
                 "pack-products",
                 "pack-filters",
             )

@@ -1,6 +1,6 @@
-// RUN: irkit-opt %s -p 'convert-graph-to-tensor,fuse-elementwise,channels-last{device="h200" images=2},canonicalize' | filecheck %s
-// RUN: irkit-opt %s -p 'convert-graph-to-tensor,channels-last{device="h200"}' --remarks=missed 2>&1 | filecheck %s --check-prefix=FEW
-// RUN: irkit-opt %s -p 'convert-graph-to-tensor,channels-last{device="cpu"},channels-last' | filecheck %s --check-prefix=CPU
+// RUN: irkit-opt %s -p 'convert-graph-to-tensor,fuse-elementwise,put-channels-last{device="h200" images=2},canonicalize' | filecheck %s
+// RUN: irkit-opt %s -p 'convert-graph-to-tensor,put-channels-last{device="h200"}' --remarks=missed 2>&1 | filecheck %s --check-prefix=FEW
+// RUN: irkit-opt %s -p 'convert-graph-to-tensor,put-channels-last{device="cpu"},put-channels-last' | filecheck %s --check-prefix=CPU
 
 // The input is copied once, with a channel of zeros and its padding; the filters are turned here. What follows
 // has no other order, and what is returned is copied back.
@@ -12,7 +12,7 @@
 // CHECK:       %[[R:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>, {{.*}} ins(%[[Z]] : tensor<2x8x8x8xf32>)
 // CHECK:       func.return %[[R]] : tensor<2x8x8x8xf32>
 
-// FEW: channels-last/ChannelsLast: 'func.func': 2 images are few
+// FEW: put-channels-last/PutChannelsLast: 'func.func': 2 images are few
 // CPU-NOT: tensor<8x3x3x4xf32>
 func.func @main(%x: tensor<2x3x8x8xf32>) -> tensor<2x8x8x8xf32> {
   %w = arith.constant dense<0.5> : tensor<8x3x3x3xf32>

@@ -1,4 +1,4 @@
-"""`channels-last`: images with their channels side by side, where tensor cores compute convolutions."""
+"""`put-channels-last`: images with their channels side by side, where tensor cores compute convolutions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from irkit.remarks import applied, missed
 from irkit.schedule.devices import device as find_device
 from irkit.weights import WeightStore
 
-RULE = "ChannelsLast"
+RULE = "PutChannelsLast"
 IMAGES = 8
 """Images from which on it is done for float32; of fewer, pixels of one channel are read as well."""
 FEWEST_CHANNELS = 4
@@ -229,7 +229,7 @@ def why_not(function: func.FuncOp, images: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class ChannelsLast(ModulePass):
+class PutChannelsLast(ModulePass):
     """Lay images out with their channels side by side, where `device` computes convolutions on tensor cores.
 
     A convolution then reads runs of channels, 16 bytes at once whatever its window and stride, and the
@@ -250,7 +250,7 @@ class ChannelsLast(ModulePass):
     ```
     """
 
-    name = "channels-last"
+    name = "put-channels-last"
     requires: ClassVar[tuple[str, ...]] = ("tensor",)
     produces: ClassVar[str] = "tensor"
     device: str = ""
