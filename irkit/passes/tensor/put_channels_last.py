@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import FloatAttr, IndexType, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, ModuleOp, TensorType, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -25,7 +25,6 @@ from irkit.dialects.products import used_loops
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, ints, is_half, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
-from irkit.lower.graph_to_tensor.scalars import scalar_constant
 from irkit.passes.tensor.orders import Order, Orders, loops_of, movable, multiple
 from irkit.remarks import applied, missed
 from irkit.schedule.devices import device as find_device
@@ -197,7 +196,8 @@ class _Mover:
         shape[d] += more
         element = tensor_type(x).element_type
         block = Block(arg_types=[IndexType()] * rank)
-        zero = scalar_constant(0.0, element)
+        assert isinstance(element, AnyFloat)
+        zero = arith.ConstantOp(FloatAttr(0.0, element))
         block.add_ops([zero, tensor.YieldOp(zero.result)])
         made = tensor.PadOp(source, [], [], Region(block), low, high, TensorType(element, shape))
         return self.orders.insert(made, before)
