@@ -235,7 +235,9 @@ def cut_largest(longest: Callable[[Part], float]):
     def grid(root: Root, tasks: int) -> list[int]:
         product = product_of(root)
         groups = (product.batch, product.lead, product.m, product.columns)
-        options = [list(_cuts(product, g, tasks, g in (product.batch, product.columns))) for g in groups]
+        options = [
+            list(_cuts(product, g, tasks, g in (product.batch, product.columns))) for g in groups
+        ]
         best, least = [1] * len(root.parallel), (math.inf, 0)
         for cuts in itertools.product(*options):
             found = [1] * len(root.parallel)
