@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.products import linear_factors
 from irkit.dialects.te import AttentionOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.dialects.views import Sum, View, view_of
@@ -51,10 +52,10 @@ def rows_of(op: AttentionOp) -> tuple[Rows | None, ...]:
 def _rows(value: SSAValue) -> Rows | None:
     shape = tensor_type(value).get_shape()
     view = view_of(value)
-    narrow = _widened(view.source)
+    narrow = _widened(view)
     if narrow is not None:
-        inner = view_of(narrow)
-        view = View(inner.source, tuple(_within(s, view.index) for s in inner.index))
+        inner = view_of(narrow.source)
+        view = View(inner.source, tuple(_within(s, narrow.index) for s in inner.index))
     source = view.source
     if not isinstance(source, BlockArgument):
         return None
@@ -80,9 +81,9 @@ def _within(inner: Sum, outer: Sequence[Sum]) -> Sum:
     return total
 
 
-def _widened(value: SSAValue) -> SSAValue | None:
-    """What `value` is, element by element, as 16-bit floats; None if it is something else."""
-    op = value.owner
+def _widened(view: View) -> View | None:
+    """What a view reads, as 16-bit floats, each widened where it is read; None if it is something else."""
+    op = view.source.owner
     if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
         return None
     end = op.body.block.last_op
@@ -90,5 +91,13 @@ def _widened(value: SSAValue) -> SSAValue | None:
     if not isinstance(cast, arith.ExtFOp) or cast.input is not op.body.block.args[0]:
         return None
     read, written = maps(op)
-    identity = AffineMap.identity(written.num_dims)
-    return op.inputs[0] if read == identity and written == identity else None
+    factors = [linear_factors(e, read.num_dims) for e in read.results]
+    if written != AffineMap.identity(written.num_dims):
+        return None
+    zero = [0] * read.num_dims
+    index = [
+        _within(Sum(f, e.eval(zero, [])), view.index)
+        for f, e in zip(factors, read.results, strict=True)
+        if f is not None
+    ]
+    return View(op.inputs[0], tuple(index)) if len(index) == len(factors) else None
