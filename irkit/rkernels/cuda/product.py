@@ -177,6 +177,20 @@ def _scratch(root: Root, tile: Parameters) -> int:
     return max(terms, sums) * numpy_dtype(element).itemsize
 
 
+def reach(part: Part, dims: Sequence[int], unit: int) -> float:
+    """How far the largest part of a group of parallel loops reaches from the multiple of `unit` at or before
+    its start: where rows or columns are read in units, tiles begin there."""
+    cuts = [d for d in dims if part.grid[d] > 1]
+    if not cuts or unit == 1:
+        return part.share(dims)
+    if len(cuts) > 1:
+        return part.share(dims) + unit - 1
+    size, parts = part.root.parallel[cuts[0]], part.grid[cuts[0]]
+    inner = math.prod(part.root.parallel[d] for d in dims if d > cuts[0])
+    starts = [size * n // parts * inner for n in range(parts + 1)]
+    return max(end - begin // unit * unit for begin, end in itertools.pairwise(starts))
+
+
 def tiles_of(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part."""
     product = product_of(part.root)

@@ -23,7 +23,7 @@ from irkit.dialects.products import as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.binding.runs import in_fours
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of, run_of
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach, run_of
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -262,9 +262,8 @@ def _scratch(root: Root, tile: Parameters) -> int:
 def tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part; where fours of columns are read, a tile starts at a multiple of four."""
     product, run = product_of(part.root), run_of(part.root)
-    columns = part.share(product.columns)
-    if run is not None and run.fours and not run.by_k and columns % 4:
-        columns += 3
+    in_fours = run is not None and run.fours and not run.by_k
+    columns = reach(part, product.columns, 4 if in_fours else 1)
     down = math.ceil(part.share(product.m) / tile["BM"])
     across = math.ceil(columns / tile["BN"])
     return part.share((*product.batch, *product.lead)) * down * across

@@ -25,7 +25,7 @@ from irkit.dialects.products import Product, as_product, matrix_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -336,11 +336,7 @@ def _scratch(root: Root, tile: Parameters) -> int:
 def _tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part, which start at multiples of eight."""
     product = product_of(part.root)
-    high, wide = (
-        share + (7 if share % 8 and share < product.extent(dims) else 0)
-        for dims in (product.m, product.columns)
-        for share in (part.share(dims),)
-    )
+    high, wide = (reach(part, dims, 8) for dims in (product.m, product.columns))
     return math.ceil(high / tile["BM"]) * math.ceil(wide / tile["BN"])
 
 

@@ -18,7 +18,7 @@ from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.products import Product, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of
+from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK, ends
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -298,9 +298,7 @@ def scratch(root: Root, tile: Parameters) -> int:
 def _tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part; where eights of columns are read, a tile starts at a multiple of eight."""
     product, run = product_of(part.root), run_of_b(product_of(part.root))
-    columns = part.share(product.columns)
-    if run is not None and not run.by_k and columns % 8:
-        columns += 7
+    columns = reach(part, product.columns, 8 if run is not None and not run.by_k else 1)
     down = math.ceil(part.share(product.m) / tile["BM"])
     across = math.ceil(columns / tile["BN"])
     return part.share((*product.batch, *product.lead)) * down * across

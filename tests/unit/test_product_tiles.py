@@ -1,0 +1,52 @@
+"""How many tiles the largest part of a product takes, where columns are read several at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import irkit
+from benchmarks.products import Case
+from benchmarks.rtask_times import Prepared
+from irkit.dialects.roperator_root import Root
+from irkit.rkernels import registry
+from irkit.rkernels.cuda.product import reach
+from irkit.rkernels.legality import root_of
+from irkit.rkernels.work import Part
+
+
+def product(m: int, k: int, n: int) -> Root:
+    text = Case("test", (m, k), (k, n)).text("float32")
+    (op,) = Prepared.of("test", irkit.parse(text), "h200", False).roperators()
+    return root_of(op)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_longest_part_from_where_its_tiles_begin(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size, parts, unit = (int(random.integers(*ends)) for ends in ((9, 700), (2, 9), (1, 9)))
+    part = Part(product(16, 8, size), [1, parts])
+    starts = [size * n // parts for n in range(parts)]
+    ends = [size * (n + 1) // parts for n in range(parts)]
+    want = max(e - s + s % unit for s, e in zip(starts, ends, strict=True))
+    assert reach(part, [1], unit) == want
+    assert reach(Part(part.root, [1, 1]), [1], unit) == size
+
+
+def test_parts_that_begin_between_fours_are_not_taken_for_one_tile() -> None:
+    """32 parts of 1000 columns have up to 32 each, but begin up to three before: two tiles of 32 columns."""
+    root = product(128, 4032, 1000)
+    for name in ("mma32x32", "mma32x64"):
+        rkernel = registry.find("cuda", f"product.{name}")
+        assert rkernel.work is not None
+        assert rkernel.grid is not None
+        grid = rkernel.grid(root, 132)
+        stages = rkernel.work(Part(root, grid)).units["stage"]
+        width = rkernel.literals(root)["BN"]
+        starts = [1000 * n // grid[1] for n in range(grid[1] + 1)]
+        pairs = itertools.pairwise(starts)
+        tiles = max(math.ceil((e - s // 4 * 4) / width) for s, e in pairs)
+        assert stages == 63 * tiles * math.ceil(128 / grid[0] / 32)
