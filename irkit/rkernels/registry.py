@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import threading
 from collections.abc import Iterable
 
 from irkit.dialects.roperator_root import Root
@@ -18,6 +19,7 @@ from irkit.rkernels.rkernel import RKernel, Target
 
 _REGISTERED: dict[tuple[Target, str], list[RKernel]] = {}
 _loaded: set[Target] = set()
+_loading = threading.RLock()
 
 
 def register(rkernel: RKernel) -> RKernel:
@@ -31,20 +33,35 @@ def register(rkernel: RKernel) -> RKernel:
 def _load(target: Target) -> None:
     if target in _loaded:
         return
-    _loaded.add(target)
+    with _loading:
+        known = {k.name for k in _known(target)}
+        for rkernel in _own(target):
+            # What a user has registered before is newer.
+            if rkernel.name not in known:
+                register(rkernel)
+        # Last: an interrupt may have come at any import.
+        _loaded.add(target)
+
+
+def _own(target: Target) -> list[RKernel]:
     package = importlib.import_module(f"irkit.rkernels.{target}")
-    for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-        module = importlib.import_module(f"{package.__name__}.{found.name}")
-        kernels: Iterable[RKernel] = module.RKERNELS
-        for rkernel in kernels:
-            register(rkernel)
+    found = list[RKernel]()
+    for entry in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+        kernels: Iterable[RKernel] = importlib.import_module(
+            f"{package.__name__}.{entry.name}"
+        ).RKERNELS
+        found.extend(kernels)
+    return found
+
+
+def _known(target: Target) -> list[RKernel]:
+    return [k for (t, _), kernels in _REGISTERED.items() if t == target for k in kernels]
 
 
 def registered(target: Target) -> list[RKernel]:
     """All rKernels for `target`, by name."""
     _load(target)
-    found = [k for (t, _), kernels in _REGISTERED.items() if t == target for k in kernels]
-    return sorted(found, key=lambda k: k.name)
+    return sorted(_known(target), key=lambda k: k.name)
 
 
 def candidates(target: Target, root: Root) -> list[RKernel]:
