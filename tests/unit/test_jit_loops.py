@@ -541,8 +541,42 @@ def as_text(x):
     return x
 
 
+def in_bits(x):
+    for i in range(12):
+        x = (
+            x
+            + (i & 5)
+            + (i << 1)
+            + (~i ^ 3)
+            + divmod(i, 3)[1]
+            + abs(i - 6)
+            + i.bit_length()
+            + pow(i, 2, 5)
+        )
+    return x
+
+
+def beside_numpys_numbers(x):
+    for i in range(12):
+        x = x * 0.5 + np.float32(2) * i + np.sin(i) + np.add(i, 1) + np.full(3, i).sum()
+    return x
+
+
+def single_precision(x):
+    x = x.astype(np.float32)
+    for i in range(12):
+        x = x + np.float32(2) * i
+    return x
+
+
+def of_a_class(x):
+    for i in range(12):
+        x = x + isinstance(i, int) * 2 + isinstance(i, float) + (i == True)  # noqa: E712
+    return x
+
+
 HIDDEN = [
-    as_text,
+    as_text, in_bits, beside_numpys_numbers, single_precision, of_a_class,
     through_a_list, backwards, beside_a_list, beside_an_iterator, beside_a_cycle, of_a_generator,
     in_a_class, in_containers, in_a_function_that_is_called, through_a_method,
 ]  # fmt: skip
@@ -551,7 +585,9 @@ HIDDEN = [
 @pytest.mark.parametrize("function", HIDDEN)
 def test_what_changes_unseen_is_not_lost(function):
     x = RNG.random(4)
-    np.testing.assert_allclose(irkit.jit(target="cpu")(function)(x), function(x), rtol=1e-12)
+    got, want = irkit.jit(target="cpu")(function)(x), function(x)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def long_zip(x):

@@ -19,6 +19,11 @@ class Index:
     def __init__(self, affine: Affine) -> None:
         self._affine = affine
 
+    # What the class of a number is asked for, it is a whole number.
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return int
+
     @property
     def affine(self) -> Affine:
         """As symbols that are fixed by now leave it."""
@@ -80,7 +85,9 @@ class Index:
     def __rtruediv__(self, other: Any) -> Any:
         return self._other(OPERATORS.truediv, other, True)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: int | None = None) -> Any:
+        if modulus is not None:
+            return pow(self.special("pow() of a loop's index"), other, modulus)
         return self._other(OPERATORS.pow, other)
 
     def __rpow__(self, other: Any) -> Any:
@@ -109,6 +116,22 @@ class Index:
         )
         return op(theirs, mine) if swapped else op(mine, theirs)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Beside arrays it is one of Python's numbers; of indices alone a number of this round."""
+        from irkit.frontends.numpy.weak import weak_number
+
+        if any(type(x).__name__ == "TracedArray" for x in inputs):
+            return NotImplemented
+        beside = any(isinstance(x, np.generic | np.ndarray) for x in inputs)
+        if beside and method == "__call__" and not options:
+            return ufunc(*[weak_number(x, int) for x in inputs])
+        why = f"np.{ufunc.__name__} of a loop's index"
+        numbers = [x.special(why) if isinstance(x, Index) else x for x in inputs]
+        return getattr(ufunc, method)(*numbers, **options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.special("an array of a loop's index"), dtype)
+
     def __floordiv__(self, other: Any) -> Any:
         return self._special(OPERATORS.floordiv, other)
 
@@ -121,6 +144,57 @@ class Index:
     def __rmod__(self, other: Any) -> Any:
         return other % self.special("the operator % with a loop's index")
 
+    def __and__(self, other: Any) -> Any:
+        return self._special(OPERATORS.and_, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return other & self.special("the operator & with a loop's index")
+
+    def __or__(self, other: Any) -> Any:
+        return self._special(OPERATORS.or_, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.special("the operator | with a loop's index")
+
+    def __xor__(self, other: Any) -> Any:
+        return self._special(OPERATORS.xor, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return other ^ self.special("the operator ^ with a loop's index")
+
+    def __lshift__(self, other: Any) -> Any:
+        return self._special(OPERATORS.lshift, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return other << self.special("the operator << with a loop's index")
+
+    def __rshift__(self, other: Any) -> Any:
+        return self._special(OPERATORS.rshift, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return other >> self.special("the operator >> with a loop's index")
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __round__(self, digits: int | None = None) -> int:
+        return round(self.special("round() of a loop's index"), digits)
+
+    def __getattr__(self, name: str) -> Any:
+        # What else an int has, `bit_length` or `real`; NumPy asks for what it has not.
+        if name.startswith("__") or not hasattr(int, name):
+            raise AttributeError(f"'int' object has no attribute '{name}'")
+        return getattr(self.special(f"the attribute {name} of a loop's index"), name)
+
     def _special(self, op: Callable[[Any, Any], Any], other: Any) -> Any:
         right = (
             other.special(f"{op.__name__} of a loop's index") if isinstance(other, Index) else other
@@ -130,7 +204,7 @@ class Index:
     # Comparisons: the same in every round, or of this round alone
 
     def _compare(self, op: Callable[[Any, Any], bool], other: Any) -> bool:
-        if type(other) not in (int, float, Index):
+        if type(other) not in (int, bool, float, Index):
             return NotImplemented
         off = self - other if isinstance(other, Index) else self
         if not isinstance(off, Index):
