@@ -10,6 +10,7 @@ from typing import Any, cast
 from benchmarks import gpu_targets
 from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
+from benchmarks.pipelines import PIPELINES
 
 Results = dict[str, Any]
 
@@ -190,6 +191,36 @@ def _forest_targets() -> Iterator[Target]:
     yield Target("GPU", work, "≤ 0.67 × nvForest", "mean", 0.67, parts=tuple(everywhere))
 
 
+_STEPS = (
+    *(("MLP", batch, 0.6) for batch in (32, 128)),
+    *(("CNN", 128, 0.6), ("LSTM", 128, 0.6), ("decoder", 8, 0.6)),
+    *(("MLP", 4096, 1.0), ("CNN", 1024, 1.0)),
+)
+
+
+def _training_targets() -> Iterator[Target]:
+    """Steps of training, one launch each, beside PyTorch's."""
+    for name, batch, limit in _STEPS:
+        place = f"training_gpu/{name}, batch {batch}, sgd"
+        ours = modes(
+            place, ("irkit, calls", "irkit, persistent", "irkit, per-wave", "irkit, per-op")
+        )
+        theirs = (f"{place}/PyTorch in a CUDA graph",)
+        must = f"≤ {limit:g} × a CUDA graph"
+        yield Target("GPU", f"{name}: a step, batch {batch}", must, "share", limit, ours, theirs)
+
+
+def _pipeline_targets() -> Iterator[Target]:
+    """Pipelines beside scikit-learn, one thread each."""
+    for rows in (1000, 10_000):
+        shares = tuple(
+            Target("CPU", "", "", "share", None, (f"{place}/irkit",), (f"{place}/scikit-learn",))
+            for place in (f"pipelines/{name}/{rows}" for name in PIPELINES)
+        )
+        work = f"{len(shares)} pipelines, {rows} rows: geometric mean"
+        yield Target("2 cores", work, "≤ 0.2 × scikit-learn", "mean", 0.2, parts=shares)
+
+
 TARGETS = (
     Target(
         "GPU",
@@ -229,6 +260,7 @@ TARGETS = (
     ),
     *_workload_targets(),
     *_batch_targets(),
+    *_training_targets(),
     Target(
         "2 cores",
         "LightGBM, 500 trees of depth 8, 10 000 rows",
@@ -292,6 +324,7 @@ TARGETS = (
         ("cpu/compile_time/warm/model to first answer, s",),
         unit="s",
     ),
+    *_pipeline_targets(),
     *_light_targets(),
     *_network_targets(),
     *(
