@@ -60,6 +60,8 @@ def _elementwise(op):
         return [SHAPE, (N, 4), (3, 1, 1)], lambda emit, x, y, z: emit(
             g.WhereOp, _compared(emit, x, y), y, z
         )
+    if op is g.FmaOp:
+        return [SHAPE, (N, 4), (3, 1, 1)], lambda emit, x, y, z: emit(op, x, y, z)
     if op is g.CompareOp:
         return [SHAPE, (N, 1)], _compared
     if op is g.ThreefryOp:
@@ -95,7 +97,7 @@ def _of_elements(emit, x, i):
 
 PROGRAMS = {
     **{op: _elementwise(op) for op in RULES if issubclass(op, UnaryOp | BinaryOp)},
-    **{op: _elementwise(op) for op in (g.CastOp, g.CompareOp, g.WhereOp, g.IsNanOp, g.ClipOp)},
+    **{op: _elementwise(op) for op in (g.CastOp, g.CompareOp, g.WhereOp, g.IsNanOp, g.ClipOp, g.FmaOp)},
     g.ArgmaxOp: ([SHAPE], lambda emit, x: emit(g.ArgmaxOp, x, axis=2, keepdims=False)),
     g.AveragePoolOp: ([(2, N, 5)], lambda emit, x: emit(g.AveragePoolOp, x, count_include_pad=False, **POOL)),
     g.AttentionOp: (
