@@ -50,14 +50,20 @@ class KeepWhatIsTouched(Rule):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter, /):
-        for number, value in enumerate(op.body.block.args[1:]):
-            box = _touched(value, number)
-            shape = tensor_type(value).get_shape()
-            if box is None or prod(shape) < max(LEAST, SHARE * prod(box.shape)):
-                continue
-            _narrow(op, number, box, rewriter)
-            return
-        self.no_match(op, "it needs all, or most, of each array that it hands on")
+        found = next(_narrower(op), None)
+        if found is None:
+            return self.no_match(op, "it needs all, or most, of each array that it hands on")
+        number, box = found
+        _narrow(op, number, box, rewriter)
+
+
+def _narrower(loop: scf.ForOp) -> Iterator[tuple[int, Box]]:
+    """Arrays that a loop hands on and needs little of: their numbers, and what it needs."""
+    for number, value in enumerate(loop.body.block.args[1:]):
+        box = _touched(value, number)
+        shape = tensor_type(value).get_shape()
+        if box is not None and prod(shape) >= max(LEAST, SHARE * prod(box.shape)):
+            yield number, box
 
 
 def _touched(value: SSAValue, number: int) -> Box | None:
