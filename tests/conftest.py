@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from filecheck_runner import FileCheckError, FileCheckTest, time_limit
 
 # Rates that were measured on a machine are no tests' business.
 os.environ["IRKIT_RATES_DIR"] = ""
+# A shell's jobs in the background ignore interrupts, and so do their children; tests send some.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 FILECHECK = Path(__file__).parent / "filecheck"
 
 
