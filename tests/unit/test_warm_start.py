@@ -193,11 +193,11 @@ def test_saved_constants_are_used_where_they_were_read(net, cache):
     place = in_place(artifact.weights, program.constants)
     assert sum(a.nbytes for a in artifact.weights.values()) > LARGE
     assert place is not None
-    assert variant.executor._workspace().bases[2] == place
+    assert variant.executor.workspace().bases[2] == place
     np.testing.assert_allclose(variant.run([X])[0], WANT, atol=1e-3)
     artifact.weights = {n: a.copy() for n, a in artifact.weights.items()}
     moved = Variant(artifact)
-    assert moved.executor._workspace().bases[2] != place
+    assert moved.executor.workspace().bases[2] != place
     np.testing.assert_array_equal(moved.run([X])[0], variant.run([X])[0])
 
 
