@@ -9,6 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from irkit.dialects.heap_nodes import NODE_WORDS
 from irkit.dialects.inference import InferredOp, Props, check_rank, fail
+from irkit.dialects.perfect_forest import sums_of_leaves
 from irkit.dialects.types import Tensor, tensor
 
 
@@ -54,10 +55,4 @@ class HeapForestOp(InferredOp):
         ):
             if t != want:
                 raise fail(cls, f"{what} of type {want}", t)
-        width, columns = value.get_shape()[2], base.get_shape()[0]
-        want = tensor(base.element_type, (trees, leaves, width))
-        if width not in (1, columns) or value != want:
-            raise fail(
-                cls, f"value of {trees}x{leaves}x(1 or {columns}) {base.element_type}", value
-            )
-        return [tensor(base.element_type, (x.get_shape()[0], columns))]
+        return [sums_of_leaves(cls, x, value, base, (trees, leaves))]

@@ -17,8 +17,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     f32,
-    i1,
-    i32,
     i64,
 )
 from xdsl.ir import Dialect
@@ -33,6 +31,7 @@ from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, 
 from irkit.dialects.layer_norm_base import LayerNormBase
 from irkit.dialects.packed_forest import PackedForestOp
 from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.perfect_forest import PerfectForestOp
 from irkit.dialects.scatter_base import ScatterAddBase
 from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, is_half, tensor, tensor_type
 
@@ -228,65 +227,6 @@ class PackOp(InferredOp):
         size = self.depth.value.data
         rows = math.prod(tensor_type(self.x).get_shape()) // size
         return (rows, size) if self.by_k else (size, rows)
-
-
-@irdl_op_definition
-class PerfectForestOp(InferredOp):
-    """A forest whose trees are all padded to the same depth, so that a walk needs no child pointers.
-
-    Per tree, inner node `i` has children `2i+1` (left) and `2i+2`; leaf `l` of `2^depth` is reached
-    after `depth` comparisons. `feature` (i32), `threshold` and `nan_left` are trees×(2^depth - 1),
-    `value` is trees×2^depth×width; the rest is as in `graph.forest`.
-
-    ```mlir
-    %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base
-        {comparison = "le", depth = 2 : i64}
-      : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>,
-         tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
-    ```
-    """
-
-    name = "te.perfect_forest"
-    x = operand_def(TensorType)
-    feature = operand_def(TensorType)
-    threshold = operand_def(TensorType)
-    nan_left = operand_def(TensorType)
-    value = operand_def(TensorType)
-    output = operand_def(TensorType)
-    base = operand_def(TensorType)
-    comparison = prop_def(StringAttr)
-    depth = prop_def(IntegerAttr[IntegerType])
-    y = result_def(TensorType)
-    assembly_format = (
-        "$x `,` $feature `,` $threshold `,` $nan_left `,` $value `,` $output `,` $base attr-dict "
-        "`:` functional-type(operands, results)"
-    )
-
-    @classmethod
-    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        x, feature, threshold, nan_left, value, output, base = operands
-        check_rank(cls, "x", x, 2)
-        check_rank(cls, "value", value, 3)
-        check_rank(cls, "output", output, 1)
-        check_rank(cls, "base", base, 1)
-        depth = props["depth"]
-        assert isinstance(depth, IntegerAttr)
-        trees, leaves = output.get_shape()[0], 1 << depth.value.data
-        for what, t, want in (
-            ("feature", feature, tensor(i32, (trees, leaves - 1))),
-            ("threshold", threshold, tensor(x.element_type, (trees, leaves - 1))),
-            ("nan_left", nan_left, tensor(i1, (trees, leaves - 1))),
-            ("output", output, tensor(i32, (trees,))),
-        ):
-            if t != want:
-                raise fail(cls, f"{what} of type {want}", t)
-        width, columns = value.get_shape()[2], base.get_shape()[0]
-        want = tensor(base.element_type, (trees, leaves, width))
-        if width not in (1, columns) or value != want:
-            raise fail(
-                cls, f"value of {trees}x{leaves}x(1 or {columns}) {base.element_type}", value
-            )
-        return [tensor(base.element_type, (x.get_shape()[0], columns))]
 
 
 @irdl_op_definition
