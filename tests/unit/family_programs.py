@@ -129,6 +129,17 @@ def reduced(kind: str, t: str, result: str) -> str:
     return unary("graph.reduce", f"tensor<{t}>", f"tensor<{result}>", attributes)
 
 
+def stored(kind: str, op: str, attributes: str, more: str, columns: int) -> str:
+    """An op on five rows of a CSR matrix of nine elements, with two operands beside its steps."""
+    names = "%d, %i, %s, %e" + (", %w" if more else "") + ", %c, %r"
+    types = f"tensor<1x9x{kind}>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>{more}"
+    types += f", tensor<4x{kind}>, tensor<5x1x{kind}>"
+    inputs = ", ".join(map(": ".join, zip(names.split(", "), types.split(", "), strict=True)))
+    result = f"tensor<5x{columns}x{kind}>"
+    body = f"  %y = te.{op} {names} {attributes} : ({types}) -> {result}"
+    return function(inputs, body, result)
+
+
 CONV = (
     "{strides = array<i64: 1, 2>, pads = array<i64: 1, 0, 0, 1>, dilations = array<i64: 1, 1>, "
     "group = 1 : i64}"
@@ -175,6 +186,17 @@ PROGRAMS = {
         "  %y = te.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<?x7x5xf32>, tensor<1x40x5xf32>, "
         "tensor<?x40x18xf32>) -> tensor<?x7x18xf32>",
         "tensor<?x7x18xf32>",
+    ),
+    "csr": stored("f32", "csr_matmul", '{steps = ["mul x a0", "div s0 a1"]}', ", tensor<4x37xf32>", 37),
+    "csr of one column": stored(
+        "f64", "csr_matmul", '{steps = ["mul x a0", "sub s0 a1"]}', ", tensor<4x1xf64>", 1
+    ),
+    "csr sums": stored(
+        "f32", "csr_reduce", '{kind = "sum", initial = 2.5 : f64, steps = ["mul x a0", "mul s0 a1"]}', "", 1
+    ),
+    "csr maxima": stored(
+        "f64", "csr_reduce",
+        '{kind = "max", initial = -0.5 : f64, steps = ["mul x a0", "abs s0", "sub s1 a1"]}', "", 1,
     ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),

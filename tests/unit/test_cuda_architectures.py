@@ -58,6 +58,10 @@ WITHOUT_SAMPLE = {
     "attention.mma16x128": "attention",
     "attention.mma32x64_parts": "attention in fours",
     "attention.mma64x64": "attention",
+    "csr.thread": "csr",
+    "csr.warp": "csr of one column",
+    "csr_reduce.thread": "csr maxima",
+    "csr_reduce.warp": "csr sums",
     "gemm.tile32_kj": "gemm",
     "integer_product.dots": "bytes",
     **{

@@ -137,7 +137,7 @@ def compile_model(
     pending: dict[str, Callable[[], Variant | SizedVariant]] = {
         n: (lambda n=n: build(n)) for n in names[1:]
     }
-    csr = _csr_programs(first, made, build, plan, batch)
+    csr = _csr_programs(first, made, build, batch)
     return CompiledProgram({names[0]: first}, pending, initial_state, csr)
 
 
@@ -145,7 +145,6 @@ def _csr_programs(
     first: Variant | SizedVariant,
     names: Sequence[str],
     build: Builder,
-    plan: Plan,
     batch: int | None,
 ) -> CsrPrograms:
     """The programs of rows of CSR matrices, compiled when such rows first come."""
@@ -153,8 +152,6 @@ def _csr_programs(
         return CsrPrograms({names[0]: first})
     if first.info.absent != "zero" or not isinstance(first, Variant) or batch is not None:
         return CsrPrograms({})
-    if target_of(plan.device) != "cpu":
-        return CsrPrograms({}, why_not="programs of what is stored are for a CPU")
 
     def of_stored(dtype: str) -> Variant:
         made = build(dtype, True)
@@ -202,13 +199,11 @@ def _same_for_all(variant: Variant | SizedVariant) -> bool:
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
-def _read(
-    found: ImportedModel | SizedModel, plan: Plan, stored: bool
-) -> ImportedModel | SizedModel:
+def _read(found: ImportedModel | SizedModel, stored: bool) -> ImportedModel | SizedModel:
     """A model that was read, for rows of CSR matrices where they are `stored`, or are so whatever comes."""
     if isinstance(found, SizedModel):
         return found
-    if found.info.text is None or target_of(plan.device) != "cpu":
+    if found.info.text is None:
         return csr_model(found) if stored else found
     # Its rows are counts of words: it has no others.
     try:
@@ -250,7 +245,7 @@ def _builder(
             known = note.artifact() if note is not None else None
             if known is not None:
                 return loaded(known, bar)
-            found = _read(read_for_batch(model, dtype, batch, fixed), plan, stored)
+            found = _read(read_for_batch(model, dtype, batch, fixed), stored)
             if not isinstance(found, SizedModel):
                 artifact = built(found, bar)
                 if note is not None:
