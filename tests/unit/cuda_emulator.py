@@ -5,7 +5,9 @@ Slow and exact about control flow: a barrier that not all threads reach ends in 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -220,6 +222,19 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
             distance //= 2
         return sums
 
+    def over_the_warp(value: Any, combine: Any) -> Any:
+        for distance in (16, 8, 4, 2, 1):
+            value = combine(value, shuffle(value, lambda lane, d=distance: lane ^ d))
+        return value
+
+    def over_the_block(value: Any, parts: Any, warps: int, combine: Any) -> Any:
+        value = over_the_warp(value, combine)
+        warp, lane = divmod(block.local.thread, 32)
+        if lane == 0:
+            parts[warp] = value
+        block.barrier.wait()
+        return functools.reduce(combine, parts[:warps])
+
     def lane_dots(
         sums: Any, held: Any, pointer: Any, starts: Any, offset: int, lane: int, *rest: int
     ) -> tuple[Any, ...]:
@@ -296,6 +311,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
             group_sums(sums, lanes), lane, lanes, *rest
         ),
         "group_sums": group_sums,
+        "warp_sum": lambda x: over_the_warp(x, operator.add),
+        "warp_largest": lambda x: over_the_warp(x, np.fmax),
+        "block_sum": lambda x, *of: over_the_block(x, *of, operator.add),
+        "block_largest": lambda x, *of: over_the_block(x, *of, np.fmax),
         "zeros_like": lambda p, count: (p.dtype.type(0),) * count,
         "row_starts": lambda first, step, limit, length, count: tuple(
             min(first + i * step, limit - 1) * length for i in range(count)

@@ -6,20 +6,10 @@ summed.
 """
 
 import math
-from collections.abc import Callable
 
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.families.layer_norm import in_memory
-from irkit.rkernels.rkernel import Parameters, RKernel
-from irkit.rkernels.row_fours import (
-    BLOCK,
-    block_pieces,
-    block_waits,
-    in_fours,
-    in_fours_of_a_block,
-    warp_pieces,
-    warp_waits,
-)
+from irkit.rkernels.row_kernels import row_rkernels
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -50,20 +40,13 @@ def layer_norm_fours(task, tasks, rows, scratch, OPERANDS):
                 total = FLOAT(0)
                 for m in range(i * PIECES * 4, (i + 1) * PIECES * 4):
                     total += held[m]
-                distance = 16
-                while distance > 0:
-                    total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-                    distance >>= 1
-                mean = total / FLOAT(J)
+                mean = warp_sum(total) / FLOAT(J)
                 for m in range(i * PIECES * 4, (i + 1) * PIECES * 4):
                     held[m] = held[m] - mean if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
             square = FLOAT(0)
             for m in range(i * PIECES * 4, (i + 1) * PIECES * 4):
                 square += held[m] * held[m]
-            distance = 16
-            while distance > 0:
-                square += cuda.shfl_xor_sync(0xFFFFFFFF, square, distance)
-                distance >>= 1
+            square = warp_sum(square)
             factor = FLOAT(1) / math.sqrt(square / FLOAT(J) + EPSILON)
             for n in range(PIECES):
                 m = (i * PIECES + n) * 4
@@ -83,7 +66,6 @@ def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
     """The same, a row for all threads of a block."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     sums = shared_of(FLOAT(0), scratch)
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
@@ -101,34 +83,17 @@ def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
             at = min(r + 1, r1 - 1) * J + 4 * min(n * THREADS + thread, J // 4 - 1)
             m = n * 4
             ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
-        if lane == 0:
-            sums[warp] = total
-        # Also without a mean: the squares of the row before are read before new ones are written.
-        cuda.syncthreads()
         if CENTRED:
-            total = FLOAT(0)
-            for w in range(THREADS // 32):
-                total += sums[w]
-            mean = total / FLOAT(J)
+            mean = block_sum(total, sums, THREADS // 32) / FLOAT(J)
             for m in range(PIECES * 4):
                 held[m] = held[m] - mean if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
+        else:
+            # The squares of the row before are read before new ones are written.
+            cuda.syncthreads()
         square = FLOAT(0)
         for m in range(PIECES * 4):
             square += held[m] * held[m]
-        distance = 16
-        while distance > 0:
-            square += cuda.shfl_xor_sync(0xFFFFFFFF, square, distance)
-            distance >>= 1
-        if lane == 0:
-            squares[warp] = square
-        cuda.syncthreads()
-        square = FLOAT(0)
-        for w in range(THREADS // 32):
-            square += squares[w]
+        square = block_sum(square, squares, THREADS // 32)
         factor = FLOAT(1) / math.sqrt(square / FLOAT(J) + EPSILON)
         for n in range(PIECES):
             m = n * 4
@@ -155,20 +120,13 @@ def layer_norm_warp(task, tasks, rows, scratch, OPERANDS):
             row[n] = LOAD(OPERANDS, r, j) if j < J else FLOAT(0)
             total += row[n]
         if CENTRED:
-            distance = 16
-            while distance > 0:
-                total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-                distance >>= 1
-            mean = total / FLOAT(J)
+            mean = warp_sum(total) / FLOAT(J)
             for n in range(HELD):
                 row[n] = row[n] - mean if n * 32 + lane < J else FLOAT(0)
         square = FLOAT(0)
         for n in range(HELD):
             square += row[n] * row[n]
-        distance = 16
-        while distance > 0:
-            square += cuda.shfl_xor_sync(0xFFFFFFFF, square, distance)
-            distance >>= 1
+        square = warp_sum(square)
         factor = FLOAT(1) / math.sqrt(square / FLOAT(J) + EPSILON)
         for n in range(HELD):
             j = n * 32 + lane
@@ -179,7 +137,6 @@ def layer_norm_warp(task, tasks, rows, scratch, OPERANDS):
 def layer_norm_block(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     sums = shared_of(FLOAT(0), scratch)
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     row = cuda.local.array(HELD, FLOAT)
@@ -189,34 +146,17 @@ def layer_norm_block(task, tasks, rows, scratch, OPERANDS):
             j = n * THREADS + thread
             row[n] = LOAD(OPERANDS, r, j) if j < J else FLOAT(0)
             total += row[n]
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
-        if lane == 0:
-            sums[warp] = total
-        # Also without a mean: the squares of the row before are read before new ones are written.
-        cuda.syncthreads()
         if CENTRED:
-            total = FLOAT(0)
-            for w in range(THREADS // 32):
-                total += sums[w]
-            mean = total / FLOAT(J)
+            mean = block_sum(total, sums, THREADS // 32) / FLOAT(J)
             for n in range(HELD):
                 row[n] = row[n] - mean if n * THREADS + thread < J else FLOAT(0)
+        else:
+            # The squares of the row before are read before new ones are written.
+            cuda.syncthreads()
         square = FLOAT(0)
         for n in range(HELD):
             square += row[n] * row[n]
-        distance = 16
-        while distance > 0:
-            square += cuda.shfl_xor_sync(0xFFFFFFFF, square, distance)
-            distance >>= 1
-        if lane == 0:
-            squares[warp] = square
-        cuda.syncthreads()
-        square = FLOAT(0)
-        for w in range(THREADS // 32):
-            square += squares[w]
+        square = block_sum(square, squares, THREADS // 32)
         factor = FLOAT(1) / math.sqrt(square / FLOAT(J) + EPSILON)
         for n in range(HELD):
             j = n * THREADS + thread
@@ -227,7 +167,6 @@ def layer_norm_block(task, tasks, rows, scratch, OPERANDS):
 def layer_norm_long(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     sums = shared_of(FLOAT(0), scratch)
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     for r in range(r0, r1):
@@ -236,143 +175,33 @@ def layer_norm_long(task, tasks, rows, scratch, OPERANDS):
             total = FLOAT(0)
             for j in range(thread, J, THREADS):
                 total += LOAD(OPERANDS, r, j)
-            distance = 16
-            while distance > 0:
-                total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-                distance >>= 1
-            if lane == 0:
-                sums[warp] = total
-        # Also without a mean: the squares of the row before are read before new ones are written.
-        cuda.syncthreads()
-        if CENTRED:
-            total = FLOAT(0)
-            for w in range(THREADS // 32):
-                total += sums[w]
-            mean = total / FLOAT(J)
+            mean = block_sum(total, sums, THREADS // 32) / FLOAT(J)
+        else:
+            # The squares of the row before are read before new ones are written.
+            cuda.syncthreads()
         square = FLOAT(0)
         for j in range(thread, J, THREADS):
             x = LOAD(OPERANDS, r, j) - mean
             square += x * x
-        distance = 16
-        while distance > 0:
-            square += cuda.shfl_xor_sync(0xFFFFFFFF, square, distance)
-            distance >>= 1
-        if lane == 0:
-            squares[warp] = square
-        cuda.syncthreads()
-        square = FLOAT(0)
-        for w in range(THREADS // 32):
-            square += squares[w]
+        square = block_sum(square, squares, THREADS // 32)
         factor = FLOAT(1) / math.sqrt(square / FLOAT(J) + EPSILON)
         for j in range(thread, J, THREADS):
             STORE(OPERANDS, r, j, (LOAD(OPERANDS, r, j) - mean) * factor)
 
 
-_MOST_HELD = 32
-"""Elements of a row that a thread keeps in registers."""
-_SHARED = 2 * 8 * (BLOCK // 32)
-
-
-def _held(lanes: int) -> Callable[[Root], Parameters]:
-    """HELD: elements of a row that a thread keeps."""
-    return lambda root: {"HELD": math.ceil(root.parallel[-1] / lanes)}
-
-
-def _fits(lanes: int) -> Callable[[Root], bool]:
-    return lambda root: root.parallel[-1] <= lanes * _MOST_HELD
-
-
-def _in_memory(root: Root) -> bool:
+def _stored(root: Root) -> bool:
     return in_memory(root) is not None
 
 
-def _fours_work(part: Part) -> Work:
+def _arithmetic(part: Part, sweeps: int) -> Work:
+    each = part.loads * sweeps + work(scalar=3) + part.store
+    return each * part.elements + work(divide=3) * part.rows
+
+
+def _arithmetic_of_fours(part: Part) -> Work:
     """Four elements are read at once, and the next ones come meanwhile."""
     each = part.loads * 0.25 + work(scalar=3) + part.store
     return each * part.elements + work(divide=3) * part.rows
 
 
-def _work(part: Part, rounds: float, lanes: int, barriers: int, sweeps: int) -> Work:
-    """`sweeps` readings of a row by `lanes` lanes, `rounds` times, and two sums in registers."""
-    chain = (sweeps + 2) * math.ceil(part.width / lanes)
-    waits = work(chain=chain, shuffle=10, barrier=barriers) * rounds
-    each = part.loads * sweeps + work(scalar=3) + part.store
-    return waits + each * part.elements + work(divide=3) * part.rows
-
-
-def _warp_work(part: Part) -> Work:
-    return _work(part, part.rounds(part.rows, part.threads // 32), 32, 0, 1)
-
-
-def _block_work(part: Part) -> Work:
-    return _work(part, part.rows, part.threads, 2, 1)
-
-
-def _long_work(part: Part) -> Work:
-    return _work(part, part.rows, part.threads, 2, 3)
-
-
-RKERNELS = [
-    RKernel(
-        "layer_norm",
-        "fours",
-        "cuda",
-        __name__,
-        "layer_norm_fours",
-        legal=in_fours(32, _in_memory),
-        work=lambda part: warp_waits(part) + _fours_work(part),
-        parameters=warp_pieces,
-        reassociates=True,
-        vectors=("SOURCE", "TARGET"),
-    ),
-    RKernel(
-        "layer_norm",
-        "fours_block",
-        "cuda",
-        __name__,
-        "layer_norm_fours_block",
-        legal=in_fours_of_a_block(_in_memory),
-        work=lambda part: block_waits(part) + _fours_work(part),
-        parameters=block_pieces,
-        reassociates=True,
-        vectors=("SOURCE", "TARGET"),
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-    RKernel(
-        "layer_norm",
-        "warp",
-        "cuda",
-        __name__,
-        "layer_norm_warp",
-        legal=_fits(32),
-        work=_warp_work,
-        parameters=_held(32),
-        reassociates=True,
-    ),
-    RKernel(
-        "layer_norm",
-        "block",
-        "cuda",
-        __name__,
-        "layer_norm_block",
-        legal=lambda root: root.parallel[-1] >= BLOCK and _fits(BLOCK)(root),
-        work=_block_work,
-        parameters=_held(BLOCK),
-        reassociates=True,
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-    RKernel(
-        "layer_norm",
-        "long",
-        "cuda",
-        __name__,
-        "layer_norm_long",
-        legal=lambda root: not _fits(BLOCK)(root),
-        work=_long_work,
-        reassociates=True,
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-]
+RKERNELS = row_rkernels("layer_norm", __name__, _stored, _arithmetic, _arithmetic_of_fours)

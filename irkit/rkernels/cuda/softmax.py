@@ -6,20 +6,10 @@ before are summed: a multiprocessor with one block hides the way to memory by no
 """
 
 import math
-from collections.abc import Callable
 
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.families.softmax import exponentials, in_memory
-from irkit.rkernels.rkernel import Parameters, RKernel
-from irkit.rkernels.row_fours import (
-    BLOCK,
-    block_pieces,
-    block_waits,
-    in_fours,
-    in_fours_of_a_block,
-    warp_pieces,
-    warp_waits,
-)
+from irkit.rkernels.row_kernels import row_rkernels
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -50,19 +40,13 @@ def softmax_fours(task, tasks, rows, scratch, OPERANDS):
             largest = FLOAT(-math.inf)
             for m in range(i * PIECES * 4, (i + 1) * PIECES * 4):
                 largest = max(largest, held[m])
-            distance = 16
-            while distance > 0:
-                largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, distance))
-                distance >>= 1
+            largest = warp_largest(largest)
             total = FLOAT(0)
             for n in range(PIECES):
                 for m in range((i * PIECES + n) * 4, (i * PIECES + n) * 4 + 4):
                     held[m] = EXP(held[m] - largest)
                     total += held[m] if n * 32 + lane < J // 4 else FLOAT(0)
-            distance = 16
-            while distance > 0:
-                total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-                distance >>= 1
+            total = warp_sum(total)
             share = FLOAT(1) / total
             for n in range(PIECES):
                 m = (i * PIECES + n) * 4
@@ -77,7 +61,6 @@ def softmax_fours_block(task, tasks, rows, scratch, OPERANDS):
     """The same, a row for all threads of a block."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
@@ -96,30 +79,13 @@ def softmax_fours_block(task, tasks, rows, scratch, OPERANDS):
         largest = FLOAT(-math.inf)
         for m in range(PIECES * 4):
             largest = max(largest, held[m])
-        distance = 16
-        while distance > 0:
-            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, distance))
-            distance >>= 1
-        if lane == 0:
-            maxima[warp] = largest
-        cuda.syncthreads()
-        for w in range(THREADS // 32):
-            largest = max(largest, maxima[w])
+        largest = block_largest(largest, maxima, THREADS // 32)
         total = FLOAT(0)
         for n in range(PIECES):
             for m in range(n * 4, n * 4 + 4):
                 held[m] = EXP(held[m] - largest)
                 total += held[m] if n * THREADS + thread < J // 4 else FLOAT(0)
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
-        if lane == 0:
-            totals[warp] = total
-        cuda.syncthreads()
-        total = FLOAT(0)
-        for w in range(THREADS // 32):
-            total += totals[w]
+        total = block_sum(total, totals, THREADS // 32)
         share = FLOAT(1) / total
         for n in range(PIECES):
             m = n * 4
@@ -141,18 +107,12 @@ def softmax_warp(task, tasks, rows, scratch, OPERANDS):
             j = n * 32 + lane
             row[n] = LOAD(OPERANDS, r, j) if j < J else FLOAT(-math.inf)
             largest = max(largest, row[n])
-        distance = 16
-        while distance > 0:
-            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, distance))
-            distance >>= 1
+        largest = warp_largest(largest)
         total = FLOAT(0)
         for n in range(HELD):
             row[n] = EXP(row[n] - largest)
             total += row[n] if n * 32 + lane < J else FLOAT(0)
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
+        total = warp_sum(total)
         for n in range(HELD):
             j = n * 32 + lane
             if j < J:
@@ -162,7 +122,6 @@ def softmax_warp(task, tasks, rows, scratch, OPERANDS):
 def softmax_block(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     row = cuda.local.array(HELD, FLOAT)
@@ -172,29 +131,12 @@ def softmax_block(task, tasks, rows, scratch, OPERANDS):
             j = n * THREADS + thread
             row[n] = LOAD(OPERANDS, r, j) if j < J else FLOAT(-math.inf)
             largest = max(largest, row[n])
-        distance = 16
-        while distance > 0:
-            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, distance))
-            distance >>= 1
-        if lane == 0:
-            maxima[warp] = largest
-        cuda.syncthreads()
-        for w in range(THREADS // 32):
-            largest = max(largest, maxima[w])
+        largest = block_largest(largest, maxima, THREADS // 32)
         total = FLOAT(0)
         for n in range(HELD):
             row[n] = EXP(row[n] - largest)
             total += row[n] if n * THREADS + thread < J else FLOAT(0)
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
-        if lane == 0:
-            totals[warp] = total
-        cuda.syncthreads()
-        total = FLOAT(0)
-        for w in range(THREADS // 32):
-            total += totals[w]
+        total = block_sum(total, totals, THREADS // 32)
         for n in range(HELD):
             j = n * THREADS + thread
             if j < J:
@@ -205,145 +147,35 @@ def softmax_long(task, tasks, rows, scratch, OPERANDS):
     """Rows too long for registers are read, and raised, anew."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
-    warp, lane = divide(thread, 32)
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     for r in range(r0, r1):
         largest = FLOAT(-math.inf)
         for j in range(thread, J, THREADS):
             largest = max(largest, LOAD(OPERANDS, r, j))
-        distance = 16
-        while distance > 0:
-            largest = max(largest, cuda.shfl_xor_sync(0xFFFFFFFF, largest, distance))
-            distance >>= 1
-        if lane == 0:
-            maxima[warp] = largest
-        cuda.syncthreads()
-        for w in range(THREADS // 32):
-            largest = max(largest, maxima[w])
+        largest = block_largest(largest, maxima, THREADS // 32)
         total = FLOAT(0)
         for j in range(thread, J, THREADS):
             total += EXP(LOAD(OPERANDS, r, j) - largest)
-        distance = 16
-        while distance > 0:
-            total += cuda.shfl_xor_sync(0xFFFFFFFF, total, distance)
-            distance >>= 1
-        if lane == 0:
-            totals[warp] = total
-        cuda.syncthreads()
-        total = FLOAT(0)
-        for w in range(THREADS // 32):
-            total += totals[w]
+        total = block_sum(total, totals, THREADS // 32)
         for j in range(thread, J, THREADS):
             STORE(OPERANDS, r, j, EXP(LOAD(OPERANDS, r, j) - largest) / total)
-
-
-_MOST_HELD = 32
-"""Elements of a row that a thread keeps in registers."""
-_SHARED = 2 * 8 * (BLOCK // 32)
-
-
-def _held(lanes: int) -> Callable[[Root], Parameters]:
-    """HELD: elements of a row that a thread keeps."""
-    return lambda root: {"HELD": math.ceil(root.parallel[-1] / lanes)}
-
-
-def _fits(lanes: int) -> Callable[[Root], bool]:
-    return lambda root: root.parallel[-1] <= lanes * _MOST_HELD
 
 
 def _stored(root: Root) -> bool:
     return in_memory(root) is not None
 
 
-def _work(part: Part, rounds: float, lanes: int, barriers: int, sweeps: int) -> Work:
-    """`sweeps` readings of a row by `lanes` lanes, `rounds` times, and two sums in registers."""
-    chain = (sweeps + 2) * math.ceil(part.width / lanes)
-    waits = work(chain=chain, shuffle=10, barrier=barriers) * rounds
+def _arithmetic(part: Part, sweeps: int) -> Work:
     raised = exponentials(part, 1 if sweeps == 1 else 2)
     each = part.loads * sweeps + work(scalar=3, divide=1) + raised + part.store
-    return waits + each * part.elements
+    return each * part.elements
 
 
-def _warp_work(part: Part) -> Work:
-    return _work(part, part.rounds(part.rows, part.threads // 32), 32, 0, 1)
-
-
-def _block_work(part: Part) -> Work:
-    return _work(part, part.rows, part.threads, 2, 1)
-
-
-def _long_work(part: Part) -> Work:
-    return _work(part, part.rows, part.threads, 2, 3)
-
-
-def _fours_work(part: Part) -> Work:
+def _arithmetic_of_fours(part: Part) -> Work:
     """Four elements are read and stored at once, and the next ones come meanwhile."""
     each = part.loads * 0.25 + work(op=0.25, scalar=2) + exponentials(part, 1)
     return each * part.elements + work(divide=1) * part.rows
 
 
-RKERNELS = [
-    RKernel(
-        "softmax",
-        "fours",
-        "cuda",
-        __name__,
-        "softmax_fours",
-        legal=in_fours(32, _stored),
-        work=lambda part: warp_waits(part) + _fours_work(part),
-        parameters=warp_pieces,
-        reassociates=True,
-        vectors=("SOURCE", "TARGET"),
-    ),
-    RKernel(
-        "softmax",
-        "fours_block",
-        "cuda",
-        __name__,
-        "softmax_fours_block",
-        legal=in_fours_of_a_block(_stored),
-        work=lambda part: block_waits(part) + _fours_work(part),
-        parameters=block_pieces,
-        reassociates=True,
-        vectors=("SOURCE", "TARGET"),
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-    RKernel(
-        "softmax",
-        "warp",
-        "cuda",
-        __name__,
-        "softmax_warp",
-        legal=_fits(32),
-        work=_warp_work,
-        parameters=_held(32),
-        reassociates=True,
-    ),
-    RKernel(
-        "softmax",
-        "block",
-        "cuda",
-        __name__,
-        "softmax_block",
-        legal=lambda root: root.parallel[-1] >= BLOCK and _fits(BLOCK)(root),
-        work=_block_work,
-        parameters=_held(BLOCK),
-        reassociates=True,
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-    RKernel(
-        "softmax",
-        "long",
-        "cuda",
-        __name__,
-        "softmax_long",
-        legal=lambda root: not _fits(BLOCK)(root),
-        work=_long_work,
-        reassociates=True,
-        scratch_bytes=_SHARED,
-        threads=BLOCK,
-    ),
-]
+RKERNELS = row_rkernels("softmax", __name__, _stored, _arithmetic, _arithmetic_of_fours)

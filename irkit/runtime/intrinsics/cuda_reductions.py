@@ -1,0 +1,82 @@
+"""Sums and largest numbers of all threads of a warp or a block, which each of them gets."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from irkit.runtime.intrinsics.cuda import divide, thread_index
+from irkit.runtime.intrinsics.cuda_lanes import shuffled
+
+ir: Any = import_module("llvmlite.ir")
+cuda: Any = import_module("numba.cuda")
+types: Any = cuda.types
+intrinsic: Any = import_module("numba.cuda.extending").intrinsic
+
+
+def _over_the_warp(builder: Any, value: Any, combine: Any) -> Any:
+    for distance in (16, 8, 4, 2, 1):
+        value = combine(value, shuffled(builder, value, distance))
+    return value
+
+
+@intrinsic
+def warp_sum(typing_context: Any, x: Any) -> Any:
+    """The sum of a float32 or float64 of each lane. All lanes of the warp must call it."""
+    if not isinstance(x, types.Float):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _over_the_warp(builder, args[0], builder.fadd)
+
+    return x(x), generate
+
+
+@intrinsic
+def warp_largest(typing_context: Any, x: Any) -> Any:
+    """The largest number of a float32 or float64 of each lane; a NaN is none. All lanes must call it."""
+    if not isinstance(x, types.Float):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = args[0].type
+        of_two = ir.FunctionType(kind, [kind, kind])
+        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], of_two)
+
+        def larger(a: Any, b: Any) -> Any:
+            return builder.call(function, [a, b])
+
+        return _over_the_warp(builder, args[0], larger)
+
+    return x(x), generate
+
+
+@cuda.jit(device=True)
+def block_sum(x: Any, parts: Any, warps: Any) -> Any:
+    """The sum over all threads of a block of so many `warps`, which leave theirs in `parts` (shared).
+
+    There is one barrier: what `parts` held must have been read before by all, and what it holds is to be
+    read by all before it is written again.
+    """
+    warp, lane = divide(thread_index(), 32)
+    x = warp_sum(x)
+    if lane == 0:
+        parts[warp] = x
+    cuda.syncthreads()
+    total = parts[0]
+    for w in range(1, warps):
+        total += parts[w]
+    return total
+
+
+@cuda.jit(device=True)
+def block_largest(x: Any, parts: Any, warps: Any) -> Any:
+    """The largest number of all threads of a block, as `block_sum` has their sum."""
+    warp, lane = divide(thread_index(), 32)
+    x = warp_largest(x)
+    if lane == 0:
+        parts[warp] = x
+    cuda.syncthreads()
+    for w in range(warps):
+        x = max(x, parts[w])
+    return x
