@@ -15,6 +15,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.rkernels import registry
 from irkit.rkernels.cuda.product import reach
 from irkit.rkernels.legality import root_of
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.work import Part
 
 
@@ -50,3 +51,23 @@ def test_parts_that_begin_between_fours_are_not_taken_for_one_tile() -> None:
         pairs = itertools.pairwise(starts)
         tiles = max(math.ceil((e - s // 4 * 4) / width) for s, e in pairs)
         assert stages == 63 * tiles * math.ceil(128 / grid[0] / 32)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_grid_whose_largest_part_is_the_least(seed: int) -> None:
+    """Of all grids, in whatever order they are asked for; of equal ones that of fewest parts."""
+    random = np.random.default_rng(seed)
+    sizes = [int(n) for n in random.integers(3, 40, 2)]
+    root = product(sizes[0], 8, sizes[1])
+    height, width = (int(n) for n in random.integers(1, 9, 2))
+
+    def longest(part: Part) -> float:
+        down, across = part.sizes
+        return math.ceil(down / height) * math.ceil(across / width)
+
+    grid = cut_largest(longest)
+    for tasks in random.integers(1, 60, 12):
+        cuts = itertools.product(*(range(1, n + 1) for n in sizes))
+        ranked = [(longest(Part(root, c)), math.prod(c)) for c in cuts if math.prod(c) <= tasks]
+        found = grid(root, int(tasks))
+        assert (longest(Part(root, found)), math.prod(found)) == min(ranked)

@@ -173,7 +173,9 @@ class Partition:
                     yield from self._scheduled(rkernel, op, root, counts)
                 continue
             family = families.find(rkernel.family)
-            for grid in dict.fromkeys(tuple(grid_for(root, n, rkernel)) for n in counts):
+            # The most parts first: what is found on the way to them serves fewer.
+            grids = [tuple(grid_for(root, n, rkernel)) for n in reversed(counts)]
+            for grid in dict.fromkeys(reversed(grids)):
                 cost = family.task_ns(rkernel, root, grid, size, self.device)
                 by_batch = [
                     family.task_ns(rkernel, root, grid, nbytes(op, n), self.device, n)

@@ -19,7 +19,8 @@ from functools import partial
 from irkit.dialects.products import as_product, of_bytes, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import cut_largest, product_of, tiles_of
+from irkit.rkernels.cuda.product import product_of, tiles_of
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from irkit.dialects.products import Product, Run, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -239,56 +240,6 @@ def _terms(root: Root) -> Mapping[str, int]:
     """All terms in as many equal passes as it takes."""
     terms = product_of(root).extent(product_of(root).k)
     return {"TERMS": math.ceil(terms / math.ceil(terms / _MOST_TERMS))}
-
-
-def cut_largest(longest: Callable[[Part], float]):
-    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, of the batch
-    and of the columns also the next, where that is in single elements, so that what the largest part does one
-    after another is the least."""
-
-    def grid(root: Root, tasks: int) -> list[int]:
-        product = product_of(root)
-        groups = (product.batch, product.lead, product.m, product.columns)
-        options = [
-            list(_cuts(product, g, tasks, g in (product.batch, product.columns))) for g in groups
-        ]
-        best, least = [1] * len(root.parallel), (math.inf, 0)
-        for cuts in itertools.product(*options):
-            found = [1] * len(root.parallel)
-            for d, count in (pair for cut in cuts for pair in cut.items()):
-                found[d] = count
-            if math.prod(found) > tasks:
-                continue
-            found_cost = (longest(Part(root, found)), math.prod(found))
-            if found_cost < least:
-                best, least = found, found_cost
-        return best
-
-    return grid
-
-
-def _cuts(
-    product: Product, dims: Sequence[int], tasks: int, deep: bool
-) -> Iterator[dict[int, int]]:
-    """Into how many parts the first loop of a group, or if `deep` also the next ones, is cut: each part is in
-    one piece."""
-    yield {}
-    singles: dict[int, int] = {}
-    for d in (d for d in dims if product.sizes[d] != 1):
-        if product.sizes[d] == DYNAMIC:
-            return
-        for count in _counts(product.sizes[d], tasks):
-            if count > 1:
-                yield {**singles, d: count}
-        singles[d] = product.sizes[d]
-        if not deep or math.prod(singles.values()) > tasks:
-            return
-
-
-def _counts(size: int, tasks: int) -> list[int]:
-    """The counts of parts that make a difference: each the least with its longest part."""
-    longest = {math.ceil(size / n): n for n in range(min(size, tasks), 0, -1)}
-    return sorted(longest.values())
 
 
 RKERNELS = [

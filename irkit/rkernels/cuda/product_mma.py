@@ -23,7 +23,8 @@ from irkit.dialects.products import as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.binding.runs import in_fours
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach, run_of
+from irkit.rkernels.cuda.product import fits, product_of, reach, run_of
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

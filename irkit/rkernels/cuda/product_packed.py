@@ -25,8 +25,9 @@ from irkit.dialects.products import Product, as_product, matrix_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach
+from irkit.rkernels.cuda.product import fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

@@ -17,8 +17,9 @@ from irkit.dialects.precision import precision_of
 from irkit.dialects.products import run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_mma
-from irkit.rkernels.cuda.product import cut_largest, product_of
+from irkit.rkernels.cuda.product import product_of
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

@@ -18,9 +18,10 @@ from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.products import Product, as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.product import cut_largest, fits, product_of, reach
+from irkit.rkernels.cuda.product import fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import BF16, F16, THREADS_PER_BLOCK, ends
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

@@ -17,8 +17,9 @@ from irkit.dialects.products import as_product, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda import product_wgmma_halves as halves
-from irkit.rkernels.cuda.product import cut_largest, fits
+from irkit.rkernels.cuda.product import fits
 from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK, ends, tiles
+from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

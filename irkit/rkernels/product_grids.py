@@ -1,0 +1,94 @@
+"""Grids of products: into how many parts each loop is cut, so that the largest part is the least work."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from irkit.dialects.products import Product, as_product
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.work import Part
+
+
+class _Step(NamedTuple):
+    """The best grid of so many parts or a few more."""
+
+    parts: int
+    longest: float
+    grid: tuple[int, ...]
+
+
+def cut_largest(longest: Callable[[Part], float]):
+    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, of the batch
+    and of the columns also the next, where that is in single elements, so that what the largest part does one
+    after another is the least."""
+
+    # Grids of many sizes are asked for of a root: those of fewer parts are among those of more.
+    known: WeakKeyDictionary[Root, tuple[int, list[_Step]]] = WeakKeyDictionary()
+
+    def grid(root: Root, tasks: int) -> list[int]:
+        most, steps = known.get(root, (0, []))
+        if tasks > most:
+            steps = _steps(root, tasks, longest)
+            known[root] = tasks, steps
+        found = bisect.bisect_right(steps, tasks, key=lambda step: step.parts)
+        return list(steps[found - 1].grid)
+
+    return grid
+
+
+def _steps(root: Root, tasks: int, longest: Callable[[Part], float]) -> list[_Step]:
+    """The grids of at most `tasks` parts whose largest part is less than that of all with fewer parts; of
+    equal ones the first."""
+    offered = (_Step(math.prod(g), longest(Part(root, g)), g) for g in _grids(root, tasks))
+    found: list[_Step] = []
+    for step in sorted(offered, key=lambda step: step[:2]):
+        if not found or step.longest < found[-1].longest:
+            found.append(step)
+    return found
+
+
+def _grids(root: Root, tasks: int) -> Iterator[tuple[int, ...]]:
+    """All ways to cut the groups of loops, in at most `tasks` parts together."""
+    product = as_product(root)
+    assert product is not None
+    found: list[tuple[int, dict[int, int]]] = [(1, {})]
+    for group in (product.batch, product.lead, product.m, product.columns):
+        deep = group in (product.batch, product.columns)
+        options = [(math.prod(c.values()), c) for c in _cuts(product, group, tasks, deep)]
+        found = [
+            (parts * more, {**cuts, **cut})
+            for parts, cuts in found
+            for more, cut in options
+            if parts * more <= tasks
+        ]
+    for _, cuts in found:
+        yield tuple(cuts.get(d, 1) for d in range(len(root.parallel)))
+
+
+def _cuts(
+    product: Product, dims: Sequence[int], tasks: int, deep: bool
+) -> Iterator[dict[int, int]]:
+    """Into how many parts the first loop of a group, or if `deep` also the next ones, is cut: each part is in
+    one piece."""
+    yield {}
+    singles: dict[int, int] = {}
+    for d in (d for d in dims if product.sizes[d] != 1):
+        if product.sizes[d] == DYNAMIC:
+            return
+        for count in _counts(product.sizes[d], tasks):
+            if count > 1:
+                yield {**singles, d: count}
+        singles[d] = product.sizes[d]
+        if not deep or math.prod(singles.values()) > tasks:
+            return
+
+
+def _counts(size: int, tasks: int) -> list[int]:
+    """The counts of parts that make a difference: each the least with its longest part."""
+    longest = {math.ceil(size / n): n for n in range(min(size, tasks), 0, -1)}
+    return sorted(longest.values())
