@@ -289,6 +289,34 @@ for _name, (_plain, _ufunc) in _IN_PLACE.items():
     setattr(TracedArray, f"__i{_name}__", _in_place(_plain, _ufunc))
 
 
+def _of_numbers(name: str) -> Callable[..., Any]:
+    """An operator: of two that stand for Python's numbers it gives one that does."""
+    plain = getattr(TracedArray, name)
+
+    def method(self: TracedArray, other: Any) -> Any:
+        made = plain(self, other)
+        kinds = self.spot.weak, _python_kind(other)
+        if type(made) is TracedArray and None not in kinds:
+            made.spot.weak = float if float in kinds or "truediv" in name else int
+        return made
+
+    return method
+
+
+def _python_kind(value: Any) -> type | None:
+    """Whether a number is Python's int or float, or stands for one; None for all else."""
+    if type(value) is TracedArray:
+        return value.spot.weak
+    if type(value) is float:
+        return float
+    return int if type(value) in (int, bool) or type(value).__name__ == "Index" else None
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    for _side in ("", "r"):
+        setattr(TracedArray, f"__{_side}{_name}__", _of_numbers(f"__{_side}{_name}__"))
+
+
 def is_traced(value: Any) -> TypeGuard[TracedArray]:
     """Whether it is an array of a trace: it passes for one of NumPy's."""
     return type(value) is TracedArray

@@ -12,6 +12,7 @@ from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.masked import MaskedArray
 from irkit.frontends.numpy.states import of_library
 from irkit.frontends.numpy.varying import VaryingArray, parts_of
+from irkit.frontends.numpy.while_source import OWN
 
 DEPTH = 24
 KEPT = (int, float, complex, str, bytes, bool, type(None), TracedArray, Index)
@@ -20,7 +21,8 @@ KEPT = (int, float, complex, str, bytes, bool, type(None), TracedArray, Index)
 def snapshot(frame: types.FrameType) -> dict[str, Any]:
     """Variables of a function, enclosing ones that it sees and globals that it has set; containers copied."""
     look = _Look()
-    found = {name: look.copied(value, DEPTH) for name, value in frame.f_locals.items()}
+    held = {n: v for n, v in frame.f_locals.items() if not n.startswith(OWN)}
+    found = {name: look.copied(value, DEPTH) for name, value in held.items()}
     changed: Any = getattr(frame.f_globals, "changed", ())
     for name in changed:
         found[f"global {name}"] = look.copied(frame.f_globals[name], DEPTH)

@@ -17,6 +17,8 @@ from irkit.frontends.numpy.creation import TracedNamespace, TracedType, traced_a
 from irkit.frontends.numpy.loops import traced_range
 from irkit.frontends.numpy.objects import is_booster, is_estimator
 from irkit.frontends.numpy.recorder import tracing
+from irkit.frontends.numpy.while_rounds import WhileRounds
+from irkit.frontends.numpy.while_source import ROUNDS, told_of_rounds
 
 Capture = Callable[[str, Any, Callable[[], Any]], Any]
 """Told of each global and each variable of an enclosing function that is read (its name, what it is, what
@@ -38,7 +40,7 @@ class TracedGlobals(dict[str, Any]):
         super().__init__(own)
         self.capture, self.own, self.lifts = capture, own, lifts
         self.stand_in = stand_in or partial(numpy_stand_in, lifts=lifts)
-        own_builtins = {**vars(builtins), "__import__": self._import}
+        own_builtins = {**vars(builtins), "__import__": self._import, ROUNDS: WhileRounds}
         if stand_in is None or tracing():
             own_builtins["range"] = traced_range
             own_builtins["type"] = TracedType
@@ -132,7 +134,7 @@ def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.Fu
     )
     defaults = function.__defaults__
     made = types.FunctionType(
-        function.__code__,
+        told_of_rounds(function.__code__) if scope.lifts else function.__code__,
         scope,
         function.__name__,
         defaults

@@ -81,6 +81,10 @@ class Recorder:
         """Methods of estimators that are part of it, each with its place."""
         self.guarded: set[int] = set()
         """Identities of these estimators."""
+        self.going: list[str] = []
+        """Places of `while` statements on data of which a round is being traced."""
+        self.dropped: dict[str, str] = {}
+        """Variables that only rounds of such a loop bind, and where it stands."""
 
     @property
     def compose(self) -> Ops[Value]:

@@ -191,7 +191,7 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             lambda v: tables[v.argument] if isinstance(v, TABLES) else given(v, scope),
         )
         before = _shape_of(args), _shape_of(kwargs)
-        returned = with_globals(function, scope)(*args, **kwargs)
+        returned = _called(with_globals(function, scope), args, kwargs, r)
         if (_shape_of(args), _shape_of(kwargs)) != before:
             raise UnsupportedError(
                 f"{_place(function)}: '{function.__qualname__}' changes a list or dict that it is given: a "
@@ -218,6 +218,27 @@ def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
             "function cannot"
         )
     return Traced(r, results, structure, guards, effects)
+
+
+def _called(function: types.FunctionType, args: Any, kwargs: Mapping[str, Any], r: Recorder) -> Any:
+    """What the traced function returns. Raises UnsupportedError for a loop on data that it leaves otherwise
+    than by its test."""
+    try:
+        returned = function(*args, **kwargs)
+    except UnboundLocalError as error:
+        found = [n for n in r.dropped if f"'{n}'" in str(error)]
+        if not found:
+            raise
+        raise UnsupportedError(
+            f"{r.dropped[found[0]]}: '{found[0]}' is bound in rounds of this `while` loop alone, of "
+            "which there may be none: bind it before the loop"
+        ) from None
+    if r.going:
+        raise UnsupportedError(
+            f"{r.going[0]}: a `while` loop that goes on as long as data say so is left by `return` or by an "
+            "exception: its test alone can end it"
+        )
+    return returned
 
 
 def _array(spec: ArraySpec, buffer: Buffer) -> TracedArray:
