@@ -1,4 +1,4 @@
-"""Machine code of rKernels on disk, one file each, in the folder `rkernels` of irkit's cache.
+"""Machine code on disk, of rKernels and walkers, one file each, in the folder `rkernels` of irkit's cache.
 
 An entry says whose it is and has a digest of its bytes: one that is damaged, or another's, is not there.
 Files are put in their places whole, so that processes may share the folder. Those used longest ago go once
@@ -19,7 +19,7 @@ from irkit.runtime.program_files import write_atomically
 
 LIMIT_BYTES = 1 << 30
 _RUNTIME = Path(__file__).parent
-_PACKERS = ("code_store", "forms", "machine_code", "units", "cuda/unit_code")
+_PACKERS = ("code_store", "forms", "function_code", "machine_code", "units", "cuda/unit_code")
 
 
 def folder() -> Path | None:

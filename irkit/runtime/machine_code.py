@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import platform
 import threading
 import zlib
@@ -23,6 +22,7 @@ from irkit.runtime import intrinsics
 from irkit.runtime.interrupts import interrupts_held
 from irkit.runtime.intrinsics.engine import lowered, new_engine, object_code
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
+from irkit.runtime.numba_settings import numba_settings
 
 _loading = threading.Lock()
 _loaded: WeakValueDictionary[str, RKernelCode] = WeakValueDictionary()
@@ -84,7 +84,6 @@ def _host() -> tuple[str, ...]:
 
 def context() -> bytes:
     """What the machine code of a unit hangs on beside its text: intrinsics, versions, this processor, and
-    what Numba is told by the environment."""
-    told = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    what Numba is told from outside."""
     versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
-    return repr(("cpu", intrinsics_digest(), *_host(), versions, told)).encode()
+    return repr(("cpu", intrinsics_digest(), *_host(), versions, numba_settings())).encode()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irkit.runtime.loading import entry_points
+from irkit.runtime.function_code import functions_of
 from irkit.weights import Array
 
 _NATIVE = '''"""Checks of the values of arrays, for all programs."""
@@ -86,8 +86,7 @@ class _Native(NamedTuple):
 
 @functools.cache
 def _native() -> _Native:
-    """Raises ArtifactError where machine code cannot be kept."""
-    return _Native(*entry_points(_NATIVE, _Native._fields))
+    return _Native(**functions_of(_NATIVE).called)
 
 
 class ValueCheck:

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from irkit.errors import DeviceError
+from irkit.runtime.function_code import functions_of
 from irkit.runtime.intrinsics.cpu_team import DONE, JOB_WORDS, MAILBOX_WORDS
 from irkit.runtime.intrinsics.posix_threads import CPU_WORDS
-from irkit.runtime.loading import entry_points
 from irkit.runtime.workspace import Jobs
 from irkit.weights import Array
 
@@ -79,8 +79,8 @@ class _Native(NamedTuple):
 
 @functools.cache
 def _native() -> _Native:
-    """Compiled once for all programs. Raises ArtifactError where machine code cannot be kept."""
-    return _Native(*entry_points(_NATIVE, _Native._fields))
+    """Compiled once for all programs."""
+    return _Native(**functions_of(_NATIVE).called)
 
 
 class _Member:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import mmap
 import os
 import struct
 import zipfile
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 import irkit
 from irkit.bfloat16 import BFLOAT16
 from irkit.driver.compiler import compile as compiling
-from irkit.runtime import code_store, digests, least_used, loading, program_files
+from irkit.runtime import code_store, digests, least_used, program_files
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.digests import digest_of, file_digest
 from irkit.runtime.program_files import LARGE
@@ -358,65 +356,16 @@ def test_what_was_used_longest_ago_goes(tmp_path):
     least_used.prune(tmp_path / "absent", 0)
 
 
-def test_programs_and_walkers_have_a_limit(net, tmp_path, monkeypatch):
+def test_programs_have_a_limit(net, tmp_path, monkeypatch):
     monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path))
-    for name in ("programs", "modules"):
-        (tmp_path / name).mkdir()
-        entries(tmp_path / name, "a", "d1", "b")
+    (tmp_path / "programs").mkdir()
+    entries(tmp_path / "programs", "a", "d1", "b")
     monkeypatch.setattr("irkit.driver.compiler.cache.LIMIT_BYTES", 1500)
-    monkeypatch.setattr(loading, "LIMIT_BYTES", 1500)
-    monkeypatch.setattr(loading, "_loaded", type(loading._loaded)())
     check(irkit.compile(net, target="cpu"))
-    left = {n: [p.name for p in (tmp_path / n).iterdir()] for n in ("programs", "modules")}
-    assert not {"a", "d1"} & {*left["programs"], *left["modules"]}
-    assert len(list(tmp_path.glob("modules/*/module.py"))) == 1
+    left = [p.name for p in (tmp_path / "programs").iterdir()]
+    assert not {"a", "d1"} & {*left}
     # The program that was just made is never the one that goes.
     assert len(list(tmp_path.glob("programs/*.irkit"))) == 1
-
-
-def test_walkers_that_are_deleted_meanwhile_are_compiled_elsewhere(net, tmp_path, monkeypatch):
-    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(loading, "_loaded", type(loading._loaded)())
-    write = loading._write_module
-
-    def deleted(base, name, text):
-        path = write(base, name, text)
-        if base == tmp_path:
-            path.unlink()
-        return path
-
-    monkeypatch.setattr(loading, "_write_module", deleted)
-    check(irkit.compile(net, target="cpu"))
-
-
-def test_walkers_whose_source_goes_as_they_are_compiled(net, tmp_path, monkeypatch):
-    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path))
-    made = importlib.util.module_from_spec
-    gone = []
-
-    def vanishing(spec):
-        module = made(spec)
-        if str(spec.origin).startswith(str(tmp_path)):
-            loader, spec.loader = spec.loader, Vanishing(spec.origin, gone)
-            assert loader is not None
-        return module
-
-    monkeypatch.setattr("importlib.util.module_from_spec", vanishing)
-    check(irkit.compile(net, target="cpu"))
-    assert gone
-
-
-class Vanishing:
-    """A loader whose file another process deletes."""
-
-    def __init__(self, path: str, gone: list[str]) -> None:
-        self.path, self.gone = path, gone
-
-    def exec_module(self, module: Any) -> None:
-        os.unlink(self.path)
-        self.gone.append(self.path)
-        # As inspect says of a function whose source it cannot find.
-        raise OSError("could not get source code")
 
 
 def test_entries_that_were_packed_otherwise_are_not_read(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from irkit.driver.registry import ADDED
 from irkit.errors import ArtifactError
 from irkit.runtime.artifact import Artifact, cache_folder
 from irkit.runtime.least_used import prune, used
+from irkit.runtime.numba_settings import numba_settings
 
 if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
@@ -81,7 +82,7 @@ def cache_key(imported: ImportedModel, settings: object) -> str:
 def compiler_facts() -> tuple[object, ...]:
     """What the result of a compilation hangs on beside the model and the settings."""
     # In the order of their addition: of two that change the same, the later one holds.
-    return versions(), own_digest(), list(ADDED.items())
+    return versions(), numba_settings(), own_digest(), list(ADDED.items())
 
 
 def versions(packages: Collection[str] = PACKAGES) -> dict[str, str]:

@@ -30,6 +30,7 @@ from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.work import TYPICAL_ROWS
+from irkit.runtime.numba_settings import numba_settings
 from irkit.runtime.rtask_times import rtask_times
 from irkit.schedule.model import VDevice
 from irkit.schedule.rates import processor
@@ -239,7 +240,8 @@ def _surroundings(device: VDevice) -> tuple[object, ...]:
     if device.kind == "cuda":
         from irkit.runtime.cuda.driver import call
 
-        return *common, device.arch, device.multiprocessors, call("cuDriverGetVersion")
+        driver = call("cuDriverGetVersion")
+        return *common, device.arch, device.multiprocessors, driver, numba_settings()
     from irkit.runtime.machine_code import context
 
     return *common, context()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import platform
 import re
 import zlib
@@ -24,6 +23,7 @@ from irkit.runtime.cuda.numba_device import compiling_for
 from irkit.runtime.forms import Form
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 from irkit.runtime.machine_code import intrinsics_digest
+from irkit.runtime.numba_settings import numba_settings
 from irkit.runtime.units import Parts, Unit
 
 Entry = tuple[str, tuple[str, ...]]
@@ -152,5 +152,5 @@ def _own_digest() -> str:
 
 def context(arch: str) -> bytes:
     """What the IR of a unit hangs on beside its text."""
-    told = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    return repr(("cuda", arch, intrinsics_digest(), _own_digest(), _versions(), told)).encode()
+    digests = intrinsics_digest(), _own_digest()
+    return repr(("cuda", arch, *digests, _versions(), numba_settings())).encode()

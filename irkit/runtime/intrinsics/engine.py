@@ -12,10 +12,10 @@ function of a module is dropped, the engine and its memory are gone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite.binding import Linkage
@@ -233,17 +233,46 @@ class _Callback(CFunc):
         super().__init__(pyfunc, sig, locals, options)
 
 
+class CalledFunction(NamedTuple):
+    """What Python calls of a function: the linker's names of its entry and its environment, how many
+    arguments it has, and the object code that has all this."""
+
+    entry: str
+    environment: str
+    arity: int
+    code: bytes
+
+
+@global_compiler_lock
+def called_from_python(names: Mapping[str, Any]) -> dict[str, CalledFunction]:
+    """The functions of a module, of one signature each, that `njit` compiled for Python."""
+    found: dict[str, CalledFunction] = {}
+    for name, value in names.items():
+        if not isinstance(value, _Dispatcher) or isinstance(value, _Inlined):
+            continue
+        (compiled,) = value.overloads.values()
+        if compiled.environment.consts:
+            raise AssertionError(f"{name}: what it would need of this process")
+        described = compiled.fndesc
+        found[name] = CalledFunction(
+            described.llvm_cpython_wrapper_name,
+            described.env_name,
+            len(described.argtypes),
+            compiled.library._get_compiled_object(),
+        )
+    return found
+
+
 def njit(
     signature_or_function: Any = None, *, cache: bool = False, **options: Any
 ) -> Callable[..., Any]:
-    """As `numba.njit` of one signature, of none, or of a function."""
+    """As `numba.njit` of one signature, of none, or of a function. `cache` is what emitted modules say; what
+    is kept, and where, is a matter of who loads them."""
     options = {"nopython": True, "boundscheck": None, **options}
 
     def decorated(function: Any) -> Any:
         inlined = options.get("forceinline") and options.get("no_cpython_wrapper")
         made = (_Inlined if inlined else _Dispatcher)(function, {}, dict(options))
-        if cache:
-            made.enable_caching()
         if sigutils.is_signature(signature_or_function):
             with typeinfer.register_dispatcher(made):
                 made.compile(signature_or_function)
