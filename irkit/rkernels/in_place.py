@@ -18,7 +18,7 @@ from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
 
 # Placeholders of functions that store one element.
-STORES = ("STORE", "STORE_WITHIN", "STORE_OUTSIDE")
+STORES = ("STORE", "STORE_FETCHED", "STORE_WITHIN", "STORE_OUTSIDE")
 
 
 def refuses_in_place(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:

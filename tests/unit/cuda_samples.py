@@ -58,6 +58,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "go_left",
         "level_node",
         "node",
+        "store_fetched",
     ):
         functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
     defined = {
@@ -66,6 +67,7 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "INIT": "init",
         "FETCH": "fetch",
         "STORE": "store",
+        "STORE_FETCHED": "store_fetched",
         "TERM": "term",
         "COMBINE": "combine",
         "LOAD_A": "load_a",
@@ -471,6 +473,25 @@ def store(OPERANDS, r, j):
     )
 
 
+def fetched(columns: int) -> Sample:
+    """The same, by a kernel that reads ahead."""
+    return Sample(
+        "map.fetched",
+        ["float32"] * 3,
+        dict(J=columns, FLOAT="float32"),
+        ROWS.format(columns=columns)
+        + f"""
+@fused
+def fetch(OPERANDS, r, j):
+    return (p0[r * {columns} + j], p1[j])
+
+@fused
+def store_fetched(OPERANDS, r, j, known):
+    p2[r * {columns} + j] = math.tanh(known[0]) + known[1]
+""",
+    )
+
+
 LINKED = """
 @fused
 def node(OPERANDS, n):
@@ -588,6 +609,7 @@ SAMPLES = {
     "layer_norm_fours_long": layer_norm("fours", 1024),
     "layer_norm_fours_short": layer_norm("fours", 96, rows=8, centred=False, factor=1),
     "map": elementwise(100),
+    "map fetched": fetched(100),
     "perfect_forest": perfect_forest("staged", 28, 500, 8),
     "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),
     "perfect_forest_direct": perfect_forest("direct", 784, 100, 6, columns=3),

@@ -303,6 +303,7 @@ PROGRAMS = {
         "tensor<8xf32>",
         '{kind = "sum", axes = array<i64: 1>, keepdims = false}',
     ),
+    "many elements": text("exp", "tensor<512x512xf32>", "tensor<512x512xf32>", ""),
     "bytes of images": convolution(0, 8, 32, 12, 1, ("ui8", "i8"), "image")[0],
     "depthwise": text(
         "conv",

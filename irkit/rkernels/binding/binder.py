@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp, i1
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp, i1
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.roperator_root import Root
@@ -161,8 +161,9 @@ class Binder:
         index: Callable[[ElementPrinter], Index],
         accumulator: Callable[[Index], str],
         ahead: str | None = None,
+        placeholder: str = "STORE",
     ) -> None:
-        """`STORE`: the epilogue of one element of the root, into every result.
+        """`STORE`, or another `placeholder`: the epilogue of one element of the root, into every result.
 
         With `ahead`, the arguments that name the element, it takes one more, `known`: what
         `FETCH(OPERANDS, ahead)` returns, the elements of operands that do not wait for the sums; `NOTHING` is
@@ -201,7 +202,7 @@ class Binder:
         if ahead is not None:
             arguments = f"{arguments}, known"
             printer.lines[:] = self._fetched(ahead, printer.lines)
-        self.binding.function("STORE", f"{self.binding.operands}, {arguments}", printer.lines)
+        self.binding.function(placeholder, f"{self.binding.operands}, {arguments}", printer.lines)
 
     def _fetched(self, ahead: str, lines: Sequence[str]) -> list[str]:
         """`FETCH` and `NOTHING`; returns the `lines` of an epilogue that takes what is fetched as `known`."""
@@ -210,7 +211,7 @@ class Binder:
         kinds = {
             f"p{number}": numba_type(kind)
             for number, kind in enumerate(tensor_type(a).element_type for a in self.block.args)
-            if number not in own and isinstance(kind, Float32Type | Float64Type)
+            if number not in own and _loads_plainly(kind)
         }
         found = read_ahead(lines, kinds)
         values = "".join(f"{name}, " for name in found.names)
@@ -318,6 +319,12 @@ class Binder:
         if not isinstance(value, BlockArgument):
             raise UnsupportedError("an operand that is read by pointer is computed")
         return f"p{value.index}"
+
+
+def _loads_plainly(kind: Attribute) -> bool:
+    """Whether an element in memory is what is computed with."""
+    whole = isinstance(kind, IntegerType) and kind != i1
+    return whole or isinstance(kind, Float32Type | Float64Type)
 
 
 def always_in_place(op: ROperatorOp, operand: int, result: int = 0) -> bool:

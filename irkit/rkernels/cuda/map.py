@@ -1,7 +1,12 @@
 """Elementwise work, copies, gathers, transpositions: every element of an rTask's part, one by one."""
 
+import math
+from typing import Final
+
+from irkit.dialects.roperator_root import Root
+from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import RKernel
-from irkit.rkernels.work import Part, Work, work
+from irkit.rkernels.work import TYPICAL_ROWS, Part, Work, work
 
 
 def map_elements(task, tasks, rows, scratch, OPERANDS):
@@ -13,6 +18,52 @@ def map_elements(task, tasks, rows, scratch, OPERANDS):
         r, j = divide(element, width)
         STORE(OPERANDS, r0 + r, j0 + j)
         element += step
+
+
+def map_fetched(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    width = j1 - j0
+    count = (r1 - r0) * width
+    element, step = THREAD, THREADS
+
+    def fetched(n):
+        r, j = divide(element + n * step, width)
+        return FETCH(OPERANDS, r0 + r, j0 + j)
+
+    def stored(n, known):
+        r, j = divide(element + n * step, width)
+        STORE_FETCHED(OPERANDS, r0 + r, j0 + j, known)
+
+    # What four elements read is on its way together.
+    while element + 3 * step < count:
+        one, two, three, four = fetched(0), fetched(1), fetched(2), fetched(3)
+        stored(0, one)
+        stored(1, two)
+        stored(2, three)
+        stored(3, four)
+        element += 4 * step
+    while element < count:
+        stored(0, fetched(0))
+        element += step
+
+
+AT_ONCE: Final = 4
+"""Elements whose operands a thread reads before it stores the first."""
+MANY: Final = 1 << 17
+"""Elements from which on each thread of a GPU has several."""
+
+
+def _many(root: Root) -> bool:
+    sizes = (TYPICAL_ROWS if size == DYNAMIC else size for size in root.parallel)
+    return math.prod(sizes) >= MANY
+
+
+def _fetched_work(part: Part) -> Work:
+    each = part.store
+    gathers = each.units.get("gather", 0)
+    turns = math.ceil(part.rounds(part.elements, part.threads) / AT_ONCE)
+    # Three of four are not waited for, but what they read comes behind it.
+    return each * part.elements + work(round=turns * (1.5 + gathers * AT_ONCE))
 
 
 def _work(part: Part) -> Work:
@@ -29,6 +80,16 @@ RKERNELS = [
         __name__,
         "map_elements",
         work=_work,
+        spreads=True,
+    ),
+    RKernel(
+        "map",
+        "fetched",
+        "cuda",
+        __name__,
+        "map_fetched",
+        legal=_many,
+        work=_fetched_work,
         spreads=True,
     ),
 ]

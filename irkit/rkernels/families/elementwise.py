@@ -9,7 +9,8 @@ from irkit.rkernels.family import Family
 
 class Elementwise(Family):
     """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result; `WITHIN`, `STEP`,
-    `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted."""
+    `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted. On a GPU `FETCH(OPERANDS, r, j)` and
+    `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is read of memory, and the rest."""
 
     name = "map"
 
@@ -22,3 +23,7 @@ class Elementwise(Family):
         binder.range()
         binder.store("r, j", binder.rj_index, lambda index: "")
         binder.store_within()
+        if binder.target == "cuda":
+            binder.store(
+                "r, j", binder.rj_index, lambda index: "", ahead="r, j", placeholder="STORE_FETCHED"
+            )
