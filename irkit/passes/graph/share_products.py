@@ -27,8 +27,14 @@ from irkit.schedule.devices import device as find_device
 
 TILE: Final = (32, 64)
 """Rows and columns of a tile that keeps a vEU busy."""
+LARGE: Final = ((128, 128), (64, 64))
+"""Those of tiles that read less for what they multiply: taken where parts give them to most vEUs."""
+BUSY: Final = 0.6
+"""The share of vEUs that is most of them."""
 LEAST: Final = 256
 """Terms of a part at least: what it saves is more than what a second step costs."""
+LEAST_OF_LARGE: Final = 512
+"""The same of large tiles, of which every part is written and read."""
 TERMS: Final = 128
 PRODUCTS: Final = 1 << 22
 """Of a product whose first factor is worth a copy that lies as tiled products read it."""
@@ -49,21 +55,28 @@ def shared(step: Step, veus: int) -> Shared | str:
         return "it is no sum of products"
     if len(step.operands) != 2:
         return "it multiplies a tensor by itself"
-    idle = veus // max(_tiles(step), 1)
     terms = math.prod(loop.size for loop in step.domain.reduced)
     free = [x for x in step.domain.reduced if why_whole(step, x.name) is None]
     if not free:
         return "no summed index is read by itself"
     longest = max(free, key=lambda loop: loop.size)
-    counts = [
-        n for n in range(2, min(idle, terms // LEAST, longest.size) + 1) if longest.size % n == 0
-    ]
-    if not counts:
+
+    def parts(tile: tuple[int, int], least: int) -> int:
+        """As many as leave no vEU without a tile, if that is more than one."""
+        most = min(veus // max(_tiles(step, tile), 1), terms // least, longest.size)
+        return max((n for n in range(2, most + 1) if longest.size % n == 0), default=1)
+
+    for tile in LARGE:
+        count = parts(tile, LEAST_OF_LARGE)
+        if count > 1 and count * _tiles(step, tile) >= BUSY * veus:
+            return Shared(longest.name, count)
+    count = parts(TILE, LEAST)
+    if count == 1:
         return "its results, or too few terms, leave no vEU without work"
-    return Shared(longest.name, counts[-1])
+    return Shared(longest.name, count)
 
 
-def _tiles(step: Step) -> int:
+def _tiles(step: Step, tile: tuple[int, int]) -> int:
     """Tiles of the results: indices of the first factor alone are their rows, of the second their columns."""
     value = step.statement.value
     assert isinstance(value, Apply)
@@ -74,7 +87,7 @@ def _tiles(step: Step) -> int:
         return math.prod(sizes[n] for n in step.statement.indices if n in names)
 
     tiles = [math.ceil(extent(own) / side) for own, side in
-             zip((first - second, second - first), TILE, strict=True)]  # fmt: skip
+             zip((first - second, second - first), tile, strict=True)]  # fmt: skip
     return extent(first & second) * math.prod(tiles)
 
 
@@ -201,7 +214,8 @@ class ShareProducts(ModulePass):
     its terms, and one of what these give, always in the same order.
 
     Of the indices that are summed over and that both factors read by themselves the longest is cut, into as
-    many parts as tiles of 32x64 results leave vEUs for, of 256 terms or more; parts lead in both factors, and
+    many parts as tiles of 32x64 results leave vEUs for, of 256 terms or more, or as tiles of 128x128 or 64x64
+    do, of 512 or more, where most vEUs have one of these then; parts lead in both factors, and
     of one that is transposed the transposition is another one. Such is the gradient of a convolution by its
     filters, summed over the batch and all places. What has a schedule, and everything on a CPU, stays.
 

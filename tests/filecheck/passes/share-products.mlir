@@ -52,3 +52,23 @@ func.func @left_alone(%a: tensor<5x300xf32>, %b: tensor<300x7xf32>, %c: tensor<3
     : (tensor<5x300xf32>, tensor<300x7xf32>) -> tensor<5x7xf32>
   func.return %0, %1, %2, %3 : tensor<5x7xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5x7xf32>
 }
+
+// Large tiles, where parts of 512 terms give one to most vEUs: 14 of 128x128, by 8.
+// CHECK-LABEL: func.func @large
+// CHECK: graph.expression {{.*}} -> tensor<8x784x256xf32>
+// CHECK: graph.expression {{.*}} -> tensor<784x256xf32>
+func.func @large(%a: tensor<784x4096xf32>, %b: tensor<4096x256xf32>) -> tensor<784x256xf32> {
+  %0 = graph.expression %a, %b {text = "C(m, j) +=! A(m, k) * B(k, j)"}
+    : (tensor<784x4096xf32>, tensor<4096x256xf32>) -> tensor<784x256xf32>
+  func.return %0 : tensor<784x256xf32>
+}
+
+// With fewer terms those of 32x64 leave none without work already.
+// CHECK-LABEL: func.func @large_and_short
+// CHECK-COUNT-1: graph.expression
+// CHECK-NOT: graph.expression
+func.func @large_and_short(%a: tensor<784x1000xf32>, %b: tensor<1000x256xf32>) -> tensor<784x256xf32> {
+  %0 = graph.expression %a, %b {text = "C(m, j) +=! A(m, k) * B(k, j)"}
+    : (tensor<784x1000xf32>, tensor<1000x256xf32>) -> tensor<784x256xf32>
+  func.return %0 : tensor<784x256xf32>
+}
