@@ -46,6 +46,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "recognise-row-expressions": _lazy(
         "passes.graph.recognise_row_expressions", "RecogniseRowExpressions"
     ),
+    "recognise-softmax": _lazy("passes.graph.recognise_softmax", "RecogniseSoftmax"),
     "rows-to-csr": _lazy("passes.graph.rows_to_csr", "RowsToCsr"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "share-products": _lazy("passes.graph.share_products", "ShareProducts"),

@@ -42,12 +42,15 @@ class _Mean:
     first: int
 
     @staticmethod
-    def of(value: SSAValue) -> _Mean:
+    def of(value: SSAValue, weights: WeightStore) -> _Mean:
         """What `value` is the mean of. Raises Apart."""
-        op = value.owner
+        inner, count = _divided(value, weights)
+        op = inner.owner
         if isinstance(op, graph.ReshapeOp):
             op = op.x.owner
-        if not isinstance(op, graph.ReduceOp) or op.kind.data != "mean":
+        if not isinstance(op, graph.ReduceOp) or op.kind.data != (
+            "mean" if count is None else "sum"
+        ):
             raise Apart("it divides by the root of no mean")
         axes, shape = sorted(ints(op.axes)), tensor_type(op.x).get_shape()
         first = len(shape) - len(axes)
@@ -55,6 +58,8 @@ class _Mean:
             raise Apart(f"its mean is over dimensions {axes}, which are not the last ones")
         if DYNAMIC in shape[first:]:
             raise Apart("its rows are of no known length")
+        if count not in (None, math.prod(shape[first:])):
+            raise Apart("it divides a sum by another number than that of its terms")
         if tensor_type(value).get_shape() != (*shape[:first], *(1,) * len(axes)):
             raise Apart("the mean's dimensions are not those of what it is the mean of")
         return _Mean(op.x, first)
@@ -79,6 +84,15 @@ def _number(value: SSAValue, weights: WeightStore) -> float | None:
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
+def _divided(value: SSAValue, weights: WeightStore) -> tuple[SSAValue, float | None]:
+    """What is divided by a constant of one element to give `value`, and by which; `value` itself else."""
+    op = value.owner
+    number = _number(op.rhs, weights) if isinstance(op, graph.DivOp) else None
+    if number is None or not isinstance(op, graph.DivOp) or op.lhs.type != value.type:
+        return value, None
+    return op.lhs, number
+
+
 def _raised(value: SSAValue, weights: WeightStore) -> tuple[SSAValue, float]:
     """A mean and the constant that is added to it. Raises Apart."""
     op = value.owner
@@ -99,22 +113,26 @@ def found(d: SSAValue, deviation: SSAValue, op: Operation, weights: WeightStore)
     if not isinstance(sqrt, graph.SqrtOp):
         raise Apart("it divides by no square root")
     value, epsilon = _raised(sqrt.x, weights)
-    mean = _Mean.of(value)
+    mean = _Mean.of(value, weights)
     if _squared(mean.x, weights) is not d:
         raise Apart("the squares are not those of what is divided")
     if len(list(deviation.uses)) != 1:
         raise Apart("something else reads the root")
     minus, square = d.owner, mean.x.owner
     assert isinstance(square, Operation)
-    if isinstance(minus, graph.SubOp) and _alone(d, {op, square}) and _takes_mean(minus, mean):
+    if (
+        isinstance(minus, graph.SubOp)
+        and _alone(d, {op, square})
+        and _takes_mean(minus, mean, weights)
+    ):
         return Found(minus.lhs, mean.first, epsilon, True)
     return Found(d, mean.first, epsilon, False)
 
 
-def _takes_mean(minus: graph.SubOp, like: _Mean) -> bool:
+def _takes_mean(minus: graph.SubOp, like: _Mean, weights: WeightStore) -> bool:
     """Whether a difference takes the mean away, over the same dimensions."""
     try:
-        mean = _Mean.of(minus.rhs)
+        mean = _Mean.of(minus.rhs, weights)
     except Apart:
         return False
     return mean == _Mean(minus.lhs, like.first) and _alone(minus.rhs, {minus})
@@ -168,8 +186,8 @@ class RecogniseLayerNorm(ModulePass):
 
     What is divided by the root of the mean of its own squares, over the last dimensions, or multiplied by
     that root's reciprocal; a constant may be added before the root is taken. Where it is what is left of x
-    without its mean, the normalisation is centred. Scale and bias stay, and are fused behind it later.
-    Nothing else may read the root.
+    without its mean, the normalisation is centred. A mean may be a sum divided by the number of its terms.
+    Scale and bias stay, and are fused behind it later. Nothing else may read the root.
 
     Numeric risk: sums are in another order, and a quotient may be a product with a reciprocal.
 

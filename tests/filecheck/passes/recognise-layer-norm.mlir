@@ -106,3 +106,33 @@ func.func @root_is_read(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x1xf32
   %6 = graph.div %x, %5 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf32>
   func.return %6, %5 : tensor<2x8xf32>, tensor<2x1xf32>
 }
+
+// Means as NumPy's are traced: sums, divided by how many they are of.
+// CHECK-LABEL: func.func @sums_by_their_count
+// CHECK-NEXT:  %[[Y:.*]] = graph.layer_norm %x {epsilon = 0.000000e+00 : f64, centred = true}
+// CHECK-NEXT:  func.return %[[Y]]
+func.func @sums_by_their_count(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %n = arith.constant dense<8.0> : tensor<f32>
+  %s = graph.reduce %x {kind = "sum", axes = array<i64: 1>, keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+  %0 = graph.div %s, %n : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %1 = graph.sub %x, %0 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf32>
+  %2 = graph.mul %1, %1 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %t = graph.reduce %2 {kind = "sum", axes = array<i64: 1>, keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+  %3 = graph.div %t, %n : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %5 = graph.sqrt %3 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %6 = graph.div %1, %5 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf32>
+  func.return %6 : tensor<2x8xf32>
+}
+
+// By another number they are no means.
+// CHECK-LABEL: func.func @sums_by_another_number
+// CHECK-NOT:   graph.layer_norm
+func.func @sums_by_another_number(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %n = arith.constant dense<7.0> : tensor<f32>
+  %2 = graph.mul %x, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %t = graph.reduce %2 {kind = "sum", axes = array<i64: 1>, keepdims = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+  %3 = graph.div %t, %n : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %5 = graph.sqrt %3 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  %6 = graph.div %x, %5 : (tensor<2x8xf32>, tensor<2x1xf32>) -> tensor<2x8xf32>
+  func.return %6 : tensor<2x8xf32>
+}
