@@ -22,10 +22,7 @@ def attention_row(OPERANDS, staged, place, b, i, lane):
         s = FLOAT(0)
         for e in range(lane, SIZE, 32):
             s += staged[query + e] * LOAD_K(OPERANDS, b, j, e)
-        distance = 16
-        while distance > 0:
-            s += cuda.shfl_xor_sync(0xFFFFFFFF, s, distance)
-            distance >>= 1
+        s = warp_sum(s)
         s = SCORE(OPERANDS, b, i, j, s)
         top = max(largest, s)
         shift = FLOAT(0) if top == FLOAT(-math.inf) else top

@@ -42,10 +42,7 @@ def csr_sum(task, tasks, rows, scratch, OPERANDS):
             c = COLUMN(OPERANDS, k)
             acc += ELEMENT(OPERANDS, r, k, c) * MATRIX[c]
             k += 32
-        distance = 16
-        while distance > 0:
-            acc += cuda.shfl_down_sync(0xFFFFFFFF, acc, distance)
-            distance >>= 1
+        acc = warp_sum(acc)
         if lane == 0:
             STORE(OPERANDS, r, 0, acc)
         r += THREADS // 32
