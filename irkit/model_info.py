@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
 from irkit.errors import InvalidModelError
+from irkit.plain_json import parsed
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class ModelInfo:
     def from_json(text: str) -> ModelInfo:
         """Inverse of `to_json`. Raises InvalidModelError for other text."""
         try:
-            return _info_of(json.loads(text))
+            return _info_of(parsed(text))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise InvalidModelError(
                 f"'irkit.model' has not what is known of a model: {error}"

@@ -29,6 +29,7 @@ import numpy as np
 from irkit.bfloat16 import load_arrays
 from irkit.errors import ArtifactError, InvalidModelError
 from irkit.model_info import ModelInfo
+from irkit.plain_json import parsed
 from irkit.runtime.digests import digest_of
 from irkit.runtime.program_files import Member, read_members, replaced, write_members
 from irkit.runtime.stored_arrays import arrays_of, constant_places, pieces_of
@@ -160,7 +161,7 @@ def _from_members(path: str, members: dict[str, Member]) -> Artifact:
 def _manifest(path: str, members: dict[str, Member]) -> dict[str, Any]:
     """The manifest of this format and version, with every field of its type."""
     try:
-        manifest = json.loads(bytes(members["manifest.json"].data))
+        manifest = parsed(bytes(members["manifest.json"].data))
         kind, version = manifest["format"], manifest["version"]
     except (KeyError, ValueError, TypeError):
         raise ArtifactError(f"'{path}' is not a saved irkit program: no manifest") from None

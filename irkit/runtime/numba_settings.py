@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from irkit.errors import UnsupportedError
+
 # What changes no code.
 _HARMLESS = frozenset(
     f"NUMBA_{name}"
@@ -23,9 +25,14 @@ _HARMLESS = frozenset(
 
 
 def numba_settings() -> tuple[tuple[str, str], ...]:
-    """Names and values, by the environment and by a file `.numba_config.yaml` where the process is."""
+    """Names and values, by the environment and by a file `.numba_config.yaml` where the process is.
+
+    Raises UnsupportedError where Numba is told to compile nothing.
+    """
     config: Any = import_module("numba.core.config")
     # As Numba does before it compiles a function.
     config.reload_config()
+    if config.DISABLE_JIT:
+        raise UnsupportedError("NUMBA_DISABLE_JIT: programs are machine code that Numba makes")
     told: dict[str, object] = config._env_reloader.old_environ
     return tuple(sorted((name, str(told[name])) for name in told if name not in _HARMLESS))

@@ -19,6 +19,7 @@ import numpy as np
 
 from irkit.bfloat16 import STORED, dtype_of
 from irkit.errors import ArtifactError
+from irkit.plain_json import parsed
 from irkit.weights import Array
 
 ALIGN = 256
@@ -143,7 +144,10 @@ _Entry = tuple[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]
 
 def _entries(header: bytes) -> Iterator[_Entry]:
     """Name, dtype, shape, and first and last place of each array, in the order of the places."""
-    found: Any = json.loads(header)
+    try:
+        found: Any = parsed(header)
+    except ValueError as error:
+        raise ValueError(f"no safetensors file: its header is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError("no safetensors file: its header is no mapping")
     facts = cast("dict[str, Any]", found)
@@ -158,6 +162,6 @@ def _entries(header: bytes) -> Iterator[_Entry]:
 def _entry(facts: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
     low, high = facts["data_offsets"]
     shape = tuple(facts["shape"])
-    if not all(isinstance(n, int) and n >= 0 for n in (low, high, *shape)):
+    if not all(type(n) is int and n >= 0 for n in (low, high, *shape)):
         raise ValueError("no safetensors file: a size that is no whole number")
     return dtype_of(STORED[facts["dtype"]]), shape, low, high

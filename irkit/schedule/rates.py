@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from irkit.dialects.task.rates import RATES
 from irkit.errors import UnsupportedError
+from irkit.plain_json import parsed
 
 Rates = dict[str, float]
 
@@ -103,7 +104,7 @@ def parse(text: str, where: str, known: Collection[str] = RATES) -> Rates:
     """The rates of a file, of those that are `known`. Raises UnsupportedError that says what is wrong, and
     where."""
     try:
-        found: Any = json.loads(text)
+        found: Any = parsed(text)
     except ValueError as error:
         raise UnsupportedError(f"rates in '{where}': no JSON: {error}") from None
     rates = cast("dict[str, Any]", found).get("rates") if isinstance(found, dict) else None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irkit
 from irkit.runtime import code_store, function_code
 from irkit.runtime.function_code import functions_of
 from irkit.runtime.machine_code import context
@@ -162,3 +163,9 @@ def test_what_numba_is_told_counts(tmp_path, monkeypatch):
     found.add(context())
     assert ("NUMBA_LOOP_VECTORIZE", "0") in numba_settings()
     assert len(found) == 3
+
+
+def test_where_numba_compiles_nothing_that_is_said(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(irkit.UnsupportedError, match="NUMBA_DISABLE_JIT"):
+        irkit.jit(lambda x: x + 1)(np.ones(3, np.float32))

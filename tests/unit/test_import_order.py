@@ -23,6 +23,7 @@ COMMON = {
     "weights",
     "context",
     "model_info",
+    "plain_json",
     "processors",
     "ranks",
     "remarks",

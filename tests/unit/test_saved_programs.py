@@ -282,6 +282,7 @@ CHANGES = {
     "weights": (lambda _, f: f.update({"constants.safetensors": b"?"}), "constants.safetensors"),
     "target": (lambda m, _: m.update(target="tpu"), "target 'tpu'"),
     "info": (lambda m, _: m.update(info="{}"), "facts"),
+    "deep info": (lambda m, _: m.update(info="[" * 100_000), "facts"),
     "info is no JSON": (lambda m, _: m.update(info="{"), "facts"),
 }
 
@@ -295,6 +296,14 @@ def test_foreign_files(saved, tmp_path, name):
     assert words in str(info.value)
     assert "other.irkit" in str(info.value)
     assert info.value.__suppress_context__ or info.value.__context__ is None
+
+
+def test_a_manifest_that_is_nested_deeply(saved, tmp_path):
+    path = tmp_path / "deep.irkit"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", "[" * 100_000)
+    with pytest.raises(irkit.ArtifactError, match=r"deep\.irkit"):
+        irkit.load(path)
 
 
 def test_other_files(tmp_path):

@@ -84,6 +84,7 @@ BAD = {
     "negative": {"a": {**GOOD, "shape": [-2]}},
     "shape": {"a": {**GOOD, "shape": [3]}},
     "float": {"a": {**GOOD, "shape": [2.0]}},
+    "truth": {"a": {**GOOD, "shape": [2, True]}},
     "behind the end": {"a": {**GOOD, "shape": [4], "data_offsets": [0, 16]}},
     "hole": {"a": {**GOOD, "shape": [1], "data_offsets": [4, 8]}},
     "rest": {"a": {**GOOD, "shape": [1], "data_offsets": [0, 4]}},
@@ -100,7 +101,10 @@ def test_wrong_headers_are_refused(name):
         arrays_of(memoryview(struct.pack("<Q", len(text)) + text + bytes(8)))
 
 
-@pytest.mark.parametrize("data", [b"", b"1234567", b"\xff" * 8, struct.pack("<Q", 9) + b"{}"])
+DEEP = struct.pack("<Q", 100_000) + b"[" * 100_000
+
+
+@pytest.mark.parametrize("data", [b"", b"1234567", b"\xff" * 8, struct.pack("<Q", 9) + b"{}", DEEP])
 def test_what_is_too_short_is_refused(data):
     with pytest.raises(ValueError, match="safetensors"):
         arrays_of(memoryview(data))

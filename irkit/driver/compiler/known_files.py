@@ -16,6 +16,7 @@ from typing import Any
 from irkit.driver.compiler.cache import cached, compiler_facts, programs_folder, versions
 from irkit.driver.compiler.fingerprint import fingerprint
 from irkit.errors import ArtifactError
+from irkit.plain_json import parsed
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.digests import digest_of, file_digest
 from irkit.runtime.program_files import write_atomically
@@ -39,7 +40,7 @@ class Note:
     def artifact(self) -> Artifact | None:
         """The program that they were compiled to; None if there is none, or it is damaged."""
         try:
-            said: Any = json.loads(self.path.read_bytes())
+            said: Any = parsed(self.path.read_bytes())
             return cached(self.path.with_name(str(said["program"])))
         except (OSError, ValueError, KeyError, TypeError):
             return None

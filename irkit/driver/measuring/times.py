@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from irkit.errors import ArtifactError
+from irkit.plain_json import parsed
 from irkit.runtime.artifact import cache_folder
 from irkit.runtime.program_files import write_atomically
 
@@ -39,7 +40,7 @@ def kept(key: str) -> float | None:
         return None
     path = place / f"{key}.json"
     try:
-        found: Any = json.loads(path.read_bytes())
+        found: Any = parsed(path.read_bytes())
         os.utime(path)
     except (OSError, ValueError):
         return None
