@@ -76,6 +76,7 @@ WITHOUT_SAMPLE = {
             ("32x32", "columns of bytes"),
         )
     },
+    "pool.inside": "pool",
     "pool.thread": "pool",
     "scatter_add.block": "scatter add",
     "top_k.rank": "top k",

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_product_packed import formed, run
 
 import irkit
+from irkit.dialects.task import ROperatorOp
 from irkit.rkernels import registry
 from irkit.rkernels.work import Work
 
@@ -133,3 +135,17 @@ def test_random_windows() -> None:
         x = values(shape)
         want = windows(x, kernel, strides, pads, sizes)
         np.testing.assert_array_equal(irkit.compile(module, device="cpu2")(x), want)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(("shape", "kernel", "strides", "pads", "_"), CASES)
+def test_any_window_on_a_gpu(
+    shape: Any, kernel: Any, strides: Any, pads: Any, _: bool, dtype: str
+) -> None:
+    module, sizes = pool(shape, kernel, strides, pads, dtype)
+    (op,) = (o for o in formed(str(module)).ops if isinstance(o, ROperatorOp))
+    x = values(shape, dtype)
+    for tasks in (1, 5):
+        y = np.full((*shape[:2], *sizes), 7, x.dtype)
+        run(op, "pool.inside", registry.find("cuda", "pool.inside").literals, [x, y], tasks)
+        np.testing.assert_array_equal(y, windows(x, kernel, strides, pads, sizes))
