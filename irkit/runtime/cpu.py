@@ -21,6 +21,7 @@ from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.intrinsics.cpu_team import CALL, JOB_WORDS, RANGE
 from irkit.runtime.loading import LoadedModule
 from irkit.runtime.mode_choice import AUTO, ModeChoice, not_proved
+from irkit.runtime.one_output import Walked, parts_of, with_addresses
 from irkit.runtime.output_memory import LARGE, OutputMemory
 from irkit.runtime.row_call import RowCall
 from irkit.runtime.state_memory import host_state
@@ -30,7 +31,7 @@ from irkit.runtime.veu_team import Ranges, ranges_of, veu_team
 from irkit.runtime.veu_threads import Places, join, veu_threads, walk_in_place
 from irkit.runtime.workspace import Workspace, aligned
 from irkit.schedule.modes import Mode
-from irkit.schedule.tables import HEADER, Program, Table, build_tables
+from irkit.schedule.tables import HEADER, Program, build_tables
 from irkit.weights import Array
 
 
@@ -41,13 +42,6 @@ def _bits(arrays: Sequence[Array]) -> list[Array]:
 
 # More than any counter reaches, and far from overflow.
 _RELEASED = 1 << 62
-
-
-def _with_addresses(records: Table, addresses: Table) -> Table:
-    """`records` with each rKernel's number replaced by its address."""
-    found = records.copy()
-    found[:, 0] = addresses[records[:, 0]]
-    return found
 
 
 class CpuExecutor:
@@ -96,7 +90,7 @@ class CpuExecutor:
         # Walkers call rKernels by their addresses in this process.
         addresses = np.array(self._module.rkernels, dtype=np.int64)
         self._records, self._serial_records, self._one_row = (
-            _with_addresses(t, addresses)
+            with_addresses(t, addresses)
             for t in (self.tables.records, self.tables.serial, self.tables.one_row)
         )
         self._no_records = self._serial_records[:0]
@@ -114,8 +108,9 @@ class CpuExecutor:
         tables = (self._records, self._unwaited, self._serial_records)
         self._steps = StepRunner(self.tables, *tables) if plan.steps else None
         self._whole = ranges_of(list(itertools.pairwise(self.tables.begin.tolist())))
-        waves = itertools.pairwise(self.tables.wave_begin.tolist())
-        self._waves = [ranges_of(list(zip(*wave, strict=True))) for wave in waves]
+        begin = self.tables.wave_begin
+        self._all = Walked(self._serial_records, self._one_row, self._unwaited, begin)
+        self._parts = parts_of(self._all, plan, self.choice.auto)
 
     def _of_plan(self, plan: Program, mode: str) -> CpuExecutor:
         """The same program by another of its plans: same code, constants and state."""
@@ -191,11 +186,12 @@ class CpuExecutor:
     def again(self, inputs: Sequence[Any]) -> None:
         """Arrays on the host are looked at in every call."""
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """All outputs, in order. Raises InvalidInputError, DeviceError."""
+    def run(self, inputs: Sequence[Any], only: int | None = None) -> list[Any]:
+        """All outputs, in order, or of output `only` what it is: others may then be anything. Raises
+        InvalidInputError, DeviceError."""
         if self.plain_row and len(inputs) == 1 and self._is_plain_row(inputs[0]):
             outputs = [np.empty(shape, dtype) for shape, dtype in self.row_outputs]
-            self.run_row(inputs, outputs)
+            self.run_row(inputs, outputs, only=only)
             return outputs
         if self._as_they_are(inputs):
             arrays, rows = inputs, 1
@@ -210,7 +206,7 @@ class CpuExecutor:
             for shape, dtype, dynamic in self._outputs
         ]
         if rows > 0 or self._without_rows:
-            self.plan_of(rows)._fill(arrays, outputs, rows)
+            self.plan_of(rows)._fill(arrays, outputs, rows, only)
         return outputs
 
     def _as_they_are(self, inputs: Sequence[Any]) -> bool:
@@ -233,7 +229,9 @@ class CpuExecutor:
             and (self._row_check is None or self._row_check.holds(x))
         )
 
-    def _fill(self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int) -> None:
+    def _fill(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], rows: int, only: int | None = None
+    ) -> None:
         """Compute `outputs`. All arrays are C-contiguous, of the ports' dtypes and shapes."""
         space = self.workspace()
         padded = -(-rows // 16) * 16
@@ -241,22 +239,25 @@ class CpuExecutor:
             space.reserve(padded)
         arrays = (*_bits(inputs), *_bits(outputs)) if self._halves else (*inputs, *outputs)
         if self.state is None:
-            self._compute(space, arrays, rows, padded)
+            self._compute(space, arrays, rows, padded, self._parts.get(only, self._all))
         else:
             with self.state.lock, self.state.advance.step():
-                self._compute(space, arrays, rows, padded)
+                self._compute(space, arrays, rows, padded, self._all)
         self._idle.append(space)
 
-    def _compute(self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int) -> None:
+    def _compute(
+        self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int, part: Walked
+    ) -> None:
         """Inputs and outputs are `arrays`."""
         if rows == 1 and self._straight:
-            self._serial(space, arrays, rows, padded)
+            self._serial(space, arrays, rows, padded, part)
             return
-        mode, timed = self.choice.pick(rows)
+        auto = part.auto or self.choice.auto
+        mode, timed = self.choice.pick(rows, auto)
         start = time.perf_counter()
-        self._run_mode(mode, space, arrays, rows, padded)
+        self._run_mode(mode, space, arrays, rows, padded, part)
         if timed:
-            self.choice.auto.report(rows, mode, time.perf_counter() - start)
+            auto.report(rows, mode, time.perf_counter() - start)
 
     def workspace(self) -> Workspace:
         """One that no call has; it is put back by who ends well."""
@@ -267,9 +268,13 @@ class CpuExecutor:
             return Workspace(self.program, self.tables, self._constants_at, state)
 
     def run_row(
-        self, inputs: Sequence[Array], outputs: Sequence[Array], space: Workspace | None = None
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        space: Workspace | None = None,
+        only: int | None = None,
     ) -> None:
-        """Fill `outputs` for one row of a row-wise program, straight through on this thread."""
+        """Fill `outputs`, or of them `only`, for one row of a row-wise program, on this thread."""
         if space is None:
             space = self.workspace()
         if space.rows_capacity < 16:
@@ -277,14 +282,21 @@ class CpuExecutor:
         address = space.addresses[0]
         if self._halves:
             inputs, outputs = _bits(inputs), _bits(outputs)
-        self._call(self._one_row, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
+        records = self._parts.get(only, self._all).one_row
+        self._call(records, space.bases, space.counters, address, 1, 16, *inputs, *outputs)
         self._idle.append(space)
 
     def _run_mode(
-        self, mode: Mode, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
+        self,
+        mode: Mode,
+        space: Workspace,
+        arrays: Sequence[Array],
+        rows: int,
+        padded: int,
+        part: Walked,
     ) -> None:
         if mode is Mode.SERIAL and self._steps is None:
-            self._serial(space, arrays, rows, padded)
+            self._serial(space, arrays, rows, padded, part)
             return
         # Compiled code finds an array's address in a tenth of the time: walked are no records.
         self._straight_through(self._no_records, space, arrays, rows, padded)
@@ -293,12 +305,14 @@ class CpuExecutor:
         elif mode is Mode.PERSISTENT:
             self._persistent(space, rows, padded)
         elif mode is Mode.PER_WAVE:
-            self._per_wave(space, rows, padded)
+            self._per_wave(space, rows, padded, part)
         else:
             self._per_op(space, rows, padded)
 
-    def _serial(self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int) -> None:
-        self._straight_through(self._serial_records, space, arrays, rows, padded)
+    def _serial(
+        self, space: Workspace, arrays: Sequence[Array], rows: int, padded: int, part: Walked
+    ) -> None:
+        self._straight_through(part.serial, space, arrays, rows, padded)
 
     def _straight_through(
         self, records: Any, space: Workspace, arrays: Sequence[Array], rows: int, padded: int
@@ -370,10 +384,10 @@ class CpuExecutor:
         with veu_threads().together:
             self._ranges(space, self._whole, self._records, space.epoch, rows, padded)
 
-    def _per_wave(self, space: Workspace, rows: int, padded: int) -> None:
+    def _per_wave(self, space: Workspace, rows: int, padded: int, part: Walked) -> None:
         # Waits are satisfied by the joins between waves, so counters need not be looked at.
-        for wave in self._waves:
-            self._ranges(space, wave, self._unwaited, 0, rows, padded)
+        for wave in part.waves:
+            self._ranges(space, wave, part.unwaited, 0, rows, padded)
 
     def _per_op(self, space: Workspace, rows: int, padded: int) -> None:
         first = 0

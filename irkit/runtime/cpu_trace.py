@@ -122,7 +122,9 @@ class TracedExecutor(CpuExecutor):
         operands_at = HEADER + 2 * self.tables.max_waits
         return run_traced(records, begin, end, *arguments, operands_at, self._stamps)
 
-    def _serial(self, space: Any, arrays: Sequence[Array], rows: int, padded: int) -> None:
+    def _serial(
+        self, space: Any, arrays: Sequence[Array], rows: int, padded: int, part: Any
+    ) -> None:
         for number, array in enumerate(arrays):
             space.bases[FIRST_INPUT + number] = array.__array_interface__["data"][0]
         records = self._serial_records

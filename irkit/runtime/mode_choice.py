@@ -64,6 +64,7 @@ class Auto:
 
     def __init__(self, modes: Sequence[Mode], watched: bool = False) -> None:
         self.modes = tuple(modes)
+        self.parts: list[Auto] = []
         self.times: dict[int, dict[Mode, list[float]]] = {}
         self.chosen: dict[int, Mode] = {}
         self._watched = watched and len(self.modes) > 1
@@ -143,9 +144,17 @@ class Auto:
             self._least.pop(size, None)
             self._look_again(size)
 
+    def of_part(self) -> Auto:
+        """One of the same modes, for calls that run a part of the program: they take another time."""
+        self.parts.append(Auto(self.modes, self._watched))
+        return self.parts[-1]
+
     def decisions(self) -> dict[str, Any]:
-        """What has been measured and chosen, by size of batch."""
-        return {
+        """What has been measured and chosen, by size of batch; of parts, where no call ran the whole."""
+        of_parts: dict[str, Any] = {}
+        for part in self.parts:
+            of_parts |= part.decisions()
+        return of_parts | {
             f"rows < {1 << size}": {
                 "mode": str(mode),
                 "microseconds": {
@@ -196,6 +205,8 @@ class ModeChoice:
             )
         self.fixed, self._mode = fixed, mode
 
-    def pick(self, rows: int) -> tuple[Mode, bool]:
-        """(mode for this call, whether to report its time)"""
-        return (self.fixed, False) if self.fixed is not None else self.auto.pick(rows)
+    def pick(self, rows: int, auto: Auto | None = None) -> tuple[Mode, bool]:
+        """(mode for this call, whether to report its time); `auto` is that of a part of the program."""
+        if self.fixed is not None:
+            return self.fixed, False
+        return (auto or self.auto).pick(rows)

@@ -173,7 +173,10 @@ class CompiledProgram:
         if results is None:
             inputs = self._plain([X])
             variant = self.variant(inputs)
-            results = variant.run(inputs)
+            if isinstance(variant, Variant) and isinstance(output, str):
+                results = variant.run_for(inputs, output)
+            else:
+                results = variant.run(inputs)
         names = [p.name for p in variant.outputs]
         wanted = [output] if isinstance(output, str) else output
         found: list[Any] = [results[names.index(o)] for o in wanted]

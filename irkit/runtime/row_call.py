@@ -38,17 +38,21 @@ class OneRow(Protocol):
         ...
 
     def run_row(
-        self, inputs: Sequence[Array], outputs: Sequence[Array], space: Workspace | None = None
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        space: Workspace | None = None,
+        only: int | None = None,
     ) -> None:
-        """Fill `outputs`, in a workspace with room for one row, and put that back."""
+        """Fill `outputs`, or of them `only`, in a workspace with room for one row, and put that back."""
         ...
 
 
 class RowCall:
     """Calls with one row that want one output, of a program of one input; thread-safe.
 
-    The other outputs are computed into memory of the call's workspace. With `casts`, float64 is rounded to
-    float32 if that is what the program takes and the model's own library does.
+    What is computed of other outputs goes into memory of the call's workspace. With `casts`, float64 is
+    rounded to float32 if that is what the program takes and the model's own library does.
     """
 
     def __init__(self, executor: OneRow, number: int, casts: bool) -> None:
@@ -101,5 +105,5 @@ class RowCall:
             arrays = space.row_outputs = [np.empty(*output) for output in executor.row_outputs]
         arrays = arrays.copy()
         found = arrays[self._number] = _empty(*self._wanted)
-        executor.run_row((x,), arrays, space)
+        executor.run_row((x,), arrays, space, self._number)
         return found

@@ -125,6 +125,8 @@ class Program:
     `rows` are the numbers of rows that the schedule here is for. A program that is planned for several ranges
     has the first of its plans here and the `others` beside it, in the order of their rows: programs of the
     same inputs, outputs, state, constants and kernels.
+
+    `needed`: of each output, which appends it hangs on; nothing where each hangs on all.
     """
 
     device: str
@@ -148,6 +150,7 @@ class Program:
     steps: tuple[Ran | Repeated, ...] = ()
     moving: tuple[Moving, ...] = ()
     mail: Mail = NO_MAIL
+    needed: tuple[tuple[int, ...], ...] = ()
 
     @property
     def plans(self) -> tuple[Program, ...]:
@@ -208,6 +211,7 @@ _SAID_IF: dict[str, Callable[[Program], bool]] = {
     "steps": lambda program: bool(program.steps),
     "moving": lambda program: bool(program.steps),
     "mail": lambda program: bool(program.mail.carried),
+    "needed": lambda program: bool(program.needed),
 }
 
 

@@ -122,7 +122,7 @@ def print_program(program: Program) -> str:
             f"    steps={_steps_text(program.steps)},",
             f"    moving=({''.join(f'Moving{tuple(m)!r}, ' for m in program.moving)}),",
         ]
-    lines += _mail_lines(program.mail)
+    lines += [*_mail_lines(program.mail), *_needed_lines(program)]
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
     if program.others:
@@ -148,8 +148,14 @@ def _plan_lines(plan: Program) -> list[str]:
     lines = ["    PROGRAM.plan(", f"        rows={plan.rows!r},  # {called(plan.rows)}"]
     lines += [f"        {name}={getattr(plan, name)!r}," for name in _OWN]
     appends = (f"    {line}" for line in _append_lines(plan.appends, plan.kernels))
-    mail = (f"    {line}" for line in _mail_lines(plan.mail))
-    return [*lines, *mail, "        appends=(", *appends, "        ),", "    ),"]
+    more = (f"    {line}" for line in (*_mail_lines(plan.mail), *_needed_lines(plan)))
+    return [*lines, *more, "        appends=(", *appends, "        ),", "    ),"]
+
+
+def _needed_lines(program: Program) -> list[str]:
+    """Which appends each output hangs on, if not each on all."""
+    needed = program.needed
+    return [f"    needed={needed!r},  # appends, by output"] if needed else []
 
 
 def _mail_lines(mail: Mail) -> list[str]:

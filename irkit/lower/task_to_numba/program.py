@@ -19,6 +19,7 @@ from irkit.schedule.carried import Carriage, Source, written_pieces
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.mail import ELEMENT_BYTES
 from irkit.schedule.model import Access, Buffer, Schedule
+from irkit.schedule.needed import needed_appends
 from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
@@ -169,6 +170,7 @@ class Describer:
             states=tuple(self.states.values()),
             rows=self.op.row_range,
             mail=self.mail(),
+            needed=needed_appends(self.schedule),
         ).sealed()
 
     def mail(self) -> Mail:
