@@ -21,6 +21,7 @@ from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
+    HANDED_ON,
     PREDICTORS,
     TRANSFORMERS,
     accepted,
@@ -221,17 +222,30 @@ def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tupl
     if names is None or kind_of(first) in LIGHTGBM:
         return None, False, ()
     columns = tuple(str(name) for name in names)
-    picks = getattr(first, "_preprocessor", None) or first
-    if kind_of(picks) != "ColumnTransformer":
+    used = _picked(first)
+    if used is None:
         return columns, False, ()
+    return columns, True, tuple(n for i, n in enumerate(columns) if i not in used)
+
+
+def _picked(step: Any) -> set[int] | None:
+    """The columns that a step picks by name; of one that hands them on, those that its members pick. None
+    where they are told apart by their places."""
+    if kind_of(step) in HANDED_ON and not getattr(step, "passthrough", False):
+        inner = [e for name, e in estimators_within(step) if name != "final_estimator_"]
+        found = [_picked(pipeline_steps(e)[0][1]) for e in inner]
+        known = [picked for picked in found if picked is not None]
+        return set[int]().union(*known) if len(known) == len(found) > 0 else None
+    picks = getattr(step, "_preprocessor", None) or step
+    if kind_of(picks) != "ColumnTransformer":
+        return None
     dropped = {name for name, part, _ in picks.transformers_ if part is None or str(part) == "drop"}
-    used = {
+    return {
         int(i)
         for name, indices in picks._transformer_to_input_indices.items()
         if name not in dropped
         for i in indices
     }
-    return columns, True, tuple(n for i, n in enumerate(columns) if i not in used)
 
 
 def _scaled(steps: list[Any]) -> bool:

@@ -311,12 +311,12 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         y = transform(importer, step, x)
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
     name, (nan, infinite) = kind_of(step), accepts(step)
+    if name not in histogram.PREDICTORS and name not in HANDED_ON:
+        importer.words.read_as_numbers(x, name)
     if entry.trees:
         x = importer.tree_input(x, name, nan, infinite)
     else:
         importer.require_finite(x, name, nan, infinite)
-    if kind_of(step) not in histogram.PREDICTORS:
-        importer.words.read_as_numbers(x, name)
     outputs = entry.build(importer, step, x)
     also = TRANSFORMERS.get(kind_of(step))
     if also is not None and not (also.why_not(step) or also.why_not_fitted(step)):
@@ -324,6 +324,22 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         outputs.methods["transform"] = "transformed"
     outputs.source = name
     return outputs
+
+
+HANDED_ON = frozenset((
+    "CalibratedClassifierCV",
+    "FixedThresholdClassifier",
+    "MultiOutputClassifier",
+    "MultiOutputRegressor",
+    "OneVsRestClassifier",
+    "StackingClassifier",
+    "StackingRegressor",
+    "TransformedTargetRegressor",
+    "TunedThresholdClassifierCV",
+    "VotingClassifier",
+    "VotingRegressor",
+))  # fmt: skip
+"""What gives its members the columns as they come, strings too: these say what they read of them."""
 
 
 def predict(importer: Importer, estimator: Any, x: SSAValue) -> Outputs:

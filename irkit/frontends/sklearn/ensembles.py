@@ -240,6 +240,8 @@ def _stacked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         if method == "predict_proba" and binary:
             columns = importer.columns(columns, [1])
         parts.append(columns)
+    if step.passthrough:
+        importer.words.read_as_numbers(x, "passthrough")
     return importer.concat([*parts, x] if step.passthrough else parts)
 
 
