@@ -86,7 +86,7 @@ def used_loops(amap: AffineMap) -> set[int]:
     return {e.position for r in amap.results for e in r.dfs() if isinstance(e, AffineDimExpr)}
 
 
-# Many grids are tried of a root, and the cost of each asks for the product.
+# Of equal roots, each of which also has its own at hand: the cost of every grid asks for it.
 _known: WeakKeyDictionary[Root, Product | None] = WeakKeyDictionary()
 
 
@@ -95,9 +95,11 @@ def as_product(root: Root) -> Product | None:
 
     Of two ways, the one whose A is no batch and has more rows: A is read in place, B is packed.
     """
-    if root not in _known:
-        _known[root] = _find_product(root)
-    return _known[root]
+    if "product" not in root.counted:
+        if root not in _known:
+            _known[root] = _find_product(root)
+        root.counted["product"] = _known[root]
+    return root.counted["product"]
 
 
 PACKED_ROWS = 16

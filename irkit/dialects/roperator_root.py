@@ -9,6 +9,7 @@ without a heavy op is a `map`. `roperator_body.py` finds it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
@@ -31,6 +32,10 @@ class Root:
     reduction: tuple[int, ...] = ()
     chain: tuple[linalg.GenericOp, ...] = field(default=())
     body: Block | None = field(default=None, compare=False, repr=False)
+    counted: dict[str, Any] = field(
+        default_factory=dict[str, Any], init=False, compare=False, repr=False
+    )
+    """What was counted of the body so far: many grids are tried of a root, of which it is the same."""
 
     @property
     def value(self) -> SSAValue | None:

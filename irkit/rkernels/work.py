@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -116,9 +116,16 @@ class Part:
             return 1.0
         return words(tensor_type(self.root.value).element_type)
 
+    def _once(self, name: str, count: Callable[[], Counts]) -> Work:
+        """Work that every part of the root has alike, counted for the first of them."""
+        found: Work | None = self.root.counted.get(name)
+        if found is None:
+            found = self.root.counted[name] = Work(dict(count()))
+        return found
+
     def load(self, value: SSAValue) -> Work:
         """What it takes to have one element of `value`, an operand of the root: its prologue."""
-        return _work(element_counts([value], None))
+        return Work(dict(element_counts([value], None)))
 
     def fused(self, value: SSAValue) -> Work:
         """What is fused before an operand of the root; nothing where it is read from memory."""
@@ -128,18 +135,20 @@ class Part:
     def loads(self) -> Work:
         """What it takes to have an element of each of the root's operands."""
         op = self.root.op
-        return total(self.load(v) for v in op.operands) if op is not None else Work()
+        operands = op.operands if op is not None else ()
+        return self._once("loads", lambda: total(self.load(v) for v in operands).units)
 
     @cached_property
     def term(self) -> Work:
         """One term of a sum, outputs side by side: an element of each of the root's inputs, combined."""
-        return _work(term_counts(self.root.chain[-1], len(self.root.parallel) - 1))
+        loops = len(self.root.parallel)
+        return self._once("term", lambda: term_counts(self.root.chain[-1], loops - 1))
 
     @cached_property
     def next_term(self) -> Work:
         """The same, one term of an output after another."""
         loops = len(self.root.parallel) + len(self.root.reduction)
-        return _work(term_counts(self.root.chain[-1], loops - 1))
+        return self._once("next term", lambda: term_counts(self.root.chain[-1], loops - 1))
 
     @cached_property
     def store(self) -> Work:
@@ -147,8 +156,5 @@ class Part:
         body = self.root.body
         if body is None or body.last_op is None:
             return work(op=1)
-        return _work(element_counts(list(body.last_op.operands), self.root.value))
-
-
-def _work(counts: Counts) -> Work:
-    return Work(dict(counts))
+        results = list(body.last_op.operands)
+        return self._once("store", lambda: element_counts(results, self.root.value))

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp
 
 from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
-from irkit.passes.task.same_bodies import meanings
+from irkit.dialects.types import ints
+from irkit.passes.task.same_bodies import digests, meanings_of
 from irkit.schedule.model import Access, Boxes, Launch, Option, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
 _UNKNOWN_COST_NS = 1000.0
+
+
+class _Known(NamedTuple):
+    """Boxes of an rOperator by grid, while its body is the one of a digest."""
+
+    body: str
+    boxes: dict[tuple[int, ...], Sequence[Boxes]]
+
+
+# Every pass of a schedule asks for the same: what an rTask touches hangs on its body and the grid alone.
+_known: WeakKeyDictionary[ROperatorOp, _Known] = WeakKeyDictionary()
 
 
 class RTaskFootprints:
@@ -22,9 +35,9 @@ class RTaskFootprints:
     def __init__(self, module: ModuleOp, device: VDevice) -> None:
         self.device = device
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
-        self._meanings = meanings(module)
+        self._digests = digests(module)
+        self._meanings = meanings_of(self._digests)
         self._options: dict[str, tuple[Option, ...]] = {}
-        self._boxes = cache(self._boxes_of)
 
     def launch(self, name: str, symbol: str, reads: list[int], writes: list[int]) -> Launch:
         """A use of `symbol` on these buffers: with options, and as the first of them, where its rOperator
@@ -64,10 +77,19 @@ class RTaskFootprints:
             offered.costs,
         )
 
-    def _boxes_of(self, symbol: str, grid: tuple[int, ...] | None) -> Sequence[Boxes]:
+    def _boxes(self, symbol: str, grid: tuple[int, ...] | None) -> Sequence[Boxes]:
         """Boxes of reads, then of writes. An empty grid is one part, no grid is the op's own."""
-        reads, writes = operand_boxes(self.roperators[symbol], grid)
-        return [*reads, *writes]
+        op, body = self.roperators[symbol], self._digests[symbol]
+        grid = tuple(ints(op.grid)) if grid is None else grid
+        known = _known.get(op)
+        if known is None or known.body != body:
+            known = _known[op] = _Known(body, {})
+        if grid not in known.boxes:
+            reads, writes = operand_boxes(op, grid)
+            known.boxes[grid] = [*reads, *writes]
+            for boxes in known.boxes[grid]:
+                boxes.setflags(write=False)
+        return known.boxes[grid]
 
 
 def _cost_ns(op: ROperatorOp) -> float:

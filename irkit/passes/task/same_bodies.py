@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,12 +16,18 @@ def meanings(module: ModuleOp) -> dict[str, str]:
 
     Copies of one rOperator that were chosen different rKernels and grids for are the same in this sense.
     """
+    return meanings_of(digests(module))
+
+
+def meanings_of(found: Mapping[str, str]) -> dict[str, str]:
+    """The same of rOperators by their digests."""
     first: dict[str, str] = {}
-    return {
-        op.sym_name.data: first.setdefault(_body(op), op.sym_name.data)
-        for op in module.ops
-        if isinstance(op, ROperatorOp)
-    }
+    return {symbol: first.setdefault(digest, symbol) for symbol, digest in found.items()}
+
+
+def digests(module: ModuleOp) -> dict[str, str]:
+    """Symbol of each rOperator -> a digest of its body."""
+    return {op.sym_name.data: _body(op) for op in module.ops if isinstance(op, ROperatorOp)}
 
 
 def _body(op: ROperatorOp) -> str:
