@@ -341,7 +341,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "read_terms": wgmma.read_terms,
         "pack_terms": wgmma.pack_terms,
         "copy_chunk": lambda *given: block.copies().start_chunk(*given),
-        "round_chunk": wgmma.round_chunk,
+        "round_chunks": wgmma.round_chunks,
         "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
         "group_added": wgmma.group_added,
         "weighted_products": lambda *given: wgmma.weighted_products(

@@ -73,9 +73,11 @@ def chunk_of(tile: int, row: int, chunk: int) -> int:
     return 2 * (tile + _swizzled(32 * row + 4 * chunk, 32))
 
 
-def round_chunk(p: Any, tile: int, row: int, chunk: int) -> None:
-    place = chunk_of(tile, row, chunk) // 2
-    p[place : place + 4] = _rounded_to_tf32(p[place : place + 4].copy())
+def round_chunks(p: Any, tile: int, row: int, chunk: int, further: int, count: int) -> None:
+    assert further % 8 == 0
+    for n in range(count):
+        place = chunk_of(tile, row + n * further, chunk) // 2
+        p[place : place + 4] = _rounded_to_tf32(p[place : place + 4].copy())
 
 
 def _values(p: Any, words: Any, second: Any, kind: int) -> Any:

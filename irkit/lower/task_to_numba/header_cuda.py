@@ -134,7 +134,7 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     pack_terms,
     publish_tiles,
     read_terms,
-    round_chunk,
+    round_chunks,
     same_in_warp,
 )
 from irkit.runtime.intrinsics.cuda_weighted import weighted_products

@@ -89,13 +89,14 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                         )  # fmt: skip
                     commit_copies()
 
-                # Of the chunks that this thread copied, which it sees before others do.
+                # Of the chunks that this thread copied, which it sees before others do; of 32 terms a row, so
+                # that rows of B lie behind those of A.
                 def rounded(turn):
-                    tile = packs + (turn % STAGES) * STAGE
-                    for i in range((BM + BN) * BK // EACH // THREADS):
-                        y, chunk = divide(thread + i * THREADS, BK // EACH)
-                        plane, chunk = divide(chunk, 8)
-                        round_chunk(staged, tile + plane * (BM * 32), y, chunk)
+                    y, chunk = divide(thread, BK // EACH)
+                    round_chunks(
+                        staged, packs + (turn % STAGES) * STAGE, y, chunk,
+                        THREADS * EACH // BK, (BM + BN) * BK // EACH // THREADS,
+                    )  # fmt: skip
 
                 # A stage's products, begun once all its terms are there.
                 def begun(turn, sums):

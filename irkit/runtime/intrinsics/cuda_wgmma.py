@@ -14,6 +14,7 @@ where it adds, so the sums of a few terms leave it at once and are added in floa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -242,23 +243,48 @@ def copy_chunk(
 
 
 @intrinsic
-def round_chunk(typing_context: Any, staged: Any, tile: Any, row: Any, chunk: Any) -> Any:
-    """Round the four float32 of a chunk, as `copy_chunk` places it, to TF32, where they are."""
+def round_chunks(
+    typing_context: Any, staged: Any, tile: Any, row: Any, chunk: Any, further: Any, count: Any
+) -> Any:
+    """Round the four float32 of each of `count` chunks, as `copy_chunk` places them, to TF32, where they are.
+
+    The first is chunk `chunk` of row `row`, each that follows is `further` rows below. Both are literal, and
+    `further` is a multiple of 8, so that their places lie equally far apart. Some are read before the first
+    is written, so that one wait is enough for them.
+    """
+    if not all(isinstance(v, types.IntegerLiteral) for v in (further, count)):
+        return None
+    apart, chunks = 128 * further.literal_value, count.literal_value
+    if further.literal_value % 8:
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = shared_address(builder, args[0], args[1])
         row, chunk = (builder.trunc(a, I32) for a in args[2:4])
         target = _chunk_address(builder, first, row, chunk, 32)
-        text = (
-            "{ .reg .b32 a, b, c, d; ld.shared.v4.b32 {a, b, c, d}, [$0]; "
-            "cvt.rn.tf32.f32 a, a; cvt.rn.tf32.f32 b, b; cvt.rn.tf32.f32 c, c; cvt.rn.tf32.f32 d, d; "
-            "st.shared.v4.b32 [$0], {a, b, c, d}; }"
-        )
-        asm(builder, text, ir.VoidType(), [target], "r,~{memory}")
+        for start in range(0, chunks, _ROUNDED_AT_ONCE):
+            places = [n * apart for n in range(start, min(start + _ROUNDED_AT_ONCE, chunks))]
+            asm(builder, _rounding(places), ir.VoidType(), [target], "r,~{memory}")
         return context.get_dummy_value()
 
     u64 = types.uint64
-    return types.void(staged, u64, u64, u64), generate
+    return types.void(staged, u64, u64, u64, further, count), generate
+
+
+_ROUNDED_AT_ONCE = 4
+"""Chunks in registers, four words each, beside the sums."""
+
+
+def _rounding(places: Sequence[int]) -> str:
+    """Chunks at some bytes from $0, all read, then rounded, then written."""
+    words = [[f"w{4 * n + i}" for i in range(4)] for n in range(len(places))]
+    lines = [f"{{ .reg .b32 w<{4 * len(places)}>;"]
+    for place, four in zip(places, words, strict=True):
+        lines.append(f"ld.shared.v4.b32 {{{', '.join(four)}}}, [$0 + {place}];")
+    lines += [f"cvt.rn.tf32.f32 {w}, {w};" for four in words for w in four]
+    for place, four in zip(places, words, strict=True):
+        lines.append(f"st.shared.v4.b32 [$0 + {place}], {{{', '.join(four)}}};")
+    return " ".join([*lines, "}"])
 
 
 @dataclass(frozen=True)
