@@ -147,6 +147,16 @@ def test_few_channels_a_group_and_plain_float32_stay():
     assert "tensor<8x3x3x8xf32>" in str(lowered(strict, 1)[0])
 
 
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "f16"])
+def test_one_image_is_turned_where_factors_are_rounded(precision):
+    net = Net((1, 8, 6, 6))
+    model = net.model(net.conv(net.x, 8, [3, 3]))
+    function = model.module.body.block.first_op
+    assert "tensor<8x3x3x8xf32>" not in str(lowered(model, 8)[0])
+    function.attributes[PRECISION] = StringAttr(precision)
+    assert "tensor<8x3x3x8xf32>" in str(lowered(model, 8)[0])
+
+
 # (input, filters, what more the convolution is told)
 CASES = {
     "padded": ((2, 8, 5, 6), 12, (3, 3), {"pads": [1, 1, 1, 1]}),

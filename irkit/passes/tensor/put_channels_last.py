@@ -32,7 +32,8 @@ from irkit.weights import WeightStore
 
 RULE = "PutChannelsLast"
 IMAGES = 8
-"""Images from which on it is done for float32; of fewer, pixels of one channel are read as well."""
+"""Images from which on it is done for float32's own precision; of fewer, pixels of one channel are read as
+well."""
 FEWEST_CHANNELS = 4
 """A group of fewer channels is no product worth the name."""
 
@@ -222,8 +223,9 @@ def why_not(function: func.FuncOp, images: int) -> str | None:
     if any(c.shared and c.size(c.x, c.channels[0]) < FEWEST_CHANNELS for c in found):
         return "it has convolutions of groups of few channels"
     halves = any(is_half(tensor_type(c.op.inputs[c.x]).element_type) for c in found)
+    rounded = not any(precision_of(c.op).strict for c in found)
     fewest = min(tensor_type(c.op.results[0]).get_shape()[0] for c in found)
-    if not halves and fewest < images:
+    if not halves and not rounded and fewest < images:
         return f"{fewest} images are few"
     return None
 
@@ -236,7 +238,8 @@ class PutChannelsLast(ModulePass):
     pixels of all images are the columns of one product. Its filters are laid out the same way, constants
     here; what is elementwise, pools, pads, joins or splits dimensions follows, and what cannot follow reads a
     copy in the old order. Where an input is copied, channels of zeros fill its last 16 bytes. Done from
-    `images` images on, and for any number of 16-bit floats, which are not read one by one; not of plain
+    `images` images on; for any number where products are of 16-bit floats, which are not read one by one,
+    or of a lower precision (`tf32`, `bf16`, `f16`), whose tensor cores wait for what they read; not of plain
     float32 (`ieee`), nor where groups have few channels. No value changes but by the order of sums.
 
     ```mlir
