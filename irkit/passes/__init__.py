@@ -49,6 +49,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "recognise-softmax": _lazy("passes.graph.recognise_softmax", "RecogniseSoftmax"),
     "rows-to-csr": _lazy("passes.graph.rows_to_csr", "RowsToCsr"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
+    "share-convolutions": _lazy("passes.graph.share_convolutions", "ShareConvolutions"),
     "share-products": _lazy("passes.graph.share_products", "ShareProducts"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "split-attention": _lazy("passes.graph.split_attention", "SplitAttention"),

@@ -232,3 +232,25 @@ def some(t):
 def interpreted(op, arrays):
     """What the interpreter makes of an rOperator."""
     return evaluate_body(op, arrays, {})[0]
+
+
+@pytest.mark.parametrize("tile", ["64x32", "128x128"])
+def test_products_overlap_with_rounding_in_registers(tile):
+    pytest.importorskip("numba_cuda")
+    from benchmarks.products import Case as Product
+    from benchmarks.products import Job, program
+    from irkit.runtime.cuda import compiling, ptx
+    from irkit.runtime.cuda.facts import read_facts
+
+    case = Product("test", (256, 512), (512, 512), transposed=True)
+    made = program(Job(case, "tf32", "h200", f"product.wgmma{tile}_words"))
+    assert made is not None
+    source = made.artifact.source
+    _, facts = read_facts(source)
+    compiled = compiling.compile_module_with_ptx(source, facts.entries, facts.threads, "sm_90a")
+    assert ptx.warnings(compiled.ptx) == []
+    assert "cvt.rn.tf32.f32" in compiled.ptx
+    assert "C75" not in compiled.log
+    for name in [n for n in facts.entries if n.startswith("op_")]:
+        resources = compiled.resources()[name]
+        assert resources["stack"] == resources["spill_stores"] == 0, name

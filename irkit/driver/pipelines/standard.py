@@ -42,6 +42,7 @@ STANDARD: dict[str, list[str]] = {
         "split-reductions",
         "cut-sums",
         "share-products",
+        "share-convolutions",
         "slice-first",
         "recognise-attention",
         "group-heads",
@@ -100,10 +101,11 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `split-reductions`, `cut-sums`, `share-products`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `put-channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
-    `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
-    what `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
+    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `pack-products`, `pack-filters`
+    and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
+    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
+    be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -111,6 +113,7 @@ def level_pipeline(
                 "split-reductions",
                 "cut-sums",
                 "share-products",
+                "share-convolutions",
                 "split-attention",
                 "join-products",
                 "pack-forests",
