@@ -53,7 +53,7 @@ class TrainingStep:
         if not arrays:
             raise UnsupportedError(f"{WHAT} of '{model.name}': there are no parameters")
         for name, array in arrays.items():
-            if array.dtype.kind in "biu":
+            if array.dtype.kind in "biuc":
                 raise UnsupportedError(
                     f"{WHAT} of '{model.name}': '{name}' is of {array.dtype}: only floats have a gradient"
                 )

@@ -250,6 +250,12 @@ def writes(x: Any) -> Any:
     return irkit.grad(inner)(x) + y
 
 
+def test_what_hangs_on_no_elements_reaches_its_arguments():
+    """It is a constant once it is simplified."""
+    found = run(irkit.grad(lambda x: np.tanh(x).sum()), np.zeros((0, 3)))
+    assert found.shape == (0, 3)
+
+
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "is no scalar": lambda x: run(irkit.grad(lambda x: x * 2), x),
     "'k' is of int64: only floats": lambda x: run(
@@ -257,6 +263,10 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     ),
     r"reaches an argument (.|\n)*'k'": lambda x: run(
         irkit.grad(lambda x, k: x.sum(), "k"), x, x + 0
+    ),
+    "'z' is of complex128: only floats": lambda x: run(irkit.grad(lambda z: abs(z).sum()), x + 1j),
+    "an argument of complex128: pass its real": lambda x: run(
+        irkit.grad(lambda x, z: abs(x * z).sum()), x, x + 1j
     ),
     "is a float, which is no array": lambda x: run(irkit.grad(lambda x: x * 2), 2.0),
     "returns a tuple, which is no scalar": lambda x: run(irkit.grad(lambda x: (x.sum(), x)), x),

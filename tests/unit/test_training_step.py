@@ -395,6 +395,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "constant": (lambda: stepped(mlp, constant, START), r"is a float that hangs on no parameter"),
     "tuple": (lambda: stepped(mlp, several, START), r"the loss is a tuple"),
     "integer": (lambda: stepped(mlp, of_labels, START), r"only floats have a gradient"),
+    "complex": (lambda: created({"w": np.ones(3) + 1j}), "'parameters.w' is of complex128"),
     "integers": (lambda: created({"w": np.arange(3)}), r"'parameters.w' is of int64: only floats"),
     "number": (lambda: created({"w": 1.0}), r"'parameters.w' is a float: expected an array"),
     "none": (lambda: created({}), r"there are no parameters"),

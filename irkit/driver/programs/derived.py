@@ -95,7 +95,7 @@ class Derived:
                     reason = f"is a {kind}, which is no array: pass numpy.asarray of it"
                     raise self.refused(f"argument '{name}' {reason}")
                 array = array_of(leaf)
-                if array.dtype.kind in "biu":
+                if array.dtype.kind in "biuc":
                     raise self.refused(
                         f"argument '{name}' is of {array.dtype}: only floats have a gradient"
                     )

@@ -118,6 +118,11 @@ def nested(function: Callable[..., Any], args: Sequence[Any], known: Sequence[st
         if not is_array(value):
             return value
         array = array_of(value)
+        if array.dtype.kind == "c":
+            raise refused(
+                f"a function that is differentiated has an argument of {array.dtype}: "
+                "pass its real and its imaginary part"
+            )
         given.append(value_of(array))
         with recording(inner):
             return _argument(inner, array)
