@@ -13,6 +13,7 @@ from irkit.dags.device import DagDevice
 from irkit.dags.eager import Eager
 from irkit.dags.host_calls import HostCall, HostProgram
 from irkit.dags.kernels import NumbaLaunch, RawLaunch, sizes_of
+from irkit.dags.leases import ended
 from irkit.dags.located import Located, asked_for, contiguous, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
@@ -33,6 +34,13 @@ def _located(array: Any) -> Located:
     found = locate(array)
     assert found is not None
     return found
+
+
+def _require(array: Any, name: str, origin: str) -> None:
+    """Raises InvalidInputError for an array whose DAG was closed."""
+    with _at(origin):
+        if (problem := ended(array, name)) is not None:
+            raise problem
 
 
 @contextmanager
@@ -152,8 +160,9 @@ class Dag:
     def empty(self, shape: int | tuple[int, ...], dtype: Any = np.float64) -> Any:
         """A new array on the device, for what only kernels need: nothing is copied for it. It lasts as
         long as the DAG's `with`, or its plan."""
-        with _at(caller()):
-            return self._stepper.empty(*asked_for(shape, dtype))
+        origin = caller()
+        with _at(origin):
+            return self._stepper.empty(*asked_for(shape, dtype), origin)
 
     def staging(
         self, shape: int | tuple[int, ...], dtype: Any = np.float64
@@ -175,6 +184,8 @@ class Dag:
             raise UnsupportedError(
                 f"{origin}: copy expects an array of the host's and one on the device"
             )
+        for array, name in ((target, "copy, target"), (source, "copy, source")):
+            _require(array, name, origin)
         spans = [at.region().hull for at in (to, of)]
         sizes = {high - low for low, high in spans}
         if len(sizes) > 1 or not (contiguous(to) and contiguous(of)) or to.readonly:
@@ -194,6 +205,7 @@ class Dag:
         origin, located = caller(), locate(array)
         if located is None:
             raise UnsupportedError(f"{origin}: read expects an array, got {type(array).__name__}")
+        _require(array, "read", origin)
         if located.space == "device":
             array, steps = self._stepper.fetch(array, located, origin)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from irkit.dags.leases import Lease
 from irkit.dags.located import Located
 from irkit.dags.programs import DeviceProgram, ProgramSource
 from irkit.dags.works import Copy, Launch, Work
@@ -43,8 +44,8 @@ class DagDevice(Protocol):
         """They will be no more."""
         ...
 
-    def view(self, located: Located) -> Any:
-        """An array of device memory, as kernels take it."""
+    def view(self, located: Located, lease: Lease | None = None) -> Any:
+        """An array of device memory, as kernels take it. It keeps the lease, and so do views of it."""
         ...
 
     def program(self, source: ProgramSource) -> DeviceProgram:

@@ -8,6 +8,7 @@ from typing import Any
 
 from irkit.dags.gpu_programs import GpuProgram, gpu_program
 from irkit.dags.kernels import NumbaLaunch
+from irkit.dags.leases import Lease
 from irkit.dags.located import Located
 from irkit.dags.programs import ProgramSource
 from irkit.dags.works import Launch
@@ -74,9 +75,10 @@ class GpuDevice:
             self._pinned.discard(first)
             self._device.release("cuMemHostUnregister", first)
 
-    def view(self, located: Located) -> Any:
-        """A device array of Numba's: it holds no memory, so one serves all that ask for the same."""
-        known = self._views.get(located)
+    def view(self, located: Located, lease: Lease | None = None) -> Any:
+        """A device array of Numba's: it holds no memory, so one serves all that ask for the same without a
+        lease."""
+        known = self._views.get(located) if lease is None else None
         if known is not None:
             return known
         cuda: Any = import_module("numba.cuda")
@@ -89,8 +91,9 @@ class GpuDevice:
         }
         if len(self._views) >= VIEWS:
             self._views.clear()
-        found = cuda.from_cuda_array_interface(described, sync=False)
-        self._views[located] = found
+        found = cuda.from_cuda_array_interface(described, lease, sync=False)
+        if lease is None:
+            self._views[located] = found
         return found
 
     # -- streams

@@ -17,6 +17,7 @@ import numpy as np
 
 from irkit.dags.emulation import emulate
 from irkit.dags.kernels import NumbaLaunch
+from irkit.dags.leases import Lease
 from irkit.dags.located import Located
 from irkit.dags.mock_programs import MockProgram, mock_program
 from irkit.dags.programs import ProgramLaunch, ProgramSource
@@ -27,6 +28,11 @@ from irkit.errors import DeviceError, UnsupportedError
 
 class MockArray(np.ndarray[Any, Any]):
     """An array of the mock device's memory. Slices of it are such arrays too."""
+
+    irkit_lease: Lease | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.irkit_lease = getattr(obj, "irkit_lease", None)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -140,13 +146,15 @@ class MockDevice:
         """They do all the same."""
         self._pinned.discard(first)
 
-    def view(self, located: Located) -> Any:
+    def view(self, located: Located, lease: Lease | None = None) -> Any:
         """An array of its memory."""
         hull = located.region().hull
         raw = memoryview((ctypes.c_uint8 * max(hull[1] - hull[0], 1)).from_address(hull[0]))
         offset = located.address - hull[0]
         found = np.ndarray(located.shape, located.dtype, raw, offset, located.strides)
-        return found.view(MockArray)
+        made = found.view(MockArray)
+        made.irkit_lease = lease
+        return made
 
     # -- streams
 

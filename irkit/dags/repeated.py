@@ -17,6 +17,7 @@ import numpy as np
 
 from irkit.dags.inference.typed_code import argument_types
 from irkit.dags.kernels import NumbaLaunch, numba_effects
+from irkit.dags.leases import ended
 from irkit.dags.located import address_of, arrays_in, owner_of
 from irkit.dags.steps import Move, Step, Stepper
 from irkit.schedule.host.model import HostTask, Region
@@ -39,11 +40,12 @@ Key = tuple[Any, ...]
 @dataclass(eq=False, slots=True)
 class Known:
     """A launch that came before: its task, its arguments as the device takes them, which of them are
-    numbers, and what has to be true of arrays of the host's."""
+    numbers, which are arrays on the device, and what has to be true of arrays of the host's."""
 
     work: NumbaLaunch
     task: HostTask
     numbers: tuple[int, ...]
+    devices: tuple[int, ...]
     moves: tuple[Move, ...]
 
 
@@ -63,6 +65,8 @@ class Repeats:
         if known is _BY_VALUE:
             known = self._known.get((key, *_numbers_of(arguments)))
         if not isinstance(known, Known):
+            return None
+        if any(ended(arguments[n], "") is not None for n in known.devices):
             return None
         for move in known.moves:
             # Another array may have come to lie where one was.
@@ -84,10 +88,12 @@ class Repeats:
         if len(self._known) >= REPEATED:
             self._known.clear()
             self._regions.clear()
-        arrays = {path[0] for path, _, _ in arrays_in(arguments)}
+        found = list(arrays_in(arguments))
+        arrays = {path[0] for path, _, _ in found}
+        devices = tuple(path[0] for path, _, at in found if at.space == "device")
         numbers = tuple(n for n in range(len(arguments)) if n not in arrays)
         moves = self._stepper.moves(step.used)
-        known = Known(work, self._task(step.task), numbers, moves)
+        known = Known(work, self._task(step.task), numbers, devices, moves)
         if numbers and effects.covers:
             # What is written whole may hang on a bound that is given.
             self._known[key] = _BY_VALUE

@@ -12,6 +12,7 @@ import numpy as np
 
 from irkit.dags.coherence import Sides, Span, Spans
 from irkit.dags.device import DagDevice
+from irkit.dags.leases import Lease, ended
 from irkit.dags.located import Located, Path, locate, owner_of, steps_of
 from irkit.dags.memory import Memory
 from irkit.dags.programs import ProgramLaunch, ProgramSource, rows_of
@@ -92,6 +93,8 @@ class Stepper:
         uses: list[Use] = []
         for use in used:
             located = use.located
+            if (problem := ended(use.array, f"'{work.name}', {use.name}")) is not None:
+                raise problem
             if located.space == "host":
                 made += self._copies(_needed(use, used), on_host, origin)
                 if not on_host:
@@ -131,15 +134,15 @@ class Stepper:
         """Whether a twin is still here, and that of this array."""
         return self._twins.get(twin.root) is twin and twin.owner() is owner
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: Any, origin: str = "") -> Any:
         """An array of the device's memory, which is given back when all is closed."""
         plain = np.empty(0, dtype).dtype
         size = int(np.prod(shape, dtype=np.int64)) * plain.itemsize
         address = self.memory.allocate(size)
         root = (address, address + size)
-        return self._device.view(
-            Located("device", address, shape, steps_of(shape, plain.itemsize), plain, False, root)
-        )
+        steps = steps_of(shape, plain.itemsize)
+        made = Located("device", address, shape, steps, plain, False, root)
+        return self._device.view(made, Lease(self.memory, origin))
 
     def copied(
         self, target: Located, source: Located, arrays: tuple[Any, Any], origin: str

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.dags.leases import ended, lease_of
 from irkit.dags.located import locate, owner_of
 from irkit.dags.memory import Memory
 from irkit.dags.steps import Step
@@ -50,15 +51,24 @@ class Watch:
                     recorded = None if moved else stamp()
                     found[id(owner)] = Watched(stamp, recorded, step, use.name)
         self._watched = list(found.values())
+        self._leased = {
+            id(use.array): (use.array, f"'{s.task.name}' ({s.task.origin}), {use.name}")
+            for s in steps
+            for use in s.used
+            if lease_of(use.array) is not None
+        }
 
     def close(self) -> None:
         """Keep the arrays no more."""
-        self._kept, self._watched = [], []
+        self._kept, self._watched, self._leased = [], [], {}
 
     def check(self) -> None:
         """Raises InvalidInputError, with the operation and its line, where an array is no longer where it
         was."""
         self._memory.require()
+        for array, name in self._leased.values():
+            if (problem := ended(array, name)) is not None:
+                raise problem
         for one in self._watched:
             if one.stamp() != one.recorded:
                 raise InvalidInputError(

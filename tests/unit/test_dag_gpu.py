@@ -14,6 +14,7 @@ from test_dags import difference, square
 from irkit.dags import gpu
 from irkit.dags.dag import Dag
 from irkit.dags.kernels import NumbaLaunch
+from irkit.dags.leases import Lease
 from irkit.dags.located import Located
 from irkit.dags.works import Launch
 from irkit.errors import DeviceError
@@ -38,7 +39,7 @@ class View:
 class LoggedGpu(gpu.GpuDevice):
     """Kernels are noted in the driver's log, in the place of Numba's launches."""
 
-    def view(self, located: Located) -> View:
+    def view(self, located: Located, lease: Lease | None = None) -> View:
         return View(located)
 
     def start(self, launch: Launch, stream: Any) -> None:

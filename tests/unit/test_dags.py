@@ -635,6 +635,64 @@ def test_closed_plans_give_memory_back() -> None:
         d.staging(3)
 
 
+ENDED = "the array was made by `empty` at test_dags.py:\\d+, of a DAG that was closed since"
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_an_array_outlives_its_dag_in_vain(eager: bool) -> None:
+    """Its address may be another array's by now: whoever uses it, or a view of it, is told."""
+    device = mock()
+    with irkit.dag(device, eager=eager) as gone:
+        old = gone.empty(64)
+        square[1, 32](np.ones(64), old)
+    gone.close()
+    x = np.ones(64)
+    with irkit.dag(device, eager=eager) as d:
+        again = d.empty(64)
+        # The memory is the same, the array is not.
+        square[1, 32](x, again)
+        for view in (old, old[3:], old.reshape(8, 8)[1]):
+            with pytest.raises(InvalidInputError, match=here(f"'square', y: {ENDED}")):
+                square[1, 32](x[: view.size], view)
+        with pytest.raises(InvalidInputError, match=here(f"read: {ENDED}")):
+            d.read(old)
+        with pytest.raises(InvalidInputError, match=here(f"copy, source: {ENDED}")):
+            d.copy(x, old)
+        with pytest.raises(InvalidInputError, match=here(f"copy, target: {ENDED}")):
+            d.copy(old, x)
+
+
+def test_an_array_that_goes_before_the_plan_is_run() -> None:
+    device, x = mock(), np.ones(64)
+    first, second = irkit.dag(device), irkit.dag(device)
+    with first:
+        inner = first.empty(64)
+        square[1, 32](x, inner)
+    with second:
+        square[1, 32](inner, x)
+    first.run()
+    second.run()
+    first.close()
+    with pytest.raises(InvalidInputError, match=f"'square' \\(test_dags.py:\\d+\\), .*: {ENDED}"):
+        second.run()
+
+
+def test_a_repeated_launch_sees_that_an_array_has_gone() -> None:
+    device, x = mock(), np.ones(64)
+    first = irkit.dag(device)
+    with first:
+        inner = first.empty(64)
+        square[1, 32](x, inner)
+    with irkit.dag(device, eager=True) as d:
+        for n in range(4):
+            if n == 3:
+                first.close()
+                with pytest.raises(InvalidInputError, match=here(f".*{ENDED}")):
+                    square[1, 32](inner, x)
+            else:
+                square[1, 32](inner, x)
+
+
 def test_memory_goes_with_who_has_it() -> None:
     """Without the collector: what a DAG has goes with its last plan."""
     device = mock()
