@@ -683,7 +683,7 @@ def test_a_repeated_launch_sees_that_an_array_has_gone() -> None:
     with first:
         inner = first.empty(64)
         square[1, 32](x, inner)
-    with irkit.dag(device, eager=True) as d:
+    with irkit.dag(device, eager=True):
         for n in range(4):
             if n == 3:
                 first.close()

@@ -121,7 +121,19 @@ def weak(a: Any, b: Any) -> Any:
     return x, n / 2
 
 
-RIGHT = [gradients, in_place, relaxed, swapped, nested, chained, in_a_loop, by_a_helper]
+def largest(a: Any, b: Any) -> Any:
+    """Python's numbers before the loop, NumPy's in it."""
+    v, lam, old, n = np.ones(len(a)), 0.0, np.float64(1), 0
+    while abs(old - lam) > 1e-10:
+        w = a @ v
+        old = lam
+        v = w / np.linalg.norm(w)
+        lam = v @ a @ v
+        n = n + (v > 0).sum()
+    return lam, v, n
+
+
+RIGHT = [largest, gradients, in_place, relaxed, swapped, nested, chained, in_a_loop, by_a_helper]
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -221,6 +233,14 @@ def written_after(b: Any) -> Any:
     return x, y
 
 
+def narrower(b: Any) -> Any:
+    a, scale, most = b.astype(np.float32), 0.5, b.max()
+    while most > 1e-3:
+        a = a * scale
+        most, scale = a.max().astype(np.float64), np.float64(0.4)
+    return a
+
+
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (left, "left by `return`"),
     (broken, "left by `break`"),
@@ -228,6 +248,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (growing, "found grows from round to round"),
     (summed, "'s' is one of Python's numbers .* begin with np.float64"),
     (shorter, r"'b' is an array float64\[9\] before .* float64\[8\] after"),
+    (narrower, r"'a' is an array float32\[9\] before .* float64\[9\] after"),
     (seen_twice, "'p' of a `while` loop on data is too"),
     (kept_aside, "of a `while` loop on data is too"),
     (written_after, "'x' of a `while` loop on data is too"),

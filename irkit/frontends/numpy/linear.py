@@ -12,7 +12,7 @@ from irkit.errors import UnsupportedError
 from irkit.frontends.array_ops import products
 from irkit.frontends.numpy.arrays import fresh
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.frontends.numpy.operands import array_of, operand, promoted
+from irkit.frontends.numpy.operands import Operand, array_of, operand, promoted
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import ComplexValue, Value
@@ -146,6 +146,8 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any
     for letters, x in zip(inputs, found, strict=True):
         if len(letters) != len(x.shape):
             raise ValueError(f"einstein sum subscripts '{letters}' do not fit shape {x.shape}")
+    pairs = [_diagonals(letters, x) for letters, x in zip(inputs, found, strict=True)]
+    inputs, found = [p[0] for p in pairs], [p[1] for p in pairs]
     dtype = promoted(found)
     r = recorder()
     try:
@@ -153,6 +155,22 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any
     except UnsupportedError as error:
         raise refused(str(error)) from None
     return _finished(fresh(result), output_of(out))
+
+
+def _diagonals(letters: str, x: Operand) -> tuple[str, Operand]:
+    """An operand of which no dimension is named twice: where one is, its diagonal."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ValueError(
+                    f"dimensions in operand for collapsing index '{letter}' don't match: {x.shape[first]} != "
+                    f"{x.shape[second]}"
+                )
+            x = operand(LIBRARY.diagonal(array_of(x.given), 0, first, second))
+            letters = "".join(c for n, c in enumerate(letters) if n not in (first, second)) + letter
+    return letters, x
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:

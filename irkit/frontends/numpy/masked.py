@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irkit.frontends.numpy import reductions
 from irkit.frontends.numpy.arrays import FAST_POWERS, fresh, value_of
+from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import operand
-from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import recorder
-from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.records import Check, Value
 
 UNKNOWN = "how many elements a mask picks is not known while the function is traced"
 
@@ -42,6 +44,14 @@ class MaskedArray(NDArrayOperatorsMixin):
     def dtype(self) -> np.dtype[Any]:
         """That of the array."""
         return self.array.dtype
+
+    @property
+    def size(self) -> Any:
+        """How many elements there are: one of Python's numbers."""
+        rest = self.array.shape[self.held.ndim :]
+        found = LIBRARY.sum(self.held, dtype=np.int64) * prod(rest)
+        found.spot.weak = int
+        return found
 
     def __repr__(self) -> str:
         return f"<elements of a traced array {self.array!r} where a mask holds>"
@@ -117,13 +127,26 @@ def _reduction(kind: str) -> Callable[..., Any]:
     def reduced(picked: MaskedArray, *args: Any, **kwargs: Any) -> Any:
         if args or set(kwargs) - {"axis"} or kwargs.get("axis") is not None:
             raise refused(f"np.{kind} with arguments, of elements picked by a mask: {UNKNOWN}")
-        if kind in ("max", "min"):
-            raise refused(f"np.{kind} of elements picked by a mask: {UNKNOWN}; np.where before")
         r = recorder()
         shape = picked.held.shape + (1,) * (picked.array.ndim - picked.held.ndim)
-        return function(picked.array, where=fresh(r.reshape(picked.mask, shape)))
+        mask = fresh(r.reshape(picked.mask, shape))
+        if kind not in ("max", "min"):
+            return function(picked.array, where=mask)
+        message = f"zero-size array to reduction operation {kind}imum which has no identity"
+        some = LIBRARY.any(mask)
+        r.require(Check(user_place(), message, ValueError), value_of(some))
+        return function(picked.array, where=mask, initial=_last(kind, picked.dtype))
 
     return reduced
+
+
+def _last(kind: str, dtype: np.dtype[Any]) -> Any:
+    """What no element of a dtype comes before."""
+    if dtype.kind == "b":
+        return kind == "min"
+    if dtype.kind in "iu":
+        return getattr(np.iinfo(dtype), "min" if kind == "max" else "max")
+    return -np.inf if kind == "max" else np.inf
 
 
 REDUCTIONS: Mapping[str, Callable[..., Any]] = {

@@ -52,7 +52,7 @@ class WhileRounds:
     def negated(self, value: Any) -> Any:
         """`not value`"""
         found = _truth(value)
-        return not value if found is None else _boolean(recorder().op(NotOp, found))
+        return not value if found is None else fresh(recorder().op(NotOp, found), True)
 
     def is_open(self, value: Any, wanted: bool) -> bool:
         """Whether the next operand of `and` (`wanted` is true) or `or` has a say too."""
@@ -73,7 +73,7 @@ class WhileRounds:
         beside = _truth(other)
         if beside is None:
             beside = recorder().constant(np.array(bool(other)))
-        return _boolean(recorder().op(op, found, beside))
+        return fresh(recorder().op(op, found, beside), True)
 
     # Rounds
 
@@ -134,10 +134,6 @@ def _truth(value: Any) -> Value | None:
     return r.cast(r.reshape(value_of(value), ()), np.dtype(bool))
 
 
-def _boolean(value: Value) -> TracedArray:
-    return fresh(value, scalar=True)
-
-
 # What is handed on
 
 
@@ -166,7 +162,10 @@ class _Cell:
         array = _plain(value)
         have = (self.array.shape, self.array.dtype, self.scalar, self.weak)
         got = (array.shape, array.dtype, array.spot.scalar, _weak_of(value, array))
-        if have != got:
+        if have[:3] == got[:3] and self.weak is not None and got[3] is None:
+            # The next round takes NumPy's number, and must do with it what this one did with Python's.
+            self.weak = None
+        elif have != got:
             begin = f"; begin with np.{array.dtype}" if self.weak and array.spot.scalar else ""
             raise refused(
                 f"'{name}' is {_said(*have)} before a round of a `while` loop on data, and {_said(*got)} "
