@@ -87,14 +87,14 @@ def instructions(image):
     return {name: code for name, code in texts.items() if name.startswith(b".text")}
 
 
-def test_walkers_and_groups_have_the_instructions_of_one_image(source, monkeypatch):
+def test_groups_have_the_instructions_of_one_image(source, monkeypatch):
     monkeypatch.setattr(linking, "GROUP", 1)
     text = source(SOFTMAX)
     found = built(text)
     images = assembling.images_of(found.cubin)
-    assert len(images) == 4
+    assert len(images) == 3
     _, facts = read_facts(text)
-    assert assembling.kernels_of(images) | {"persistent": 0, "wave": 1, "op_0": 2, "op_1": 3} == (
+    assert assembling.kernels_of(images) | {"persistent": 0, "wave": 0, "op_0": 1, "op_1": 2} == (
         assembling.kernels_of(images)
     )
     made = linking.linked_code(parts_of(text), facts.entries, facts.threads, ARCH)
@@ -110,7 +110,7 @@ def test_walkers_and_groups_have_the_instructions_of_one_image(source, monkeypat
 def test_a_cubin_cut_short_is_refused(source):
     cubin = built(source(RELU)).cubin
     assert b"".join(assembling.images_of(cubin)) == cubin
-    assert len(assembling.images_of(cubin)) == 3
+    assert len(assembling.images_of(cubin)) == 2
     for cut in (*range(5, 70), len(cubin) // 2, len(cubin) - 1):
         with pytest.raises(irkit.DeviceError, match="cubin"):
             assembling.images_of(cubin[:cut])

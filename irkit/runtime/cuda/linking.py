@@ -55,10 +55,11 @@ def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -
             names.clear()
 
     units = _units_ir(parts, arch, lower)
-    # A walker has all rKernels in it, and takes longer than any group of others.
-    groups = [[lowered[e]] for e in entries if not e.startswith("op_")]
+    # The walkers share what they call, where that is not inlined.
+    groups = [[lowered[e] for e in entries if not e.startswith("op_")]]
     alone = [lowered[e] for e in entries if e.startswith("op_")]
     groups += [alone[i : i + GROUP] for i in range(0, len(alone), GROUP)]
+    groups = [group for group in groups if group]
     with ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(partial(_group_code, units, arch), groups))
 
