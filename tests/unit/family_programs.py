@@ -218,6 +218,7 @@ PROGRAMS = {
     "max of words": reduced("max", "2x90xui64", "2xui64"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
     "gemm": gemm("9", 12, 10),
+    "gemm of many columns": gemm("9", 3, 4099),
     "gemm of 64 bits": gemm("6", 5, 20, "f64"),
     "gemm by k": gemm("8", 12, 10, by_k=True),
     "gemm of rows": gemm("?", 7, 6),

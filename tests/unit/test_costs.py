@@ -312,6 +312,13 @@ PROGRAMS = {
         "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
         "dilations = array<i64: 1, 1>, group = 32 : i64}",
     ),
+    "few filters of large images": text(
+        "conv",
+        "tensor<32x2x32x32xf32>, tensor<16x2x3x3xf32>",
+        "tensor<32x16x32x32xf32>",
+        "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
+        "dilations = array<i64: 1, 1>, group = 1 : i64}",
+    ),
     "conv": text(
         "conv",
         "tensor<1x64x8x8xf32>, tensor<8x64x3x3xf32>",

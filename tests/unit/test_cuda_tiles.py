@@ -25,6 +25,7 @@ from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder, Binding
+from irkit.rkernels.cuda import product as product_tiles
 from irkit.rkernels.cuda import product_mma, product_wgmma, product_wgmma_halves
 from irkit.rkernels.templates import specialise, template_source
 
@@ -112,6 +113,17 @@ def operands(op: ROperatorOp, onnx_model: Any, x: Any) -> list[Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_tiles_compute_what_onnx_says(name: str) -> None:
     check(CASES[name], "product.direct" if name == "depthwise" else "product.tile32x32", TILE)
+
+
+FLAT = {"BM": 16, "BN": 64, "BK": 16, "TM": 4, "TN": 4, "KG": 1, "THREADS": 64}
+
+
+@pytest.mark.parametrize("name", ["padded", "strided", "grouped and padded", "matrices"])
+def test_flat_tiles_compute_what_onnx_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of the tiles of 16x256: a row of threads is one of columns, and all terms are one group's."""
+    monkeypatch.setattr(product_tiles, "_MANY_COLUMNS", 0)
+    monkeypatch.setattr(product_tiles, "_FEW_ROWS", 64)
+    check(CASES[name], "product.tile16x256", FLAT)
 
 
 MMA = {"BM": 32, "BN": 32, "BK": 16, "WM": 16, "WN": 16, "STAGES": 3, "THREADS": 128}

@@ -129,7 +129,10 @@ _TILES: dict[str, Mapping[str, int]] = {
     "32x64": {"BM": 32, "BN": 64, "BK": 32, "TM": 4, "TN": 4, "KG": 2},
     "32x32": {"BM": 32, "BN": 32, "BK": 32, "TM": 4, "TN": 4, "KG": 4},
     "16x32": {"BM": 16, "BN": 32, "BK": 64, "TM": 4, "TN": 4, "KG": 8},
+    "16x256": {"BM": 16, "BN": 256, "BK": 16, "TM": 4, "TN": 4, "KG": 1},
 }
+# Of products that tiles of 16x256 are for: convolutions of few filters over many pixels.
+_FEW_ROWS, _MANY_COLUMNS = 16, 1 << 12
 # It has this many loads on their way at once, at most.
 _MOST_TERMS = 32
 
@@ -143,6 +146,16 @@ def _legal(root: Root) -> bool:
         return False
     columns = product.extent((*product.lead, *product.columns))
     return fits(product) and product.extent(product.m) >= 4 and columns >= 4
+
+
+def _legal_flat(root: Root) -> bool:
+    """Few rows, and many columns: of others most of such tiles would be empty, or most vEUs without one."""
+    if not _legal(root):
+        return False
+    product = product_of(root)
+    return (
+        product.extent(product.m) <= _FEW_ROWS and product.extent(product.columns) >= _MANY_COLUMNS
+    )
 
 
 def fits(product: Product) -> bool:
@@ -250,7 +263,7 @@ RKERNELS = [
             "cuda",
             __name__,
             "product_tiles",
-            legal=_legal,
+            legal=_legal_flat if name == "16x256" else _legal,
             reassociates=True,
             halves=True,
             scratch_bytes=_scratch,
