@@ -1,0 +1,148 @@
+"""`join-product-sums`: sums of products over rows as one product over all of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f32, f64, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
+from xdsl.utils.exceptions import PassFailedException
+
+from irkit.dialects import graph
+from irkit.dialects.precision import inherit, precision_of
+from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.errors import DeviceError
+from irkit.rewriting import Rule, rewrite
+from irkit.rkernels.legality import target_of
+from irkit.schedule.devices import device as find_device
+
+LEAST: Final = 4
+"""Terms from which on one product is worth the rows that are put side by side for it."""
+
+
+def terms_of(op: graph.AddOp) -> Iterator[SSAValue]:
+    """What a tree of additions of one type adds up, from left to right; each is read there alone."""
+    for value in op.operands:
+        inner = value.owner
+        alone = len(list(value.uses)) == 1 and value.type == op.results[0].type
+        if isinstance(inner, graph.AddOp) and alone:
+            yield from terms_of(inner)
+        else:
+            yield value
+
+
+def kind_of(term: SSAValue) -> tuple[object, ...] | None:
+    """Terms of one kind are summed over the rows of their operands; None for what is no such sum."""
+    op = term.owner
+    if len(list(term.uses)) != 1 or tensor_type(term).element_type not in (f32, f64):
+        return None
+    if isinstance(op, graph.GemmOp):
+        turned = op.trans_a.value.data and not op.trans_b.value.data
+        whole = op.c is None and op.alpha.value.data == 1
+        plain = turned and whole and _rows_known(op.a) and _rows_known(op.b)
+        return ("gemm", precision_of(op)) if plain else None
+    if isinstance(op, graph.ReduceOp):
+        rows = op.kind.data == "sum" and ints(op.axes) == [0] and not op.keepdims.value.data
+        return ("reduce",) if rows and _rows_known(op.x) else None
+    return None
+
+
+def _rows_known(value: SSAValue) -> bool:
+    shape = tensor_type(value).get_shape()
+    return len(shape) == 2 and DYNAMIC not in shape
+
+
+class JoinProductSums(Rule):
+    """aᵀb + cᵀd = [a; c]ᵀ [b; d], and sums of rows alike"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter, /):
+        if self._goes_on(op):
+            return self.no_match(op, "it is part of a larger sum")
+        terms = list(terms_of(op))
+        by_kind: dict[tuple[object, ...], list[SSAValue]] = {}
+        for term in terms:
+            kind = kind_of(term)
+            if kind is not None and term.type == op.results[0].type:
+                by_kind.setdefault(kind, []).append(term)
+        found = [group for group in by_kind.values() if len(group) >= LEAST]
+        if not found:
+            return self.no_match(op, "it has fewer than {} products of one kind", LEAST)
+        made = list[Operation]()
+        joined = {id(term) for group in found for term in group}
+        sums = [_joined(group, made) for group in found]
+        for term in (t for t in terms if id(t) not in joined):
+            sums.append(term)
+        total = sums[0]
+        for more in sums[1:]:
+            made.append(graph.AddOp.make([total, more], {}))
+            total = made[-1].results[0]
+        rewriter.replace(op, made, [total])
+
+    def _goes_on(self, op: graph.AddOp) -> bool:
+        (y,) = op.results
+        users = [use.operation for use in y.uses]
+        return (
+            len(users) == 1
+            and isinstance(users[0], graph.AddOp)
+            and users[0].results[0].type == y.type
+        )
+
+
+def _joined(group: Sequence[SSAValue], made: list[Operation]) -> SSAValue:
+    """One op of the rows of all."""
+    ops = [term.owner for term in group]
+    first = ops[0]
+    assert isinstance(first, graph.GemmOp | graph.ReduceOp)
+    sides = zip(*(op.operands for op in ops if isinstance(op, Operation)), strict=True)
+    operands = [_beside(side, made) for side in sides]
+    properties: dict[str, Attribute] = dict(first.properties)
+    made.append(type(first).make(operands, properties))
+    inherit(made[-1], first)
+    return made[-1].results[0]
+
+
+def _beside(values: Sequence[SSAValue], made: list[Operation]) -> SSAValue:
+    """Rows of all, one below another."""
+    made.append(graph.ConcatOp.make(list(values), {"axis": IntegerAttr(0, i64)}))
+    return made[-1].results[0]
+
+
+@dataclass(frozen=True)
+class JoinProductSumsPass(ModulePass):
+    """Make of a sum of four products or more, each over the rows of its operands (`graph.gemm` whose first
+    factor is transposed), one product over all of these rows; of sums of rows alike.
+
+    Such is the gradient of a weight that every step of a recurrence reads: products of a step are small, and
+    each takes vEUs from the recurrence, behind which they are one. On a GPU only.
+
+    Numeric risk: floats are added in another order. What is multiplied is kept until the last step.
+
+    ```mlir
+    %0 = graph.gemm %a, %b {trans_a = true, ...} : (tensor<64x8xf32>, tensor<64x4xf32>) -> tensor<8x4xf32>
+    %1 = graph.gemm %c, %d {trans_a = true, ...} : (tensor<64x8xf32>, tensor<64x4xf32>) -> tensor<8x4xf32>
+    %2 = graph.add %0, %1
+    ```
+    and so on becomes
+    ```mlir
+    %0 = graph.concat(%a, %c, ...) {axis = 0 : i64} : ... -> tensor<256x8xf32>
+    %1 = graph.concat(%b, %d, ...) {axis = 0 : i64} : ... -> tensor<256x4xf32>
+    %2 = graph.gemm %0, %1 {trans_a = true, ...} : (tensor<256x8xf32>, tensor<256x4xf32>) -> tensor<8x4xf32>
+    ```
+    """
+
+    name = "join-product-sums"
+    device: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        try:
+            if not self.device or target_of(find_device(self.device)) == "cpu":
+                return
+        except DeviceError as error:
+            raise PassFailedException(str(error)) from None
+        rewrite(op, [JoinProductSums()])
