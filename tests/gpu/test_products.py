@@ -135,6 +135,23 @@ def test_values_that_cannot_be_split_come_out_as_of_plain_sums(rkernel: str) -> 
     assert (abs(y[finite].astype(np.float64) - want[finite]) <= 3e-6 * size[finite] + 1e-44).all()
 
 
+@pytest.mark.parametrize("terms", [576, 20000])
+@pytest.mark.parametrize("rkernel", [n for n in MMA if ".mma" not in n and "256" not in n])
+def test_sums_of_parts_are_not_drawn_towards_zero(rkernel: str, terms: int) -> None:
+    case = Case("long", (128, terms), (terms, 96))
+    rng = np.random.default_rng(terms)
+    x = np.maximum(rng.standard_normal(case.x), 0).astype(np.float32)
+    w = rng.standard_normal(case.w).astype(np.float32)
+    want, plain = x.astype(np.float64) @ w.astype(np.float64), np.zeros(case.y, np.float32)
+    for k in range(terms):
+        plain += x[:, k : k + 1] * w[k : k + 1]
+    y = ran(case, "float32", rkernel, x, w)
+    off, size = y.astype(np.float64) - want, np.linalg.norm(want)
+    assert np.linalg.norm(off) <= np.linalg.norm(plain - want)
+    # What cutting one sum to 24 bits leaves out of it on average.
+    assert abs((off * want).sum()) <= 4.3e-8 * size**2
+
+
 @pytest.mark.parametrize("rkernel", HALVES)
 @pytest.mark.parametrize("number", range(6))
 def test_products_of_16_bit_floats_are_exact_but_for_rounding_the_result(

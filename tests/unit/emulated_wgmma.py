@@ -8,14 +8,15 @@ import ml_dtypes
 import numpy as np
 
 from irkit.runtime.intrinsics import cuda_mma
-from irkit.runtime.intrinsics.cuda_wgmma import terms_of_chunk
+from irkit.runtime.intrinsics.cuda_wgmma import PRODUCTS, terms_of_chunk
 
 _SIXTEEN = {
     cuda_mma.SPLIT: ml_dtypes.bfloat16,
     cuda_mma.BF16: ml_dtypes.bfloat16,
     cuda_mma.F16: np.float16,
 }
-_PRODUCTS = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0)]
+_KEPT_BITS = 24 + 2
+"""Bits to which a tensor core cuts what it adds, from the largest on: a float32's, and two."""
 
 
 def aligned_place(p: Any, position: int) -> int:
@@ -114,8 +115,28 @@ class _Tile:
         return self._read(column // 64, k, column % 64)
 
 
+def _cut(values: Any, largest: Any, bits: int) -> Any:
+    """float64 without the bits below the first `bits` of the largest of them."""
+    unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - bits, -1000))
+    return np.trunc(values / unit) * unit
+
+
+def multiplied(sums: Any, left: Any, right: Any) -> Any:
+    """sums[i] + left[i] right[i] as one instruction adds them, towards zero.
+
+    After M. Fasi, N. J. Higham, M. Mikaitis and S. Pranesh, "Numerical behavior of NVIDIA tensor cores",
+    2021: products are exact, all are cut where the largest's bits end, and so is their sum.
+    """
+    with np.errstate(all="ignore"):
+        products = left.astype(np.float64) * right.astype(np.float64)
+        added = np.concatenate([products, np.asarray(sums, np.float64)[:, None]], axis=1)
+        total = _cut(added, np.abs(added).max(axis=1, keepdims=True), _KEPT_BITS).sum(axis=1)
+        whole = np.isfinite(added).all(axis=1)
+        return np.where(whole, _cut(total, total, 24), added.sum(axis=1)).astype(np.float32)
+
+
 def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
-    columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh = rest
+    columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh, which = rest
     of_a = _Tile(p, a, row_words, a_plane, kind)
     of_b = _Tile(p, b, row_words, b_plane, kind)
     lane, quarter = thread % 32, thread // 32 % 4
@@ -123,14 +144,21 @@ def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -
         [16 * quarter + lane // 4 + 8 * h for _ in range(0, columns, 8) for h in (0, 0, 1, 1)]
     )
     x = np.array([j + 2 * (lane % 4) + e for j in range(0, columns, 8) for e in (0, 1, 0, 1)])
-    total = np.zeros(len(x), np.float32) if fresh else np.array(sums, np.float32)
-    for part_a, part_b in _PRODUCTS if kind == cuda_mma.SPLIT else [(0, 0)]:
-        left = of_a.terms_first(64, terms, part_a)[y]
-        right = (
-            of_b.terms_first(columns, terms, part_b) if by_k else of_b.columns_first(columns, terms)
-        )
-        total = total + (left * right[x]).sum(axis=1, dtype=np.float32)
-    return tuple(total)
+    parts = PRODUCTS[which]
+    rows = {i: of_a.terms_first(64, terms, i)[y] for i, _ in parts}
+    beside = {
+        j: (of_b.terms_first(columns, terms, j) if by_k else of_b.columns_first(columns, terms))[x]
+        for _, j in parts
+    }
+    step, found = 8 if kind == cuda_mma.TF32 else 16, list[Any]()
+    each = terms // max(fresh, 1)
+    for first in range(0, terms, each):
+        total = np.zeros(len(x), np.float32) if fresh else np.array(sums, np.float32)
+        for k in range(first, first + each, step):
+            for i, j in parts:
+                total = multiplied(total, rows[i][:, k : k + step], beside[j][:, k : k + step])
+        found += [*total]
+    return tuple(found)
 
 
 def weighted_products(
@@ -163,4 +191,7 @@ def weighted_products(
 def group_added(sums: Any, products: Any, fresh: int, left: int) -> tuple[Any, ...]:
     if not fresh:
         return products
-    return tuple(np.array(sums, np.float32) + np.array(products, np.float32))
+    found = np.array(products, np.float32)
+    while len(found) > len(sums):
+        found = found[: len(found) // 2] + found[len(found) // 2 :]
+    return tuple(np.array(sums, np.float32) + found)

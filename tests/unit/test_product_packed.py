@@ -41,7 +41,7 @@ NAMES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": BF16}
 
 @dataclass(frozen=True)
 class Case:
-    """x times w and a ReLU; w lies transposed or not."""
+    """x times w and a ReLU, if any; w lies transposed or not."""
 
     m: int
     k: int
@@ -49,6 +49,7 @@ class Case:
     transposed: bool = False
     precision: str = "float32"
     element: str = "f32"
+    relu: bool = True
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -64,7 +65,11 @@ class Case:
             f"func.func @main(%x: {x}, %w: {w}, %b: {bias}) -> {y} "
             f'attributes {{irkit.precision = "{self.precision}"}} {{\n'
             f"  %p = graph.gemm %x, %w, %b {how} : ({x}, {w}, {bias}) -> {y}\n"
-            f"  %y = graph.relu %p : ({y}) -> {y}\n  func.return %y : {y}\n}}\n"
+            + (
+                f"  %y = graph.relu %p : ({y}) -> {y}\n  func.return %y : {y}\n}}\n"
+                if self.relu
+                else f"  func.return %p : {y}\n}}\n"
+            )
         )
 
     def arrays(self, seed: int) -> tuple[Any, Any]:
@@ -90,9 +95,12 @@ def formed(text: str, *passes: str) -> ModuleOp:
     return module
 
 
-def prepacked(case: Case) -> dict[str, ROperatorOp]:
-    """The rOperators of a case, whose product is packed."""
-    module = formed(case.text(), 'pack-products{device="h200" always=true}')
+PACK = 'pack-products{device="h200" always=true}'
+
+
+def roperators(case: Case, *passes: str) -> dict[str, ROperatorOp]:
+    """The rOperators of a case, whose product is packed unless there are no passes."""
+    module = formed(case.text(), *passes)
     return {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
 
 
@@ -128,14 +136,17 @@ def pack(op: ROperatorOp, x: Any, tasks: int) -> Any:
 
 def product(case: Case, x: Any, w: Any, tasks: int = 1, variant: str = "64x64") -> Any:
     """What the rKernels make of a case, packing first."""
-    ops = prepacked(case)
+    ops = roperators(case, PACK)
     known = {a.shape: a for a in (x, w)}
     packs = [
         pack(ops[n], known[shape(ops[n].body.block.args[0])], tasks) for n in ("pack_0", "pack_1")
     ]
     y = np.full((case.m, case.n), np.nan, NAMES[case.element])
     bias = np.zeros(case.n, NAMES[case.element])
-    parameters = partial(product_packed.parameters_of, SMALL)
+    rkernel = registry.find("cuda", f"product.packed{variant}")
+    parameters = rkernel.literals
+    if variant == "64x64":
+        parameters = partial(product_packed.parameters_of, SMALL)
     known |= {a.shape: a for a in (bias, *packs)}
     op = ops["gemm_0"]
     arrays = [known[shape(a)] for a in op.body.block.args]
@@ -230,7 +241,7 @@ def test_packed_terms_of_something_else_are_refused() -> None:
 def test_vectors_are_packed_like_elements() -> None:
     case = Case(20, 44, 24, True)
     x, _ = case.arrays(0)
-    ops = prepacked(case)
+    ops = roperators(case, PACK)
     op = next(o for o in ops.values() if shape(o.body.block.args[0]) == x.shape)
     op.vector_bytes = IntegerAttr(16, 64)
     binder = Binder(op, root_of(op), "cuda")

@@ -34,8 +34,8 @@ from irkit.errors import DeviceError, UnsupportedError
 from irkit.passes.task.outlining import Outliner
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
-from irkit.rkernels.cuda.product_packed import packing_of
 from irkit.rkernels.legality import root_of
+from irkit.rkernels.packed_operands import packing_of
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore

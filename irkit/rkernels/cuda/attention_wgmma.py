@@ -91,7 +91,7 @@ def attention_wgmma(task, tasks, rows, scratch, OPERANDS):
                 tile = packs + QUERIES + (turn % STAGES) * STAGE
                 begun = group_products(
                     none, staged, packs + group * (64 * 32), tile, BN, DEPTH, 32,
-                    BM * 32, BN * 32, 1, KIND, 1,
+                    BM * 32, BN * 32, 1, KIND, 1, 0,
                 )  # fmt: skip
                 copies(turn + STAGES - 1)
                 scores = group_added(none, begun, 1, 0)

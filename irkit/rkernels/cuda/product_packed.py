@@ -6,8 +6,9 @@ WN columns each, and wait for tiles alone, not for each other. A stage is filled
 read it.
 
 Where products are of float32's parts, sums of a stage leave the tensor cores, which truncate, and are added
-in float32 while the next stage is multiplied; where parts overflow, cancel to NaN or are too small to be
-kept, the element is summed once more from the operands as they are.
+in float32 while others are computed, those of the first parts by themselves (`cuda_wgmma` says why); where
+parts overflow, cancel to NaN or are too small to be kept, the element is summed once more from the operands
+as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from functools import partial
 
 from xdsl.dialects.builtin import Float32Type
 
-from irkit.dialects import te
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.products import Product, as_product, matrix_of_b
@@ -27,6 +27,8 @@ from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS
 from irkit.rkernels.cuda.product import fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
+from irkit.rkernels.cuda.product_wgmma import sets
+from irkit.rkernels.packed_operands import packed_operands, packing_of
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -76,15 +78,21 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                         staged, place + stage * STAGE, source, start + turn * step, count, 2 * stage
                     )
 
-            # The products of a stage, begun once it is there.
-            def begun(turn, sums):
+            # Where a stage lies, once it is there.
+            def arrived(turn):
                 times, stage = divide32(done + turn, STAGES)
                 await_phase(staged, 2 * stage, times % 2)
-                tile = stage * STAGE
+                return stage * STAGE
+
+            # Products of its terms: of whole ones, or of some parts.
+            def products(tile, given, fresh, parts):
                 return group_products(
-                    sums, staged, tile + left, tile + right,
-                    WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, FRESH,
+                    given, staged, tile + left, tile + right,
+                    WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, fresh, parts,
                 )  # fmt: skip
+
+            def begun(turn, sums):
+                return products(arrived(turn), sums, FRESH, 0)
 
             # A stage that all warps have read is filled again.
             def refill(turn):
@@ -117,24 +125,45 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                     fill(turn)
             least, most = uint32(0xFFFFFFFF), uint32(0)
             sums = zeros_like(staged, WN // 2)
-            if FRESH:
+            if KIND == 0:
+                # While sums of first parts are added, the others are computed, of two stages together.
+                for turn in range(0, turns - 1, 2):
+                    tile = arrived(turn)
+                    large = products(tile, sums, SETS, 2)
+                    small = products(tile, sums, 1, 1)
+                    refill(turn - 2)
+                    refill(turn - 1)
+                    sums = group_added(sums, large, 1, 1)
+                    least, most = seen(turn, least, most)
+                    tile = arrived(turn + 1)
+                    large = products(tile, sums, SETS, 2)
+                    small = products(tile, small, 0, 1)
+                    sums = group_added(sums, large, 1, 1)
+                    read(turn)
+                    least, most = seen(turn + 1, least, most)
+                    sums = group_added(sums, small, 1, 0)
+                    read(turn + 1)
+                if (K + BK - 1) // BK % 2:
+                    tile = arrived(turns - 1)
+                    large = products(tile, sums, SETS, 2)
+                    small = products(tile, sums, 1, 1)
+                    sums = group_added(sums, large, 1, 1)
+                    least, most = seen(turns - 1, least, most)
+                    sums = group_added(sums, small, 1, 0)
+                    read(turns - 1)
+            elif FRESH:
                 # Two stages at once: while the sums of one are added, the other's are computed.
                 for turn in range(0, turns - 1, 2):
                     first = begun(turn, sums)
                     second = begun(turn + 1, sums)
                     refill(turn - 2)
                     refill(turn - 1)
-                    if KIND == 0:
-                        least, most = seen(turn, least, most)
-                        least, most = seen(turn + 1, least, most)
                     sums = group_added(sums, first, 1, 1)
                     read(turn)
                     sums = group_added(sums, second, 1, 0)
                     read(turn + 1)
                 if (K + BK - 1) // BK % 2:
                     first = begun(turns - 1, sums)
-                    if KIND == 0:
-                        least, most = seen(turns - 1, least, most)
                     sums = group_added(sums, first, 1, 0)
                     read(turns - 1)
             else:
@@ -242,35 +271,12 @@ _TILES: dict[str, Mapping[str, int]] = {
     "64x32": {"BM": 64, "BN": 32, "WN": 16},
 }
 _LARGEST_FRESH = 128
-"""Columns of a warp group whose sums of one stage, added in float32, need as many registers again."""
+"""Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
 _NARROW = 64
 """Columns of a warp group whose products of one stage are over before the next one's are begun: more stages
 are at work at once."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
 """All stages together, and how many there are at most."""
-
-
-def packed_operands(product: Product) -> tuple[te.PrepackedOp, te.PrepackedOp] | None:
-    """Both operands where they are packed, in one way."""
-    a, b = (product.op.inputs[i].owner for i in (product.a, product.b))
-    if not isinstance(a, te.PrepackedOp) or not isinstance(b, te.PrepackedOp):
-        return None
-    depth = product.extent(product.k)
-    alike = a.precision == b.precision and a.depth.value.data == b.depth.value.data == depth
-    return (a, b) if alike and a.terms.value.data == 1 else None
-
-
-def packing_of(product: Product) -> Precision | None:
-    """What the terms of a product of matrices are packed as; None where they cannot be."""
-    elements = {tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)}
-    if len(elements) != 1 or matrix_of_b(product) is None or product.batch:
-        return None
-    (element,), asked = elements, precision_of(product.op)
-    if asked is Precision.IEEE:
-        return None
-    if isinstance(element, Float32Type):
-        return asked
-    return next((p for p, f in FORMATS.items() if f.parts == 1 and f.element == element), None)
 
 
 def _legal(tile: Mapping[str, int]):
@@ -280,8 +286,11 @@ def _legal(tile: Mapping[str, int]):
         product = as_product(root)
         if DYNAMIC in root.parallel or product is None or not fits(product):
             return False
-        operands = packed_operands(product)
-        if operands is None or not isinstance(_result(product), Float32Type):
+        operands, element = (
+            packed_operands(product),
+            tensor_type(product.op.results[0]).element_type,
+        )
+        if operands is None or not isinstance(element, Float32Type):
             return False
         packing = packing_of(product)
         if packing is None or operands[0].precision.data != packing.value:
@@ -291,10 +300,6 @@ def _legal(tile: Mapping[str, int]):
         return tile["WN"] <= _LARGEST_FRESH or not _fresh(product)
 
     return legal
-
-
-def _result(product: Product) -> object:
-    return tensor_type(product.op.results[0]).element_type
 
 
 def _packing(root: Root) -> Precision:
@@ -324,6 +329,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "STAGE": stage,
         "STAGES": min(_MOST_STAGES, _STAGED_BYTES // (4 * stage)),
         "FRESH": int(_fresh(product_of(root))),
+        "SETS": sets(tile["WN"], form.width),
         "AHEAD": 1 if tile["WN"] > _NARROW else 3,
     }
 

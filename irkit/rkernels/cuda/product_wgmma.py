@@ -3,6 +3,7 @@
 C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)], as in `product_mma.py`: tiles of BK terms are copied to
 shared memory as they are, STAGES ahead. There the threads pack them into the rows that `wgmma` reads, rounded
 or split, while the tensor cores multiply the stage before: two warp groups, each 64 rows and WN columns.
+Of split terms the first parts' products are summed by themselves (`cuda_wgmma` says why).
 
 Where parts overflow, cancel to NaN or are too small to be kept, the element is summed once more without them.
 """
@@ -129,14 +130,47 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
                         publish_tiles()
                         cuda.syncthreads()
                         tile = (turn % 2) * PACK
-                        products = group_products(
-                            sums, staged, tile + left, tile + right,
-                            WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, FRESH,
-                        )  # fmt: skip
-                        # While the tensor cores multiply, the next terms are packed.
-                        copies(turn + STAGES)
-                        least, most = packed(turn + 1, least, most)
-                        sums = group_added(sums, products, FRESH, 0)
+                        if KIND == 0 and WN == 128:
+                            # Registers hold no third set of sums beside the terms that are packed.
+                            large = group_products(
+                                sums, staged, tile + left, tile + right,
+                                WN, BK // 2, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 2,
+                            )  # fmt: skip
+                            more = group_products(
+                                sums, staged, tile + left + BK // 4, tile + right + BK // 4,
+                                WN, BK // 2, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 2,
+                            )  # fmt: skip
+                            copies(turn + STAGES)
+                            sums = group_added(sums, large, 1, 1)
+                            small = group_products(
+                                sums, staged, tile + left, tile + right,
+                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 1,
+                            )  # fmt: skip
+                            sums = group_added(sums, more, 1, 1)
+                            least, most = packed(turn + 1, least, most)
+                            sums = group_added(sums, small, 1, 0)
+                        elif KIND == 0:
+                            large = group_products(
+                                sums, staged, tile + left, tile + right,
+                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, SETS, 2,
+                            )  # fmt: skip
+                            small = group_products(
+                                sums, staged, tile + left, tile + right,
+                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 1,
+                            )  # fmt: skip
+                            copies(turn + STAGES)
+                            least, most = packed(turn + 1, least, most)
+                            sums = group_added(sums, large, 1, 1)
+                            sums = group_added(sums, small, 1, 0)
+                        else:
+                            sums = group_products(
+                                sums, staged, tile + left, tile + right,
+                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 0, 0,
+                            )  # fmt: skip
+                            # While the tensor cores multiply, the next terms are packed.
+                            copies(turn + STAGES)
+                            least, most = packed(turn + 1, least, most)
+                            sums = group_added(sums, sums, 0, 0)
                     await_copies(0)
                     cuda.syncthreads()
                     # A part below 2^-126 may count as zero, which a factor of 2^-101 or more does not notice.
@@ -234,8 +268,8 @@ _TILES: dict[str, Mapping[str, int]] = {
     "64x128": {"BM": 64, "BN": 128, "BK": 32, "WN": 64, "STAGES": 3},
     "64x64": {"BM": 64, "BN": 64, "BK": 64, "WN": 32, "STAGES": 3},
 }
-_LARGEST_SPLIT = 128
-"""Columns of a tile whose terms are split: their sums of one stage need as many registers again."""
+LARGEST_SPLIT = 128
+"""Columns of a warp group whose terms are split: their sums of a stage need twice as many registers again."""
 
 
 def _kind(root: Root) -> int:
@@ -248,9 +282,15 @@ def _legal(tile: Mapping[str, int]):
     def legal(root: Root) -> bool:
         if not product_mma.legal(root):
             return False
-        return _kind(root) != SPLIT or tile["WN"] <= _LARGEST_SPLIT
+        return _kind(root) != SPLIT or tile["WN"] <= LARGEST_SPLIT
 
     return legal
+
+
+def sets(columns: int, terms: int) -> int:
+    """How many sums there are of the first parts' products, of so many terms: one for each instruction where
+    registers hold them."""
+    return 1 if columns == LARGEST_SPLIT else max(terms // 16, 1)
 
 
 def _packs(tile: Mapping[str, int], kind: int) -> Mapping[str, int]:
@@ -261,7 +301,7 @@ def _packs(tile: Mapping[str, int], kind: int) -> Mapping[str, int]:
         "TERMS": terms,
         "ROW": row,
         "PARTS": parts,
-        "FRESH": int(kind == SPLIT),
+        "SETS": sets(tile["WN"], tile["BK"]),
         "PACK": parts * (tile["BM"] + tile["BN"]) * row,
     }
 

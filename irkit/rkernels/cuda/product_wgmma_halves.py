@@ -103,7 +103,7 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                     tile = (turn % STAGES) * STAGE
                     return group_products(
                         sums, staged, tile + left, tile + right, WN, BK, 32,
-                        BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                        BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH, 0,
                     )  # fmt: skip
 
                 sums = zeros_like(staged, WN // 2)

@@ -9,7 +9,9 @@ the accumulators' lanes: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-
 float32 products come from six products of bfloat16 parts, x = high + middle + low, of which the three least
 are left out (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
 Higher-Precision Computations", 2019): all of a float32's 24 bits, and its range. A tensor core truncates
-where it adds, so the sums of a few terms leave it at once and are added in float32.
+where it adds, always towards zero: what that leaves out of one product adds up over a network's layers. So
+the sums of a few terms leave it at once and are added in float32, and those of the first parts, which are
+the result but for a 256th, stay by themselves: of 16 bits a product, they are mostly exact.
 """
 
 from __future__ import annotations
@@ -31,8 +33,13 @@ I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 ALIGNMENT = 1024
 """Bytes: where packed tiles start, so that a chunk's place follows from its row in the tile."""
 
-_PRODUCTS = ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1), (0, 0))
-"""Parts of A and B that are multiplied where factors are split, the least first."""
+WHOLE, SMALL, LARGE = range(3)
+PRODUCTS = {
+    WHOLE: ((0, 0),),
+    SMALL: ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1)),
+    LARGE: ((0, 0),),
+}
+"""Parts of A and B that are multiplied, the least first: of factors that are whole, and of split ones."""
 
 SHAPES = {SPLIT: "bf16", TF32: "tf32", BF16: "bf16", F16: "f16"}
 _CONVERT = {SPLIT: "cvt.rn.bf16x2.f32", BF16: "cvt.rn.bf16x2.f32", F16: "cvt.rn.f16x2.f32"}
@@ -302,6 +309,7 @@ class Stage:
     b: int
     by_k: bool
     kind: int
+    parts: int = WHOLE
 
     @property
     def steps(self) -> range:
@@ -328,19 +336,22 @@ class Stage:
         where = b.zext(b.lshr(b.and_(address, I32(0x3FFFF)), I32(4)), I64)
         return b.or_(where, I64(facts))
 
-    def text(self, count: int, fresh: bool) -> str:
-        """All products as a group of their own, in $0 ... of `count` sums; the descriptors come behind."""
-        sums = ", ".join(f"${i}" for i in range(count))
-        name = SHAPES[self.kind]
+    def text(self, count: int, fresh: int) -> str:
+        """All products as a group of their own, added to $0 ... of `count` sums, or making them: then `fresh`
+        times as many, each for as many steps. The descriptors come behind."""
+        chains = max(fresh, 1)
+        each, behind, name = len(self.steps) // chains, count * chains, SHAPES[self.kind]
         shape = f"m64n{self.columns}k{8 if self.kind == TF32 else 16}.f32.{name}.{name}"
         # Neither operand is negated; those of 16 bits say too whether terms come first.
         last = "1, 1" if self.kind == TF32 else f"1, 1, 0, {int(not self.by_k)}"
         lines = ["{ .reg .b64 a, b;", "wgmma.fence.sync.aligned;"]
         for step in self.steps:
-            for x, y in _PRODUCTS if self.kind == SPLIT else ((0, 0),):
-                a, b, added = self.of_a(step, x), self.of_b(step, y), int(not fresh)
-                fresh = False
-                lines.append(f"add.s64 a, ${count}, {a}; add.s64 b, ${count + 1}, {b};")
+            first = step // each * count
+            sums = ", ".join(f"${i}" for i in range(first, first + count))
+            for n, (x, y) in enumerate(PRODUCTS[self.parts]):
+                a, b = self.of_a(step, x), self.of_b(step, y)
+                added = int(not fresh or step % each > 0 or n > 0)
+                lines.append(f"add.s64 a, ${behind}, {a}; add.s64 b, ${behind + 1}, {b};")
                 lines.append(
                     f"wgmma.mma_async.sync.aligned.{shape} {{{sums}}}, a, b, {added}, {last};"
                 )
@@ -350,19 +361,21 @@ class Stage:
 @intrinsic
 def group_products(
     typing_context: Any, sums: Any, staged: Any, a: Any, b: Any, columns: Any, terms: Any,
-    row_words: Any, a_plane: Any, b_plane: Any, by_k: Any, kind: Any, fresh: Any,
+    row_words: Any, a_plane: Any, b_plane: Any, by_k: Any, kind: Any, fresh: Any, parts: Any,
 ) -> Any:  # fmt: skip
     """Start the warp group's products of 64 packed rows at staged[a] and `columns` columns at staged[b].
 
-    What comes back is for `group_added` alone: the products if `fresh`, else `sums` with them. A lane holds
-    columns / 2 sums, as `mma_store` takes them of 16 rows a warp. All arguments but the first four are
-    literal and as `Stage` has them.
+    What comes back is for `group_added` alone, or for more products: `sums` with them, or if `fresh` they
+    alone, in as many sets, each of its share of the terms. A lane holds columns / 2 sums, as `mma_store`
+    takes them of 16 rows a warp. All arguments but the first four are literal and as `Stage` has them;
+    `parts` is a key of `PRODUCTS`.
     """
-    given = (columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh)
+    given = (columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh, parts)
     if not all(isinstance(v, types.IntegerLiteral) for v in given):
         return None
-    width, depth, row, below, beside, runs, how, anew = (v.literal_value for v in given)
-    stage, count = Stage(width, depth, row, below, beside, bool(runs), how), sums.count
+    width, depth, row, below, beside, runs, how, anew, which = (v.literal_value for v in given)
+    stage, count = Stage(width, depth, row, below, beside, bool(runs), how, which), width // 2
+    made = types.UniTuple(types.float32, count * max(anew, 1))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tiles = [
@@ -371,14 +384,14 @@ def group_products(
         ]
         held = [] if anew else [builder.extract_value(args[0], i) for i in range(count)]
         tied = [str(i) for i in range(len(held))]
-        constraints = ",".join(["=f"] * count + ["l", "l", *tied, "~{memory}"])
-        kind = ir.LiteralStructType([F32] * count)
-        found = asm(builder, stage.text(count, bool(anew)), kind, [*tiles, *held], constraints)
-        values = [builder.extract_value(found, i) for i in range(count)]
-        return context.make_tuple(builder, signature.return_type, values)
+        constraints = ",".join(["=f"] * made.count + ["l", "l", *tied, "~{memory}"])
+        kind = ir.LiteralStructType([F32] * made.count)
+        found = asm(builder, stage.text(count, anew), kind, [*tiles, *held], constraints)
+        values = [builder.extract_value(found, i) for i in range(made.count)]
+        return context.make_tuple(builder, made, values)
 
     u64 = types.uint64
-    return sums(sums, staged, u64, u64, *given), generate
+    return made(sums, staged, u64, u64, *given), generate
 
 
 @intrinsic
@@ -409,21 +422,25 @@ def await_products(typing_context: Any, left: Any) -> Any:
 
 @intrinsic
 def group_added(typing_context: Any, sums: Any, products: Any, fresh: Any, left: Any) -> Any:
-    """Wait for what `group_products` started, but for the `left` last of it; the sums with it. `fresh` and
-    `left` are literal, `fresh` as it was there."""
+    """Wait for what `group_products` started, but for the `left` last of it; the sums with it, or it alone
+    where it had them before. `fresh`, whether it had not, and `left` are literal."""
     if not all(isinstance(v, types.IntegerLiteral) for v in (fresh, left)):
         return None
-    count, anew = sums.count, fresh.literal_value
+    count, several, anew = sums.count, products.count, fresh.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         text = f"wgmma.wait_group.sync.aligned {left.literal_value};"
         asm(builder, text, ir.VoidType(), [], "~{memory}")
-        started = [builder.extract_value(args[1], i) for i in range(count)]
+        started = [builder.extract_value(args[1], i) for i in range(several)]
         # Nothing that reads them may be moved before the wait.
-        constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["~{memory}"])
-        kind = ir.LiteralStructType([F32] * count)
+        constraints = ",".join(["=f"] * several + [str(i) for i in range(several)] + ["~{memory}"])
+        kind = ir.LiteralStructType([F32] * several)
         found = asm(builder, "", kind, started, constraints)
-        values = [builder.extract_value(found, i) for i in range(count)]
+        values = [builder.extract_value(found, i) for i in range(several)]
+        # Sets meet each other before the sums, whose roundings are the largest.
+        while len(values) > count:
+            half = len(values) // 2
+            values = [builder.fadd(x, y) for x, y in zip(values[:half], values[half:], strict=True)]
         if anew:
             given = [builder.extract_value(args[0], i) for i in range(count)]
             values = [builder.fadd(x, y) for x, y in zip(given, values, strict=True)]

@@ -1,0 +1,34 @@
+"""Which products of matrices have operands that are packed (`te.pack`), or could have."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import Float32Type
+
+from irkit.dialects import te
+from irkit.dialects.packed_terms import FORMATS
+from irkit.dialects.precision import Precision, precision_of
+from irkit.dialects.products import Product, matrix_of_b
+from irkit.dialects.types import tensor_type
+
+
+def packed_operands(product: Product) -> tuple[te.PrepackedOp, te.PrepackedOp] | None:
+    """Both operands where they are packed, in one way."""
+    a, b = (product.op.inputs[i].owner for i in (product.a, product.b))
+    if not isinstance(a, te.PrepackedOp) or not isinstance(b, te.PrepackedOp):
+        return None
+    depth = product.extent(product.k)
+    alike = a.precision == b.precision and a.depth.value.data == b.depth.value.data == depth
+    return (a, b) if alike and a.terms.value.data == 1 else None
+
+
+def packing_of(product: Product) -> Precision | None:
+    """What the terms of a product of matrices are packed as; None where they cannot be."""
+    elements = {tensor_type(product.op.inputs[i]).element_type for i in (product.a, product.b)}
+    if len(elements) != 1 or matrix_of_b(product) is None or product.batch:
+        return None
+    (element,), asked = elements, precision_of(product.op)
+    if asked is Precision.IEEE:
+        return None
+    if isinstance(element, Float32Type):
+        return asked
+    return next((p for p, f in FORMATS.items() if f.parts == 1 and f.element == element), None)
