@@ -18,7 +18,7 @@ from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph import AddOp, CastOp, ConvOp, ReduceOp, ReshapeOp
 from irkit.dialects.precision import inherit, precision_of
-from irkit.dialects.types import DYNAMIC, int_array, is_half, tensor_type
+from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.errors import DeviceError
 from irkit.rewriting import Rule, rewrite
 from irkit.rkernels.legality import target_of
@@ -27,8 +27,6 @@ from irkit.weights import Array, WeightStore
 
 TILES: Final = {(64, 32): 12.0, (64, 64): 13.4, (128, 64): 20.0}
 """Filters and pixels of a tile → nanoseconds for one term of its sums, in TF32."""
-HALVES: Final = 0.31
-"""What terms that are stored in 16 bits take, in those."""
 END: Final = 1500.0
 """Nanoseconds in which a tile begins and ends."""
 SECOND: Final = 3000.0
@@ -40,7 +38,7 @@ GAIN: Final = 0.7
 NEARLY: Final = 1.1
 """Fewer parts are taken where they take no more than so many times as long: less is written and read."""
 TOGETHER: Final = 8
-"""Channels of a part are a multiple: so many of 16 bits are read at once."""
+"""Channels of a part are a multiple: two runs of four, which are read at once."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,11 @@ class Extents:
     pixels: int
     channels: int
     window: int
-    halves: bool = False
 
     def nanoseconds(self, parts: int, veus: int) -> float:
         """What it takes with the channels in so many parts, about."""
         results = self.groups * self.filters * self.pixels
-        terms = self.channels // parts * self.window * (HALVES if self.halves else 1.0)
+        terms = self.channels // parts * self.window
         second = SECOND + SUMMED[0] * parts + SUMMED[1] * results * parts
         return (second if parts > 1 else 0.0) + min(
             math.ceil(self.groups * parts * self._tiles(*tile) / veus) * (END + terms * each)
@@ -83,8 +80,7 @@ def extents_of(op: ConvOp) -> Extents:
     outputs, channels, *kernel = tensor_type(op.w).get_shape()
     groups = op.group.value.data
     pixels = images * math.prod(sides)
-    halves = is_half(tensor_type(_stored(op.w)).element_type)
-    return Extents(groups, outputs // groups, pixels, channels, math.prod(kernel), halves)
+    return Extents(groups, outputs // groups, pixels, channels, math.prod(kernel))
 
 
 @dataclass
@@ -112,7 +108,9 @@ class ShareConvolution(Rule):
             return "it is of float32's own precision"
         if any(DYNAMIC in tensor_type(v).get_shape() for v in (op.x, op.y)):
             return "it has open dimensions"
-        if constant_array(_stored(op.w), self.weights) is None:
+        if isinstance(op.w.owner, CastOp):
+            return "its filters are stored in other elements, which are read in less time"
+        if constant_array(op.w, self.weights) is None:
             return "its filters are no constant"
         return ""
 
@@ -141,13 +139,10 @@ class ShareConvolution(Rule):
         return made
 
     def _filters(self, op: ConvOp, groups: int, parts: int, made: list[Operation]) -> SSAValue:
-        """Those of each part, one behind the other, in the type that they are stored in."""
-        stored = constant_array(_stored(op.w), self.weights)
+        """Those of each part, one behind the other."""
+        stored = constant_array(op.w, self.weights)
         assert stored is not None
-        found = _added(constant(in_parts(stored, groups, parts), self.weights), made)
-        if isinstance(op.w.owner, CastOp):
-            found = _added(CastOp.make([found], op.w.owner.properties), made)
-        return found
+        return _added(constant(in_parts(stored, groups, parts), self.weights), made)
 
 
 def in_parts(filters: Array, groups: int, parts: int) -> Array:
@@ -156,11 +151,6 @@ def in_parts(filters: Array, groups: int, parts: int) -> Array:
     split = filters.reshape(groups, outputs // groups, parts, channels // parts, *kernel)
     turned = np.ascontiguousarray(split.swapaxes(1, 2))
     return turned.reshape(outputs * parts, channels // parts, *kernel)
-
-
-def _stored(w: SSAValue) -> SSAValue:
-    """What filters are converted from, where they are stored in 16 bits."""
-    return w.owner.operands[0] if isinstance(w.owner, CastOp) else w
 
 
 def _added(op: Operation, made: list[Operation]) -> SSAValue:
@@ -184,7 +174,8 @@ class ShareConvolutions(ModulePass):
     Into how many parts, an estimate says: of tiles of sums that are computed side by side, term after term,
     and of a second step, which makes all vEUs wait. It is done for convolutions that tensor cores compute
     (their precision is tf32, bf16 or f16), whose filters are constant and whose sizes are known. A part has
-    a multiple of 8 channels. What is of float32's own precision, and everything on a CPU, stays.
+    a multiple of 8 channels. Filters that are stored in 16 bits stay, with which it was
+    no faster. What is of float32's own precision, and everything on a CPU, stays.
 
     Numeric risk: floats are added in another order, as a GPU's kernels do anyway.
 
