@@ -31,7 +31,10 @@ def gpu_times(artifact: Artifact, rows: int, runs: int, net: bool = True) -> dic
         addresses.append(buffer.address)
     rows = rows if program.dynamic else 1
     outputs = executor.new_outputs("irkit", rows, stream)
-    executor.residence.bind([*addresses, *(a for a, _ in outputs)], -(-rows // 16) * 16, stream)
+    addresses += [address for address, _ in outputs]
+    if executor.state is not None:
+        addresses += executor.state.addresses
+    executor.residence.bind(addresses, -(-rows // 16) * 16, stream)
     # Once, so that what rOperators read of one another is there.
     executor.launch(Mode.PER_OP, rows, stream)
     executor.synchronize()
