@@ -52,6 +52,11 @@ class Architecture:
         return self.capability >= (8, 0)
 
     @property
+    def has_early_launches(self) -> bool:
+        """`griddepcontrol`: a kernel begins before the one queued before it has ended, and waits for it."""
+        return self.capability >= (9, 0)
+
+    @property
     def has_mma_bf16(self) -> bool:
         """`mma.sync` of bfloat16, sums in float32."""
         return self.capability >= (8, 0)

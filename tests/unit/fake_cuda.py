@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 from ptx_emulator import Entry
@@ -35,8 +36,15 @@ class FakeDriver:
     """`log` has every call's name and arguments; a call named in `failing` does not succeed."""
 
     CUdevice_attribute = CUfunction_attribute = CUstreamCaptureMode = _Names()
+    CUlaunchAttributeID = _Names()
+    CUlaunchConfig = SimpleNamespace
+
+    @staticmethod
+    def CUlaunchAttribute() -> SimpleNamespace:
+        return SimpleNamespace(value=SimpleNamespace())
 
     def __init__(self, multiprocessors: int = 4) -> None:
+        self.version = 13000
         self.memory = bytearray(_MEMORY)
         self.log: list[tuple[Any, ...]] = []
         self.failing: set[str] = set()
@@ -78,6 +86,9 @@ class FakeDriver:
 
     def _cuGetErrorString(self, status: int) -> tuple[bytes]:
         return (b"it was told to",)
+
+    def _cuDriverGetVersion(self) -> tuple[int]:
+        return (self.version,)
 
     def _cuDeviceGetCount(self) -> tuple[int]:
         return (1,)
@@ -123,6 +134,14 @@ class FakeDriver:
     def _cuMemcpyDtoHAsync(self, target: int, at: int, size: int, stream: int) -> tuple[()]:
         ctypes.memmove(target, bytes(self.memory[at : at + size]), size)
         return ()
+
+    def _cuLaunchKernelEx(self, config: Any, function: int, packed: int, extra: int) -> tuple[()]:
+        """What may begin early begins as late as it may."""
+        (attribute,) = config.attrs
+        name = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
+        assert (attribute.id, config.numAttrs, extra) == (name, 1, 0)
+        shape = config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes
+        return self._cuLaunchKernel(function, *shape, config.hStream, packed, 0)
 
     def _cuLaunchKernel(self, function: int, blocks: int, *rest: Any) -> tuple[()]:
         module, name = self.functions[function]

@@ -177,6 +177,28 @@ def test_every_architecture_of_the_table_has_machine_code() -> None:
         check(found, arch)
 
 
+def test_a_kernel_waits_for_those_before_it_once_it_knows_its_operands() -> None:
+    """Where the GPU lets it begin before; all else of it stands behind the wait."""
+    text = walkers_cuda.op_kernel(0, Kernel("f", ["float32"], 0), early=True)
+    lines = [line.strip() for line in text.splitlines()]
+    begin, wait = lines.index("begin_next()"), lines.index("await_previous()")
+    assert begin < wait == len(lines) - 2
+    assert lines[wait - 1].startswith("a0 = resolve(")
+    assert "await" not in walkers_cuda.op_kernel(0, Kernel("f", ["float32"], 0))
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Relu", ["x"], ["y"])], "g",
+            [helper.make_tensor_value_info("x", 1, [64])],
+            [helper.make_tensor_value_info("y", 1, [64])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )  # fmt: skip
+    for name, waits in (("h200", True), ("a100", False)):
+        source = scheduled(model, name)
+        assert ("await_previous()" in source) == ("'early': True" in source) == waits
+
+
 def test_what_numba_makes_does_not_hang_on_the_architecture() -> None:
     """But for its own numbers of things."""
 

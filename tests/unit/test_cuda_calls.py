@@ -110,6 +110,24 @@ def test_what_comes_again_is_a_graph(
     assert fake.names("cuGraphLaunch") == ["cuGraphLaunch"]
 
 
+def test_a_kernel_begins_before_the_one_ahead_of_it_has_ended(fake: FakeDriver) -> None:
+    """Never as the first."""
+    run = made(program=TWICE, mode="per-op")
+    assert run.facts.early
+    fake.log.clear()
+    run.run([rows(5)])
+    launches = "cuLaunchKernel", "cuLaunchKernelEx"
+    assert fake.names(*launches) == ["cuLaunchKernel", "cuLaunchKernelEx"]
+
+
+def test_an_older_driver_records_no_early_launch(fake: FakeDriver) -> None:
+    fake.version = 12020
+    run = made(program=TWICE, mode="per-op")
+    fake.log.clear()
+    run.run([rows(5)])
+    assert fake.names("cuLaunchKernel", "cuLaunchKernelEx") == ["cuLaunchKernel"] * 2
+
+
 def test_alone_there_is_nothing_to_choose(fake: FakeDriver) -> None:
     run = made()
     for _ in range(20):

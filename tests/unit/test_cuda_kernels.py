@@ -71,6 +71,33 @@ def test_forbidden_forms_are_found(body: str, message: str) -> None:
     assert message in found[0]
 
 
+_RECORD = "ld.param.u64 %rd1, [op_0_param_0];\nld.global.u64 %rd2, [%rd1+8];\n"
+_BEGIN, _WAIT = "griddepcontrol.launch_dependents;\n", "griddepcontrol.wait;\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "sound"),
+    [
+        (_BEGIN + _RECORD + _WAIT + "ld.global.f32 %f1, [%rd2];\nret;\n", True),
+        (_BEGIN + _RECORD + "ld.relaxed.gpu.global.u64 %rd3, [%rd2];\n" + _WAIT + "ret;\n", True),
+        (_BEGIN + "cp.async.bulk.prefetch.L2.global [%rd2], 64;\n" + _WAIT + "ret;\n", True),
+        (_BEGIN + _RECORD + "@%p1 bra $L__1;\n$L__1:\n" + _WAIT + "ret;\n", True),
+        (_BEGIN + _RECORD + "ld.global.f32 %f1, [%rd2];\n" + _WAIT + "ret;\n", False),
+        (_BEGIN + _RECORD + "st.global.f32 [%rd2], %f1;\n" + _WAIT + "ret;\n", False),
+        (_BEGIN + "cp.async.cg.shared.global [%r1], [%rd2], 16;\n" + _WAIT + "ret;\n", False),
+        (_BEGIN + "@%p1 bra $L__1;\n" + _WAIT + "$L__1:\nret;\n", False),
+        (_BEGIN + "@%p1 ret;\n" + _WAIT + "ret;\n", False),
+        (_BEGIN + _RECORD + "ret;\n", False),
+    ],
+)
+def test_a_kernel_that_begins_early_waits_before_it_touches_anything(
+    body: str, sound: bool
+) -> None:
+    found = ptx.forbidden_forms(f".visible .entry op_0(\n)\n{{\n{body}}}\n")
+    assert [m for m in found if "before it has waited" in m] == found
+    assert (found == []) == sound
+
+
 def test_records_are_laid_out_as_documented() -> None:
     memory = BlockMemory(bases=5, max_waits=3, max_operands=4, planned=100)
     assert memory.operands_at == 12

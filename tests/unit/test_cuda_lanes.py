@@ -69,3 +69,21 @@ def test_a_fork_joins_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
     log.clear()
     fork.run("main", [lambda s: log.append(("alone", s))])
     assert log == [("alone", "main")]
+
+
+def test_only_what_is_right_behind_another_kernel_begins_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not the first, nor where lanes part or meet, nor behind what does not wait itself."""
+    early: list[tuple[int, bool]] = []
+
+    def launch(number: int, stream: Any, soon: bool) -> bool:
+        early.append((number, soon))
+        return number != 7
+
+    monkeypatch.setattr(Fork, "run", lambda self, stream, work: [part(stream) for part in work])
+    device: Any = None
+    waves = [[[0]], [[1, 2]], [[3, 4], [5]], [[6]], [[7]], [[8]], [[9]]]
+    Fork(device).run_lanes("main", waves, launch)
+    assert [n for n, soon in early if soon] == [1, 2, 4, 7, 9]
+    assert [n for n, _ in early] == list(range(10))

@@ -21,10 +21,13 @@ from numba.cuda.types import (
 
 from irkit.runtime.intrinsics.cuda import (
     address_of,
+    await_previous,
+    begin_next,
     block_count,
     block_index,
     cp_async16,
     cp_async_wait,
+    fetch_to_l2,
     divide,
     f32p,
     f64p,

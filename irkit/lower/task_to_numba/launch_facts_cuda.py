@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from irkit.architectures import ARCHITECTURES
 from irkit.lower.task_to_numba.walkers_cuda import Kernel, layout_of
 from irkit.schedule.tables import Program
+
+
+def begins_early(program: Program, arch: str) -> bool:
+    """Whether a kernel of mode `per-op` waits itself for those before it: where the GPU can, and no step
+    moves what it reads before it waits."""
+    return ARCHITECTURES[arch].has_early_launches and not program.steps
 
 
 def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
@@ -29,6 +36,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         facts["spread"] = tuple(k.spread for k in kernels)
     if any(k.rows_at_once > 1 for k in kernels):
         facts["rows_at_once"] = tuple(k.rows_at_once for k in kernels)
+    if begins_early(program, arch):
+        facts["early"] = True
     if program.moving:
         facts["places"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}

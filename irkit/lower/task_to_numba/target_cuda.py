@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.lower.task_to_numba import header_cuda, walkers_cuda
-from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
+from irkit.lower.task_to_numba.ahead_cuda import constants_ahead
+from irkit.lower.task_to_numba.launch_facts_cuda import begins_early, launch_facts
 from irkit.lower.task_to_numba.stepped_walker import place_text, stepped_text
 from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.rkernels.binding.binder import Binding
@@ -49,8 +50,13 @@ class CudaPrinter:
             return _stepped(program, kernels, arch)
         # Only the persistent kernel keeps operands in shared memory.
         persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
-        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent)
-        entries = [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
+        early = begins_early(program, arch)
+        ahead = constants_ahead(program) if early else [()] * len(kernels)
+        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent, ahead)
+        entries = [
+            walkers_cuda.op_kernel(number, k, early, ahead[number])
+            for number, k in enumerate(kernels)
+        ]
         return "\n\n".join([text, *entries, launch_facts(program, kernels, arch)])
 
 

@@ -22,7 +22,7 @@ from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.mail import stage_of
 from irkit.schedule.step_tables import NO_STEPS, StepPlaces, places_of
-from irkit.schedule.tables import FIRST_INPUT, HEADER, Program, record_sizes
+from irkit.schedule.tables import CONSTANTS, FIRST_INPUT, HEADER, Program, record_sizes
 
 COUNTER_BYTES = 32
 """Distance of two counters: one sector each, so that they do not contend."""
@@ -54,6 +54,7 @@ class Layout:
             "STEP_TABLE": memory.step_table,
             "MAIL_AT": memory.mail_at,
             "GATHERS": memory.stage.gathers,
+            "CONSTANTS": CONSTANTS,
             **self.steps.names(),
         }
         return {name: str(value) for name, value in values.items()}
@@ -65,6 +66,22 @@ def resolve(words, operand, table, rows_padded):
     """Address of an operand of a record: bases[base] + offset + bytes per row * rows."""
     at = OPERANDS_AT + 3 * operand
     return table[words[at] + 1] + words[at + 1] + words[at + 2] * rows_padded
+
+
+@fused
+def resolve_early(words, operand, bases, rows_padded):
+    """As `resolve`, where other kernels still run: reads the table past what a multiprocessor keeps of it."""
+    at = OPERANDS_AT + 3 * operand
+    base = int64(ld_relaxed64(bases + 8 * words[at]))
+    return base + words[at + 1] + words[at + 2] * rows_padded
+
+
+@fused
+def fetch_ahead(address, nbytes, part, parts):
+    """Ask for one of equal parts of bytes that no kernel writes: they come to the cache of all."""
+    share = divide(nbytes // 16 + parts - 1, parts)[0] * 16
+    if part * share < nbytes:
+        fetch_to_l2(address + part * share, min(share, nbytes - part * share))
 
 
 @fused
@@ -106,6 +123,23 @@ def resolve_all(words, rows_padded):
     operand = thread_index() - 32
     while 0 <= operand < MAX_OPERANDS:
         addresses[operand] = resolve(words, operand, table, rows_padded)
+        operand += THREADS - 32
+'''
+
+_ASKING = '''\
+@fused
+def resolve_and_ask(words, rows_padded):
+    """As `resolve_all`, and asks for the rTask's share of operands that are constants."""
+    table = shared_of(int64(0), BASE_TABLE)
+    addresses = shared_of(int64(0), ADDRESS_TABLE)
+    operand = thread_index() - 32
+    while 0 <= operand < MAX_OPERANDS:
+        address = resolve(words, operand, table, rows_padded)
+        addresses[operand] = address
+        nbytes = bytes_ahead(words[0], operand)
+        # What is kept in shared memory is there.
+        if nbytes > 0 and words[OPERANDS_AT + 3 * operand] == CONSTANTS:
+            fetch_ahead(address, nbytes, words[1], words[2])
         operand += THREADS - 32
 '''
 
@@ -211,6 +245,7 @@ RECORDS = """\
 """
 
 _PERSISTENT = _HEAD + RECORDS
+_RESOLVING = "        resolve_all(words, rows_padded)\n"
 
 _WAVE = '''\
 def wave(records, starts, ends, bases, rows, rows_padded):
@@ -247,16 +282,32 @@ def persistent_text(
 
 def _carrying(text: str) -> str:
     """The persistent kernel of a program that carries values."""
-    resolving = "        resolve_all(words, rows_padded)\n"
     signalling = "        # The last warp signals"
-    text = text.replace(resolving, resolving + _GATHERING)
+    text = text.replace(_RESOLVING, _RESOLVING + _GATHERING)
     return text.replace(signalling, _PUBLISHING + signalling)
 
 
-def walkers(layout: Layout, persistent: str = "run_task") -> str:
+def walkers(
+    layout: Layout, persistent: str = "run_task", ahead: Sequence[Sequence[int]] = ()
+) -> str:
     """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
-    function called `persistent`, by which the persistent kernel runs an rTask."""
-    return walkers_with(layout, persistent_text(layout, persistent))
+    function called `persistent`, by which the persistent kernel runs an rTask. `ahead`: how many bytes of
+    each operand of each rOperator a vEU asks for while it waits."""
+    text = persistent_text(layout, persistent)
+    if not any(map(any, ahead)):
+        return walkers_with(layout, text)
+    text = text.replace(_RESOLVING, "        resolve_and_ask(words, rows_padded)\n")
+    return walkers_with(layout, "\n\n".join((_bytes_ahead(ahead), fill(_ASKING, layout), text)))
+
+
+def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
+    lines = ["@fused", "def bytes_ahead(kernel, operand):"]
+    for number, of in enumerate(ahead):
+        for operand, nbytes in enumerate(of):
+            if nbytes:
+                lines.append(f"    if kernel == {number} and operand == {operand}:")
+                lines.append(f"        return {nbytes}")
+    return "\n".join([*lines, "    return 0"]) + "\n"
 
 
 def walkers_with(layout: Layout, persistent: str) -> str:
@@ -302,15 +353,18 @@ def run_task(kernels: Sequence[Kernel], name: str = "run_task") -> str:
     return "\n".join(lines) + "\n"
 
 
-def op_kernel(number: int, kernel: Kernel) -> str:
+def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[int] = ()) -> str:
     """Text of `op_K(record, bases, rows, rows_padded)` of rOperator `number`; scratch is at 0.
 
-    `record` is the address of any record of the append. `resolve` must stand before it.
+    `record` is the address of any record of the append. `resolve` must stand before it. `early`: it may begin
+    before the kernels queued before it have ended, and waits for them once it knows where its operands are,
+    and has asked for as many bytes of each as `ahead` says.
     """
     of_block = "block b is rTask b" if kernel.spread == 1 else "several blocks are one rTask"
     lines = [
         f"def op_{number}(record, bases, rows, rows_padded):",
         f'    """Runs {kernel.alone or kernel.function} alone: {of_block}."""',
+        *(["    begin_next()"] if early else []),
         "    words = i64p(record)",
         "    # Entry 0 of the table in shared memory is base -1, which no operand has here.",
         "    table = i64p(bases - 8)",
@@ -319,11 +373,21 @@ def op_kernel(number: int, kernel: Kernel) -> str:
     if kernel.spread > 1:
         lines.append(f"    share = {_BLOCKS.format(tasks='words[2]')}")
         arguments[:2] = ["divide(block_index(), share)[0]", "words[2]"]
+    how, given = ("resolve_early", "bases") if early else ("resolve", "table")
     for i, pointer in enumerate(kernel.pointers):
-        lines.append(f"    a{i} = resolve(words, {i}, table, rows_padded)")
+        lines.append(f"    a{i} = {how}(words, {i}, {given}, rows_padded)")
         arguments.append(f"{POINTERS[pointer]}(a{i})")
+    if early:
+        lines += _asking(ahead)
+        lines.append("    await_previous()")
     lines.append(f"    {kernel.alone or kernel.function}({', '.join(arguments)})")
     return "\n".join(lines) + "\n"
+
+
+def _asking(ahead: Sequence[int]) -> list[str]:
+    asked = [(i, nbytes) for i, nbytes in enumerate(ahead) if nbytes]
+    how = "        fetch_ahead(a{}, {}, block_index(), block_count())"
+    return ["    if thread_index() == 0:", *(how.format(*a) for a in asked)] if asked else []
 
 
 # How many blocks share an rTask.

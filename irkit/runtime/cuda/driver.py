@@ -77,6 +77,9 @@ def direct(name: str, arguments: int) -> Callable[..., None]:
     return called
 
 
+_RECORDS_EARLY = 12030
+
+
 class Device:
     """A GPU and its primary context."""
 
@@ -98,6 +101,8 @@ class Device:
         self.shared_bytes = self._attribute(
             kind.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         )
+        # What begins early can be recorded into a graph from CUDA 12.3 on.
+        self.records_early = int(call("cuDriverGetVersion")) >= _RECORDS_EARLY
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
         # What a finalizer calls is what made the thing, whatever answers to `api` by then.
         self._driver = api()
@@ -164,6 +169,19 @@ def device(number: int = 0) -> Device:
     return Device(number)
 
 
+def _early_config(blocks: int, threads: int, shared_bytes: int, stream: Any) -> Any:
+    driver = api()
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+    config.sharedMemBytes, config.hStream = shared_bytes, stream
+    config.attrs, config.numAttrs = [attribute], 1
+    return config
+
+
 class Kernel:
     """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers."""
 
@@ -193,10 +211,20 @@ class Kernel:
         )
 
     def launch(
-        self, blocks: int, arguments: Sequence[int], stream: Any, together: bool = False
+        self,
+        blocks: int,
+        arguments: Sequence[int],
+        stream: Any,
+        together: bool = False,
+        early: bool = False,
     ) -> None:
-        """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident."""
+        """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident. `early`: they
+        may start while the kernel queued before still runs, once its blocks allow it."""
         self._values[:] = arguments
+        if early:
+            config = _early_config(blocks, self.threads, self.shared_bytes, stream)
+            call("cuLaunchKernelEx", config, self.function, self._packed, 0)
+            return
         shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes, stream, self._packed)
         if together:
             call("cuLaunchCooperativeKernel", self.function, *shape)

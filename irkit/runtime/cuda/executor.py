@@ -363,25 +363,24 @@ class CudaExecutor:
             self._wave.launch(self.program.veus, (*arguments, -(-rows // 16) * 16), stream)
 
     def _record_ops(self, rows: int, stream: Any, part: tuple[int, int] = ALL) -> None:
-        waves = lanes(self.program.appends[slice(*part)])
         first = [0, *accumulate(a.tasks for a in self.program.appends)]
 
-        def lane(numbers: list[int], stream: Any) -> None:
-            for number in numbers:
-                self._launch_op(part[0] + number, first[part[0] + number], rows, stream)
+        def launch(number: int, stream: Any, early: bool) -> bool:
+            number += part[0]
+            return self._launch_op(number, first[number], rows, stream, early)
 
-        for wave in waves:
-            self._fork.run(stream, [partial(lane, numbers) for numbers in wave])
+        self._fork.run_lanes(stream, lanes(self.program.appends[slice(*part)]), launch)
 
-    def _launch_op(self, number: int, first: int, rows: int, stream: Any) -> None:
-        """Append `number`, whose rTasks are the records from `first` on."""
+    def _launch_op(self, number: int, first: int, rows: int, stream: Any, early: bool) -> bool:
+        """Append `number`, whose rTasks are the records from `first` on; whether the next may begin early."""
         home, append = self.residence, self.program.appends[number]
         padded = -(-rows // 16) * 16
         if self.libraries.launch(number, append, home.host_bases, padded, stream):
-            return
+            return False
         arguments = (home.serial + first * home.record_bytes, home.bases, rows)
         blocks = self.blocks(append.kernel, append.tasks, rows)
-        self.ops[append.kernel].launch(blocks, (*arguments, padded), stream)
+        self.ops[append.kernel].launch(blocks, (*arguments, padded), stream, early=early)
+        return self.facts.early and self.device.records_early
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
         """Blocks to run an rOperator alone: its rTasks, or as many shares of these or of the batch as fit."""

@@ -36,6 +36,7 @@ class LaunchFacts:
     blocks at most share an rTask in that mode; `rows_at_once`: how many rows of a batch a block is given
     in it. Of either nothing where it is one for all. `stage`: of a program that carries values, the word of a
     record that says what, the byte of shared memory where they are staged, and the fields of `Stage`.
+    `early`: an rOperator's kernel of mode `per-op` may begin while the one queued before it still runs.
     """
 
     arch: str
@@ -48,6 +49,7 @@ class LaunchFacts:
     spread: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
+    early: bool = False
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
     @property

@@ -7,6 +7,7 @@ appends on disjoint ranges of vEUs are independent, and those that share a vEU s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
@@ -46,7 +47,7 @@ class Fork:
         self.streams: list[Stream] = []
         self.events: list[Event] = []
 
-    def run(self, stream: Any, work: Sequence[Callable[[Any], None]]) -> None:
+    def run(self, stream: Any, work: Sequence[Callable[[Any], object]]) -> None:
         """The first on `stream`, each other one on a stream of its own; `stream` then waits for all."""
         while len(self.streams) < len(work) - 1:
             self.streams.append(Stream(self._device))
@@ -60,6 +61,30 @@ class Fork:
         for side in sides:
             self._event(side)
             call("cuStreamWaitEvent", stream, self.events[-1].handle, 0)
+
+    def run_lanes(
+        self,
+        stream: Any,
+        waves: Sequence[Sequence[Sequence[int]]],
+        launch: Callable[[int, Any, bool], bool],
+    ) -> None:
+        """`launch(number, stream, early)` all numbers of `lanes`, wave after wave.
+
+        It says whether what is launched right behind may begin early: where lanes meet nothing may.
+        """
+
+        def lane(numbers: Sequence[int], early: bool, stream: Any) -> bool:
+            for number in numbers:
+                early = launch(number, stream, early)
+            return early
+
+        early = False
+        for wave in waves:
+            if len(wave) == 1:
+                early = lane(wave[0], early, stream)
+            else:
+                self.run(stream, [partial(lane, numbers, False) for numbers in wave])
+                early = False
 
     def _event(self, stream: Any) -> None:
         self.events.append(Event())

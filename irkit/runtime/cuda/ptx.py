@@ -7,7 +7,10 @@ import re
 
 _ENTRY = re.compile(r"\.visible \.entry (\w+)")
 _LABEL = re.compile(r"^(\$\w+):", re.M)
-_BACK = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+_BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+_CHANGES = re.compile(r"\b(?:st\.|red\.|atom\.|cp\.(?!async\.bulk\.prefetch))")
+_READS = re.compile(r"\bld\.(?!param|relaxed)\S+\s+[^\[]*\[(%\w+)")
+_RECORD = re.compile(r"\bld\.param\.[bu]64\s+(%\w+), \[\w+_param_0\];")
 
 
 def split_at_entries(ptx: str) -> list[str]:
@@ -30,7 +33,7 @@ def loops(text: str) -> list[str]:
     """Bodies of the innermost loops: from a label to the branch back to it."""
     starts = {m.group(1): m.end() for m in _LABEL.finditer(text)}
     found: list[str] = []
-    for branch in _BACK.finditer(text):
+    for branch in _BRANCH.finditer(text):
         start = starts.get(branch.group(1), len(text))
         body = text[start : branch.start()]
         if start < branch.start() and not _LABEL.search(body):
@@ -46,11 +49,27 @@ def _spins(body: str) -> bool:
     return not any(line.startswith(works) for line in code)
 
 
+def _too_early(text: str) -> bool:
+    """Whether a kernel that may begin early touches what others write before it has waited for these.
+
+    Before its one wait, which no branch leaves out, it may read its record, which is its first parameter, and
+    the table of bases, by `ld.relaxed`, and ask for bytes.
+    """
+    before, *behind = text.split("griddepcontrol.wait;")
+    if not behind:
+        return "griddepcontrol.launch_dependents" in text
+    record = set(_RECORD.findall(before))
+    record |= {a for r in record for a in re.findall(rf"cvta\S+\s+(%\w+), {r};", before)}
+    touches = _CHANGES.search(before) is not None or not record.issuperset(_READS.findall(before))
+    skips = not set(_LABEL.findall(before)).issuperset(_BRANCH.findall(before))
+    return touches or skips or len(behind) > 1 or "ret;" in before
+
+
 def forbidden_forms(ptx: str) -> list[str]:
     """What must not be in an emitted module's PTX, one message each; an empty list is good.
 
     Spin loops that do not read their flag with `ld.acquire`; a persistent kernel that signals
-    without `red.release`; loads that bypass coherence.
+    without `red.release`; loads that bypass coherence; a kernel that begins early and does not wait.
     """
     found: list[str] = []
     for name, text in functions(ptx).items():
@@ -59,6 +78,8 @@ def forbidden_forms(ptx: str) -> list[str]:
                 found.append(f"{name}: a loop that only waits, without ld.acquire")
         if "ld.acquire" in text and "red.release" not in text:
             found.append(f"{name}: waits but never signals with red.release")
+        if _too_early(text):
+            found.append(f"{name}: touches memory before it has waited for the kernel ahead")
         if re.search(r"\bld\.global\.nc", text):
             found.append(f"{name}: ld.global.nc may miss what another vEU wrote")
     return found

@@ -64,6 +64,38 @@ f32p = _pointer_to(types.float32)
 f64p = _pointer_to(types.float64)
 
 
+def _on_grids(text: str) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        asm(builder, text, ir.VoidType(), [], "~{memory}")
+        return context.get_dummy_value()
+
+    def on_grids(typing_context: Any) -> Any:
+        return types.void(), generate
+
+    return intrinsic(on_grids)
+
+
+begin_next = _on_grids("griddepcontrol.launch_dependents;")
+"""The kernel queued behind this one may begin, once all blocks have said so. From capability 9.0 on."""
+
+await_previous = _on_grids("griddepcontrol.wait;")
+"""Wait until the kernels queued before this one have ended, if it began early; what they wrote is there."""
+
+
+@intrinsic
+def fetch_to_l2(typing_context: Any, address: Any, nbytes: Any) -> Any:
+    """Ask for bytes of global memory, sixteens from a multiple of sixteen on, which are to be read soon.
+    From capability 9.0 on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = [args[0], builder.trunc(args[1], I32)]
+        text = "cp.async.bulk.prefetch.L2.global [$0], $1;"
+        asm(builder, text, ir.VoidType(), given, "l,r,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), generate
+
+
 @intrinsic
 def rint(typing_context: Any, x: Any) -> Any:
     """The integral value nearest to x, the even one of two, as a float of x's type."""
