@@ -273,6 +273,24 @@ def _together(steps: Sequence[int]) -> int:
     return next((n for n in (16, 8, 4) if all(f % n == 0 for f in steps)), 1)
 
 
+def pitch_of_runs(product: Product) -> int | None:
+    """How far apart in memory B's runs are: columns where its terms lie side by side, else terms; None where that is
+    no one distance, or windows or padding lie between."""
+    found, run = windows(product), run_of_b(product)
+    if found is None or run is None or any(w.guarded for w in found[1]):
+        return None
+    factors = _in_memory_order(*found)
+    dims = [d for d in (product.columns if run.by_k else product.k) if product.sizes[d] > 1]
+    if not dims:
+        return 0
+    pitch = expected = factors.get(dims[-1], 0)
+    for d in reversed(dims):
+        if factors.get(d, 0) != expected:
+            return None
+        expected *= product.sizes[d]
+    return pitch
+
+
 def _in_memory_order(source: SSAValue, dims: Sequence[Window]) -> dict[int, int]:
     """How many elements of memory a step of each loop is."""
     steps = _row_major(tensor_type(source).get_shape())

@@ -131,8 +131,26 @@ class Copies:
         place = wgmma.chunk_of(tile, row, chunk)
         self.groups[-1].append((staged.view(np.uint16), place, bits if inside else 0 * bits))
 
+    def start_rows(
+        self, staged: Any, tile: int, row: int, chunk: int, source: Any, at: int,
+        pitch: int, between: int, count: int, limit: int,
+    ) -> None:  # fmt: skip
+        """Sixteen bytes of each of several packed rows; those beyond the limit are not read."""
+        assert between % 8 == 0
+        for n in range(count):
+            inside = n * between < limit
+            first = at + n * between * pitch if inside else 0
+            where = row + n * between
+            self.start_chunk(staged, tile, where, chunk, source, first, inside)
+
     def commit(self) -> None:
         self.groups.append([])
+
+    def given_up(self) -> list[Any]:
+        """All that are on their way: something else counts them as they arrive."""
+        found = [c for group in self.groups for c in group]
+        self.groups = [[]]
+        return found
 
     def wait(self, left: int) -> None:
         arrived = max(0, len(self.groups) - 1 - left)
@@ -329,6 +347,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "open_barrier": block.barriers.open,
         "close_barrier": block.barriers.close,
         "publish_barriers": lambda: None,
+        "feed_rows": lambda *given: block.copies().start_rows(*given),
+        "arrive_behind_copies": lambda p, place: block.barriers.at[place].arrive_behind(
+            block.copies().given_up()
+        ),
         "expect": lambda p, place, count: block.barriers.at[place].arrive(count),
         "arrive": lambda p, place: block.barriers.at[place].arrive(),
         "await_phase": lambda p, place, parity: block.barriers.at[place].wait(parity),

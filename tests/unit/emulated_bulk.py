@@ -30,6 +30,11 @@ class Barrier:
             assert self.missing >= 0, "more threads arrive than the barrier was opened for"
             self._end()
 
+    def arrive_behind(self, copies: list[Any]) -> None:
+        with self.changed:
+            self.copies += copies
+        self.arrive()
+
     def copy(self, staged: Any, place: int, words: Any) -> None:
         with self.changed:
             self.copies.append((staged, place, words))

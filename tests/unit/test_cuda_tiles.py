@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import StringAttr
 
+import irkit
+from benchmarks.products import Case
+from benchmarks.rtask_times import Prepared
 from irkit.context import IrkitContext
 from irkit.dialects.precision import PRECISION
 from irkit.dialects.roperator_body import find_root
@@ -26,8 +30,9 @@ from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder, Binding
 from irkit.rkernels.cuda import product as product_tiles
-from irkit.rkernels.cuda import product_mma, product_wgmma, product_wgmma_halves
+from irkit.rkernels.cuda import product_fed, product_mma, product_wgmma, product_wgmma_halves
 from irkit.rkernels.templates import specialise, template_source
+from irkit.runtime.cuda import compiling
 
 LEVELS = ("graph", "tensor", "task", "schedule")
 # 32 threads: the two groups of them share the terms.
@@ -184,6 +189,40 @@ def test_warp_groups_multiply_16_bit_floats(transposed: bool, precision: str) ->
     own = halved(product(19, 72, 80, transposed))
     parameters_of = partial(product_wgmma_halves.parameters_of, {**GROUPS, "BK": 64, "STAGES": 4})
     run_in_groups(variant, parameters_of, own, precision, 2e-3)
+
+
+@pytest.mark.parametrize("tile", product_fed.TILES)
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "transposed", "precision"),
+    [
+        (19, 72, 80, False, "float32"),
+        (66, 200, 24, False, "f16"),
+        (19, 72, 83, True, "float32"),
+        (9, 328, 24, True, "f16"),
+    ],
+)
+def test_half_of_the_warps_feed_the_other(
+    tile: str, rows: int, terms: int, columns: int, transposed: bool, precision: str
+) -> None:
+    own = halved(product(rows, terms, columns, transposed))
+    # Two stages are filled again and again.
+    parameters_of = partial(product_fed.parameters_of, {**product_fed.TILES[tile], "STAGES": 2})
+    run_in_groups(f"product.fed{tile}", parameters_of, own, precision, 3e-3)
+
+
+def test_rows_that_are_fed_are_as_far_apart_as_16_bit_floats() -> None:
+    """What the emulator does not see: addresses in bytes."""
+    text = Case("test", (128, 768), (768, 2304), element="bf16").text("bf16")
+    prepared = Prepared.of("test", irkit.parse(text), "h200", False)
+    (op,) = prepared.roperators()
+    chosen = next(a for a in op.alternatives or () if a.rkernel == "product.fed64x64")
+    op.choose(chosen)
+    prepared.schedule()
+    source = emit_module(prepared.module, prepared.ctx.weights, "cuda")
+    made = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")
+    # Sixteen rows of A, and of B.
+    for apart in (16 * 768 * 2, 16 * 2304 * 2):
+        assert re.search(rf"add.s64 .*, {apart};", made.ptx)
 
 
 def halved(onnx_model: Any) -> Any:

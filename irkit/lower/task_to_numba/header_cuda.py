@@ -64,6 +64,7 @@ from irkit.runtime.intrinsics.cuda_approximations import (
 )
 from irkit.runtime.intrinsics.cuda_bulk import (
     arrive,
+    arrive_behind_copies,
     await_phase,
     close_barrier,
     copy_rows,
@@ -132,6 +133,7 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     aligned_place,
     await_products,
     copy_chunk,
+    feed_rows,
     group_added,
     group_products,
     pack_terms,

@@ -244,10 +244,10 @@ def _fresh(root: Root) -> bool:
     return kind is None or precision_of(root.op) is not _ROUNDED[kind]
 
 
-def _legal(tile: Mapping[str, int]):
+def legal(tile: Mapping[str, int]):
     """Products of 16-bit floats that are read in eights, and summed in float32; sizes that are known."""
 
-    def legal(root: Root) -> bool:
+    def takes(root: Root) -> bool:
         product = as_product(root)
         if DYNAMIC in root.parallel or product is None or not fits(product):
             return False
@@ -261,17 +261,22 @@ def _legal(tile: Mapping[str, int]):
             return False
         return tile["WN"] <= _LARGEST_FRESH or not _fresh(root)
 
-    return legal
+    return takes
+
+
+def asked(root: Root) -> Parameters:
+    """What the tensor cores multiply, and whether their sums are exact enough."""
+    kind = _kind(product_of(root))
+    assert kind is not None
+    return {"KIND": kind, "FRESH": int(_fresh(root))}
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
-    kind = _kind(product_of(root))
-    assert kind is not None
     run = run_of_b(product_of(root))
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if run is not None and run.by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * tile["BK"] // 2
-    own = {"KIND": kind, **tile, "STAGE": stage, "EACH": 8, "FRESH": int(_fresh(root))}
+    own = {**asked(root), **tile, "STAGE": stage, "EACH": 8}
     return own | apart(root, own)
 
 
@@ -297,7 +302,7 @@ def scratch(root: Root, tile: Parameters) -> int:
     return 4 * (ALIGNMENT // 4 + staged + max(over, tile["BM"] * (tile["BN"] + 8)))
 
 
-def _tiles(tile: Mapping[str, int], part: Part) -> float:
+def tiles(tile: Mapping[str, int], part: Part) -> float:
     """Tiles of the largest part; where eights of columns are read, a tile starts at a multiple of eight."""
     product, run = product_of(part.root), run_of_b(product_of(part.root))
     columns = reach(part, product.columns, 8 if run is not None and not run.by_k else 1)
@@ -316,7 +321,7 @@ def _work(tile: Mapping[str, int]):
     """Stages that arrive one after another, behind products that overlap with them."""
 
     def counted(part: Part) -> Work:
-        count = _tiles(tile, part)
+        count = tiles(tile, part)
         stages = count * math.ceil(part.terms / tile["BK"])
         products = stages * tile["BM"] * tile["BN"] * tile["BK"]
         waits = stages * (tile["BM"] + tile["BN"]) / _AT_ONCE
@@ -334,7 +339,7 @@ RKERNELS = [
         "cuda",
         __name__,
         "product_wgmma_halves",
-        legal=_legal(tile),
+        legal=legal(tile),
         wgmma=True,
         reassociates=True,
         scratch_bytes=scratch,
@@ -343,7 +348,7 @@ RKERNELS = [
         vectors=("A", "B"),
         streams=True,
         halves=True,
-        grid=cut_largest(partial(_tiles, tile)),
+        grid=cut_largest(partial(tiles, tile)),
         work=_work(tile),
     )
     for name, tile in TILES.items()

@@ -66,6 +66,10 @@ await_phase = _on_barrier(
 """(staged, place, parity): wait for the end of the phase of that parity."""
 
 
+arrive_behind_copies = _on_barrier("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", False)
+"""(staged, place): this thread arrives when all the copies are there that it has started."""
+
+
 @intrinsic
 def publish_barriers(typing_context: Any) -> Any:
     """Barriers that were opened, and memory that was written, are for asynchronous copies to see."""

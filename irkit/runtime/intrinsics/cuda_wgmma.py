@@ -294,6 +294,42 @@ def _rounding(places: Sequence[int]) -> str:
     return " ".join([*lines, "}"])
 
 
+@intrinsic
+def feed_rows(
+    typing_context: Any, staged: Any, tile: Any, row: Any, chunk: Any, source: Any, index: Any,
+    pitch: Any, between: Any, count: Any, limit: Any,
+) -> Any:  # fmt: skip
+    """Start copying 16 bytes each of `count` rows, `between` apart, to a chunk of packed rows of 128 bytes.
+
+    The first is that of source[index], aligned to 16 bytes, for row `row` of the tile at staged[tile]; those
+    that follow are `pitch` elements a row further. Zeros come in the place of rows from row + `limit` on,
+    which are not read. `pitch`, `between` (a multiple of 8) and `count` are literal.
+    """
+    given = (pitch, between, count)
+    if not all(isinstance(v, types.IntegerLiteral) for v in given):
+        return None
+    apart, rows, times = (v.literal_value for v in given)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        b = builder
+        first = shared_address(b, args[0], args[1])
+        row, chunk = (b.trunc(a, I32) for a in args[2:4])
+        target, limit = _chunk_address(b, first, row, chunk, 32), b.trunc(args[9], I32)
+        start = b.ptrtoint(b.gep(args[4], [args[5]]), I64)
+        size = context.get_abi_sizeof(args[4].type.pointee)
+        for n in range(times):
+            inside = b.icmp_signed(">", limit, I32(n * rows))
+            bytes_ = b.select(inside, I32(16), I32(0))
+            where = b.add(start, I64(n * rows * apart * size))
+            given = [b.add(target, I32(n * rows * 128)), where, bytes_]
+            text = "cp.async.cg.shared.global [$0], [$1], 16, $2;"
+            asm(b, text, ir.VoidType(), given, "r,l,r,~{memory}")
+        return context.get_dummy_value()
+
+    u64, i64 = types.uint64, types.int64
+    return types.void(staged, u64, u64, u64, source, i64, *given, i64), generate
+
+
 @dataclass(frozen=True)
 class Stage:
     """The products of one stage: 64 rows by `columns`, `terms` terms of `kind`.
