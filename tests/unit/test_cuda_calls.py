@@ -120,6 +120,18 @@ def test_a_kernel_begins_before_the_one_ahead_of_it_has_ended(fake: FakeDriver) 
     assert fake.names(*launches) == ["cuLaunchKernel", "cuLaunchKernelEx"]
 
 
+def test_blocks_that_begin_early_are_kept_apart(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made(program=TWICE, mode="per-op")
+    kernel, most = run.ops[0], run.device.shared_bytes
+    assert run.device.multiprocessors == 4
+    monkeypatch.setattr(type(kernel), "blocks_per_multiprocessor", 4)
+    assert kernel.shared_evenly(4, run.device) == most
+    assert kernel.shared_evenly(5, run.device) == (most + 1024) // 2 - 1024
+    assert kernel.shared_evenly(13, run.device) == kernel.shared_bytes
+
+
 def test_an_older_driver_records_no_early_launch(fake: FakeDriver) -> None:
     fake.version = 12020
     run = made(program=TWICE, mode="per-op")

@@ -78,6 +78,8 @@ def direct(name: str, arguments: int) -> Callable[..., None]:
 
 
 _RECORDS_EARLY = 12030
+_RESERVED = 1024
+"""Bytes of a multiprocessor's shared memory that the driver has for itself, per block."""
 
 
 class Device:
@@ -191,12 +193,27 @@ class Kernel:
         self.name, self.threads, self.shared_bytes = name, threads, shared_bytes
         self.function = call("cuModuleGetFunction", module, name.encode())
         limit: Any = api().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        if shared_bytes > 48 * 1024:
-            call("cuFuncSetAttribute", self.function, limit, shared_bytes)
+        self._limit = limit
+        self._allow(shared_bytes)
         self._values = (ctypes.c_int64 * parameters)()
         start = ctypes.addressof(self._values)
         self._pointers = (ctypes.c_void_p * parameters)(*(start + 8 * i for i in range(parameters)))
         self._packed = ctypes.addressof(self._pointers)
+
+    def _allow(self, shared_bytes: int) -> None:
+        if shared_bytes > 48 * 1024:
+            call("cuFuncSetAttribute", self.function, self._limit, shared_bytes)
+
+    def shared_evenly(self, blocks: int, on: Device) -> int:
+        """Bytes of shared memory with which no multiprocessor holds more than its share of so many blocks.
+
+        Blocks that begin while others run would crowd where there is room, and take as many times as long.
+        """
+        each = -(-blocks // on.multiprocessors)
+        if each >= self.blocks_per_multiprocessor:
+            return self.shared_bytes
+        most = (on.shared_bytes + _RESERVED) // each - _RESERVED
+        return max(self.shared_bytes, min(on.shared_bytes, most))
 
     @property
     def blocks_per_multiprocessor(self) -> int:
@@ -216,13 +233,15 @@ class Kernel:
         arguments: Sequence[int],
         stream: Any,
         together: bool = False,
-        early: bool = False,
+        early: Device | None = None,
     ) -> None:
-        """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident. `early`: they
-        may start while the kernel queued before still runs, once its blocks allow it."""
+        """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident. `early`: on
+        this device they may start while the kernel queued before still runs, once its blocks allow it."""
         self._values[:] = arguments
-        if early:
-            config = _early_config(blocks, self.threads, self.shared_bytes, stream)
+        if early is not None:
+            shared = self.shared_evenly(blocks, early)
+            self._allow(shared)
+            config = _early_config(blocks, self.threads, shared, stream)
             call("cuLaunchKernelEx", config, self.function, self._packed, 0)
             return
         shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes, stream, self._packed)

@@ -379,7 +379,8 @@ class CudaExecutor:
             return False
         arguments = (home.serial + first * home.record_bytes, home.bases, rows)
         blocks = self.blocks(append.kernel, append.tasks, rows)
-        self.ops[append.kernel].launch(blocks, (*arguments, padded), stream, early=early)
+        ahead = self.device if early else None
+        self.ops[append.kernel].launch(blocks, (*arguments, padded), stream, early=ahead)
         return self.facts.early and self.device.records_early
 
     def blocks(self, kernel: int, tasks: int, rows: int) -> int:
