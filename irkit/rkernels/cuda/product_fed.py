@@ -97,7 +97,7 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
                             publish_tiles()
                             first = group_products(
                                 sums, staged, tile + left, tile + right, BN, BK, 32,
-                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH, 0,
                             )  # fmt: skip
                             one = stage
                             stage += 1
@@ -109,13 +109,13 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
                             if FRESH:
                                 second = group_products(
                                     sums, staged, tile + left, tile + right, BN, BK, 32,
-                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 1,
+                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 1, 0,
                                 )  # fmt: skip
                                 sums = group_added(sums, first, 1, 1)
                             else:
                                 second = group_products(
                                     first, staged, tile + left, tile + right, BN, BK, 32,
-                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 0,
+                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 0, 0,
                                 )  # fmt: skip
                                 await_products(1)
                             cuda.syncwarp()
@@ -134,7 +134,7 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
                             publish_tiles()
                             first = group_products(
                                 sums, staged, tile + left, tile + right, BN, BK, 32,
-                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH,
+                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH, 0,
                             )  # fmt: skip
                             sums = group_added(sums, first, FRESH, 0)
                             cuda.syncwarp()
