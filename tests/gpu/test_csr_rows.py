@@ -11,6 +11,9 @@ from sklearn import linear_model, naive_bayes, preprocessing
 from sklearn import pipeline as pipelines
 
 import irkit
+from irkit.runtime.cuda.availability import why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 pipe: Any = vars(pipelines)["make_pipeline"]
 sparse: Any = scipy.sparse
