@@ -8,6 +8,8 @@ starts and as it ends, so that stamps of all blocks can be put on one line of ti
 
 from __future__ import annotations
 
+from itertools import product
+
 from irkit.errors import ArtifactError
 from irkit.lower.task_to_numba.walkers_cuda import layout_of, persistent_text
 from irkit.schedule.tables import Program
@@ -54,10 +56,10 @@ def traced(source: str, program: Program) -> str:
     """The text of the emitted module of a program, its persistent kernel with stamps: this has one parameter
     more, the address of the log. Raises ArtifactError for a module of another irkit."""
     layout = layout_of(program)
-    for run_task in ("run_task", "run_task_resident"):
-        plain = persistent_text(layout, run_task)
+    for run_task, asks in product(("run_task", "run_task_resident"), (False, True)):
+        plain = persistent_text(layout, run_task, asks)
         if source.count(plain) == 1:
-            text = persistent_text(layout, run_task, _with_stamps)
+            text = persistent_text(layout, run_task, asks, _with_stamps)
             return source.replace(plain, _CLOCKS + text)
     raise ArtifactError("the program's walker is not the one of this irkit: compile it anew")
 

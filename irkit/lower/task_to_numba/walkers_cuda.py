@@ -246,6 +246,7 @@ RECORDS = """\
 
 _PERSISTENT = _HEAD + RECORDS
 _RESOLVING = "        resolve_all(words, rows_padded)\n"
+_RESOLVING_AND_ASKING = "        resolve_and_ask(words, rows_padded)\n"
 
 _WAVE = '''\
 def wave(records, starts, ends, bases, rows, rows_padded):
@@ -273,10 +274,15 @@ def fill(text: str, layout: Layout) -> str:
 
 
 def persistent_text(
-    layout: Layout, run_task: str = "run_task", change: Callable[[str], str] = str
+    layout: Layout,
+    run_task: str = "run_task",
+    asks: bool = False,
+    change: Callable[[str], str] = str,
 ) -> str:
-    """Text of `persistent`, which runs an rTask by the function `run_task`; `change` makes it another."""
+    """Text of `persistent`, which runs an rTask by the function `run_task` and, if it `asks`, has constants
+    on their way while it waits; `change` makes it another."""
     text = _carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
+    text = text.replace(_RESOLVING, _RESOLVING_AND_ASKING) if asks else text
     return fill(change(text).replace("RUN_TASK", run_task), layout)
 
 
@@ -293,10 +299,10 @@ def walkers(
     """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
     function called `persistent`, by which the persistent kernel runs an rTask. `ahead`: how many bytes of
     each operand of each rOperator a vEU asks for while it waits."""
-    text = persistent_text(layout, persistent)
-    if not any(map(any, ahead)):
+    asks = any(map(any, ahead))
+    text = persistent_text(layout, persistent, asks)
+    if not asks:
         return walkers_with(layout, text)
-    text = text.replace(_RESOLVING, "        resolve_and_ask(words, rows_padded)\n")
     return walkers_with(layout, "\n\n".join((_bytes_ahead(ahead), fill(_ASKING, layout), text)))
 
 
