@@ -183,7 +183,7 @@ def test_a_kernel_waits_for_those_before_it_once_it_knows_its_operands() -> None
     lines = [line.strip() for line in text.splitlines()]
     begin, wait = lines.index("begin_next()"), lines.index("await_previous()")
     assert begin < wait == len(lines) - 2
-    assert lines[wait - 1].startswith("a0 = resolve(")
+    assert lines[wait - 1].startswith("a0 = resolve_early(")
     assert "await" not in walkers_cuda.op_kernel(0, Kernel("f", ["float32"], 0))
     model = helper.make_model(
         helper.make_graph(

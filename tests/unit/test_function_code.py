@@ -153,7 +153,7 @@ def test_what_numba_is_told_counts(tmp_path, monkeypatch):
     """By the environment, and by a file in the folder where a program runs."""
     monkeypatch.chdir(tmp_path)
     found = {context()}
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setenv("NUMBA_COLOR_SCHEME", "no_color")
     monkeypatch.setenv("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
     assert {context()} == found
     monkeypatch.setenv("NUMBA_OPT", "1")
