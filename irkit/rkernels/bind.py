@@ -49,6 +49,7 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
         binding.rows_at_once = rkernel.rows_at_once
     if rkernel.spreads and not binding.batch:
         binding.spread = _spread(op, root, threads)
+    binding.functions += [t for n, t in binding.parts.items() if n in placeholders(rkernel)]
     if missing := sorted(placeholders(rkernel) - set(binding.names)):
         raise UnsupportedError(
             f"placeholder {', '.join(missing)} in rKernel template '{rkernel.function}'"

@@ -42,7 +42,7 @@ def emulated(
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     y = np.full(shape, 77, arrays[0].dtype)
     cuda_emulator.run_text(
-        "\n".join(binder.binding.functions) + "\n" + body, "kernel", [*arrays, y],
+        "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body]), "kernel", [*arrays, y],
         int(np.prod(list(op.grid.get_values()))), 1, 256, rkernel.scratch(root, given),
     )  # fmt: skip
     return y

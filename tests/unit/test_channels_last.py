@@ -218,7 +218,7 @@ def test_products_read_runs_of_channels(name, rkernel):
         given = {"THREADS": threads, "VECTOR": 1, **parameters_of(root)}
         names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
         body = specialise(template_source(kernel_), kernel_.function, "kernel", names)
-        text = "\n".join(binder.binding.functions) + "\n" + body
+        text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])
         y = np.full(want.shape, 77, want.dtype)
         cuda_emulator.run_text(text, "kernel", [*arrays, y], op.tasks, 1, threads, 1 << 18)
         off = abs(y.astype(np.float64) - want.astype(np.float64)).max()

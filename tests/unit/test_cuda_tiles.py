@@ -173,7 +173,7 @@ def run_in_groups(
         given = {"THREADS": 256, "VECTOR": 1, **parameters_of(root)}
         names = {**binding.names, **{k: str(v) for k, v in given.items()}}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
-        text = "\n".join(binding.functions) + "\n" + body
+        text = "\n".join([*binding.functions, *binding.parts.values(), body])
         y = np.zeros(want.shape, kind)
         arrays = [*operands(op, onnx_model, x), y]
         cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
@@ -254,7 +254,7 @@ def test_what_cannot_be_split_is_summed_plainly() -> None:
     x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
     x[13], w[:, 17] = 1e-42, 1e30
     y = np.full((17, 32), 77, np.float32)
-    text = "\n".join(binding.functions) + "\n" + body
+    text = "\n".join([*binding.functions, *binding.parts.values(), body])
     cuda_emulator.run_text(text, "kernel", [x, w, y], 1, 1, 128)
     with np.errstate(all="ignore"):
         want = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
@@ -284,7 +284,7 @@ def check(
             given = dict(product_mma.parameters_of(given, root))
         names = {**binding.names, **{k: str(v) for k, v in given.items()}}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
-        text = "\n".join(binding.functions) + "\n" + body
+        text = "\n".join([*binding.functions, *binding.parts.values(), body])
         shape = [d.dim_value for d in onnx_model.graph.input[0].type.tensor_type.shape.dim]
         x = np.random.default_rng(tasks).standard_normal(shape).astype(np.float32)
         want = np.asarray(ReferenceEvaluator(onnx_model).run(None, {"x": x})[0])

@@ -115,7 +115,7 @@ def run(op: ROperatorOp, variant: str, parameters: Any, arrays: list[Any], tasks
     given = {"THREADS": 256, "VECTOR": 1, **parameters(root)}
     names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
-    text = "\n".join(binder.binding.functions) + "\n" + body
+    text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])
     cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
 
 

@@ -117,7 +117,7 @@ def test_parts_thread_by_thread(variant: str, seed: int) -> None:
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     y = np.full(shape, 77, np.float32)
     cuda_emulator.run_text(
-        "\n".join(binder.binding.functions) + "\n" + body, "kernel", [*arrays, y],
+        "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body]), "kernel", [*arrays, y],
         int(np.prod(ints(op.grid))), 1, rkernel.threads, rkernel.scratch(root, literals),
     )  # fmt: skip
     np.testing.assert_allclose(y, in_parts(arrays, scale, parts), rtol=0, atol=5e-6)

@@ -33,6 +33,7 @@ from irkit.rkernels.binding.inserted import (
 from irkit.rkernels.binding.read_ahead import read_ahead
 from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
+from irkit.rkernels.templates import function_source, specialise
 from irkit.schedule.library_call import LibraryCall
 
 
@@ -42,7 +43,8 @@ class Binding:
 
     `spread`: how many blocks at most may share an rTask that runs alone on a GPU. `rows_at_once`: how many
     rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
-    read or write in vectors where VECTOR is 1.
+    read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the rKernel's
+    template names them, by placeholder.
     """
 
     symbol: str
@@ -57,6 +59,7 @@ class Binding:
     rows_at_once: int = 1
     call: LibraryCall | None = None
     wide: set[int] = field(default_factory=set[int])
+    parts: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def operands(self) -> str:
@@ -69,6 +72,13 @@ class Binding:
         self.names[placeholder] = name
         body = "\n".join(f"    {line}" for line in lines)
         self.functions.append(f"@fused\ndef {name}({arguments}):\n{body}\n")
+
+    def part(self, placeholder: str, module: str, function: str) -> None:
+        """`placeholder` is a function of a module whose own placeholders have got their meaning before."""
+        name = f"{self.symbol}_{placeholder.lower()}"
+        text = specialise(function_source(module, function), function, name, self.names)
+        self.names[placeholder] = name
+        self.parts[placeholder] = f"@fused\n{text}"
 
 
 class Binder:

@@ -154,59 +154,11 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
                             )
                     cuda.syncthreads()
 
-                    def exact(y, x):
-                        found = FLOAT(0)
-                        column = COLUMN(b, lead, c + x)
-                        for k in range(K):
-                            found += A[(b * M + m + y) * K + k] * B[AT(column, STEP(k))]
-                        return found
-
-                    # Where a four of sums, or one, lies in the tile.
-                    def where(i):
-                        at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
-                        if TRANSPOSED:
-                            x, y = divide(at, 64)
-                        else:
-                            y, x = divide(at, BN)
-                        return y, x
-
-                    def inside(y, x):
-                        return m + y < m1 and c + x < c1 and c + x >= c0
-
-                    # Of a four outside the nearest within is read.
-                    def loaded(i):
-                        y, x = where(i)
-                        near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
-                        near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
-                        return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
-
-                    def stored(i, found):
-                        y, x = where(i)
-                        at = packs + x * (64 + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
-                        if inside(y, x):
-                            s0, s1, s2, s3 = load4(staged, at)
-                            STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
-
-                    if VECTOR * RUN:
-                        for i in range(0, 64 * BN // (4 * THREADS), 1 + (BN >= 32)):
-                            one = loaded(i)
-                            if BN >= 32:
-                                two = loaded(i + 1)
-                                stored(i, one)
-                                stored(i + 1, two)
-                            else:
-                                stored(i, one)
-                    else:
-                        for i in range(64 * BN // THREADS):
-                            y, x = where(i)
-                            at = (
-                                packs + x * (64 + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
-                            )
-                            if inside(y, x):
-                                # An operand that does not start at a multiple of 16 bytes cannot be copied.
-                                total = staged[at] if VECTOR else exact(y, x)
-                                start = INIT(OPERANDS, b, m + y, lead, c + x)
-                                STORE(OPERANDS, b, m + y, lead, c + x, total + start)
+                    # An operand that does not start at a multiple of 16 bytes cannot be copied.
+                    LEAVE(
+                        OPERANDS, staged, packs, (thread, THREADS), (64, BN), (b, lead, m, c), (m1, c0, c1),
+                        VECTOR, 1 - VECTOR, FLOAT(0),
+                    )  # fmt: skip
                     cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):

@@ -158,64 +158,11 @@ def product_wgmma_halves(task, tasks, rows, scratch, OPERANDS):
                     )  # fmt: skip
                 cuda.syncthreads()
 
-                def exact(y, x):
-                    found = FLOAT(0)
-                    column = COLUMN(b, lead, c + x)
-                    for k in range(K):
-                        step = STEP(k)
-                        value = B[AT(column, step)]
-                        value = value if INSIDE(column, step) else float32(0)
-                        found += A[(b * M + m + y) * K + k] * value
-                    return found
-
-                # Where a four of sums, or one, lies in the tile.
-                def where(i):
-                    at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
-                    if TRANSPOSED:
-                        x, y = divide(at, BM)
-                    else:
-                        y, x = divide(at, BN)
-                    return y, x
-
-                def inside(y, x):
-                    return m + y < m1 and c + x < c1 and c + x >= c0
-
-                # Of a four outside the nearest within is read.
-                def loaded(i):
-                    y, x = where(i)
-                    near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
-                    near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
-                    return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
-
-                def stored(i, found):
-                    y, x = where(i)
-                    at = ends + x * (BM + 4) + y if TRANSPOSED else ends + y * (BN + 8) + x
-                    if i < BM * BN // (4 * THREADS) and inside(y, x):
-                        s0, s1, s2, s3 = load4(staged, at)
-                        STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
-
-                if VECTOR * RUN:
-                    # What four of them read is on its way together.
-                    for i in range(0, BM * BN // (4 * THREADS), 4):
-                        one, two, three, four = (
-                            loaded(i),
-                            loaded(i + 1),
-                            loaded(i + 2),
-                            loaded(i + 3),
-                        )
-                        stored(i, one)
-                        stored(i + 1, two)
-                        stored(i + 2, three)
-                        stored(i + 3, four)
-                else:
-                    for i in range(BM * BN // THREADS):
-                        y, x = where(i)
-                        at = ends + x * (BM + 4) + y if TRANSPOSED else ends + y * (BN + 8) + x
-                        if inside(y, x):
-                            # An operand that does not start at a multiple of 16 bytes cannot be copied.
-                            total = staged[at] if VECTOR else exact(y, x)
-                            start = INIT(OPERANDS, b, m + y, lead, c + x)
-                            STORE(OPERANDS, b, m + y, lead, c + x, total + start)
+                # An operand that does not start at a multiple of 16 bytes cannot be copied.
+                LEAVE(
+                    OPERANDS, staged, ends, (thread, THREADS), (BM, BN), (b, lead, m, c), (m1, c0, c1),
+                    VECTOR, 1 - VECTOR, FLOAT(0),
+                )  # fmt: skip
                 cuda.syncthreads()
 
 

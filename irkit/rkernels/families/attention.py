@@ -23,7 +23,6 @@ from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, literal
 from irkit.rkernels.families.attention_rows import rows_of
 from irkit.rkernels.family import Family, leading_parts, of_floats
-from irkit.rkernels.templates import function_source, specialise
 from irkit.rkernels.work import Part, Work, work
 
 _T = TypeVar("_T")
@@ -340,8 +339,4 @@ def _own(
 def _row(binder: Binder) -> None:
     """`ROW(OPERANDS, staged, place, b, i, lane)`: a warp computes row i, in SIZE + COLUMNS elements of shared
     memory at staged[place]."""
-    names, name = binder.binding.names, f"{binder.binding.symbol}_row"
-    source = function_source("irkit.rkernels.cuda.attention_row", "attention_row")
-    text = specialise(source, "attention_row", name, names)
-    binder.binding.functions.append(f"@fused\n{text}")
-    names["ROW"] = name
+    binder.binding.part("ROW", "irkit.rkernels.cuda.attention_row", "attention_row")

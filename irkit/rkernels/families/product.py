@@ -41,7 +41,7 @@ class MatrixProduct(Family):
     """Contractions and convolutions as a product of matrices, A in memory (`irkit.dialects.products`).
 
     `PART`, `INIT`, `STORE`, pointer `A`, `M`, `K`, `TRANSPOSED`; on a CPU `PACK`, on a GPU `COLUMN`,
-    `STEP`, `FETCH` and `INSIDE`.
+    `STEP`, `FETCH`, `INSIDE` and `LEAVE`.
     """
 
     name = "product"
@@ -84,6 +84,14 @@ class MatrixProduct(Family):
         else:
             store(binder, product)
             fetch(binder, product)
+            _leave(binder)
+
+
+def _leave(binder: Binder) -> None:
+    """`LEAVE(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew, unsure)`, where both operands
+    lie in memory."""
+    if "AT" in binder.binding.names:
+        binder.binding.part("LEAVE", "irkit.rkernels.cuda.product_tile", "leave_tile")
 
 
 def _packed(binder: Binder, product: Product) -> None:
