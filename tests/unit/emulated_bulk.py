@@ -10,7 +10,7 @@ from emulated_wgmma import parts
 from half_memory import HalfMemory
 
 from irkit.runtime.intrinsics import cuda_mma
-from irkit.runtime.intrinsics.cuda_wgmma import terms_of_chunk
+from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
 
 _PATIENCE_S = 20
 

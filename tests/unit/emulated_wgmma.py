@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 
 from irkit.runtime.intrinsics import cuda_mma
-from irkit.runtime.intrinsics.cuda_wgmma import PRODUCTS, terms_of_chunk
+from irkit.runtime.intrinsics.cuda_wgmma import PRODUCTS
+from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
 
 _SIXTEEN = {
     cuda_mma.SPLIT: ml_dtypes.bfloat16,

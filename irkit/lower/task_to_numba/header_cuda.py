@@ -130,17 +130,19 @@ from irkit.runtime.intrinsics.cuda_tiles import (
     within32,
 )
 from irkit.runtime.intrinsics.cuda_wgmma import (
-    aligned_place,
     await_products,
-    copy_chunk,
-    feed_rows,
     group_added,
     group_products,
-    pack_terms,
     publish_tiles,
+    same_in_warp,
+)
+from irkit.runtime.intrinsics.cuda_wgmma_terms import (
+    aligned_place,
+    copy_chunk,
+    feed_rows,
+    pack_terms,
     read_terms,
     round_chunks,
-    same_in_warp,
 )
 from irkit.runtime.intrinsics.cuda_weighted import weighted_products
 
