@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from irkit.dialects.task import ROperatorOp
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.rkernel import RKernel
+from irkit.syntax_trees import in_one_thread
 
 # Placeholders of functions that store one element.
 STORES = ("STORE", "STORE_FETCHED", "STORE_WITHIN", "STORE_OUTSIDE")
@@ -70,7 +71,8 @@ class _Body:
     def of(cls, text: str, source: str, target: str) -> _Body:
         """What a body does; each name of it is bound once, so that equal indices are equal places."""
         body = cls(source, target)
-        body._run(ast.parse("def body():\n" + text).body[0].body, False)  # pyright: ignore
+        tree = in_one_thread(lambda: ast.parse("def body():\n" + text))
+        body._run(tree.body[0].body, False)  # pyright: ignore
         return body
 
     def _run(self, statements: Sequence[ast.stmt], done: bool) -> bool:

@@ -16,6 +16,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from irkit.syntax_trees import in_one_thread
+
 OPEN_FROM: Mapping[str, int] = {
     "add32": 0,
     "divide": 0,
@@ -54,7 +56,7 @@ def form_of(text: str) -> Form:
     if not text.isascii():
         # Places in lines are counted in bytes.
         return Form(text, ())
-    module = ast.parse(text)
+    module = in_one_thread(lambda: ast.parse(text))
     slots = list(_slots(module))
     computed = [node for node in _computed(module) if node not in slots]
     lines = text.split("\n")

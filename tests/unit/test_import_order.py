@@ -24,6 +24,7 @@ COMMON = {
     "context",
     "model_info",
     "plain_json",
+    "syntax_trees",
     "processors",
     "ranks",
     "remarks",

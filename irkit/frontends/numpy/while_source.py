@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from irkit.syntax_trees import in_one_thread
+
 OWN = "__irkit_"
 """What the names of variables begin with that are none of the user's."""
 ROUNDS = f"{OWN}while__"
@@ -60,7 +62,7 @@ def _module(code: types.CodeType) -> ast.Module | None:
     """The file that has a function; None where there is none."""
     try:
         lines, _ = inspect.findsource(code)
-        return ast.parse("".join(lines))
+        return in_one_thread(lambda: ast.parse("".join(lines)))
     except (OSError, SyntaxError):
         return None
 
@@ -80,7 +82,9 @@ def _compiled(module: ast.Module, like: types.CodeType) -> types.CodeType | None
     """The code of the function that `like` is, as the file has it. All of the file is compiled: what names
     are imported has a say in instructions."""
     flags = like.co_flags & _FEATURES
-    outer = compile(module, like.co_filename, "exec", flags, dont_inherit=True)
+    outer = in_one_thread(
+        lambda: compile(module, like.co_filename, "exec", flags, dont_inherit=True)
+    )
     found = [c for c in _codes(outer) if c.co_name == like.co_name]
     found = [c for c in found if c.co_firstlineno == like.co_firstlineno]
     if len(found) != 1 or set(found[0].co_freevars) != set(like.co_freevars):

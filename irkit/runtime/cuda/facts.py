@@ -22,6 +22,7 @@ from irkit.schedule.tables import (
     Ran,
     Repeated,
 )
+from irkit.syntax_trees import in_one_thread
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def read_facts(source: str) -> tuple[Program, LaunchFacts]:
         "__builtins__": {},
     }
     found: dict[str, Any] = {}
-    for statement in ast.parse(source).body:
+    for statement in in_one_thread(lambda: ast.parse(source)).body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         name = statement.targets[0].id
