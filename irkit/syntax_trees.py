@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _ATTEMPTS = 8
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def in_one_thread(make: Callable[[], T]) -> T:

@@ -27,11 +27,14 @@ _HARMLESS = frozenset(
 def numba_settings() -> tuple[tuple[str, str], ...]:
     """Names and values, by the environment and by a file `.numba_config.yaml` where the process is.
 
-    Raises UnsupportedError where Numba is told to compile nothing.
+    Raises UnsupportedError where Numba is told to compile nothing, or what it cannot change any more.
     """
     config: Any = import_module("numba.core.config")
     # As Numba does before it compiles a function.
-    config.reload_config()
+    try:
+        config.reload_config()
+    except RuntimeError as error:
+        raise UnsupportedError(f"Numba does not take its settings: {error}") from None
     if config.DISABLE_JIT:
         raise UnsupportedError("NUMBA_DISABLE_JIT: programs are machine code that Numba makes")
     told: dict[str, object] = config._env_reloader.old_environ

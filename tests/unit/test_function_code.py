@@ -169,3 +169,14 @@ def test_where_numba_compiles_nothing_that_is_said(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     with pytest.raises(irkit.UnsupportedError, match="NUMBA_DISABLE_JIT"):
         irkit.jit(lambda x: x + 1)(np.ones(3, np.float32))
+
+
+def test_a_setting_that_comes_too_late_is_said(monkeypatch):
+    """The number of Numba's threads, once they run."""
+
+    def refuse():
+        raise RuntimeError("Cannot set NUMBA_NUM_THREADS to a different value")
+
+    monkeypatch.setattr("numba.core.config.reload_config", refuse)
+    with pytest.raises(irkit.UnsupportedError, match="NUMBA_NUM_THREADS"):
+        numba_settings()
