@@ -11,15 +11,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f32, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import graph
 from irkit.dialects.precision import inherit, precision_of
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
-from irkit.errors import DeviceError
+from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
-from irkit.rkernels.legality import target_of
-from irkit.schedule.devices import device as find_device
 
 LEAST: Final = 4
 """Terms from which on one product is worth the rows that are put side by side for it."""
@@ -140,9 +137,6 @@ class JoinProductSumsPass(ModulePass):
     device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            if not self.device or target_of(find_device(self.device)) == "cpu":
-                return
-        except DeviceError as error:
-            raise PassFailedException(str(error)) from None
+        if gpu_of(self.device) is None:
+            return
         rewrite(op, [JoinProductSums()])

@@ -12,17 +12,14 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, StringAttr, i
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph import AddOp, CastOp, ConvOp, ReduceOp, ReshapeOp
 from irkit.dialects.precision import inherit, precision_of
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
-from irkit.errors import DeviceError
+from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
-from irkit.rkernels.legality import target_of
-from irkit.schedule.devices import device as find_device
 from irkit.weights import Array, WeightStore
 
 TILES: Final = {(64, 32): 12.0, (64, 64): 13.4, (128, 64): 20.0}
@@ -197,10 +194,7 @@ class ShareConvolutions(ModulePass):
     device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            if not self.device or target_of(find_device(self.device)) == "cpu":
-                return
-            veus = find_device(self.device).veus
-        except DeviceError as error:
-            raise PassFailedException(str(error)) from None
-        rewrite(op, [ShareConvolution(veus, weights_of(ctx))])
+        gpu = gpu_of(self.device)
+        if gpu is None:
+            return
+        rewrite(op, [ShareConvolution(gpu.veus, weights_of(ctx))])

@@ -11,19 +11,16 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects import graph
 from irkit.dialects.precision import inherit
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
-from irkit.errors import DeviceError
 from irkit.expressions.binding import Step
 from irkit.expressions.printing import text_of
 from irkit.expressions.syntax import Apply, Expr, Name, Read, names_of
+from irkit.passes.gpu import gpu_of
 from irkit.passes.graph.cut_sums import why_whole
 from irkit.rewriting import Rule, rewrite
-from irkit.rkernels.legality import target_of
-from irkit.schedule.devices import device as find_device
 
 TILE: Final = (32, 64)
 """Rows and columns of a tile that keeps a vEU busy."""
@@ -242,10 +239,7 @@ class ShareProducts(ModulePass):
     device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            if not self.device or target_of(find_device(self.device)) == "cpu":
-                return
-            veus = find_device(self.device).veus
-        except DeviceError as error:
-            raise PassFailedException(str(error)) from None
-        rewrite(op, [TurnFactor(), ShareProduct(veus)])
+        gpu = gpu_of(self.device)
+        if gpu is None:
+            return
+        rewrite(op, [TurnFactor(), ShareProduct(gpu.veus)])

@@ -12,15 +12,12 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleO
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.dialects.graph import CastOp, ConcatOp, ReduceOp, ReshapeOp, SliceOp, WhereOp
 from irkit.dialects.graph.elementwise import BinaryOp, UnaryOp
 from irkit.dialects.types import DYNAMIC, int_array, ints, numpy_dtype, tensor_type
-from irkit.errors import DeviceError
+from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
-from irkit.rkernels.legality import target_of
-from irkit.schedule.devices import device as find_device
 
 LEAST: Final = 1 << 14
 """Terms of one result from which on a second step costs less than what it saves."""
@@ -243,10 +240,7 @@ class SplitReductions(ModulePass):
     device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            if not self.device or target_of(find_device(self.device)) == "cpu":
-                return
-            veus = find_device(self.device).veus
-        except DeviceError as error:
-            raise PassFailedException(str(error)) from None
-        rewrite(op, [SplitReduction(veus), SplitApart(veus)])
+        gpu = gpu_of(self.device)
+        if gpu is None:
+            return
+        rewrite(op, [SplitReduction(gpu.veus), SplitApart(gpu.veus)])
