@@ -27,7 +27,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Step:
-    """A product of a constant and a part of `source`: all of its last dimension, some of the others."""
+    """A product of a part of `source`, all of its last dimension and some of the others, and a matrix."""
 
     op: MatmulOp | GemmOp
     part: SliceOp
@@ -71,8 +71,8 @@ def step_of(op: Operation) -> Step | str:
     """`op` as a product of a step's input, or why it is none."""
     if not isinstance(op, MatmulOp | GemmOp):
         return "it is no product"
-    if not isinstance(op.b.owner, ConstantOp) or len(_shape(op.b)) != 2:
-        return "its second operand is no constant matrix"
+    if len(_shape(op.b)) != 2:
+        return "its second operand is no matrix"
     if isinstance(op, GemmOp) and (reason := _why_not_gemm(op)) is not None:
         return reason
     part = _before_reshapes(op.a).owner
@@ -95,7 +95,7 @@ def _why_not_gemm(op: GemmOp) -> str | None:
         return "its first operand is transposed"
     if op.c is None:
         return None
-    alike = isinstance(op.c.owner, ConstantOp) and math.prod(_shape(op.c)[:-1]) == 1
+    alike = math.prod(_shape(op.c)[:-1]) == 1
     return None if alike else "what is added is not the same for all rows"
 
 
@@ -104,7 +104,7 @@ def _rows_of(source: SSAValue) -> int:
 
 
 def _why_apart(steps: Sequence[Step]) -> str | None:
-    """Why products of one constant stay as they are; None if one product of the whole source is less work."""
+    """Why products by one matrix stay as they are; None if one product of the whole source is less work."""
     source = steps[0].source
     if len({step.part for step in steps}) < 2:
         return "no other step has such a product"
@@ -167,7 +167,7 @@ class _Hoist:
 
 
 def hoist(block: Block) -> None:
-    """Make one product of those with one constant and parts of one tensor, in place."""
+    """Make one product of those by one matrix and of parts of one tensor, in place."""
     groups: dict[Key, list[Step]] = {}
     for op in block.ops:
         if not isinstance(op, MatmulOp | GemmOp):
@@ -186,13 +186,14 @@ def hoist(block: Block) -> None:
 
 @dataclass(frozen=True)
 class HoistInputProducts(ModulePass):
-    """Make products of one constant and several parts of one tensor one product of the whole tensor.
+    """Make products by one matrix of several parts of one tensor one product of the whole tensor.
 
     So a recurrent cell that is written out, step by step, has its input's products before its first step, as
     one that reads the weights once: what is left in a step waits for the state. The parts are slices of
-    whole rows (`x[t]`, `x[:, t]`), the constants the second operands of `graph.matmul` and, with an added
-    constant or none, `graph.gemm`. A tensor that is made piece by piece, the outputs of the layer before, is
-    left: its steps need not wait for one another. So is one most of whose rows are in no product.
+    whole rows (`x[t]`, `x[:, t]`), the matrices the second operands of `graph.matmul` and, with an added
+    row or none, `graph.gemm`: equal constants, or one value, such as weights that are trained. A tensor that
+    is made piece by piece, the outputs of the layer before, is left: its steps need not wait for one another.
+    So is one most of whose rows are in no product.
 
     No numeric risk: each element is the sum of the same terms, in an order that a product never says.
 

@@ -35,9 +35,11 @@ class Family:
 
 
 def _whole(op: linalg.GenericOp) -> list[SSAValue]:
-    """What an op makes, and what it reads that has as many elements."""
+    """What an op makes, what it reads that has as many elements, and what that is a slice of."""
     shape = tensor_type(op.results[0]).get_shape()
-    return [*op.results, *(v for v in op.inputs if tensor_type(v).get_shape() == shape)]
+    read = [v for v in op.inputs if tensor_type(v).get_shape() == shape]
+    sliced = [v.owner.source for v in read if isinstance(v.owner, tensor.ExtractSliceOp)]
+    return [*op.results, *read, *sliced]
 
 
 def _why_alone(op: linalg.GenericOp) -> str | None:
@@ -119,7 +121,8 @@ def join_block(block: Block) -> None:
 
 @dataclass(frozen=True)
 class JoinSiblings(ModulePass):
-    """Compute elementwise ops over the same loops together, where one reads what another reads or makes.
+    """Compute elementwise ops over the same loops together, where one reads what another reads or makes,
+    or both read slices of one array, as gates of a cell do.
 
     `fuse-elementwise` computes a producer in its one reader. A producer of several readers, and readers of
     one array, are passes over memory of their own: here they become one, with a result for each that is

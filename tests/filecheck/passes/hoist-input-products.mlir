@@ -59,6 +59,37 @@ func.func @gemm(%x: tensor<2x3x4xf32>) -> tensor<3x3xf32> {
   func.return %6 : tensor<3x3xf32>
 }
 
+// Weights that are trained are one value, no constant: that is enough.
+// CHECK-LABEL: func.func @trained
+// CHECK: graph.gemm %{{.*}}, %w, %b {{{.*}}} : (tensor<6x4xf32>, tensor<3x4xf32>, tensor<3xf32>) -> tensor<6x3xf32>
+// CHECK-NOT: graph.gemm
+func.func @trained(%x: tensor<2x3x4xf32>, %w: tensor<3x4xf32>, %b: tensor<3xf32>) -> tensor<3x3xf32> {
+  %0 = graph.slice %x {offsets = array<i64: 0, 0, 0>, sizes = array<i64: 1, 3, 4>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<1x3x4xf32>
+  %1 = graph.reshape %0 {shape = array<i64: 3, 4>} : (tensor<1x3x4xf32>) -> tensor<3x4xf32>
+  %2 = graph.gemm %1, %w, %b {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64} : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3xf32>) -> tensor<3x3xf32>
+  %3 = graph.slice %x {offsets = array<i64: 1, 0, 0>, sizes = array<i64: 1, 3, 4>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<1x3x4xf32>
+  %4 = graph.reshape %3 {shape = array<i64: 3, 4>} : (tensor<1x3x4xf32>) -> tensor<3x4xf32>
+  %5 = graph.gemm %4, %w, %b {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64} : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3xf32>) -> tensor<3x3xf32>
+  %6 = graph.mul %2, %5 : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  func.return %6 : tensor<3x3xf32>
+}
+
+// Left alone: another matrix in each step, and rows of their own that are added.
+// CHECK-LABEL: func.func @several
+// CHECK-COUNT-4: graph.gemm %{{.*}} : (tensor<3x4xf32>
+// MISSED-DAG: what is added is not the same for all rows
+func.func @several(%x: tensor<2x3x4xf32>, %w: tensor<4x3xf32>, %v: tensor<4x3xf32>, %c: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>) {
+  %0 = graph.slice %x {offsets = array<i64: 0, 0, 0>, sizes = array<i64: 1, 3, 4>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<1x3x4xf32>
+  %1 = graph.reshape %0 {shape = array<i64: 3, 4>} : (tensor<1x3x4xf32>) -> tensor<3x4xf32>
+  %2 = graph.gemm %1, %w {trans_a = false, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32>
+  %3 = graph.slice %x {offsets = array<i64: 1, 0, 0>, sizes = array<i64: 1, 3, 4>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x4xf32>) -> tensor<1x3x4xf32>
+  %4 = graph.reshape %3 {shape = array<i64: 3, 4>} : (tensor<1x3x4xf32>) -> tensor<3x4xf32>
+  %5 = graph.gemm %4, %v {trans_a = false, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32>
+  %6 = graph.gemm %1, %w, %c {trans_a = false, trans_b = false, alpha = 1.0 : f64, beta = 1.0 : f64} : (tensor<3x4xf32>, tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  %7 = graph.gemm %4, %w, %c {trans_a = false, trans_b = false, alpha = 1.0 : f64, beta = 1.0 : f64} : (tensor<3x4xf32>, tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  func.return %2, %5, %6, %7 : tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>
+}
+
 // Left alone: outputs of a layer before, a part of each row, two constants, a few rows of many.
 // CHECK-LABEL: func.func @apart
 // CHECK-COUNT-8: graph.matmul %{{.*}} : (tensor<1x4xf32>

@@ -32,6 +32,36 @@ func.func @family(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tenso
   func.return %1, %2 : tensor<8xf32>, tensor<8xf32>
 }
 
+// Two slices of one array, and what both give.
+// CHECK-LABEL: func.func @gates
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK: math.absf
+// CHECK: arith.addf
+// CHECK-NOT: linalg.generic
+// CHECK: func.return
+func.func @gates(%x: tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %s = tensor.extract_slice %x[0] [8] [1] : tensor<16xf32> to tensor<8xf32>
+  %t = tensor.extract_slice %x[8] [8] [1] : tensor<16xf32> to tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%s : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %a = math.exp %p : f32
+    linalg.yield %a : f32
+  } -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%t : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %a = math.absf %p : f32
+    linalg.yield %a : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%0, %1 : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %a = arith.addf %p, %q : f32
+    linalg.yield %a : f32
+  } -> tensor<8xf32>
+  func.return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
 // The third waits for a sum of the first: one of the two would wait for itself.
 // CHECK-LABEL: func.func @waits
 // CHECK-COUNT-3: linalg.generic
