@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,24 @@ _BY_PACKAGE = {
     "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm"),
     "xgboost": ("irkit.frontends.xgboost", "import_xgboost"),
 }
+# Library → front end of the files in its own format.
+_OF_FILES = {
+    "lightgbm": ("irkit.frontends.lightgbm", "import_lightgbm_file"),
+    "xgboost": ("irkit.frontends.xgboost", "import_xgboost_file"),
+}
+_BY_SUFFIX = {".json": "xgboost", ".txt": "lightgbm", ".ubj": "xgboost"}
 ACCEPTED = (
-    "a fitted scikit-learn, LightGBM or XGBoost model, an onnx.ModelProto, "
-    "or the path of an .onnx file"
+    "a fitted scikit-learn, LightGBM or XGBoost model, an onnx.ModelProto, or the path of an .onnx file, "
+    "of LightGBM's .txt, or of XGBoost's .json or .ubj"
 )
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file in the own format of a library, "lightgbm" or "xgboost", whatever its name is."""
+
+    path: str | Path
+    library: str
 
 
 def import_model(
@@ -39,19 +54,28 @@ def import_model(
     `import_onnx`). Raises UnsupportedError listing all that is missing, InvalidModelError.
     """
     if isinstance(model, str | Path):
-        if Path(model).suffix != ".onnx":
-            raise UnsupportedError(f"model file '{model}'; accepted: {ACCEPTED}")
-        return _onnx(model, shapes, constants, batch)
-    if type(model).__name__ == "ModelProto":
+        model = _file(model)
+    if isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
         return _onnx(model, shapes, constants, batch)
     if shapes or constants:
         raise UnsupportedError("shapes and constants are for ONNX models only")
+    if isinstance(model, ModelFile):
+        module, reader = _OF_FILES[model.library]
+        return getattr(importlib.import_module(module), reader)(model.path, dtype)
     # Only the libraries' own classes: a user's subclass may override what irkit would reproduce.
     found = _BY_PACKAGE.get(type(model).__module__.partition(".")[0])
     if found is not None:
         return getattr(importlib.import_module(found[0]), found[1])(model, dtype)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     raise UnsupportedError(f"model of type {kind}; accepted: {ACCEPTED}")
+
+
+def _file(path: str | Path) -> str | Path | ModelFile:
+    """What a path names by its suffix: as it is, of ONNX. Raises UnsupportedError for any other."""
+    suffix = Path(path).suffix
+    if suffix not in (".onnx", *_BY_SUFFIX):
+        raise UnsupportedError(f"model file '{path}'; accepted: {ACCEPTED}")
+    return path if suffix == ".onnx" else ModelFile(path, _BY_SUFFIX[suffix])
 
 
 def _onnx(

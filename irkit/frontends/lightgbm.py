@@ -6,7 +6,7 @@ so such a program stays in float32. Sums are float64, in tree order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ from irkit.dialects.graph import (
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor, tensor_type
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
+from irkit.frontends.lightgbm_linear import is_linear, linear_sums
+from irkit.frontends.lightgbm_text import (
+    TextModel,
+    cat_members,
+    numbers,
+    parse_text,
+    read_file,
+)
 from irkit.frontends.module import (
     GraphBuilder,
     ImportedModel,
@@ -71,14 +79,6 @@ _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 _ZERO = np.float32(1e-35)
 
 
-@dataclass
-class TextModel:
-    """A model's header and trees as key → value text."""
-
-    header: dict[str, str]
-    trees: list[dict[str, str]]
-
-
 def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     """The graph-level module of a Booster or a fitted LGBMClassifier, LGBMRegressor or LGBMRanker.
 
@@ -91,12 +91,23 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
     if kind not in ("Booster", *ESTIMATORS):
         known = ", ".join(ESTIMATORS)
         raise UnsupportedError(f"LightGBM model {kind}; supported: Booster, {known}")
-    text = text_of(model)
+    return _imported(text_of(model), model, kind, dtype)
+
+
+def import_lightgbm_file(path: str | Path, dtype: str = "float64") -> ImportedModel:
+    """The graph-level module of a text file, as that of the Booster that LightGBM would read from it.
+
+    LightGBM need not be there. Raises UnsupportedError, and InvalidModelError for a file that is damaged.
+    """
+    return _imported(read_file(path), None, "text model", dtype)
+
+
+def _imported(text: TextModel, model: Any, kind: str, dtype: str) -> ImportedModel:
+    """`model`: whose the text is; None for a file."""
     missing = why_not(text, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
-    features = int(text.header["max_feature_idx"]) + 1
-    builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, features)))])
+    builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, text.features)))])
     outputs = lightgbm_outputs(builder, builder.inputs[0], text, model)
     facts = {"source": f"LightGBM {kind}", "absent": "zero", "integers": "float32"}
     return builder.finish(outputs.values, outputs.info(**facts))
@@ -105,12 +116,14 @@ def import_lightgbm(model: Any, dtype: str = "float64") -> ImportedModel:
 def lightgbm_outputs(builder: GraphBuilder, x: SSAValue, text: TextModel, model: Any) -> Outputs:
     """The methods of a model on rows×features of float32 or float64."""
     dtype = numpy_dtype(tensor_type(x).element_type)
-    features = int(text.header["max_feature_idx"]) + 1
-    columns = int(text.header["num_tree_per_iteration"])
+    features, columns = text.features, text.columns
     sets = CategorySets(features)
     parts = [_tree(t, i % columns, columns, dtype, sets) for i, t in enumerate(text.trees)]
-    x = _missing_values(builder, x, text, features, dtype)
-    margins = total = join(parts).build(builder, sets.extend(builder, x))
+    seen = sets.extend(builder, _missing_values(builder, x, text, features, dtype))
+    if is_linear(text):
+        margins = total = linear_sums(builder, x, seen, text, parts)
+    else:
+        margins = total = join(parts).build(builder, seen)
     if "average_output" in text.header:
         iterations = np.array([len(text.trees) // columns], np.float64)
         total = builder(DivOp, total, builder.constant(iterations, "iterations"))
@@ -137,28 +150,6 @@ def _fitted_booster(model: Any) -> Any:
         raise InvalidModelError(f"{type(model).__name__} is not fitted: call fit first") from None
 
 
-def parse_text(text: str) -> TextModel:
-    """Split `Booster.model_to_string()` into header and trees."""
-    head, *rest = text.split("\nTree=")
-    trees = [_pairs(t.partition("\nend of trees")[0]) for t in rest]
-    header = _pairs(head)
-    if "num_tree_per_iteration" not in header:
-        raise InvalidModelError("the LightGBM model has no readable header")
-    return TextModel(header, trees)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for line in text.splitlines():
-        key, _, value = line.partition("=")
-        pairs[key] = value
-    return pairs
-
-
-def _numbers(tree: dict[str, str], key: str, dtype: Any) -> Any:
-    return np.array(tree[key].split(), dtype=dtype)
-
-
 def why_not(text: TextModel, model: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
     return _why_not_trees(text) + _why_not_this_wrapper(text, model)
@@ -166,11 +157,9 @@ def why_not(text: TextModel, model: Any) -> list[str]:
 
 def _why_not_trees(text: TextModel) -> list[str]:
     reasons: list[str] = []
-    objective = text.header.get("objective", "custom").split()
+    objective = text.header.get("objective", "custom").split() or [""]
     if objective[0] not in _OBJECTIVES:
         reasons.append(f"objective '{objective[0]}' (supported: {', '.join(_OBJECTIVES)})")
-    if any(t.get("is_linear", "0") != "0" for t in text.trees):
-        reasons.append("parameter linear_tree=true")
     if not text.trees:
         reasons.append("a model without trees")
     kinds = _missing_kinds(text)
@@ -185,16 +174,17 @@ def _why_not_trees(text: TextModel) -> list[str]:
 def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
     """Reasons that lie in the object around the trees."""
     reasons: list[str] = []
+    if text.recoded:
+        reasons.append("categories of a data frame (train on their codes)")
+    if model is None:
+        return reasons
     parameters = model.params if type(model).__name__ == "Booster" else model.get_params()
     if parameters.get("pred_early_stop"):
         reasons.append("parameter pred_early_stop=True")
-    booster = model if type(model).__name__ == "Booster" else model.booster_
-    if getattr(booster, "pandas_categorical", None):
-        reasons.append("categories of a data frame (train on their codes)")
     if type(model).__name__ == "LGBMClassifier":
         if "objective" not in text.header:
             reasons.append("a classifier with an objective of its own")
-        columns = int(text.header["num_tree_per_iteration"])
+        columns = text.columns
         if model.n_classes_ != max(columns, 2):
             reasons.append(f"a classifier of {model.n_classes_} classes and {columns} outputs")
         reasons += refused_labels(np.asarray(model.classes_))
@@ -206,10 +196,10 @@ def _missing_kinds(text: TextModel) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for tree in text.trees:
         if int(tree["num_leaves"]) > 1:
-            decisions = _numbers(tree, "decision_type", np.int64)
+            decisions = numbers(tree, "decision_type", np.int64)
             numeric = (decisions & _CATEGORICAL) == 0
             kinds = (decisions[numeric] >> 2) & 3
-            features = _numbers(tree, "split_feature", np.int64)[numeric]
+            features = numbers(tree, "split_feature", np.int64)[numeric]
             found |= set(zip(features.tolist(), kinds.tolist(), strict=True))
     return sorted(found)
 
@@ -221,20 +211,20 @@ def _tree(
     inner = leaves - 1
     nodes = np.arange(inner + leaves)
     value = np.zeros((inner + leaves, 1))
-    value[inner:, 0] = _numbers(tree, "leaf_value", np.float64)
+    value[inner:, 0] = numbers(tree, "leaf_value", np.float64)
     feature = np.zeros(inner + leaves, np.int64)
     threshold = np.zeros(inner + leaves, np.float64)
     left, right = nodes.copy(), nodes.copy()
     nan_left = np.zeros(inner + leaves, np.bool_)
     if inner:
-        feature[:inner] = _numbers(tree, "split_feature", np.int64)
-        threshold[:inner] = _numbers(tree, "threshold", np.float64)
-        decisions = _numbers(tree, "decision_type", np.int64)
+        feature[:inner] = numbers(tree, "split_feature", np.int64)
+        threshold[:inner] = numbers(tree, "threshold", np.float64)
+        decisions = numbers(tree, "decision_type", np.int64)
         # Where no value is missing, NaN goes where 0 does.
         never = ((decisions >> 2) & 3) == _MISSING_NONE
         nan_left[:inner] = np.where(never, threshold[:inner] >= 0, (decisions & 2) != 0)
         for side, key in ((left, "left_child"), (right, "right_child")):
-            child = _numbers(tree, key, np.int64)
+            child = numbers(tree, key, np.int64)
             # A negative child is the complement of a leaf's number.
             side[:inner] = np.where(child < 0, inner + ~child, child)
     if inner:
@@ -254,12 +244,8 @@ def _use_sets(
     sets: CategorySets,
 ) -> None:
     """Splits by category compare the column of their set; NaN is in no set."""
-    for node in np.flatnonzero(_numbers(tree, "decision_type", np.int64) & _CATEGORICAL):
-        ends = _numbers(tree, "cat_boundaries", np.int64)
-        words = _numbers(tree, "cat_threshold", np.uint32)
-        number = int(threshold[node])
-        bits = words[ends[number] : ends[number + 1]].view(np.uint8)
-        members = np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
+    for node in np.flatnonzero(numbers(tree, "decision_type", np.int64) & _CATEGORICAL):
+        members = cat_members(tree, int(threshold[node]))
         feature[node] = sets.column(int(feature[node]), members, nan_left=False)
         threshold[node], nan_left[node] = 0.5, False
 
@@ -298,7 +284,7 @@ def _missing_values(
 def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAValue:
     """The objective's own transformation of the sums."""
     name, *parameters = objective.split()
-    scale = next((float(p[8:]) for p in parameters if p.startswith("sigmoid:")), 1.0)
+    scale = _scale(parameters)
     if "sqrt" in parameters:
         # Trained on square roots: the square, with the sign.
         return builder(MulOp, total, builder(AbsOp, total))
@@ -315,6 +301,14 @@ def _transformed(builder: GraphBuilder, total: SSAValue, objective: str) -> SSAV
             return builder(ExpOp, total)
         case _:
             return total
+
+
+def _scale(parameters: list[str]) -> float:
+    """What an objective multiplies margins by."""
+    try:
+        return next((float(p[8:]) for p in parameters if p.startswith("sigmoid:")), 1.0)
+    except ValueError:
+        raise InvalidModelError("the LightGBM model has no readable objective") from None
 
 
 def _classifier(builder: GraphBuilder, model: Any, margins: SSAValue, values: SSAValue) -> Outputs:

@@ -60,8 +60,11 @@ class Trees:
             if not len(inner):
                 return depth
             level, depth = np.concatenate([self.left[inner], self.right[inner]]), depth + 1
-            if depth > len(self.left):
-                raise InvalidModelError("a tree of the ensemble has a cycle")
+            # What is reached by two ways doubles from level to level.
+            if max(depth, len(level)) > 2 * len(self.left):
+                raise InvalidModelError(
+                    "a tree of the ensemble has a cycle, or a node of two parents"
+                )
 
     def check(self, features: int) -> None:
         """Raise InvalidModelError if a node names a child, feature or output that does not exist."""

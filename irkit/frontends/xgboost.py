@@ -6,6 +6,7 @@ one after another from the base margin.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel, Methods, Outputs
 from irkit.frontends.trees import Trees, join
-from irkit.frontends.xgboost_json import JsonModel, base_margin, read, with_empty_tree
+from irkit.frontends.xgboost_json import JsonModel, base_margin, read, read_file, with_empty_tree
 
 # What is done to the margins.
 _OBJECTIVES = {
@@ -71,7 +72,19 @@ def import_xgboost(model: Any, dtype: str = "float32") -> ImportedModel:
     kind = type(model).__name__
     if kind not in ("Booster", *ESTIMATORS):
         raise UnsupportedError(f"XGBoost model {kind}; supported: Booster, {', '.join(ESTIMATORS)}")
-    found = json_of(model)
+    return _imported(json_of(model), model, kind)
+
+
+def import_xgboost_file(path: str | Path, dtype: str = "float32") -> ImportedModel:
+    """The graph-level module of a `.json` or `.ubj` file, as that of the Booster that XGBoost would read.
+
+    Raises UnsupportedError, and InvalidModelError for a file that is damaged.
+    """
+    found, booster = read_file(path)
+    return _imported(found, booster, "model file")
+
+
+def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
     missing = why_not(found, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
@@ -191,18 +204,20 @@ def _tree(
     weight: np.float32,
     lift: np.float32 | None,
 ) -> Trees:
-    left, right = (np.array(tree[k], np.int64) for k in ("left_children", "right_children"))
-    condition = np.array(tree["split_conditions"], np.float32)
+    left, right = tree["left_children"], tree["right_children"]
+    condition, nan_left = tree["split_conditions"].copy(), tree["default_left"].copy()
     leaf, nodes = left < 0, np.arange(len(left))
-    feature = np.where(leaf, 0, np.array(tree["split_indices"], np.int64))
-    nan_left = np.array(tree["default_left"], np.bool_)
+    feature = np.where(leaf, 0, tree["split_indices"])
     # At a leaf the condition is its value; vectors are kept apart, a leaf's number in its right child.
     leaves = condition if lift is None else (condition + lift) - lift
     value = leaves[:, None] * weight
-    if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
-        vectors = np.array(tree["leaf_weights"], np.float32).reshape(-1, len(base)) * weight
+    if tree["vector"]:
+        vectors = tree["leaf_weights"] * weight
         value = np.where(leaf[:, None], vectors[np.where(leaf, right, 0)], np.float32(0))
-    _use_sets(tree, feature, condition, nan_left, sets)
+    # What a set names goes right.
+    for node, members in tree["sets"]:
+        feature[node] = sets.column(int(feature[node]), members, bool(nan_left[node]))
+        condition[node], nan_left[node] = 0.5, False
     return Trees(
         feature,
         condition,
@@ -215,22 +230,6 @@ def _tree(
         base,
         "lt",
     )
-
-
-def _use_sets(
-    tree: dict[str, Any], feature: Any, condition: Any, nan_left: Any, sets: CategorySets
-) -> None:
-    """Splits by category compare the column of their set, which names what goes right."""
-    parts = zip(
-        tree.get("categories_nodes", ()),
-        tree.get("categories_segments", ()),
-        tree.get("categories_sizes", ()),
-        strict=True,
-    )
-    for node, start, size in parts:
-        members = tree["categories"][start : start + size]
-        feature[node] = sets.column(int(feature[node]), members, bool(nan_left[node]))
-        condition[node], nan_left[node] = 0.5, False
 
 
 def _sigmoid(builder: GraphBuilder, margins: SSAValue) -> SSAValue:

@@ -238,7 +238,7 @@ def test_translate_then_run(tmp_path: Path):
         ("m.onnx", b"\x00\x01junk", "not a valid ONNX file"),
         ("m.onnx", b"", "not a valid ONNX file"),
         ("m.txt", b"tree\nversion=v4\n", "not a complete LightGBM text model"),
-        ("m.json", b'{"learner": {', "XGBoost cannot read it"),
+        ("m.json", b'{"learner": {', "XGBoost model's JSON is not readable"),
         ("m.pkl", b"", "a pickle may run any code"),
         ("m.bin", b"", "cannot tell the format from the suffix '.bin'"),
     ],

@@ -31,7 +31,7 @@ def classifier(**parameters: Any) -> Any:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: regressor(linear_tree=True), "parameter linear_tree=true"),
+        (lambda: regressor(pred_early_stop=True), "parameter pred_early_stop=True"),
         (lambda: classifier(pred_early_stop=True), "parameter pred_early_stop=True"),
     ],
 )
@@ -44,7 +44,8 @@ def test_refused(make: Any, reason: str) -> None:
 
 
 def test_everything_missing_is_listed() -> None:
-    model = regressor(linear_tree=True, pred_early_stop=True)
+    model = regressor(objective=lambda y, z: (z - y, 1 + 0 * y), pred_early_stop=True)
+    model.booster_.pandas_categorical = [[1, 2]]
     with pytest.raises(UnsupportedError) as caught:
         import_lightgbm(model, "float64")
     assert len(caught.value.missing) == 2

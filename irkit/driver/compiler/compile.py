@@ -86,7 +86,8 @@ def compile_model(
     """Compile a trained model into a program with a proved static schedule.
 
     `model`: a fitted scikit-learn, LightGBM or XGBoost estimator or Pipeline, an `onnx.ModelProto`, a
-    path of an `.onnx` or graph-level `.mlir` file, or an xDSL module. `target`: "cpu", "cuda", or
+    path of an `.onnx` or graph-level `.mlir` file, of LightGBM's text (`.txt`) or of XGBoost's `.json` or
+    `.ubj` (of each the Booster that its library would read), or an xDSL module. `target`: "cpu", "cuda", or
     "auto" (a GPU if there is one). `device`: the vDevice to plan for, by its name ("cpu4", "h200", one
     that `irkit.extending.add_device` added) or as it is; by default the target's. A program for a CUDA
     device that is not there can be saved, and raises DeviceError when it is called. `policy`: who places
@@ -189,7 +190,9 @@ def absent_device(artifact: Artifact, mode: str) -> AbsentDevice | None:
 
 def _dtypes(model: Any) -> list[str]:
     """Which input dtypes a model can be compiled for."""
-    if isinstance(model, ModuleOp | str | Path) or type(model).__name__ == "ModelProto":
+    if isinstance(model, str | Path):
+        return ["float32"] if Path(model).suffix in (".mlir", ".onnx") else list(DTYPES)
+    if isinstance(model, ModuleOp) or type(model).__name__ == "ModelProto":
         return ["float32"]
     return list(DTYPES)
 

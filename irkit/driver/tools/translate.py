@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -69,45 +70,17 @@ def load_onnx(path: str) -> Any:
     return model
 
 
-def load_lightgbm(path: str) -> Any:
-    """A lightgbm.Booster from a text model file. Raises UserError for a damaged file."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise _needs("lightgbm", "lightgbm") from None
-    # LightGBM's own parser reads past the end of a truncated file: look before it does.
-    lines = read_bytes(path).decode("utf-8", "replace").splitlines()
-    if lines[:1] != ["tree"] or "end of trees" not in lines:
-        raise UserError("not a complete LightGBM text model", path)
-    try:
-        return lightgbm.Booster(model_file=path)
-    except lightgbm.basic.LightGBMError as error:
-        raise UserError(f"LightGBM cannot read it: {error}", path) from None
+def load_boosted(path: str, library: str) -> Any:
+    """A file of LightGBM's or XGBoost's own format, which the front end reads."""
+    from irkit.frontends import ModelFile
 
-
-def load_xgboost(path: str) -> Any:
-    """An xgboost.Booster from a `.json` or `.ubj` file. Raises UserError for a damaged file."""
-    try:
-        import xgboost
-    except ImportError:
-        raise _needs("xgboost", "xgboost-cpu") from None
-    read_bytes(path)
-    booster: Any = xgboost.Booster()
-    try:
-        booster.load_model(path)
-    except UnicodeDecodeError:
-        # XGBoost's own message about a truncated file may hold bytes from behind its end.
-        raise UserError("XGBoost cannot read it: damaged or truncated", path) from None
-    except xgboost.core.XGBoostError as error:
-        reason = str(error).strip().split("\n", 1)[0]
-        raise UserError(f"XGBoost cannot read it: {reason}", path) from None
-    return booster
+    return ModelFile(path, library)
 
 
 LOADERS: dict[str, Callable[[str], Any]] = {
     "onnx": load_onnx,
-    "lightgbm": load_lightgbm,
-    "xgboost": load_xgboost,
+    "lightgbm": partial(load_boosted, library="lightgbm"),
+    "xgboost": partial(load_boosted, library="xgboost"),
 }
 
 
