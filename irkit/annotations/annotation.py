@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.annotations.split_types import SplitType
+from irkit.annotations.split_types import Broadcast, SplitType
 from irkit.annotations.structures import Argument, ArrayType
 from irkit.errors import UnsupportedError
 
@@ -181,6 +181,7 @@ def annotate(
         why="annotated",
     )
     _check_names(made)
+    _check_kinds(made)
     try:
         _KNOWN[function] = made
     except TypeError:
@@ -222,6 +223,31 @@ def _parameters(
         return None
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return tuple(p.name for p in found if p.kind not in several)
+
+
+def _check_kinds(made: Annotation) -> None:
+    """Raises UnsupportedError for what is none of what it was given as."""
+    types: Mapping[str, Any] = {} if callable(made.types) else made.types
+    splits: dict[str, Any] = {f"types['{n}']": t for n, t in types.items()}
+    given: dict[str, Any] = {
+        "device_twin": made.device_twin,
+        "cost": made.cost,
+        "device_cost": made.device_cost,
+    }
+    result: Any = made.result
+    odd: list[tuple[str, Any, str]] = [
+        (n, t, "a split type")
+        for n, t in (splits | {"returns": made.returns or Broadcast()}).items()
+        if not isinstance(t, SplitType)
+    ]
+    odd += [(n, f, "a function") for n, f in given.items() if f is not None and not callable(f)]
+    if not isinstance(result, str | ArrayType | Argument | type(None)) and not callable(result):
+        wanted = "the name of a parameter, an ArrayType, an Argument or a function"
+        odd.append(("result", result, wanted))
+    for name, value, expected in odd:
+        raise UnsupportedError(
+            f"irkit.annotate of '{made.name}': {name} is {value!r}: expected {expected}"
+        )
 
 
 def _check_names(made: Annotation) -> None:

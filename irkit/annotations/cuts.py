@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from irkit.annotations.annotation import Annotation
 from irkit.annotations.results import Returned, Same
@@ -18,6 +20,7 @@ from irkit.annotations.split_types import (
     extents,
 )
 from irkit.annotations.structures import ArrayType, Slot, unpacked
+from irkit.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def cut_of(
     sizes: set[int] = set()
     for name, split in types.items():
         slot = bound[name]
-        size = split.size(values[name]) if isinstance(slot, Slot) else None
+        size = size_of(annotation, split, values[name]) if isinstance(slot, Slot) else None
         if not isinstance(slot, Slot) or size is None:
             continue
         if found[slot.number] not in (Broadcast(), split):
@@ -95,12 +98,16 @@ def cut_of(
     if len(sizes) != 1 or any(found[n] == Broadcast() for n in writes):
         return None
     (units,) = sizes
-    output = _output(returned, returns, units, found)
+    output = _output(annotation, returned, returns, units, found)
     return None if output is None else Cut(units, tuple(found), output)
 
 
 def _output(
-    returned: Returned, returns: SplitType, units: int, inputs: Sequence[SplitType]
+    annotation: Annotation,
+    returned: Returned,
+    returns: SplitType,
+    units: int,
+    inputs: Sequence[SplitType],
 ) -> SplitType | None:
     """How the result is split; None where it is not."""
     place = returned.structure
@@ -112,4 +119,18 @@ def _output(
         return None
     made = returned.types[place.number]
     split = returns.of_rank(len(made.shape)) if isinstance(returns, ArraySplit) else returns
-    return split if split.size(made) == units else None
+    return split if size_of(annotation, split, made) == units else None
+
+
+def size_of(annotation: Annotation, split: SplitType, value: Any) -> int | None:
+    """How many units a split type says that a value has. Raises UnsupportedError for what is no number."""
+    size: Any = split.size(value)
+    size = cast(Any, size.item() if isinstance(size, np.generic) else size)
+    if size is None:
+        return None
+    if isinstance(size, int) and size >= 0:
+        return size
+    raise UnsupportedError(
+        f"'{annotation.name}': {type(split).__name__}.size gives {size!r}: "
+        "expected a whole number from 0, or None"
+    )

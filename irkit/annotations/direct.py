@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irkit.annotations.annotation import annotation_of
-from irkit.annotations.cuts import resolved
+from irkit.annotations.cuts import resolved, size_of
 from irkit.annotations.split_types import SplitType
 from irkit.annotations.workers import in_parts as run_parts
 from irkit.errors import UnsupportedError
@@ -25,7 +25,7 @@ def in_parts(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"'{name}' has no annotation that says how it is split")
     bound = known.bound(args, kwargs)
     types, returns = resolved(known, args, kwargs)
-    sizes = {n: size for n, t in types.items() if (size := t.size(bound[n])) is not None}
+    sizes = {n: size for n, t in types.items() if (size := size_of(known, t, bound[n])) is not None}
     if len(set(sizes.values())) != 1:
         return known.function(*args, **kwargs)
     (units,) = set(sizes.values())

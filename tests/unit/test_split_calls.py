@@ -19,6 +19,7 @@ from irkit.annotations import (
     Broadcast,
     Generic,
     RowSplit,
+    SplitType,
     annotation_of,
     in_parts,
     workers,
@@ -338,3 +339,58 @@ def test_how_parts_are_cut(monkeypatch):
     assert all((b - a) * 24 <= workers.cache_bytes() // 2 + 8 * 24 for a, b in chunks)
     assert workers.ranges(100, 8, 2) == [(0, 100)]
     assert ArrayType((3,), np.dtype(float)).nbytes == 24
+
+
+class Sized(SplitType):
+    """Of as many units as it is told."""
+
+    def __init__(self, units):
+        self.units = units
+
+    def size(self, value):
+        return self.units
+
+    def split(self, value, start, stop):
+        return value[start:stop]
+
+    def merge(self, parts):
+        return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("units", [-3, "x", 2.5])
+def test_sizes_that_are_none(units):
+    known = irkit.annotate(
+        lambda x: x * 2, types={"x": Sized(units)}, returns=Sized(units), result="x"
+    )
+    with pytest.raises(UnsupportedError, match=f"Sized.size gives {units!r}: expected a whole"):
+        compiled(lambda x: known(x))(np.ones(3))
+    with pytest.raises(UnsupportedError, match="size gives"):
+        irkit.annotations.in_parts(known, np.ones(3))
+
+
+def test_a_size_may_be_asked_as_of_an_array():
+    class Rows(Sized):
+        def size(self, value):
+            assert (value.ndim, value.size) == (2, 3 * len(value))
+            return np.int64(len(value))
+
+    known = irkit.annotate(lambda x: x * 2, types={"x": Rows(0)}, returns=Rows(0), result="x")
+    x = np.random.rand(40, 3)
+    f = compiled(lambda x: known(x))
+    assert np.array_equal(f(x), x * 2)
+    assert np.array_equal(f(x), x * 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"types": {"x": 3}}, "types\\['x'\\] is 3: expected a split type"),
+        ({"returns": "x"}, "returns is 'x': expected a split type"),
+        ({"result": 5}, "result is 5: expected the name of a parameter"),
+        ({"cost": 3}, "cost is 3: expected a function"),
+        ({"device_twin": 3}, "device_twin is 3: expected a function"),
+    ],
+)
+def test_what_an_annotation_cannot_say(said, expected):
+    with pytest.raises(UnsupportedError, match=expected):
+        irkit.annotate(lambda x: x, **said)

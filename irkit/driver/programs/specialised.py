@@ -167,6 +167,9 @@ class Specialised:
         strides = tuple(s * whole.itemsize for s in view.strides)
         found = strided(whole, view.offset.now, view.sizes, strides)
         found = as_complex(found) if isinstance(view, ComplexView) else found
+        if not result.scalar and not result.writeable:
+            found = found[...]
+            found.flags.writeable = False
         if not result.scalar:
             return found
         return found.item() if result.weak else found[()]

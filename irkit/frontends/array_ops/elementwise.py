@@ -29,9 +29,26 @@ def _same(o: Ops[Any], x: Any) -> Any:
 
 def _comparison(predicate: str) -> Ufunc:
     def ufunc(o: Ops[Any], x: Any, y: Any) -> Any:
-        return o.compare(x, y, predicate)
+        if o.dtype(x) == o.dtype(y):
+            return o.compare(x, y, predicate)
+        # NumPy compares int64 with uint64 as whole numbers: one below 0 is less than all of the others.
+        if o.dtype(x).kind == "u":
+            return _below_zero(o, y, x, MIRRORED[predicate])
+        return _below_zero(o, x, y, predicate)
 
     return ufunc
+
+
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _below_zero(o: Ops[Any], x: Any, y: Any, predicate: str) -> Any:
+    """A comparison of signed `x` with unsigned `y`."""
+    negative = o.compare(x, o.like(0, x), "lt")
+    found = o.compare(o.cast(x, o.dtype(y)), y, predicate)
+    if predicate in ("lt", "le", "ne"):
+        return o(graph.OrOp, negative, found)
+    return o(graph.AndOp, o(graph.NotOp, negative), found)
 
 
 def _logical(op: type[graph.GraphOp]) -> Ufunc:

@@ -243,7 +243,9 @@ class TracedArray(NDArrayOperatorsMixin):
         return np.array(self._known("a function that is not traced"), dtype)
 
     def __hash__(self) -> int:
-        raise TypeError("unhashable type: 'numpy.ndarray'")
+        if not self.spot.scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._known("hash(), a key of a dict or an element of a set")[()])
 
 
 class _Method:
@@ -294,13 +296,23 @@ def _of_numbers(name: str) -> Callable[..., Any]:
     plain = getattr(TracedArray, name)
 
     def method(self: TracedArray, other: Any) -> Any:
-        made = plain(self, other)
         kinds = self.spot.weak, _python_kind(other)
+        if bool in kinds and None not in kinds:
+            # Of two of Python's truths it has the sum of 0s and 1s.
+            self, other = _number(self), _number(other)
+        made = plain(self, other)
         if type(made) is TracedArray and None not in kinds:
             made.spot.weak = float if float in kinds or "truediv" in name else int
         return made
 
     return method
+
+
+def _number(value: Any) -> Any:
+    """One of Python's truths as its int."""
+    if type(value) is not TracedArray or value.spot.weak is not bool:
+        return int(value) if type(value) is bool else value
+    return fresh(recorder().cast(value_of(value), np.dtype(np.int64)), scalar=True, weak=int)
 
 
 def _python_kind(value: Any) -> type | None:

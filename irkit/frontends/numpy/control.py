@@ -46,7 +46,10 @@ def while_loop(
     _ask(flag, condition, carried)
     outer, r.records = r.records, []
     try:
-        _step(body, carried)
+        if _step(body, carried):
+            # From the second round on the numbers are NumPy's, and so is what is done with them.
+            r.records = []
+            _step(body, carried)
         _ask(flag, condition, carried)
     finally:
         inside, r.records = r.records, outer
@@ -59,7 +62,9 @@ def _own(x: Any) -> TracedArray:
     array = array_of(x)
     scalar = array.spot.scalar
     made = copied(array)
-    made.spot.scalar = scalar
+    made.spot.scalar, made.spot.weak = scalar, array.spot.weak
+    if array is not x and type(x) in (int, float):
+        made.spot.weak = type(x)
     return made
 
 
@@ -72,15 +77,25 @@ def _ask(flag: TracedArray, condition: Callable[..., Any], state: list[TracedArr
     assign(flag, held)
 
 
-def _step(body: Callable[..., Any], state: list[TracedArray]) -> None:
-    """One round: all of the new state is computed before any of the old is written."""
-    given = body(*state)
-    new = [array_of(x) for x in cast("tuple[Any, ...]", given)] if isinstance(given, tuple) else []
+def _step(body: Callable[..., Any], state: list[TracedArray]) -> bool:
+    """One round: all of the new state is computed before any of the old is written. Whether numbers that were
+    Python's became NumPy's: they are from now on."""
+    found = body(*state)
+    given: tuple[Any, ...] = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else ()
+    new = [array_of(x) for x in given]
     have = [(a.shape, a.dtype) for a in state]
     got = [(a.shape, a.dtype) for a in new]
     if have != got:
         raise refused(f"the body of irkit.while_loop gives {got}: expected a tuple of {have}")
     r = recorder()
     values = [value_of(a) for a in new]
+    became = [
+        a
+        for a, n, x in zip(state, new, given, strict=True)
+        if a.spot.weak is not None and n.spot.weak is None and type(x) not in (int, float)
+    ]
+    for array in became:
+        array.spot.weak = None
     for array, value in zip(state, values, strict=True):
         r.write(value, array.spot.view)
+    return bool(became)

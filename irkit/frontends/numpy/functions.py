@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy import indexing, linear, reductions, shaping
+from irkit.frontends.numpy import indexing, linear, reductions, shaping, views
 from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
@@ -20,6 +20,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "any": reductions.of_kind("any"),
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
+    "array_split": views.array_split,
     "around": shaping.rounded,
     "broadcast_arrays": shaping.broadcast_arrays,
     "broadcast_to": shaping.broadcast_to,
@@ -56,6 +57,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "shape": shaping.shape_of,
     "size": shaping.size,
     "sort": reductions.sort,
+    "split": views.split,
     "squeeze": shaping.viewing(np.squeeze),
     "std": reductions.std,
     "sum": reductions.of_kind("sum"),
@@ -159,6 +161,8 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     from irkit.frontends.numpy.foreign import opaque, traced_or_opaque
     from irkit.frontends.numpy.globals import traced_function
 
+    if func is np.lib.stride_tricks.sliding_window_view:
+        return views.sliding_window_view(*args, **kwargs)
     name = func.__name__
     plain = getattr(np, name, None)
     where = f"{getattr(func, '__module__', 'numpy')}.{name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from irkit.annotations.annotation import Annotation
 from irkit.annotations.host_task import HostTask
 from irkit.annotations.results import Returned, Same, declared
-from irkit.annotations.structures import ArrayType, Slot, mapped, packed, slots_in
+from irkit.annotations.structures import ArrayType, Kind, Slot, mapped, packed, slots_in
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, Varying, empty, is_traced
 from irkit.frontends.numpy.indices import Index
@@ -73,6 +73,10 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
     return _results(returned.structure, given.arrays, outputs)
 
 
+KINDS: Mapping[type, Kind] = {float: "float", int: "int", bool: "bool"}
+"""What of Python's a number stands for → the place of one in a structure."""
+
+
 class _Given:
     """Arguments as a structure with slots: arrays and NumPy's numbers, then Python's that are computed."""
 
@@ -105,7 +109,7 @@ class _Given:
         if not is_traced(value) or value.spot.weak is None:
             return None
         self.arrays.append(value)
-        return Slot(len(self.arrays) - 1, "float" if value.spot.weak is float else "int")
+        return Slot(len(self.arrays) - 1, KINDS[value.spot.weak])
 
 
 def _check_static(value: Any) -> None:
@@ -187,7 +191,7 @@ def _results(structure: Any, given: Sequence[TracedArray], outputs: Sequence[Tra
             return value
         array = outputs[value.number]
         array.spot.scalar = value.kind != "array"
-        array.spot.weak = {"float": float, "int": int}.get(value.kind)
+        array.spot.weak = {"float": float, "int": int, "bool": bool}.get(value.kind)
         return array
 
     return mapped(structure, made)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy import indexing, linear, reductions, shaping
+from irkit.frontends.numpy import indexing, linear, reductions, shaping, views
 
 METHODS: Mapping[str, Callable[..., Any]] = {
     "all": reductions.of_kind("all"),
@@ -19,7 +19,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "clip": shaping.clip,
     "conj": shaping.conjugated,
     "conjugate": shaping.conjugated,
-    "copy": shaping.copied,
+    "copy": shaping.copied_method,
     "cumprod": reductions.cumprod,
     "cumsum": reductions.cumsum,
     "diagonal": shaping.diagonal,
@@ -42,6 +42,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "trace": shaping.traced_diagonal,
     "transpose": shaping.transposed,
     "var": reductions.var,
+    "view": views.view,
 }
 """Name of a method → what it is of a traced array."""
 

@@ -72,7 +72,8 @@ def operand(given: Any) -> Operand:
         given = given.exact()
     given = elements_of(given)
     if is_traced(given):
-        return Operand(given, given.spot.weak or given.dtype, given.shape)
+        kind = given.spot.weak if given.spot.weak in WEAK else given.dtype
+        return Operand(given, kind, given.shape)
     if isinstance(given, Index):
         return Operand(given, int, ())
     if type(given) in WEAK:

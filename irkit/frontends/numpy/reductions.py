@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from irkit.dialects import graph
 from irkit.frontends.array_ops import reductions as composed
+from irkit.frontends.numpy import accumulating
 from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import array_of, operand
@@ -45,7 +46,9 @@ def ufunc_reduce(
     """`ufunc.reduce`. Raises UnsupportedError for one that irkit has none of."""
     kind = KINDS.get(ufunc.__name__)
     if kind is None:
-        raise refused(f"{ufunc.__name__}.reduce")
+        if initial is not NO_VALUE or where is not True:
+            raise refused(f"{ufunc.__name__}.reduce with initial= or where=")
+        return accumulating.reduce(ufunc, x, axis, dtype, out, bool(keepdims))
     return reduce(kind, x, axis, dtype, out, keepdims, initial, where)
 
 
@@ -137,21 +140,16 @@ def ufunc_accumulate(
     """`ufunc.accumulate`."""
     running = {"add": cumsum, "multiply": cumprod}.get(ufunc.__name__)
     if running is None:
-        raise refused(f"{ufunc.__name__}.accumulate")
+        return accumulating.accumulate(ufunc, x, axis, dtype, out)
     return running(x, axis, dtype, out)
 
 
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
     """Running sums along an axis, None for all elements in C order."""
-    return _running(composed.cumsum, "sum", x, axis, dtype, out)
-
-
-def _running(
-    step: Callable[..., Any], kind: str, x: Any, axis: int | None, dtype: Any, out: Any
-) -> Any:
     array, place = _flat(x, axis)
     r = recorder()
-    result = step(r.compose, r.cast(value_of(array), _dtype(kind, array.dtype, dtype)), place)
+    to = _dtype("sum", array.dtype, dtype)
+    result = composed.cumsum(r.compose, r.cast(value_of(array), to), place)
     target = output_of(out)
     return fresh(result) if target is None else store(result, target)
 
@@ -233,7 +231,9 @@ def std(
 
 def cumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
     """Running products along an axis, None for all elements in C order."""
-    return _running(composed.cumprod, "prod", x, axis, dtype, out)
+    array, place = _flat(x, axis)
+    to = _dtype("prod", array.dtype, dtype)
+    return accumulating.accumulate(np.multiply, array, place, to, out)
 
 
 def sort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, **rest: Any) -> Any:

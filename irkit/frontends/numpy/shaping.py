@@ -121,6 +121,11 @@ def copied(x: Any, order: str = "K", subok: bool = False) -> TracedArray:
     return store(value_of(array), empty(array.shape, array.dtype, fortran=True))
 
 
+def copied_method(x: TracedArray, order: str = "C") -> TracedArray:
+    """`x.copy()`"""
+    return copied(x, order)
+
+
 def cast_to(
     x: TracedArray,
     dtype: Any,
@@ -297,7 +302,9 @@ def triangle(upper: bool) -> Callable[..., Any]:
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
     """`np.diagonal`: a view that cannot be written."""
     array = array_of(x)
-    return TracedArray(array.spot.viewed(array.spot.layout.diagonal(offset, axis1, axis2)))
+    seen = array.spot.layout.diagonal(offset, axis1, axis2)
+    seen.flags.writeable = False
+    return TracedArray(array.spot.viewed(seen))
 
 
 def traced_diagonal(

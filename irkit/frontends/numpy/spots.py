@@ -21,7 +21,7 @@ Terms = tuple[tuple[LoopSymbol, int, int], ...]
 
 class Spot:
     """Where an array lies. `scalar`: NumPy has a number here, which is never written, and no array of no
-    dimensions. `weak`: it stands for Python's int or float."""
+    dimensions. `weak`: it stands for Python's int, float or bool."""
 
     def __init__(
         self,

@@ -66,12 +66,13 @@ class Leaf:
 class Result:
     """An array that is returned. `view`: what it sees, a ComplexView where it is complex; `argument`: which
     array of the caller it is, if it is one as it came; `scalar`: a number of NumPy's; `weak`: one of
-    Python's."""
+    Python's; `writeable`: whether NumPy lets it be written."""
 
     view: View
     argument: int | None
     scalar: bool
     weak: bool = False
+    writeable: bool = True
 
 
 @dataclass
@@ -284,7 +285,8 @@ def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], 
         own = next((n for n, a in enumerate(arrays) if a is value), None)
         spot = value.spot
         spot.buffer.being_read()
-        results.append(Result(spot.view, own, spot.scalar, spot.weak is not None))
+        writeable = spot.layout.flags.writeable
+        results.append(Result(spot.view, own, spot.scalar, spot.weak is not None, writeable))
         return Leaf(len(results) - 1)
     if isinstance(value, Index):
         return value.now

@@ -23,7 +23,7 @@ def ufunc_call(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """What `__array_ufunc__` returns. Raises UnsupportedError, and what NumPy would of dtypes and shapes."""
-    from irkit.frontends.numpy import indexing, linear, reductions
+    from irkit.frontends.numpy import accumulating, indexing, linear, reductions
 
     if ufunc.signature is not None:
         return linear.product_call(ufunc, method, inputs, kwargs)
@@ -34,6 +34,8 @@ def ufunc_call(
             return reductions.ufunc_reduce(ufunc, *inputs, **kwargs)
         case "accumulate":
             return reductions.ufunc_accumulate(ufunc, *inputs, **kwargs)
+        case "reduceat":
+            return accumulating.reduceat(ufunc, *inputs, **kwargs)
         case "outer":
             left, right = (operand(x) for x in inputs)
             wide = np.reshape(inputs[0], left.shape + (1,) * len(right.shape))

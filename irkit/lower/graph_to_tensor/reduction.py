@@ -18,6 +18,8 @@ from irkit.lower.graph_to_tensor.elementwise import Rule, convert
 from irkit.lower.graph_to_tensor.scalars import highest, lowest
 
 Combine = Callable[[SSAValue, SSAValue], Operation]
+BLOCK, BLOCKED = 32, 128
+"""Elements of a running sum that are added in one block, and above how many there are blocks."""
 
 
 def add(element: Attribute) -> Combine:
@@ -117,21 +119,14 @@ def _argmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
 
 
 def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    """In log2(n) steps: after step i, each element is the sum of 2^i up to it."""
+    """In blocks; none of the sums is -0.0."""
     assert isinstance(op, graph.CumSumOp)
     axis, reverse = op.axis.value.data, bool(op.reverse.value.data)
     t = tensor_type(op.x)
     y: SSAValue = op.x
     if op.exclusive.value.data:
         y = _shifted(b, y, axis, 1, reverse)
-    distance = 1
-    while distance < t.get_shape()[axis]:
-        moved = _shifted(b, y, axis, distance, reverse)
-        combine = add(t.element_type)
-        y = b.elementwise(
-            t.get_shape(), t.element_type, [moved, y], lambda s, v, c=combine: s(c(v[0], v[1]))
-        )
-        distance *= 2
+    y = _running(b, y, axis, reverse)
     if is_float(t.element_type):
         # No sum is -0.0: neither is the one of a single element.
         y = b.elementwise(
@@ -141,6 +136,45 @@ def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
             lambda s, v: s(arith.AddfOp(v[0], s.constant(0.0, t.element_type))),
         )
     return [y]
+
+
+def _running(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValue:
+    """Sums of all elements up to each one: within blocks, then each with what the blocks before its own
+    add up to (Blelloch, "Prefix sums and their applications", 1990)."""
+    t = tensor_type(x)
+    shape = list(t.get_shape())
+    extent = shape[axis]
+    if extent <= BLOCKED:
+        return _doubled(b, x, axis, reverse)
+    blocks = -(-extent // BLOCK)
+    none, rest = [0] * len(shape), blocks * BLOCK - extent
+    x = b.pad(x, none, [rest if d == axis else 0 for d in range(len(shape))], 0)
+    cut = [*shape[:axis], blocks, BLOCK, *shape[axis + 1 :]]
+    inside = _doubled(b, b.reshape(x, cut), axis + 1, reverse)
+    last = [0 if reverse or d != axis + 1 else BLOCK - 1 for d in range(len(cut))]
+    ends = b.cut(inside, last, [1 if d == axis + 1 else n for d, n in enumerate(cut)])
+    sums = b.reshape(ends, [*shape[:axis], blocks, *shape[axis + 1 :]])
+    before = _running(b, _shifted(b, sums, axis, 1, reverse), axis, reverse)
+    before = b.reshape(before, tensor_type(ends).get_shape())
+    y = _sum(b, before, inside)
+    whole = [blocks * BLOCK if d == axis else n for d, n in enumerate(shape)]
+    return b.cut(b.reshape(y, whole), none, shape)
+
+
+def _doubled(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValue:
+    """In log2(n) steps: after step i, each element is the sum of 2^i up to it."""
+    distance = 1
+    while distance < tensor_type(x).get_shape()[axis]:
+        x = _sum(b, _shifted(b, x, axis, distance, reverse), x)
+        distance *= 2
+    return x
+
+
+def _sum(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x + y, of the shape of y."""
+    t = tensor_type(y)
+    combine = add(t.element_type)
+    return b.elementwise(t.get_shape(), t.element_type, [x, y], lambda s, v: s(combine(v[0], v[1])))
 
 
 def _shifted(b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool) -> SSAValue:
