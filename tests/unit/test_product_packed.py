@@ -104,19 +104,22 @@ def roperators(case: Case, *passes: str) -> dict[str, ROperatorOp]:
     return {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
 
 
-def run(op: ROperatorOp, variant: str, parameters: Any, arrays: list[Any], tasks: int) -> None:
-    """One rOperator by an rKernel, emulated."""
+def run(
+    op: ROperatorOp, variant: str, parameters: Any, arrays: list[Any], tasks: int | list[int],
+    only: int | None = None,
+) -> None:  # fmt: skip
+    """One rOperator by an rKernel, emulated: in at most so many rTasks, or on a grid; all, or `only` one."""
     root, rkernel = root_of(op), registry.find("cuda", variant)
     assert rkernel.legal(root)
     cut = rkernel.grid or families.find(rkernel.family).grid
-    op.grid = int_array(cut(root, tasks))
+    op.grid = int_array(cut(root, tasks) if isinstance(tasks, int) else tasks)
     binder = Binder(op, root, "cuda")
     families.find(rkernel.family).bind(binder)
     given = {"THREADS": 256, "VECTOR": 1, **parameters(root)}
     names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])
-    cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
+    cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18, only)
 
 
 def shape(value: SSAValue) -> tuple[int, ...]:
@@ -174,6 +177,29 @@ def test_packed_products_are_those_of_float64(case: Case, tasks: int) -> None:
     tolerance = max(tolerance, {"f32": 0.0, "f16": 1e-3, "bf16": 8e-3}[case.element])
     y, want = product(case, x, w, tasks).astype(np.float64), case.want(x, w)
     assert np.abs(y - want).max() <= tolerance * np.abs(want).max()
+
+
+@pytest.mark.parametrize("grid", [[3, 1], [1, 3]], ids=str)
+@pytest.mark.parametrize("vector", [0, 1])
+def test_an_rtask_stores_its_own_elements_alone(grid: list[int], vector: int) -> None:
+    """Tiles begin at multiples of eight, rTasks anywhere."""
+    case = Case(28, 32, 44, precision="bf16")
+    ops, (x, w) = roperators(case, PACK), case.arrays(2)
+    known = {a.shape: a for a in (x, w, np.zeros(case.n, np.float32))}
+    for name in ("pack_0", "pack_1"):
+        made = pack(ops[name], known[shape(ops[name].body.block.args[0])], 1)
+        known[made.shape] = made
+    stored = np.zeros((case.m, case.n), np.int64)
+    for task in range(3):
+        y = np.full((case.m, case.n), np.nan, np.float32)
+        arrays = [known[shape(a)] for a in ops["gemm_0"].body.block.args]
+
+        def parameters(root: Any) -> Any:
+            return {**product_packed.parameters_of(SMALL, root), "VECTOR": vector}
+
+        run(ops["gemm_0"], "product.packed64x64", parameters, [*arrays, y], grid, task)
+        stored += ~np.isnan(y)
+    assert (stored == 1).all()
 
 
 def test_what_parts_do_not_hold_is_summed_from_the_operands() -> None:

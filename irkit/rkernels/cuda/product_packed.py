@@ -199,62 +199,10 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                 )  # fmt: skip
             cuda.syncthreads()
 
-            def exact(y, x):
-                found = FLOAT(0)
-                column = COLUMN(0, 0, c + x)
-                for k in range(K):
-                    found += A[(m + y) * K + k] * B[AT(column, STEP(k))]
-                return found
-
-            # Where a four of sums, or one, lies in the tile.
-            def where(i):
-                at = (thread + i * THREADS) * (1 + 3 * VECTOR * RUN)
-                if TRANSPOSED:
-                    x, y = divide(at, BM)
-                else:
-                    y, x = divide(at, BN)
-                return y, x
-
-            def inside(y, x):
-                return m + y < m1 and m + y >= m0 and c + x < c1 and c + x >= c0
-
-            # Of a four outside the nearest within is read.
-            def loaded(i):
-                y, x = where(i)
-                near_m = max(min(m + y, m1 - 1 - 3 * TRANSPOSED), m0)
-                near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
-                return LOAD_RUN(OPERANDS, 0, near_m, 0, near_c)
-
-            def stored(i, found):
-                y, x = where(i)
-                at = packs + x * (BM + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
-                if i < BM * BN // (4 * THREADS) and inside(y, x):
-                    if KIND == 0:
-                        for e in range(4):
-                            if not (unsure <= abs(staged[at + e]) < math.inf):
-                                sum_e = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
-                                staged[at + e] = sum_e
-                    s0, s1, s2, s3 = load4(staged, at)
-                    STORE_RUN(OPERANDS, 0, m + y, 0, c + x, s0, s1, s2, s3, found)
-
-            if VECTOR * RUN:
-                # What four of them read is on its way together.
-                for i in range(0, BM * BN // (4 * THREADS), 4):
-                    one, two, three, four = loaded(i), loaded(i + 1), loaded(i + 2), loaded(i + 3)
-                    stored(i, one)
-                    stored(i + 1, two)
-                    stored(i + 2, three)
-                    stored(i + 3, four)
-            else:
-                for i in range(BM * BN // THREADS):
-                    y, x = where(i)
-                    at = packs + x * (BM + 4) + y if TRANSPOSED else packs + y * (BN + 8) + x
-                    if inside(y, x):
-                        total = staged[at]
-                        if KIND == 0 and not (unsure <= abs(total) < math.inf):
-                            total = exact(y, x)
-                        start = INIT(OPERANDS, 0, m + y, 0, c + x)
-                        STORE(OPERANDS, 0, m + y, 0, c + x, total + start)
+            LEAVE(
+                OPERANDS, staged, packs, (thread, THREADS), (BM, BN), (0, 0, m, c), (m1, c0, c1),
+                VECTOR, 2 * (KIND == 0), unsure, max(m0 - m, 0),
+            )  # fmt: skip
             cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):

@@ -8,13 +8,14 @@ import math
 RKERNELS = ()
 
 
-def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew, unsure):
+def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew, unsure, above=0):
     """Stores the sums of BM × BN `sizes` that lie at staged[place], rows or, if TRANSPOSED, columns apart.
 
     `threads`: which of how many this one is; `first`: b, l and the tile's first row and column; `ends`: the
     row behind the last, the first column, the column behind the last. `fours`: whether four that lie side by
     side may be stored at once. Elements are summed once more, in float32, where `anew` is 1 all of them,
-    where it is 2 those of a size below `unsure` or not finite.
+    where it is 2 those of a size below `unsure` or not finite. So many rows of the tile as `above` says, the
+    first, are another rTask's.
     """
     thread, count = threads
     high, wide = sizes
@@ -41,12 +42,14 @@ def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew
         return y, x
 
     def inside(y, x):
-        return m + y < m1 and c + x < c1 and c + x >= c0
+        return y >= above and m + y < m1 and c + x < c1 and c + x >= c0
 
     # Of a four outside the nearest within is read.
     def loaded(i):
         y, x = where(i)
         near_m = min(m + y, m1 - 1 - 3 * TRANSPOSED)
+        if above:
+            near_m = max(near_m, m + above)
         near_c = max(min(c + x, c1 - 4 + 3 * TRANSPOSED), c0)
         return LOAD_RUN(OPERANDS, b, near_m, lead, near_c)
 

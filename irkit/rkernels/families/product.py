@@ -88,8 +88,8 @@ class MatrixProduct(Family):
 
 
 def _leave(binder: Binder) -> None:
-    """`LEAVE(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew, unsure)`, where both operands
-    lie in memory."""
+    """`LEAVE(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew, unsure, above=0)`, where
+    both operands lie in memory."""
     if "AT" in binder.binding.names:
         binder.binding.part("LEAVE", "irkit.rkernels.cuda.product_tile", "leave_tile")
 
