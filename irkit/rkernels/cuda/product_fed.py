@@ -45,6 +45,26 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
     b_row, b_chunk = divide(own, 8)
     if not BY_K:
         b_row, b_chunk = divide(own, BN // 8)
+
+    # The stage behind another, and the parity of what it waits for.
+    def following(stage, parity):
+        return (0, 1 - parity) if stage == STAGES - 1 else (stage + 1, parity)
+
+    # Products of what has arrived in a stage, begun: behind `given` sums, or `fresh` ones.
+    def begun(stage, parity, given, fresh):
+        await_phase(staged, 2 * stage, parity)
+        publish_tiles()
+        tile = stage * STAGE
+        return group_products(
+            given, staged, tile + left, tile + right, BN, BK, 32,
+            64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, fresh, 0,
+        )  # fmt: skip
+
+    def read(stage):
+        cuda.syncwarp()
+        if lane == 0:
+            arrive(staged, 2 * (STAGES + stage))
+
     filled, stage, parity = 0, 0, 0
     for b in range(b0, b1):
         for lead in range(l0, l1):
@@ -87,62 +107,28 @@ def product_fed(task, tasks, rows, scratch, OPERANDS):
                                 )  # fmt: skip
                             arrive_behind_copies(staged, 2 * stage)
                             filled += 1
-                            stage += 1
-                            if stage == STAGES:
-                                stage, parity = 0, 1 - parity
+                            stage, parity = following(stage, parity)
                     if VECTOR and group == 0:
                         for turn in range(0, turns - 1, 2):
-                            tile = stage * STAGE
-                            await_phase(staged, 2 * stage, parity)
-                            publish_tiles()
-                            first = group_products(
-                                sums, staged, tile + left, tile + right, BN, BK, 32,
-                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH, 0,
-                            )  # fmt: skip
+                            first = begun(stage, parity, sums, FRESH)
                             one = stage
-                            stage += 1
-                            if stage == STAGES:
-                                stage, parity = 0, 1 - parity
-                            tile = stage * STAGE
-                            await_phase(staged, 2 * stage, parity)
-                            publish_tiles()
+                            stage, parity = following(stage, parity)
                             if FRESH:
-                                second = group_products(
-                                    sums, staged, tile + left, tile + right, BN, BK, 32,
-                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 1, 0,
-                                )  # fmt: skip
+                                # While the sums of one stage are added, the other's are computed.
+                                second = begun(stage, parity, sums, 1)
                                 sums = group_added(sums, first, 1, 1)
                             else:
-                                second = group_products(
-                                    first, staged, tile + left, tile + right, BN, BK, 32,
-                                    64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, 0, 0,
-                                )  # fmt: skip
+                                second = begun(stage, parity, first, 0)
                                 await_products(1)
-                            cuda.syncwarp()
-                            if lane == 0:
-                                arrive(staged, 2 * (STAGES + one))
+                            read(one)
                             sums = group_added(sums, second, FRESH, 0)
-                            cuda.syncwarp()
-                            if lane == 0:
-                                arrive(staged, 2 * (STAGES + stage))
-                            stage += 1
-                            if stage == STAGES:
-                                stage, parity = 0, 1 - parity
+                            read(stage)
+                            stage, parity = following(stage, parity)
                         if (K + BK - 1) // BK % 2:
-                            tile = stage * STAGE
-                            await_phase(staged, 2 * stage, parity)
-                            publish_tiles()
-                            first = group_products(
-                                sums, staged, tile + left, tile + right, BN, BK, 32,
-                                64 * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, FRESH, 0,
-                            )  # fmt: skip
+                            first = begun(stage, parity, sums, FRESH)
                             sums = group_added(sums, first, FRESH, 0)
-                            cuda.syncwarp()
-                            if lane == 0:
-                                arrive(staged, 2 * (STAGES + stage))
-                            stage += 1
-                            if stage == STAGES:
-                                stage, parity = 0, 1 - parity
+                            read(stage)
+                            stage, parity = following(stage, parity)
                     # The sums leave by way of the stages, which all are read by then.
                     cuda.syncthreads()
                     if group == 0:
