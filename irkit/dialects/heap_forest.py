@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, f32, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
+from irkit.dialects.forest_base import check_types, perfect_trees_and_leaves, sums_of_leaves
 from irkit.dialects.heap_nodes import NODE_WORDS
-from irkit.dialects.inference import InferredOp, Props, check_rank, fail
-from irkit.dialects.perfect_forest import sums_of_leaves
+from irkit.dialects.inference import InferredOp, Props, fail
 from irkit.dialects.types import Tensor, tensor
 
 
@@ -40,19 +40,14 @@ class HeapForestOp(InferredOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         x, nodes, value, output, base = operands
-        check_rank(cls, "x", x, 2)
-        check_rank(cls, "value", value, 3)
-        check_rank(cls, "output", output, 1)
-        check_rank(cls, "base", base, 1)
+        trees, leaves = perfect_trees_and_leaves(cls, props, x, value, output, base)
         if x.element_type != f32:
             raise fail(cls, "x of f32", x)
-        depth = props["depth"]
-        assert isinstance(depth, IntegerAttr)
-        trees, leaves = output.get_shape()[0], 1 << depth.value.data
-        for what, t, want in (
-            ("nodes", nodes, tensor(i32, (trees, leaves, NODE_WORDS))),
-            ("output", output, tensor(i32, (trees,))),
-        ):
-            if t != want:
-                raise fail(cls, f"{what} of type {want}", t)
+        check_types(
+            cls,
+            (
+                ("nodes", nodes, tensor(i32, (trees, leaves, NODE_WORDS))),
+                ("output", output, tensor(i32, (trees,))),
+            ),
+        )
         return [sums_of_leaves(cls, x, value, base, (trees, leaves))]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, f32, f64, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.forest_base import COMPARISONS
-from irkit.dialects.inference import InferredOp, Props, check_rank, fail
+from irkit.dialects.forest_base import check_ranks, check_types, check_walk
+from irkit.dialects.inference import InferredOp, Props, fail
 from irkit.dialects.packed_nodes import NODE_WORDS
 from irkit.dialects.types import Tensor, tensor
 
@@ -45,27 +45,19 @@ class PackedForestOp(InferredOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         x, nodes, value, root, output, base = operands
-        for what, t, rank in (
-            ("x", x, 2),
-            ("value", value, 2),
-            ("root", root, 1),
-            ("base", base, 1),
-        ):
-            check_rank(cls, what, t, rank)
+        check_ranks(cls, (("x", x, 2), ("value", value, 2), ("root", root, 1), ("base", base, 1)))
+        check_walk(cls, props)
         if x.element_type not in (f32, f64):
             raise fail(cls, "x of f32 or f64", x)
         (count, width), (columns,), (trees,) = (t.get_shape() for t in (value, base, root))
-        for what, t, want in (
-            ("nodes", nodes, tensor(i32, (count, NODE_WORDS))),
-            ("root", root, tensor(i32, (trees,))),
-            ("output", output, tensor(i32, (trees,))),
-        ):
-            if t != want:
-                raise fail(cls, f"{what} of type {want}", t)
+        check_types(
+            cls,
+            (
+                ("nodes", nodes, tensor(i32, (count, NODE_WORDS))),
+                ("root", root, tensor(i32, (trees,))),
+                ("output", output, tensor(i32, (trees,))),
+            ),
+        )
         if width not in (1, columns) or value.element_type != base.element_type:
             raise fail(cls, f"value of {count}x(1 or {columns}) {base.element_type}", value)
-        comparison = props["comparison"]
-        assert isinstance(comparison, StringAttr)
-        if comparison.data not in COMPARISONS:
-            raise fail(cls, f"a comparison among {', '.join(COMPARISONS)}", f"'{comparison.data}'")
         return [tensor(base.element_type, (x.get_shape()[0], columns))]

@@ -7,20 +7,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, TensorType, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from irkit.dialects.inference import InferredOp, Props, check_rank, fail
+from irkit.dialects.forest_base import check_types, perfect_trees_and_leaves, sums_of_leaves
+from irkit.dialects.inference import InferredOp, Props
 from irkit.dialects.types import Tensor, tensor
-
-
-def sums_of_leaves(
-    cls: type[InferredOp], x: Tensor, value: Tensor, base: Tensor, shape: tuple[int, int]
-) -> Tensor:
-    """The type of a forest's result, of `shape` trees and leaves of each; `value` is checked."""
-    trees, leaves = shape
-    width, columns = value.get_shape()[2], base.get_shape()[0]
-    want = tensor(base.element_type, (trees, leaves, width))
-    if width not in (1, columns) or value != want:
-        raise fail(cls, f"value of {trees}x{leaves}x(1 or {columns}) {base.element_type}", value)
-    return tensor(base.element_type, (x.get_shape()[0], columns))
 
 
 @irdl_op_definition
@@ -58,19 +47,14 @@ class PerfectForestOp(InferredOp):
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
         x, feature, threshold, nan_left, value, output, base = operands
-        check_rank(cls, "x", x, 2)
-        check_rank(cls, "value", value, 3)
-        check_rank(cls, "output", output, 1)
-        check_rank(cls, "base", base, 1)
-        depth = props["depth"]
-        assert isinstance(depth, IntegerAttr)
-        trees, leaves = output.get_shape()[0], 1 << depth.value.data
-        for what, t, want in (
-            ("feature", feature, tensor(i32, (trees, leaves - 1))),
-            ("threshold", threshold, tensor(x.element_type, (trees, leaves - 1))),
-            ("nan_left", nan_left, tensor(i1, (trees, leaves - 1))),
-            ("output", output, tensor(i32, (trees,))),
-        ):
-            if t != want:
-                raise fail(cls, f"{what} of type {want}", t)
+        trees, leaves = perfect_trees_and_leaves(cls, props, x, value, output, base)
+        check_types(
+            cls,
+            (
+                ("feature", feature, tensor(i32, (trees, leaves - 1))),
+                ("threshold", threshold, tensor(x.element_type, (trees, leaves - 1))),
+                ("nan_left", nan_left, tensor(i1, (trees, leaves - 1))),
+                ("output", output, tensor(i32, (trees,))),
+            ),
+        )
         return [sums_of_leaves(cls, x, value, base, (trees, leaves))]

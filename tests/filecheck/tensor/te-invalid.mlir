@@ -104,6 +104,60 @@ func.func @packed_forest_comparison(%x: tensor<?x4xf32>, %nodes: tensor<10x4xi32
 
 // -----
 
+func.func @perfect_forest_comparison(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.perfect_forest' expects a comparison among le, lt, got 'gt'}}
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "gt", depth = 2 : i64}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @perfect_forest_negative_depth(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.perfect_forest' expects 0 <= depth < 2147483648, got depth = -1}}
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = -1 : i64}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @perfect_forest_deep(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.perfect_forest' expects 0 <= depth <= 30, got depth = 100000}}
+  %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 100000 : i64}
+    : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @heap_forest_comparison(%x: tensor<?x4xf32>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x1xf64>, %output: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.heap_forest' expects a comparison among le, lt, got 'gt'}}
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "gt", depth = 2 : i64}
+    : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x1xf64>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @heap_forest_negative_depth(%x: tensor<?x4xf32>, %nodes: tensor<2x4x2xi32>, %value: tensor<2x4x1xf64>, %output: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.heap_forest' expects 0 <= depth < 2147483648, got depth = -1}}
+  %y = te.heap_forest %x, %nodes, %value, %output, %base {comparison = "le", depth = -1 : i64}
+    : (tensor<?x4xf32>, tensor<2x4x2xi32>, tensor<2x4x1xf64>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
+func.func @packed_forest_negative_depth(%x: tensor<?x4xf32>, %nodes: tensor<10x4xi32>, %value: tensor<10x1xf64>, %root: tensor<2xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
+  // expected-error@+1 {{'te.packed_forest' expects 0 <= depth < 2147483648, got depth = -1}}
+  %y = te.packed_forest %x, %nodes, %value, %root, %root, %base {comparison = "le", depth = -1 : i64}
+    : (tensor<?x4xf32>, tensor<10x4xi32>, tensor<10x1xf64>, tensor<2xi32>, tensor<2xi32>, tensor<3xf64>) -> tensor<?x3xf64>
+  return %y : tensor<?x3xf64>
+}
+
+// -----
+
 func.func @attention(%q: tensor<2x3x4xf32>, %k: tensor<2x5x4xf32>, %v: tensor<2x5x2xf32>) -> tensor<3x2x2xf32> {
   // expected-error@+1 {{'te.attention' expects a permutation of 3 dimensions that ends in 2, got [2, 1, 0]}}
   %y = te.attention %q, %k, %v {scale = 0.5 : f64, permutation = array<i64: 2, 1, 0>} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x2xf32>) -> tensor<3x2x2xf32>
