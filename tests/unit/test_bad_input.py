@@ -262,7 +262,7 @@ def test_no_cuda_device():
         (
             'task.vdevice @a {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 1 : i64, '
             "wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}",
-            ["bad.mlir:1:1", "1 or more veus"],
+            ["bad.mlir:1:1", "veus of 1 or more"],
         ),
         (
             "task.program @main_schedule of @main attributes {device = @test4} {\n"

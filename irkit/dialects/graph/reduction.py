@@ -89,6 +89,8 @@ class ReduceOp(GraphOp):
         if kind.data not in KINDS:
             raise fail(cls, f"a kind among {', '.join(KINDS)}", f"'{kind.data}'")
         axes = [check_axis(cls, a, x) for a in ints(props["axes"])]
+        if len(set(axes)) < len(axes):
+            raise fail(cls, "axes that differ", axes)
         empty = 0 in [x.get_shape()[a] for a in axes]
         if empty and kind.data == "mean" and not is_float(x.element_type):
             raise fail(cls, "one element or more for a mean of integers", x)

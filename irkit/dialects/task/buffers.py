@@ -24,6 +24,8 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.task.figures import check_figures
+
 SPACES = ("arena", "rows", "input", "output", "constant", "state")
 # Which facts the buffers of which spaces have; an offset is there once memory is planned.
 _FACTS = {
@@ -93,6 +95,7 @@ class BufferOp(IRDLOperation):
                 raise VerifyException(
                     f"'task.buffer' in space '{space}' expects a {name}, got none"
                 )
+        check_figures(self, {"port": 0, "offset": 0})
 
 
 @irdl_op_definition
@@ -119,3 +122,6 @@ class ViewOp(IRDLOperation):
         super().__init__(
             operands=[source], result_types=[type], properties={"offset": IntegerAttr(offset, i64)}
         )
+
+    def verify_(self) -> None:
+        check_figures(self, {"offset": 0})

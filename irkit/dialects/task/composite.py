@@ -36,6 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from irkit.dialects.task.figures import check_figures
 from irkit.dialects.task.program import parse_defined_operand
 from irkit.dialects.types import int_array, ints
 
@@ -119,6 +120,10 @@ class RunOp(IRDLOperation):
         count, depth = len(self.operands), self.depth
         if self.offsets is not None and len(ints(self.offsets)) != count:
             raise VerifyException("'task.run' expects an offset of each operand")
+        if min(ints(self.offsets), default=0) < 0:
+            raise VerifyException(
+                f"'task.run' expects offsets of 0 or more, got {ints(self.offsets)}"
+            )
         given = len(ints(self.steps))
         if self.steps is not None and given != count * depth:
             raise VerifyException(
@@ -290,6 +295,9 @@ class CompositeOp(IRDLOperation):
     def retract(self) -> None:
         """Take back the proof: something that it covers is about to change."""
         self.verified = self.modes = None
+
+    def verify_(self) -> None:
+        check_figures(self, {"link_bytes": 0})
 
     @classmethod
     def parse(cls, parser: Parser) -> CompositeOp:

@@ -48,6 +48,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from irkit.dialects.task.figures import check_figures
 from irkit.dialects.task.roperator import verify_call
 from irkit.dialects.types import int_array, ints
 from irkit.row_ranges import ALL_ROWS, NO_END, Rows
@@ -131,14 +132,29 @@ class AppendOp(IRDLOperation):
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     def verify_(self) -> None:
+        if len(ints(self.veus)) != 2:
+            raise VerifyException(
+                f"'task.append' expects a first and a last vEU, got {ints(self.veus)}"
+            )
         first, last = self.range
         if not 0 <= first <= last:
             raise VerifyException(f"'task.append' expects vEUs first <= last, got [{first}:{last}]")
-        if self.wave.value.data < 0:
+        check_figures(self, {"wave": 0})
+        self._check_operands("residents", ints(self.residents)[::2])
+        self._check_operands("carried", ints(self.carried))
+        if len(ints(self.residents)) % 2 or min(ints(self.residents)[1::2], default=0) < 0:
             raise VerifyException(
-                f"'task.append' expects a wave of 0 or more, got {self.wave.value.data}"
+                "'task.append' expects pairs of an operand and an offset of 0 or more as residents, "
+                f"got {ints(self.residents)}"
             )
         verify_call(self, self.callee, list(self.reads.types), list(self.writes.types))
+
+    def _check_operands(self, what: str, numbers: Sequence[int]) -> None:
+        count = len(self.reads)
+        if wrong := [n for n in numbers if not 0 <= n < count]:
+            raise VerifyException(
+                f"'task.append' expects numbers of its {count} read operands as {what}, got {wrong[0]}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> AppendOp:
@@ -303,6 +319,7 @@ class ProgramOp(IRDLOperation):
             raise VerifyException(
                 f"'task.program' expects rows first <= last, got [{first}:{last}]"
             )
+        check_figures(self, dict.fromkeys(_BYTES, 0))
 
     @property
     def memory_figures(self) -> dict[str, int]:
@@ -361,12 +378,10 @@ def _parse_rows(parser: Parser) -> Rows:
     return first, NO_END if last is None else last
 
 
+_BYTES = ("arena_bytes", "row_bytes", "constant_bytes", "shared_bytes")
 _PROGRAM_PROPERTIES = (
     "device",
-    "arena_bytes",
-    "row_bytes",
-    "constant_bytes",
-    "shared_bytes",
+    *_BYTES,
     "arena_ratio",
     "memory",
     "verified",

@@ -29,6 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from irkit.architectures import ARCHITECTURES
+from irkit.dialects.task.figures import check_figures
 from irkit.dialects.task.rates import RATES
 
 KINDS = ("cpu", "cuda", "test")
@@ -73,10 +74,13 @@ class VDeviceOp(IRDLOperation):
             raise VerifyException(
                 f"'task.vdevice' expects a kind among {', '.join(KINDS)}, got '{self.kind.data}'"
             )
-        for name in ("veus", "threads"):
-            count = getattr(self, name).value.data
-            if count < 1:
-                raise VerifyException(f"'task.vdevice' expects 1 or more {name}, got {count}")
+        check_figures(
+            self, {"veus": 1, "threads": 1, "multiprocessors": 1, "shared_bytes": 0, "l2_bytes": 0}
+        )
+        if not 0 <= self.wait_ns.value.data < math.inf:
+            raise VerifyException(
+                f"'task.vdevice' expects wait_ns of 0 or more, got {self.wait_ns.value.data}"
+            )
         for name, rate in self.rates.data.items():
             _check_rate(name, rate)
         if "byte" not in self.rates.data:

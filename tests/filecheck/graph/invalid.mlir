@@ -317,6 +317,15 @@ func.func @reduce_axis(%x: tensor<?x10xf32>) {
 
 // -----
 
+func.func @reduce_same_axis(%x: tensor<?x10xf32>) {
+  // expected-error@+1 {{'graph.reduce' expects axes that differ, got [1, 1]}}
+  %y = graph.reduce %x {kind = "sum", axes = array<i64: 1, 1>, keepdims = false}
+    : (tensor<?x10xf32>) -> tensor<?xf32>
+  func.return
+}
+
+// -----
+
 func.func @reduce_keepdims(%x: tensor<?x10xf32>) {
   // expected-error@+1 {{'graph.reduce' expects result of type tensor<?x1xf32>, got tensor<?xf32>}}
   %y = graph.reduce %x {kind = "sum", axes = array<i64: 1>, keepdims = true}

@@ -1,7 +1,7 @@
 // What each task op refuses, and in which words.
 // RUN: irkit-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{'task.vdevice' expects 1 or more veus, got 0}}
+// expected-error@+1 {{'task.vdevice' expects veus of 1 or more, got 0}}
 task.vdevice @none {kind = "test", veus = 0 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
 
 // -----
@@ -200,7 +200,7 @@ task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
 task.program @main_schedule of @main attributes {device = @test4} {
   %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
   %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
-  // expected-error@+1 {{'task.append' expects a wave of 0 or more, got -1}}
+  // expected-error@+1 {{'task.append' expects wave of 0 or more, got -1}}
   %t = task.append @f to [0:1] wave -1 reads(%x) writes(%y)
 }
 
@@ -284,4 +284,67 @@ task.composite @main_all of @main attributes {device = @test4} {
   task.while %x {
     task.run @main_schedule reads(%x)
   }
+}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects shared_bytes of 0 or more, got -1}}
+task.vdevice @d {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = -1 : i64, wait_ns = 100.0 : f64, rates = {byte = 1.0 : f64}}
+
+// -----
+
+// expected-error@+1 {{'task.vdevice' expects wait_ns of 0 or more, got -1.0}}
+task.vdevice @d {kind = "test", veus = 4 : i64, threads = 1 : i64, shared_bytes = 0 : i64, wait_ns = -1.0 : f64, rates = {byte = 1.0 : f64}}
+
+// -----
+
+task.program @main_schedule of @main attributes {device = @test4} {
+  // expected-error@+1 {{'task.buffer' expects offset of 0 or more, got -8}}
+  %x = task.buffer {space = "arena", offset = -8 : i64} : tensor<4xf32>
+}
+
+// -----
+
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.view' expects offset of 0 or more, got -8}}
+  %v = task.view %x {offset = -8 : i64} : tensor<4xf32> -> tensor<2xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.program' expects arena_bytes of 0 or more, got -8}}
+task.program @main_schedule of @main attributes {device = @test4, arena_bytes = -8 : i64} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'task.composite' expects link_bytes of 0 or more, got -8}}
+task.composite @main_schedule of @main attributes {device = @test4, link_bytes = -8 : i64} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.append' expects numbers of its 1 read operands as residents, got 1}}
+  %t = task.append @f to [0:1] wave 0 reads(%x) writes(%y) resident [1 at 0]
+}
+
+// -----
+
+task.roperator @f(%a : tensor<4xf32>) -> tensor<4xf32> {
+  task.yield %a : tensor<4xf32>
+}
+task.program @main_schedule of @main attributes {device = @test4} {
+  %x = task.buffer {space = "input", port = 0 : i64} : tensor<4xf32>
+  %y = task.buffer {space = "output", port = 0 : i64} : tensor<4xf32>
+  // expected-error@+1 {{'task.append' expects numbers of its 1 read operands as carried, got 3}}
+  %t = task.append @f to [0:1] wave 0 reads(%x) writes(%y) carried [3]
 }
