@@ -166,6 +166,26 @@ def test_clip(opset):
         check(model([only_max], {"x": [9]}, weights={"max": scalars["max"]}))
 
 
+@pytest.mark.parametrize("opset", [9, 17])
+@pytest.mark.parametrize("given", [[], ["min"], ["max"], ["min", "max"]])
+def test_clip_without_limits(opset, given):
+    """What is not given is the largest finite number: ONNX says so, and cuts infinity off there."""
+    limits = {n: np.float32(v) for n, v in (("min", -0.5), ("max", 0.25)) if n in given}
+    x = np.array([np.inf, -np.inf, np.nan, 0, -3, 3, 3.4e38], np.float32)
+    if opset == 9:
+        clip = node("Clip", "x", **{n: float(v) for n, v in limits.items()})
+        proto = model([clip], {"x": [7]}, opset=9)
+    else:
+        operands = ["x", *(n if n in given else "" for n in ("min", "max"))]
+        proto = model([helper.make_node("Clip", operands, ["y"])], {"x": [7]}, weights=limits)
+    imported = import_onnx(proto)
+    (got,) = run_graph(imported.module, imported.weights, [x])
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    np.testing.assert_array_equal(got, session.run(None, {"x": x})[0])
+
+
 def test_casts():
     nodes = [node("Cast", "x", "d", to=TensorProto.DOUBLE), node("Exp", "d", "e"),
              node("Cast", "e", "i", to=TensorProto.INT64), node("Cast", "i", to=1)]  # fmt: skip

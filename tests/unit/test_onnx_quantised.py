@@ -29,7 +29,7 @@ def some(dtype, *shape):
     return RNG.integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
-def model(op, x, constants, domain="", **attributes):
+def model(op, x, constants, domain="", version=17, **attributes):
     """One node: input 'x', and `constants` by position (None is left out)."""
     names = [f"c{i}" if c is not None else "" for i, c in enumerate(constants)]
     names = ["x" if isinstance(c, str) else n for c, n in zip(constants, names, strict=True)]
@@ -43,8 +43,8 @@ def model(op, x, constants, domain="", **attributes):
     declared = helper.make_tensor_value_info("x", kind, x.shape)
     result = onnx.ValueInfoProto(name="y")
     graph = helper.make_graph([node], "g", [declared], [result], weights)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    opsets = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def judged(proto, x):
@@ -73,7 +73,7 @@ def check(proto, x, apart=0):
     for got in answers(proto, x):
         for mine, theirs in zip(got, want, strict=True):
             assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-            if theirs.dtype == F32:
+            if theirs.dtype.kind == "f":
                 np.testing.assert_array_equal(mine, theirs)
             else:
                 assert np.abs(mine.astype(np.int64) - theirs.astype(np.int64)).max() <= apart
@@ -148,9 +148,27 @@ def test_q_gemm(turned, scaled):
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
 @pytest.mark.parametrize("kind", [U8, I8])
 def test_binary(op, kind):
-    x = some(kind, 4, 33)
-    parts = ["x", F32(0.03), kind(7), some(kind, 33), F32(0.011), kind(3), F32(0.05), kind(4)]
-    check(model(op, x, parts, "com.microsoft"), x, apart=1)
+    """Half of the results that are half-way between two numbers go the other way without the zero point."""
+    x = some(kind, 16, 33)
+    for scales in ((0.03, 0.011, 0.05), (0.05, 0.1, 0.2), (0.05, 0.05, 0.2)):
+        first, second, third = map(F32, scales)
+        parts = ["x", first, kind(7), some(kind, 33), second, kind(4), third, kind(3)]
+        check(model(op, x, parts, "com.microsoft"), x)
+
+
+@pytest.mark.parametrize("opset", [21, 23])
+@pytest.mark.parametrize("kind", [U8, I8, np.uint16, np.int16])
+def test_quantisation_of_halves(opset, kind):
+    """Of 16 bits, float16 holds few of the integers; since operator set 23 the quotient is one of them."""
+    x = np.concatenate([RNG.standard_normal(500) * s for s in (1, 100, 1e4)]).astype(np.float16)
+    x[:4] = np.inf, -np.inf, 65504, -65504
+    for scale in (0.01, 7):
+        parts = ["x", np.float16(scale), kind(77)]
+        proto = model("QuantizeLinear", x, parts, version=opset)
+        check(proto, x)
+        q = judged(proto, x)[0]
+        parts = ["x", np.float16(scale), kind(77)]
+        check(model("DequantizeLinear", q, parts, version=opset), q)
 
 
 @pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu"])

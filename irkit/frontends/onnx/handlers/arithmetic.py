@@ -83,15 +83,34 @@ def _cast_like(node: Node) -> Sequence[Value]:
         node.refuse(f"target_type of {like.dtype}", "irkit has no such element type")
 
 
+def _largest(node: Node, y: SSAValue, sign: int) -> SSAValue | None:
+    """What `y` is cut off at where nothing is given: the largest finite number of its type, or the least.
+
+    None where it is no limit: of integers, and up to operator set 10, whose attributes are float32, of
+    float16.
+    """
+    element, dtype = element_of(y), numpy_dtype(element_of(y))
+    if not is_float(element) or (node.opset < 11 and dtype.itemsize < 4):
+        return None
+    if node.opset < 11:
+        dtype = np.dtype(np.float32)
+    # Of floats, infinity's bits are the next number's.
+    below_infinity = np.array(np.inf, dtype).view(f"u{dtype.itemsize}") - 1
+    return scalar(node, sign * float(below_infinity.view(dtype)), y)
+
+
 def _limits(node: Node, y: SSAValue) -> list[SSAValue | None]:
-    """The lower and the upper limit of Clip: attributes up to operator set 10, inputs since."""
+    """The lower and the upper limit of Clip: attributes up to operator set 10, inputs since.
+
+    One that is not given is the largest finite number: infinity is cut off there. Integers need none.
+    """
     found: list[SSAValue | None] = []
-    for index, name in ((1, "min"), (2, "max")):
-        if node.opset < 11:
-            number = node.attribute(name, None)
-            found.append(None if number is None else scalar(node, float(number), y))
-        elif node.given(index) is None:
-            found.append(None)
+    for index, name, sign in ((1, "min", -1), (2, "max", 1)):
+        number = node.attribute(name, None) if node.opset < 11 else None
+        if number is not None:
+            found.append(scalar(node, float(number), y))
+        elif node.opset < 11 or node.given(index) is None:
+            found.append(_largest(node, y, sign))
         elif math.prod(node.type_of(index).get_shape()) == 1:
             found.append(node.emit(graph.ReshapeOp, node.operand(index), shape=[]))
         else:

@@ -1,8 +1,8 @@
 """Operators of the domain com.microsoft on quantised tensors, as ONNX Runtime's quantiser writes them.
 
 What is no product is computed in float32: taken off its zero point and scale, computed, and quantised
-again. ONNX Runtime rounds some of these sums in another order, so where a result is half-way between two
-numbers it may have the other.
+again. Sums and products of two tensors are rounded as ONNX Runtime rounds them; it sums pools in another
+order, so where one is half-way between two numbers it may have the other.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
 from irkit.frontends.onnx.handlers.quantisation import HANDLERS as LINEAR
@@ -40,8 +40,39 @@ def _quantised(node: Node, x: SSAValue, scale: int, like: int = 0) -> SSAValue:
     return saturated(node, ratio, zero, element_of(node.operand(like)))
 
 
-def _binary(op: type[GraphOp]) -> Handler:
-    return lambda node: [_quantised(node, node.emit(op, _real(node, 0), _real(node, 3)), 6)]
+def _zero_point(node: Node, index: int) -> SSAValue:
+    """A zero point as a float; 0 if it is left out."""
+    if node.given(index) is None:
+        return node.tensor(np.zeros((), np.float32))
+    return cast(node, lone(node, index), f32)
+
+
+def _add(node: Node) -> Sequence[Value]:
+    """a * ratio_a + (b * ratio_b + fixed), rounded as ONNX Runtime does where there is fused multiply-add.
+
+    `fixed` holds all three zero points: the result's is added before it is rounded.
+    """
+    a, b = (cast(node, node.operand(i), f32) for i in (0, 3))
+    scale = lone(node, 6)
+    ratio_a, ratio_b = (node.emit(graph.DivOp, lone(node, i), scale) for i in (1, 4))
+    zero_a, zero_b, zero = (_zero_point(node, i) for i in (2, 5, 7))
+    moved = node.emit(graph.FmaOp, ratio_a, zero_a, node.emit(graph.MulOp, ratio_b, zero_b))
+    fixed = node.emit(graph.SubOp, zero, moved)
+    y = node.emit(graph.FmaOp, a, ratio_a, node.emit(graph.FmaOp, b, ratio_b, fixed))
+    return [saturated(node, y, None, element_of(node.operand(0)))]
+
+
+def _multiply(node: Node) -> Sequence[Value]:
+    """The product of integers is exact, scaled once, and moved by the zero point before it is rounded."""
+    for index in (2, 5):
+        if node.given(index) is not None:
+            lone(node, index)
+    a, b = (cast(node, centred(node, i, i + 2, 0), f32) for i in (0, 3))
+    scale = node.emit(graph.MulOp, lone(node, 1), lone(node, 4))
+    scale = node.emit(graph.DivOp, scale, lone(node, 6))
+    y = node.emit(graph.MulOp, node.emit(graph.MulOp, a, b), scale)
+    y = node.emit(graph.AddOp, y, _zero_point(node, 7))
+    return [saturated(node, y, None, element_of(node.operand(0)))]
 
 
 def _unary(function: Callable[[Node, SSAValue], SSAValue]) -> Handler:
@@ -107,12 +138,12 @@ def _softmax(node: Node) -> Sequence[Value]:
 MICROSOFT: dict[str, Handler] = {
     "DequantizeLinear": LINEAR["DequantizeLinear"],
     "QGemm": q_gemm,
-    "QLinearAdd": _binary(graph.AddOp),
+    "QLinearAdd": _add,
     "QLinearAveragePool": _average_pool,
     "QLinearConcat": _concat,
     "QLinearGlobalAveragePool": _global_average_pool,
     "QLinearLeakyRelu": _unary(_leaky_relu),
-    "QLinearMul": _binary(graph.MulOp),
+    "QLinearMul": _multiply,
     "QLinearSigmoid": _unary(_sigmoid),
     "QLinearSoftmax": _softmax,
     "QuantizeLinear": LINEAR["QuantizeLinear"],

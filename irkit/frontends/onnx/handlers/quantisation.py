@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph
-from irkit.dialects.types import element_type, is_integer, numpy_dtype, tensor_type, ui8
+from irkit.dialects.types import element_type, is_half, is_integer, numpy_dtype, tensor_type, ui8
 from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
 from irkit.frontends.onnx.node import Handler, Node, Value
 
@@ -46,6 +46,11 @@ def _named_type(node: Node, name: str) -> Attribute | None:
         node.refuse(f"{name} = {code}", "irkit has no such element type")
 
 
+def _wide(element: Attribute) -> Attribute:
+    """In what the arithmetic of `element` is done: 16 bits hold few of the integers, as in ONNX Runtime."""
+    return f32 if is_half(element) else element
+
+
 def saturated(node: Node, x: SSAValue, zero: SSAValue | None, to: Attribute) -> SSAValue:
     """Floats rounded to even, moved by the zero point, and cast to what `to` holds."""
     limits = np.iinfo(numpy_dtype(to))
@@ -66,13 +71,18 @@ def has_zero_point(node: Node, index: int) -> bool:
 def _quantize(node: Node) -> Sequence[Value]:
     node.ignore("saturate")  # it concerns 8-bit floats, which have no element type
     axis, scale = _axis(node), node.operand(1)
-    precision = _named_type(node, "precision") or element_of(scale)
+    asked = _named_type(node, "precision")
+    precision = asked or element_of(scale)
     zero = node.operand(2) if node.given(2) is not None else None
     to = _named_type(node, "output_dtype") or (ui8 if zero is None else element_of(zero))
     if not is_integer(to) or numpy_dtype(to).itemsize > 2:
         node.refuse("y_zero_point", f"quantisation to {to} is not supported")
-    x = cast(node, node.operand(0), precision)
-    ratio = node.emit(graph.DivOp, x, _along(node, cast(node, scale, precision), axis))
+    wide = _wide(precision)
+    x = cast(node, cast(node, node.operand(0), precision), wide)
+    scale = cast(node, cast(node, scale, precision), wide)
+    ratio = node.emit(graph.DivOp, x, _along(node, scale, axis))
+    if asked is not None or node.opset >= 23:  # ONNX says since in which type the quotient is
+        ratio = cast(node, cast(node, ratio, precision), wide)
     return [saturated(node, ratio, None if zero is None else _along(node, zero, axis), to)]
 
 
@@ -82,8 +92,9 @@ def _dequantize(node: Node) -> Sequence[Value]:
     if has_zero_point(node, 2):
         zero = cast(node, node.operand(2), i32)
         x = node.emit(graph.SubOp, x, _along(node, zero, axis))
-    scale = _along(node, cast(node, scale, to), axis)
-    return [node.emit(graph.MulOp, cast(node, x, to), scale)]
+    wide = _wide(to)
+    scale = _along(node, cast(node, cast(node, scale, to), wide), axis)
+    return [cast(node, node.emit(graph.MulOp, cast(node, x, wide), scale), to)]
 
 
 def _dynamic_quantize(node: Node) -> Sequence[Value]:
