@@ -53,13 +53,11 @@ class Form(NamedTuple):
 
 def form_of(text: str) -> Form:
     """The form of a unit's text."""
-    if not text.isascii():
-        # Places in lines are counted in bytes.
-        return Form(text, ())
     module = in_one_thread(lambda: ast.parse(text))
     slots = list(_slots(module))
     computed = [node for node in _computed(module) if node not in slots]
-    lines = text.split("\n")
+    # Places in lines are counted in bytes.
+    lines = text.encode().split(b"\n")
     values: list[int] = []
     pieces: list[tuple[ast.expr, str]] = [(node, str(_constant(node))) for node in computed]
     for node in sorted(slots, key=_place):
@@ -69,8 +67,10 @@ def form_of(text: str) -> Form:
         values.append(value)
     for node, piece in sorted(pieces, key=lambda p: _place(p[0]), reverse=True):
         line = lines[node.lineno - 1]
-        lines[node.lineno - 1] = f"{line[: node.col_offset]}{piece}{line[node.end_col_offset :]}"
-    return Form("\n".join(lines), tuple(values))
+        lines[node.lineno - 1] = (
+            line[: node.col_offset] + piece.encode() + line[node.end_col_offset :]
+        )
+    return Form(b"\n".join(lines).decode(), tuple(values))
 
 
 def _place(node: ast.expr) -> tuple[int, int]:

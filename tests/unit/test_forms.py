@@ -50,6 +50,7 @@ def of(body):
         ("for i in range(2, a, 8):\n    p[i] = 0", "for i in range(S, a, S):\n    p[i] = S", (2, 8, 0)),
         ("x = min(8, a - b)", "x = min(S, a - b)", (8,)),
         ("x = g(7)", "x = g(S)", (7,)),
+        ("# m × n, ±1\nx = a * 3; b = '×'; a += 2", "# m × n, ±1\nx = a * S; b = '×'; a += S", (3, 2)),
         ("x = a if b else 5", "x = a if b else S", (5,)),
         ("while a + 3 <= b:\n    a += 2", "while a + S <= b:\n    a += S", (3, 2)),
         ("inside = 0 <= a + -3 < 224", "inside = S <= a + S < S", (0, -3, 224)),

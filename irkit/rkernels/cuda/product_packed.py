@@ -186,7 +186,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             large = cuda.syncthreads_or(int32(top > uint32(147 << 7)))
             unsure = FLOAT(0)
             if small:
-                unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.07e-25)
+                unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
             if TRANSPOSED:
                 mma_store_across(
                     staged, packs + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
