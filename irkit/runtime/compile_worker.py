@@ -1,4 +1,4 @@
-"""A process that compiles rKernels for another: `python -m irkit.runtime.compile_worker`.
+"""A process that compiles rKernels for another: `python -m irkit.runtime.compile_worker [STEP]`.
 
 It reads requests from its standard input, answers on its standard output, and ends with the input. Both are
 pickles behind their length, of 8 bytes: a request is (step, arguments), an answer (whether it went well, what
@@ -21,6 +21,8 @@ STEPS = {
     "cuda": ("irkit.runtime.cuda.unit_code", "lower"),
 }
 """Step -> the module, and its function that takes the arguments and gives bytes."""
+WARM = {"cuda": ("irkit.runtime.cuda.warm", "warm")}
+"""Step -> what imports all that it needs, before anything is asked for."""
 _LENGTH = struct.Struct(">Q")
 
 
@@ -63,6 +65,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # What libraries print must not stand between answers.
     os.dup2(2, 1)
+    for step in sys.argv[1:]:
+        module, function = WARM[step]
+        getattr(import_module(module), function)()
     while True:
         try:
             request = receive(sys.stdin.buffer)

@@ -12,8 +12,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from irkit.processors import usable_cores
@@ -21,10 +21,16 @@ from irkit.runtime.compile_worker import receive, send, take_step
 from irkit.runtime.interrupts import interrupts_held
 
 MOST_WORKERS = 15
-# A worker takes about as long to start as three units to compile.
-UNITS_A_WORKER = 3
+UNITS_A_WORKER = {"cuda": 2}
+"""Units for which another worker is worth its start, which takes about as long as one of a GPU's large ones;
+of other steps `FEW_UNITS`."""
+FEW_UNITS = 3
 PATIENCE_S = 120.0
 """How long a step may take in a worker before it is taken here instead."""
+
+
+_ahead: list[subprocess.Popen[bytes]] = []
+"""Workers that nobody has asked for anything yet."""
 
 
 class Request(NamedTuple):
@@ -42,6 +48,38 @@ Done = Callable[[Request, bytes], Iterable[Request]]
 """Told what came of a request, it gives the requests that hang on it."""
 
 
+def start_ahead(step: str, requests: int) -> None:
+    """Start the workers that so many requests of a step will want, so that they have imported what it needs
+    when it begins; within `none_left_over`."""
+    for _ in range(_crew_size(step, requests) - len(_ahead)):
+        worker = _started(step)
+        if worker is None:
+            return
+        _ahead.append(worker)
+
+
+@contextmanager
+def none_left_over() -> Generator[None]:
+    """End the workers that were started ahead, and that nobody has asked for anything, at the end."""
+    try:
+        yield
+    finally:
+        while (worker := _taken_over()) is not None:
+            _end(worker)
+
+
+def _crew_size(step: str, requests: int) -> int:
+    worth = requests // UNITS_A_WORKER.get(step, FEW_UNITS)
+    return max(0, min(usable_cores() - 1, worth, MOST_WORKERS))
+
+
+def _taken_over() -> subprocess.Popen[bytes] | None:
+    try:
+        return _ahead.pop()
+    except IndexError:
+        return None
+
+
 def compile_units(
     requests: Sequence[Request],
     done: Done,
@@ -53,8 +91,8 @@ def compile_units(
     at a time. `meanwhile` is what this process does first; `expected` is how many requests `done` will give.
     Raises what compiling raises, with a note that names the rOperator."""
     if workers is None:
-        likely = (len(requests) + expected) // UNITS_A_WORKER
-        workers = min(usable_cores() - 1, likely, MOST_WORKERS)
+        step = requests[0].step if requests else ""
+        workers = _crew_size(step, len(requests) + expected)
     crew = _Crew(requests, done)
     try:
         crew.start(workers)
@@ -79,7 +117,7 @@ class _Crew:
 
     def start(self, count: int) -> None:
         for _ in range(count):
-            worker = _started()
+            worker = _taken_over() or _started()
             if worker is None:
                 return
             self._workers.append(worker)
@@ -158,9 +196,7 @@ class _Crew:
         for thread in self._threads:
             thread.join()
         for worker in self._workers:
-            with suppress(OSError):
-                # Waits for its end, and closes its pipes.
-                worker.__exit__(None, None, None)
+            _end(worker)
         self._workers, self._threads = [], []
 
 
@@ -172,14 +208,22 @@ def _compiled(request: Request) -> bytes:
         raise
 
 
-def _started() -> subprocess.Popen[bytes] | None:
-    """A worker that imports what this process does; None where no process can be started."""
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    worker.kill()
+    with suppress(OSError):
+        # Waits for its end, and closes its pipes.
+        worker.__exit__(None, None, None)
+
+
+def _started(step: str = "") -> subprocess.Popen[bytes] | None:
+    """A worker that imports what this process does, at once what a step needs; None where no process can be
+    started."""
     if not sys.executable:
         return None
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "irkit.runtime.compile_worker"],
+            [sys.executable, "-m", "irkit.runtime.compile_worker", *([step] if step else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

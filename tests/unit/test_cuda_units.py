@@ -44,6 +44,8 @@ def compiled(monkeypatch):
         return take_step(step, arguments)
 
     monkeypatch.setattr(side_by_side, "take_step", counted)
+    # All of them in this process.
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 1)
     return found
 
 

@@ -265,6 +265,37 @@ def test_a_worker_that_hangs_is_given_up(artifacts, gathered, monkeypatch):
     assert not [t for t in threading.enumerate() if "_lead" in t.name]
 
 
+def test_workers_that_are_started_ahead_are_asked_first_and_ended(gathered, monkeypatch):
+    """They have set Numba up for a GPU by then; those that nobody asks for anything end with the block."""
+    pytest.importorskip("numba_cuda")
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 3)
+    started = []
+
+    class Counted(subprocess.Popen):
+        def __init__(self, command, **options):
+            if side_by_side.__name__.rsplit(".", 1)[0] + ".compile_worker" in command:
+                started.append((command, self))
+            super().__init__(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Counted)
+    found, done = gathered
+    with side_by_side.none_left_over():
+        side_by_side.start_ahead("cuda", 9)
+        assert [command[-1] for command, _ in started] == ["cuda", "cuda"]
+        kernel = ("from numba import cuda\nfused = cuda.jit(device=True)\n@fused\n"
+                  "def f(task, tasks, rows, scratch, p0):\n    p0[task] = p0[0]\n")  # fmt: skip
+        texts = [f"{kernel}# {n}\n" for n in range(2)]
+        asked = [
+            Request(f"u{n}", "cuda", (t, "sm_90a", (("f", ("f32p",)),)), 1)
+            for n, t in enumerate(texts)
+        ]
+        compile_units(asked, done, 1)
+        assert sorted(found) == ["u0", "u1"]
+        assert len(started) == 2
+        assert started[0][1].poll() is None
+    assert all(worker.poll() is not None for _, worker in started)
+
+
 def test_a_script_needs_no_main_guard(tmp_path):
     """Workers do not import the user's module again."""
     (tmp_path / "net.mlir").write_text(RELU)

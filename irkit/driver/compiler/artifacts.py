@@ -14,12 +14,14 @@ from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
+from irkit.driver.compiler.workers_ahead import WorkersAhead
 from irkit.driver.device_at_hand import why_elsewhere
 from irkit.driver.files.model_files import used_weights
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
 from irkit.runtime.artifact import LEVELS, Artifact
+from irkit.runtime.side_by_side import none_left_over
 from irkit.schedule.model import VDevice
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def build_artifact(
     known = cached(path)
     if known is not None:
         return known
-    artifact = _compile(imported, device, bar, plan)
+    with none_left_over():
+        artifact = _compile(imported, device, bar, plan)
     artifact.report["memory_budget"] = memory_budget
     if unmeasured is not None:
         artifact.report["not_measured"] = unmeasured
@@ -92,6 +95,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     named: set[str] = set()
+    watched = [WorkersAhead()] if target == "cuda" else []
     for level in LEVELS:
         bar.stage(f"{level} level")
         start = time.perf_counter()
@@ -103,6 +107,7 @@ def _compile(imported: ImportedModel, device: VDevice, bar: ProgressBar, plan: _
             policy=plan.policy,
             measure=plan.measure,
             recompute=plan.recompute,
+            instruments=watched,
         )
         seconds[level] = round(time.perf_counter() - start, 3)
         texts[level] = str(module)
