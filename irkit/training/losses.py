@@ -12,6 +12,7 @@ import numpy as np
 
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.library import LIBRARY
+from irkit.training.given import check_share, is_number, is_whole, weights_of
 from irkit.training.gradient_ends import stop_gradient
 from irkit.training.labels import check_labels
 
@@ -33,11 +34,11 @@ def _reduced(losses: Any, weights: Any, reduction: str) -> Any:
     return losses.sum() / LIBRARY.where(total == 0, total.dtype.type(1), total)
 
 
-def _weighted(losses: Any, weights: Any, reduction: str) -> Any:
+def _weighted(name: str, losses: Any, weights: Any, reduction: str) -> Any:
     """Each loss times its weight, reduced."""
     if weights is None:
         return _reduced(losses, None, reduction)
-    weights = weights.astype(losses.dtype)
+    weights = weights_of(f"{name}: weights", weights, losses.shape, losses.dtype)
     return _reduced(losses * weights, weights, reduction)
 
 
@@ -60,13 +61,17 @@ def softmax_cross_entropy(
     class should be: nothing overflows. Raises IndexError for labels that are no class,
     UnsupportedError for shapes that do not go together.
     """
+    name, places = "softmax_cross_entropy", logits.shape[:-1]
+    if len(logits.shape) == 0:
+        raise UnsupportedError(f"{name}: logits of no dimensions: expected (..., classes)")
+    check_share(f"{name}: smoothing", smoothing)
     classes = logits.shape[-1]
     targets, norm = _targets(logits, labels, ignore)
     if smoothing:
         spread = targets.sum(axis=-1, keepdims=True) * (smoothing / classes)
         targets = targets * (1 - smoothing) + spread
     if class_weights is not None:
-        given = class_weights.astype(logits.dtype)
+        given = weights_of(f"{name}: class_weights", class_weights, (classes,), logits.dtype)
         norm = (norm * given).sum(axis=-1)
         targets = targets * given
     elif ignore is not None:
@@ -80,8 +85,9 @@ def softmax_cross_entropy(
     whole = logarithms if plain else targets.sum(axis=-1) * logarithms
     losses = whole - (targets * shifted).sum(axis=-1)
     if weights is not None:
-        losses = losses * weights.astype(losses.dtype)
-        norm = weights.astype(losses.dtype) * (1 if norm is None else norm)
+        given = weights_of(f"{name}: weights", weights, places, losses.dtype)
+        losses = losses * given
+        norm = given * (1 if norm is None else norm)
     return _reduced(losses, norm, reduction)
 
 
@@ -101,6 +107,8 @@ def _targets(logits: Any, labels: Any, ignore: int | None) -> tuple[Any, Any]:
         )
     classes = logits.shape[-1]
     found = labels[..., None] == np.arange(classes, dtype=labels.dtype)
+    if ignore is not None and not is_whole(ignore):
+        raise UnsupportedError(f"softmax_cross_entropy: ignore={ignore!r}: expected a whole number")
     if ignore is None:
         check_labels(labels, classes)
     else:
@@ -116,21 +124,25 @@ def sigmoid_cross_entropy(
     targets: Any,
     *,
     weights: Any = None,
-    positive_weight: float = 1.0,
+    positive_weight: Any = 1.0,
     reduction: str = "mean",
 ) -> Any:
     """The cross-entropy of yes and no with the sigmoid of `logits`, element by element.
 
-    `targets`: 1 or 0, or what lies between, of the shape of `logits`; `positive_weight`: of what should be 1.
+    `targets`: 1 or 0, or what lies between, of the shape of `logits`; `positive_weight`: of what should be
+    1, a number or an array that broadcasts to them.
     max(z, 0) − z t + ln(1 + exp(−|z|)), which does not overflow.
     """
     targets = _alike("sigmoid_cross_entropy", logits, targets)
     rest = np.log1p(np.exp(-np.abs(logits)))
     losses = np.maximum(logits, 0) - logits * targets + rest
-    if positive_weight != 1:
-        more = (positive_weight - 1) * targets
+    if not is_number(positive_weight) or positive_weight != 1:
+        own = weights_of(
+            "sigmoid_cross_entropy: positive_weight", positive_weight, losses.shape, losses.dtype
+        )
+        more = (own - 1) * targets
         losses = losses + more * (np.maximum(-logits, 0) + rest)
-    return _weighted(losses, weights, reduction)
+    return _weighted("sigmoid_cross_entropy", losses, weights, reduction)
 
 
 def mean_squared_error(
@@ -138,7 +150,7 @@ def mean_squared_error(
 ) -> Any:
     """Squares of differences."""
     difference = outputs - _alike("mean_squared_error", outputs, targets)
-    return _weighted(difference * difference, weights, reduction)
+    return _weighted("mean_squared_error", difference * difference, weights, reduction)
 
 
 def huber(
@@ -150,12 +162,12 @@ def huber(
     reduction: str = "mean",
 ) -> Any:
     """Half the square of a difference up to `delta`, above that `delta` (|difference| − `delta` / 2)."""
-    if not delta > 0:
+    if not is_number(delta) or not delta > 0:
         raise UnsupportedError(f"huber: delta={delta!r}: expected a number above 0")
     size = np.abs(outputs - _alike("huber", outputs, targets))
     near = np.minimum(size, delta)
     # near (size − near / 2) is both, and so is its slope.
-    return _weighted(near * (size - 0.5 * near), weights, reduction)
+    return _weighted("huber", near * (size - 0.5 * near), weights, reduction)
 
 
 def hinge(
@@ -170,7 +182,7 @@ def hinge(
     margin = 1 - _alike("hinge", outputs, targets) * outputs
     # Where it is 0 the slope is 0, as of relu: `maximum` would take half of it.
     losses = LIBRARY.where(margin > 0, margin, np.zeros_like(margin))
-    return _weighted(losses * losses if squared else losses, weights, reduction)
+    return _weighted("hinge", losses * losses if squared else losses, weights, reduction)
 
 
 def _alike(name: str, outputs: Any, targets: Any) -> Any:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from irkit.errors import UnsupportedError
 from irkit.training.clipping import clipped
+from irkit.training.given import is_number
 
 Rate = float | Callable[[Any], Any]
 """A learning rate: a number, or a function of the number of steps so far (an int64 of no dimensions), such as
@@ -26,10 +27,6 @@ Updated = tuple[Any, dict[str, Any]]
 
 
 _OPTIONAL = ("clip_value", "clip_norm")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,13 @@ class Optimizer(ABC):
             value = getattr(self, name, 0.0)
             if (value is None and name in _OPTIONAL) or (callable(value) and name == "rate"):
                 continue
-            if not _is_number(value) or not value >= 0:
+            if not is_number(value) or not value >= 0:
                 raise self._refused(name, value, "a number that is not below 0")
+            if value == float("inf") and name not in _OPTIONAL:
+                raise self._refused(name, value, "a finite number")
         for name in ("momentum", "decay", "beta1", "beta2"):
             value = getattr(self, name, 0.0)
-            if not _is_number(value) or not 0 <= value < 1:
+            if not is_number(value) or not 0 <= value < 1:
                 raise self._refused(name, value, "a number from 0 to below 1")
 
     def _refused(self, name: str, value: object, expected: str) -> UnsupportedError:
@@ -78,13 +77,23 @@ class Optimizer(ABC):
         self, parameters: Sequence[Any], gradients: Sequence[Any], slots: Sequence[Slots], done: Any
     ) -> list[Updated]:
         """Next values of all parameters and slots, after `done` steps (an int64 of no dimensions)."""
-        rate = self.rate(done) if callable(self.rate) else self.rate
+        rate = self._scheduled(self.rate(done)) if callable(self.rate) else self.rate
         step = done.astype(np.float64) + 1
         gradients = clipped(gradients, self.clip_value, self.clip_norm)
         return [
             self.update(p, self._decayed(p, g), s, _number(rate, p), step)
             for p, g, s in zip(parameters, gradients, slots, strict=True)
         ]
+
+    def _scheduled(self, found: Any) -> Any:
+        """What a schedule gave. Raises UnsupportedError for what is not one number."""
+        if not is_number(found) and getattr(found, "shape", None) != ():
+            said = getattr(found, "shape", None)
+            kind = type(found).__name__ if said is None else f"an array of shape {list(said)}"
+            raise UnsupportedError(
+                f"{type(self).__name__}: the schedule of the rate gives {kind}: expected one number"
+            )
+        return found
 
     def _decayed(self, parameter: Any, gradient: Any) -> Any:
         """The gradient of the loss and of what decays the parameter."""

@@ -21,6 +21,7 @@ from irkit.frontends.numpy.arrays import fresh, is_traced, value_of
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.recorder import recorder, tracing
+from irkit.training.given import is_number, is_whole
 
 Shape = int | Sequence[int]
 FOLDED = 1 << 63
@@ -29,7 +30,7 @@ FOLDED = 1 << 63
 
 def key(seed: int) -> Any:
     """The key of a seed, from 0 to below 2**64. Raises UnsupportedError for another."""
-    if isinstance(seed, bool) or not 0 <= seed < 1 << 64:
+    if not is_whole(seed) or not 0 <= seed < 1 << 64:
         raise UnsupportedError(
             f"random.key({seed!r}): expected a whole number from 0 to below 2**64"
         )
@@ -76,7 +77,7 @@ def normal(key: Any, shape: Shape, dtype: Any = np.float32) -> Any:
 
 def bernoulli(key: Any, share: float, shape: Shape) -> Any:
     """Booleans, of which about `share` are true: as many as multiples of 2**-24 are below it."""
-    if not 0 <= share <= 1:
+    if not is_number(share) or not 0 <= share <= 1:
         raise UnsupportedError(f"random.bernoulli: share {share!r}: expected a number from 0 to 1")
     below = np.int32(math.ceil(share * (1 << 24)))
     return (bits(key, shape) >> np.uint64(40)).astype(np.int32) < below
@@ -84,7 +85,7 @@ def bernoulli(key: Any, share: float, shape: Shape) -> Any:
 
 def dropout(key: Any, x: Any, rate: float) -> Any:
     """`x` with about `rate` of its elements 0, and the others over 1 - `rate`."""
-    if not 0 <= rate < 1:
+    if not is_number(rate) or not 0 <= rate < 1:
         raise UnsupportedError(
             f"random.dropout: rate {rate!r}: expected a number from 0 to below 1"
         )

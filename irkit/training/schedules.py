@@ -11,31 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from irkit.errors import UnsupportedError
+from irkit.training.given import check_count, check_finite
 
 Schedule = Callable[[Any], Any]
 
 
-def _steps(name: str, steps: int) -> None:
-    """Raises UnsupportedError for a number of steps below 1."""
-    if steps < 1:
-        raise UnsupportedError(f"{name}: {steps} steps: expected 1 or more")
+def _given(name: str, steps: int | None = None, **numbers: float) -> None:
+    """Raises UnsupportedError for a number of steps below 1, and for what is no number."""
+    if steps is not None:
+        check_count(name, steps, "steps")
+    for what, value in numbers.items():
+        check_finite(f"{name}: {what}", value)
 
 
 def exponential(rate: float, factor: float) -> Schedule:
     """`rate`, times `factor` for each step."""
+    _given("exponential", rate=rate, factor=factor)
     return lambda done: rate * np.power(factor, done.astype(np.float64))
 
 
 def staircase(rate: float, every: int, factor: float = 0.1) -> Schedule:
     """`rate`, times `factor` each time that `every` steps are done."""
-    _steps("staircase", every)
+    _given("staircase", every, rate=rate, factor=factor)
     return lambda done: rate * np.power(factor, (done // every).astype(np.float64))
 
 
 def linear(rate: float, end: float, steps: int) -> Schedule:
     """From `rate` to `end` in so many steps, and then that."""
-    _steps("linear", steps)
+    _given("linear", steps, rate=rate, end=end)
 
     def at(done: Any) -> Any:
         share = np.minimum(done, steps).astype(np.float64) / steps
@@ -46,7 +49,7 @@ def linear(rate: float, end: float, steps: int) -> Schedule:
 
 def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
     """From `rate` to `end` in so many steps along half a cosine, and then that."""
-    _steps("cosine", steps)
+    _given("cosine", steps, rate=rate, end=end)
 
     def at(done: Any) -> Any:
         share = np.minimum(done, steps).astype(np.float64) / steps
@@ -58,7 +61,9 @@ def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
 def warmed_up(schedule: float | Schedule, steps: int) -> Schedule:
     """Step number n, from 1, of the first `steps` at n / `steps` of the rate of the first step; behind them
     `schedule` from its beginning."""
-    _steps("warmed_up", steps)
+    _given("warmed_up", steps)
+    if not callable(schedule):
+        _given("warmed_up", rate=schedule)
 
     def at(done: Any) -> Any:
         rate = schedule(np.maximum(done - steps, 0)) if callable(schedule) else schedule

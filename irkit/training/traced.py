@@ -21,6 +21,8 @@ from irkit.driver.programs.lowering import graph_of
 from irkit.errors import UnsupportedError
 from irkit.frontends.module import ImportedModel
 from irkit.frontends.numpy.emission import emitted
+from irkit.frontends.numpy.host_calls import NeedExamplesError
+from irkit.frontends.numpy.records import Call
 from irkit.frontends.numpy.trace import (
     ArraySpec,
     BufferSpec,
@@ -60,6 +62,12 @@ class TracedProgram:
             check_array(array, name)
         self._traced = self._trace(function)
         recorder = self._traced.recorder
+        for record in recorder.records:
+            if isinstance(record, Call):
+                raise UnsupportedError(
+                    f"{record.place}: a step of training calls '{record.task.annotation.name}', which is "
+                    "not traced"
+                )
         self.checks = list(recorder.checks)
 
     def _trace(self, function: types.FunctionType) -> Traced:
@@ -70,6 +78,9 @@ class TracedProgram:
                 check_array(met.array, met.guard.name)
                 self._captured.append(met.guard)
                 self._arrays.append(met.array)
+            except NeedExamplesError as met:
+                # A step is not run to see: it would train.
+                raise UnsupportedError(f"irkit.training_step: {met}") from None
 
     def _pattern(self) -> Pattern:
         given = [*self._state.values(), *self._arrays]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irkit.driver.programs.gradients import Gradient
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends.numpy.affine import Affine
 from irkit.frontends.numpy.arrays import fresh, is_traced
 from irkit.frontends.numpy.nested import leaves, mapped, scoped
@@ -123,6 +124,7 @@ class Update:
             rest = arrays[model.inputs :]
             found: Any = outputs[0] if len(outputs) == 1 else outputs
             if loss is not None:
+                _check_call(loss, model.name, [*outputs, *rest])
                 found = scoped(loss)(*outputs, *rest)
             if (fault := _no_loss(found)) is not None:
                 raise UnsupportedError(f"{WHAT} of '{model.name}': the loss {fault}")
@@ -165,6 +167,21 @@ def _agreed(sound: Any, inputs: Sequence[Any]) -> Any:
 def signature(arrays: Sequence[Any]) -> int:
     """A number of the shapes and dtypes of arrays: of others, in all likelihood, another one."""
     return zlib.crc32(repr([(tuple(a.shape), str(a.dtype)) for a in arrays]).encode())
+
+
+def _check_call(loss: Callable[..., Any], name: str, given: Sequence[Any]) -> None:
+    """Raises InvalidInputError where the loss takes other arguments than these."""
+    try:
+        signature = inspect.signature(loss)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"{WHAT} of '{name}': the loss is called with {len(given)} arrays, outputs of the model and then "
+            f"what the step is called with beyond the model's inputs: {error}"
+        ) from None
 
 
 def _no_loss(found: Any) -> str | None:

@@ -206,6 +206,11 @@ def test_custom_gradients() -> None:
 
     k = np.arange(3)
     np.testing.assert_allclose(run(irkit.grad(use), x, k), (x + 1) * k + 7 * x * k)
+    # One that is made in the trace, and that nothing else holds.
+    passing = irkit.grad(
+        lambda x: irkit.custom_gradient(lambda y: y * y, vjp=lambda a, y, ct: (ct * 7,))(x).sum()
+    )
+    np.testing.assert_allclose(run(passing, x), np.full(3, 7.0))
     with pytest.raises(UnsupportedError, match="custom gradient without a jvp"):
         run(irkit.jvp(lambda x: use(x, k)), x, x)
     wrong = irkit.custom_gradient(lambda x: x * x, vjp=lambda a, y, ct: (ct[:1],))
@@ -284,6 +289,10 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "returns a str: expected arrays": lambda x: run(irkit.grad(lambda x: "loss"), x),
     "reads what moves with that loop": lambda x: interpreted(moving)(np.ones((20, 3))),
     "writes an array that is no argument": lambda x: interpreted(writes)(x),
+    "argument is named twice": lambda x: run(irkit.grad(lambda a, b: (a * b).sum(), (0, -2)), x, x),
+    "no argument 0.5": lambda x: run(irkit.grad(curve, argnums=0.5), x),
+    "expected one argument, by number": lambda x: run(irkit.hessian(curve, argnums=(0,)), x),
+    "vjp of str: expected a function": lambda x: irkit.custom_gradient(curve, vjp="none"),
     "loss= is for ONNX models": lambda x: irkit.grad(curve, loss=curve),
 }
 

@@ -179,12 +179,36 @@ def test_labels_out_of_bounds() -> None:
         (lambda: CE(Z, FULL, reduction="max"), r"reduction 'max'"),
         (lambda: losses.mean_squared_error(Z[:, :1], Z[:, 0]), r"targets \[6\] for outputs \[6, 1\]"),
         (lambda: losses.huber(Z, Z, delta=0.0), r"delta=0.0"),
+        (lambda: losses.huber(Z, Z, delta="a"), r"delta='a': expected a number above 0"),
+        (lambda: CE(Z, FULL, smoothing=1.5), r"smoothing=1.5: expected a number from 0 to 1"),
+        (lambda: CE(Z, FULL, smoothing="a"), r"smoothing='a'"),
+        (lambda: CE(Z, FULL, ignore=0.5), r"ignore=0.5: expected a whole number"),
+        (lambda: CE(Z, FULL, weights=np.ones(5)), r"weights of shape \[5\]: expected \[6\]"),
+        (lambda: CE(Z, FULL, weights="all"), r"softmax_cross_entropy: weights of str: expected an array"),
+        (lambda: CE(Z, FULL, class_weights=[1, 2]), r"class_weights of shape \[2\]: expected \[4\]"),
+        (lambda: losses.hinge(Z, Z, weights=np.ones((2, 6, 4))), r"hinge: weights of shape"),
+        (
+            lambda: losses.sigmoid_cross_entropy(Z, TARGETS, positive_weight=np.ones(3)),
+            r"positive_weight of shape \[3\]: expected \[6, 4\]",
+        ),
     ],
-    ids=["labels", "shares", "reduction", "shape", "delta"],
+    ids=[
+        "labels", "shares", "reduction", "shape", "delta", "delta text", "smoothing", "smoothing text",
+        "ignore", "weights", "weights text", "class weights", "hinge weights", "positive weight",
+    ],
 )  # fmt: skip
 def test_what_is_refused(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         call()
+
+
+def test_weights_may_be_lists() -> None:
+    own = [0.5, 2.0, 1.0, 3.0]
+    assert CE(Z, FULL, class_weights=own) == CE(Z, FULL, class_weights=np.array(own))
+    each = losses.sigmoid_cross_entropy(Z, TARGETS, positive_weight=own, reduction="none")
+    for column, weight in enumerate(own):
+        alone = losses.sigmoid_cross_entropy(Z, TARGETS, positive_weight=weight, reduction="none")
+        np.testing.assert_array_equal(each[:, column], alone[:, column])
 
 
 def test_pytorchs_losses() -> None:

@@ -68,3 +68,16 @@ def test_calls_for_one_output_have_times_of_their_own() -> None:
         program.predict(X)
     assert variant.report()["measured"]
     assert not variant.executor.choice.auto.chosen
+
+
+def test_programs_of_many_outputs_say_nothing_and_run_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irkit.schedule.needed.MOST_OUTPUTS", 2)
+    x = RNG.normal(size=(5, 4))
+    for count, said in ((2, True), (3, False)):
+        program = irkit.jit(
+            lambda x, count=count: tuple((x @ x.T * n).sum(axis=0) for n in range(count)),
+            target="cpu", device="cpu2", cache=False,
+        )  # fmt: skip
+        for number, found in enumerate(program(x)):
+            np.testing.assert_allclose(found, (x @ x.T * number).sum(axis=0), 1e-13)
+        assert ("needed=" in program.source) == said

@@ -191,6 +191,9 @@ def test_a_schedule_is_asked_at_each_step() -> None:
     assert found.tolist() == [-3.0]
 
 
+ONE = np.ones(1)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -203,8 +206,33 @@ def test_a_schedule_is_asked_at_each_step() -> None:
         (lambda: Adam(beta2=1.5), r"Adam: beta2=1.5"),
         (lambda: Adam(clip_norm=math.nan), r"clip_norm=nan"),
         (lambda: schedules.cosine(1.0, 0), r"cosine: 0 steps"),
+        (lambda: SGD(math.inf), r"SGD: rate=inf: expected a finite number"),
+        (lambda: schedules.linear("a", 0.1, 3), r"linear: rate 'a': expected a number"),
+        (lambda: schedules.staircase(1.0, 2.5), r"staircase: 2.5 steps"),
+        (lambda: schedules.warmed_up(None, 3), r"warmed_up: rate None"),
+        (
+            lambda: ours(SGD(lambda n: np.ones(3)), ONE, [ONE]),
+            r"gives an array of shape \[3\]: expected one",
+        ),
+        (lambda: ours(SGD(lambda n: "fast"), ONE, [ONE]), r"the schedule of the rate gives str"),
     ],
-    ids=["rate", "text", "none", "momentum text", "momentum", "nesterov", "beta", "nan", "steps"],
+    ids=[
+        "rate",
+        "text",
+        "none",
+        "momentum text",
+        "momentum",
+        "nesterov",
+        "beta",
+        "nan",
+        "steps",
+        "infinite",
+        "rate text",
+        "half a step",
+        "no rate",
+        "several rates",
+        "scheduled text",
+    ],
 )
 def test_what_is_refused(make: Callable[[], Any], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import irkit
 from irkit.errors import (
@@ -368,6 +369,14 @@ def many(p: Any, *x: Any) -> Any:
     return p
 
 
+def of_the_host(z: Any, y: Any) -> Any:
+    return scipy.special.gamma(z).sum()
+
+
+def misfit(z: Any, y: Any) -> Any:
+    return losses.mean_squared_error(z, y)
+
+
 ONE = np.ones(1)
 START = layers((5, 7, 3), "float32")
 
@@ -395,6 +404,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "constant": (lambda: stepped(mlp, constant, START), r"is a float that hangs on no parameter"),
     "tuple": (lambda: stepped(mlp, several, START), r"the loss is a tuple"),
     "integer": (lambda: stepped(mlp, of_labels, START), r"only floats have a gradient"),
+    "host": (
+        lambda: stepped(mlp, of_the_host, START),
+        "a function that is differentiated calls one that is not traced: 'scipy.special.gamma'",
+    ),
+    "scheduled by the host": (
+        lambda: stepped_by(SGD(lambda n: scipy.special.gamma(n.astype(np.float64)))),
+        "a step of training calls 'scipy.special.gamma', which is not traced",
+    ),
+    "of the loss itself": (
+        lambda: stepped(mlp, misfit, START),
+        r"^mean_squared_error: targets \[4\] for outputs \[4, 3\]",
+    ),
     "complex": (lambda: created({"w": np.ones(3) + 1j}), "'parameters.w' is of complex128"),
     "integers": (lambda: created({"w": np.arange(3)}), r"'parameters.w' is of int64: only floats"),
     "number": (lambda: created({"w": 1.0}), r"'parameters.w' is a float: expected an array"),
@@ -412,6 +433,10 @@ def created(parameters: Any, model: Any = mlp, optimizer: Any = None) -> Any:
     return irkit.training_step(model, None, optimizer, parameters=parameters, **OPTIONS)
 
 
+def stepped_by(optimizer: Any) -> None:
+    irkit.training_step(lambda p, x: (x * p).sum(), None, optimizer, parameters=ONE, **OPTIONS)(ONE)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name: str) -> None:
     make, text = REFUSED[name]
@@ -425,5 +450,10 @@ def test_calls_with_too_few_arrays() -> None:
         InvalidInputError, match=r"expected 1 inputs and what the loss takes, got 0"
     ):
         step()
+    x, y = batch(4)
+    with pytest.raises(InvalidInputError, match=r"the loss is called with 1 arrays.*missing a"):
+        step(x)
+    with pytest.raises(InvalidInputError, match=r"the loss is called with 3 arrays.*too many"):
+        step(x, y, y)
     with pytest.raises(InvalidModelError, match="was not trained yet"):
         step.report()

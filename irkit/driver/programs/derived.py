@@ -70,8 +70,8 @@ class Derived:
         raise NotImplementedError
 
     def chosen(self, args: Sequence[Any], which: Arguments) -> list[int]:
-        """Numbers of positional arguments. Raises UnsupportedError for one that is not there."""
-        asked = [which] if isinstance(which, int | str) else list(which)
+        """Numbers of positional arguments. Raises UnsupportedError for one that is not there, or is twice."""
+        asked: list[Any] = list(which) if isinstance(which, list | tuple) else [which]
         names = list(inspect.signature(self.function).parameters)
         found: list[int] = []
         for one in asked:
@@ -81,6 +81,8 @@ class Derived:
                     f"there is no argument {one!r} among {len(args)} positional ones"
                 )
             found.append(number % len(args) if number >= -len(args) else number)
+        if len(set(found)) < len(found):
+            raise self.refused(f"argnums={which!r}: an argument is named twice")
         return found
 
     def floats(self, values: Sequence[Any], numbers: Sequence[int]) -> dict[str, Any]:

@@ -258,6 +258,10 @@ def custom_gradient(
     """
     if vjp is None and jvp is None:
         raise UnsupportedError("irkit.custom_gradient: expected vjp, jvp, or both")
+    for part, given in (("vjp", vjp), ("jvp", jvp)):
+        if given is not None and not callable(given):
+            kind = type(given).__name__
+            raise UnsupportedError(f"irkit.custom_gradient: {part} of {kind}: expected a function")
     return CustomCall(function, "irkit.custom_gradient", Custom(function, vjp, jvp)).jitted(
         **options
     )

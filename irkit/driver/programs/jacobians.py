@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import TensorType
 
-from irkit.driver.programs.derived import Derived, Lowered, Parts
+from irkit.driver.programs.derived import Arguments, Derived, Lowered, Parts
 from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.arrays import TracedArray, empty
 from irkit.frontends.numpy.nested import Leaf, nested
@@ -23,12 +23,14 @@ class Jacobian(Derived):
     """All partial derivatives of one array by another."""
 
     def __init__(
-        self, function: Callable[..., Any], what: str, argnum: int | str, mode: str
+        self, function: Callable[..., Any], what: str, argnum: Arguments, mode: str
     ) -> None:
         super().__init__(function, what)
         self.argnum, self.mode = argnum, mode
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self.argnum, int | str):
+            raise self.refused(f"argnums={self.argnum!r}: expected one argument, by number or name")
         (number,) = self.chosen(args, self.argnum)
         named = self.floats([args[number]], [number])
         if len(named) != 1:

@@ -10,11 +10,13 @@ from irkit.frontends.numpy.recorder import Recorder
 
 
 class Attempt:
-    """Tracing that may fail: then the trace is as it was, and `why` says what was in the way."""
+    """Tracing that may fail: then the trace is as it was, and `why` says what was in the way; `error` is what
+    was raised."""
 
     def __init__(self, r: Recorder) -> None:
         self._recorder = r
         self.why: str | None = None
+        self.error: Exception | None = None
 
     def __enter__(self) -> None:
         r = self._recorder
@@ -28,7 +30,7 @@ class Attempt:
             return False
         if error is None and REFUSALS.get() == self._refusals:
             return False
-        self.why = _reason(error)
+        self.why, self.error = _reason(error), error
         r = self._recorder
         r.records = self._records
         del r.records[self._length :]

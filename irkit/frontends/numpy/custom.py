@@ -74,6 +74,7 @@ class Custom:
         r = recorder()
         if not r.differentiated:
             return scope(self.function)(*arguments)
+        r.customs.append(self)
         arrays = [array_of(a) for a in arguments]
         values = [value_of(a) for a in arrays]
         outcomes = self._outcomes(scope, arrays)

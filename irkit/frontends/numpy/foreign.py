@@ -103,6 +103,9 @@ def traced_or_opaque(
             # It is traced with what it reads.
             capture(name, function, lambda: function)
         return found
+    if recorder().differentiated and attempt.error is not None and not of_library(function):
+        # A task of the host has no gradient: what was in the way is the user's to see.
+        raise attempt.error
     return host_call(unannotated(function, attempt.why), args, kwargs)
 
 

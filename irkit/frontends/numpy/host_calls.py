@@ -27,6 +27,9 @@ class NeedExamplesError(BaseException):
     """What a function of the host returns is not known: the traced function is to be run once, on copies, to
     see. Not an error of the user's, whose `except` must not see it."""
 
+    def __init__(self, annotation: Annotation) -> None:
+        super().__init__(f"'{annotation.name}' is not traced: {annotation.why}")
+
 
 def has_traced(value: Any) -> bool:
     """Whether there is an array of the trace, or an index of a loop, in a structure."""
@@ -133,8 +136,13 @@ def _returned(annotation: Annotation, given: _Given, types: Sequence[ArrayType])
         raise refused(str(error)) from None
     if found is not None:
         return found
+    if recorder().differentiated:
+        raise refused(
+            "a function that is differentiated calls one that is not traced: "
+            f"'{annotation.name}': {annotation.why}"
+        )
     if recorder().learned is None:
-        raise NeedExamplesError
+        raise NeedExamplesError(annotation)
     shown = ", ".join(map(str, types))
     raise refused(
         f"'{annotation.name}' of {shown}: no such call was made when the function was run to see what it "

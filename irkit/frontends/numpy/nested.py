@@ -111,6 +111,7 @@ def nested(function: Callable[..., Any], args: Sequence[Any], known: Sequence[st
     inner = Recorder()
     inner.capture, inner.differentiated = outer.capture, True
     inner.compiled, inner.guarded = outer.compiled, outer.guarded
+    inner.customs = outer.customs
     inner.not_compiled = outer.not_compiled
     given: list[Value] = []
 

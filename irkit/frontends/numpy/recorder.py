@@ -73,6 +73,8 @@ class Recorder:
         """The number of the call, a traced array, by which tasks of the host find what is no array."""
         self.differentiated = False
         """Whether what is traced will be differentiated: functions with gradients of their own stay whole."""
+        self.customs: list[Any] = []
+        """Functions with gradients of their own that were called: they are there as long as the trace."""
         self.checks: dict[Check, Buffer] = {}
         """Of each thing that must hold: a boolean that says whether it did."""
         self.not_compiled = ""
