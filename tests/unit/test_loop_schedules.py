@@ -402,6 +402,11 @@ def test_schedules_of_several_statements_are_named() -> None:
     text = "S(i) +=! X(i, k); M(i) max=! X(i, k); O(i) = S(i) + M(i)"
     with pytest.raises(ExpressionError, match="give a mapping"):
         irkit.te.op(text, "split k by 2")
+    for wrong in (3, {"S": 3}, ["split k by 2"]):
+        with pytest.raises(ExpressionError, match="a schedule is a string, or a mapping"):
+            irkit.te.op(text, wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ExpressionError, match="expected a tuple of numbers"):
+        irkit.te.op(text).explain(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ExpressionError, match="a schedule for 'O': what reduces is S, M"):
         irkit.te.op(text, {"O": "split i by 2"})
     made = irkit.te.op(text, {"S": "split k by 3"}, target="cpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -93,6 +93,9 @@ class Operator:
 
     def explain(self, *shapes: Shape, dtype: Any = np.float32) -> str:
         """Each statement with its ranges, a line each, for tensors of these shapes (and one type)."""
+        for shape in shapes:
+            if not hasattr(shape, "__len__"):
+                raise ExpressionError(f"explain: a shape of {shape!r}: expected a tuple of numbers")
         steps, made = bind(self._program, shapes, [np.dtype(dtype)] * len(shapes))
         return "\n".join(_line(step, made) for step in steps)
 
@@ -113,7 +116,7 @@ def text_of_index(one: Checked) -> str:
     return text_of(Statement("x", (), "", True, one.read.indices[one.number]))[6:]
 
 
-def _schedules(program: Program, given: str | Mapping[str, str] | None) -> dict[str, Schedule]:
+def _schedules(program: Program, given: Any) -> dict[str, Schedule]:
     """Schedules by what they compute; one alone is of the one statement that reduces. Raises
     ExpressionError."""
     if given is None:
@@ -128,11 +131,16 @@ def _schedules(program: Program, given: str | Mapping[str, str] | None) -> dict[
                 "give a mapping from what is computed to its schedule"
             )
         given = {reducing[0]: given}
-    for target in given:
+    texts: dict[Any, Any] = dict(cast("Any", given)) if isinstance(given, Mapping) else {"": given}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ExpressionError(
+            f"a schedule is a string, or a mapping from what is computed to strings, got {given!r}"
+        )
+    for target in texts:
         if target not in reducing:
             known = ", ".join(dict.fromkeys(reducing)) or "none"
             raise ExpressionError(f"a schedule for '{target}': what reduces is {known}")
-    found = {target: schedule_of(text) for target, text in given.items()}
+    found = {target: schedule_of(text) for target, text in texts.items()}
     for target, one in found.items():
         if one.loops:
             raise ExpressionError(
