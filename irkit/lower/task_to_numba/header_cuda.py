@@ -82,6 +82,7 @@ from irkit.runtime.intrinsics.cuda_bytes import (
     turn_words,
     words_at,
 )
+from irkit.runtime.intrinsics.cuda_copies import await_copies, commit_copies, copy_async
 from irkit.runtime.intrinsics.cuda_fours import load_four, store4, store_four
 from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cuda_lanes import (
@@ -99,9 +100,6 @@ from irkit.runtime.intrinsics.cuda_lanes import (
 )
 from irkit.runtime.intrinsics.cuda_libdevice import cbrt, exp2, fma, fmod, log2
 from irkit.runtime.intrinsics.cuda_mma import (
-    await_copies,
-    commit_copies,
-    copy_async,
     magnitudes,
     mma_store,
     mma_store_across,

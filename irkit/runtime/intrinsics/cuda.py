@@ -42,6 +42,16 @@ def generic(builder: Any, pointer: Any) -> Any:
     return builder.addrspacecast(pointer, pointer.type.pointee.as_pointer())
 
 
+def to_shared(builder: Any, pointer: Any) -> Any:
+    """A generic pointer as the one into shared memory that it is."""
+    return builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
+
+
+def shared_address(builder: Any, pointer: Any, position: Any) -> Any:
+    """The 32-bit shared address of pointer[position]."""
+    return builder.ptrtoint(builder.gep(to_shared(builder, pointer), [position]), I32)
+
+
 def _pointer_to(dtype: Any) -> Any:
     def pointer(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

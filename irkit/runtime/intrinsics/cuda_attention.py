@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from irkit.runtime.intrinsics.cuda import shared_address
 from irkit.runtime.intrinsics.cuda_mma import (
     BF16,
     F16,
@@ -24,7 +25,6 @@ from irkit.runtime.intrinsics.cuda_mma import (
     Fragments,
     Warp,
     add_products,
-    shared_address,
 )
 
 ir: Any = import_module("llvmlite.ir")

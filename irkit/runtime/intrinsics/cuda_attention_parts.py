@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED
+from irkit.runtime.intrinsics.cuda import SHARED, shared_address
 from irkit.runtime.intrinsics.cuda_attention import (
     Values,
     constant,
@@ -19,7 +19,7 @@ from irkit.runtime.intrinsics.cuda_attention import (
     row_of,
     unpacked,
 )
-from irkit.runtime.intrinsics.cuda_mma import BF16, Fragments, Warp, shared_address
+from irkit.runtime.intrinsics.cuda_mma import BF16, Fragments, Warp
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

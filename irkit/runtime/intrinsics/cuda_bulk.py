@@ -13,8 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import asm
-from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer, shared_address, terms_of_chunk
+from irkit.runtime.intrinsics.cuda import asm, shared_address
+from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer, terms_of_chunk
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED, asm
+from irkit.runtime.intrinsics.cuda import asm, shared_address
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -128,12 +128,6 @@ def dot4(typing_context: Any, a: Any, b: Any, total: Any, of_signed: Any, by_sig
     return word(word, word, word, of_signed, by_signed), generate
 
 
-def _shared(builder: Any, pointer: Any, position: Any) -> Any:
-    """The 32-bit shared address of pointer[position]."""
-    first = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
-    return builder.ptrtoint(builder.gep(first, [position]), I32)
-
-
 class _Warp:
     """Prints what a warp does with a stage: fragments of 8 words read and multiplied."""
 
@@ -206,7 +200,7 @@ def mma_bytes(
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = [builder.extract_value(args[0], i) for i in range(sums.count)]
         warp = _Warp(builder, kinds, args[4])
-        left, right = (_shared(builder, args[1], args[i]) for i in (2, 3))
+        left, right = (shared_address(builder, args[1], args[i]) for i in (2, 3))
         for k in range(0, depth, 8):
             of_a, of_b = warp.rows(left, height, k, apart), warp.columns(right, width, k, apart)
             for i, row in enumerate(of_a):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED
+from irkit.runtime.intrinsics.cuda import SHARED, to_shared
 from irkit.runtime.intrinsics.cuda_lanes import literals_of, load_vector, pieces_of, shuffled
 
 ir: Any = import_module("llvmlite.ir")
@@ -20,10 +20,6 @@ intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 I32, I64 = ir.IntType(32), ir.IntType(64)
 HELD = 8
 """So many pieces of a thread are on their way from memory at once."""
-
-
-def _in_shared(pointer_builder: Any, pointer: Any) -> Any:
-    return pointer_builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
 
 
 @intrinsic
@@ -53,7 +49,7 @@ def rows_to_shared(
         builder.store(vector, builder.bitcast(place, kind.as_pointer(SHARED))).align = 16
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to = builder.gep(_in_shared(builder, args[0]), [args[1]])
+        to = builder.gep(to_shared(builder, args[0]), [args[1]])
         source, limit = builder.gep(args[2], [args[3]]), args[4]
         for first in range(0, pieces, HELD):
             held: list[tuple[Any, Any, list[Any]]] = []
@@ -137,9 +133,9 @@ def rows_dots(
     whole = count // width // group
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        left, right = _in_shared(builder, args[1]), args[3]
+        left, right = to_shared(builder, args[1]), args[3]
         if in_shared:
-            right = _in_shared(builder, right)
+            right = to_shared(builder, right)
         down, beside = (
             [builder.gep(base, [builder.extract_value(given, i)]) for i in range(kind.count)]
             for base, given, kind in ((left, args[2], rows), (right, args[4], starts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED, asm
+from irkit.runtime.intrinsics.cuda import SHARED, asm, shared_address
 from irkit.runtime.intrinsics.cuda_attention import (
     constant,
     floats,
@@ -13,7 +13,6 @@ from irkit.runtime.intrinsics.cuda_attention import (
     row_of,
     unpacked,
 )
-from irkit.runtime.intrinsics.cuda_mma import shared_address
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

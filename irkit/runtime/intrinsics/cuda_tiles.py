@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED, asm
+from irkit.runtime.intrinsics.cuda import SHARED, asm, to_shared
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -77,10 +77,6 @@ def _vector(pointer: Any, width: int) -> Any:
     return ir.VectorType(pointer.type.pointee, width).as_pointer(pointer.type.addrspace)
 
 
-def _in_shared(builder: Any, pointer: Any) -> Any:
-    return builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
-
-
 def _load(builder: Any, first: Any, offset: int, count: int) -> list[Any]:
     """`count` elements, a multiple of four, from `offset` on; four are one aligned access."""
     values: list[Any] = []
@@ -109,7 +105,7 @@ def tile_sums(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values = [builder.extract_value(args[0], i) for i in range(rows * columns)]
-        base = _in_shared(builder, args[1])
+        base = to_shared(builder, args[1])
         left, right = (builder.gep(base, [position]) for position in args[2:4])
         for k in range(terms):
             down = _load(builder, left, k * below, rows)
@@ -137,7 +133,7 @@ def tile_scaled(
     rows, columns = height.literal_value, width.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = builder.gep(_in_shared(builder, args[1]), [args[2]])
+        first = builder.gep(to_shared(builder, args[1]), [args[2]])
         scales = _load(builder, first, 0, rows)
         values = [
             builder.fmul(builder.extract_value(args[0], i * columns + j), scales[i])
@@ -162,7 +158,7 @@ def tile_store(
     below, columns = step.literal_value, width.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = builder.gep(_in_shared(builder, args[0]), [args[1]])
+        first = builder.gep(to_shared(builder, args[0]), [args[1]])
         for start in range(0, sums.count, 4):
             row, column = divmod(start, columns)
             place = builder.gep(first, [I64(row * below + column)])

@@ -10,10 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import asm
+from irkit.runtime.intrinsics.cuda import asm, shared_address
 from irkit.runtime.intrinsics.cuda_attention import literal, row_of, unpacked
 from irkit.runtime.intrinsics.cuda_wgmma import SHAPES, Stage
-from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer, shared_address
+from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

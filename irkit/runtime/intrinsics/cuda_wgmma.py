@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import asm
+from irkit.runtime.intrinsics.cuda import asm, shared_address
 from irkit.runtime.intrinsics.cuda_mma import BF16, F16, SPLIT, TF32
-from irkit.runtime.intrinsics.cuda_wgmma_terms import shared_address
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types

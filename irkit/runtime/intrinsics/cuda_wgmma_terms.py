@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from irkit.runtime.intrinsics.cuda import SHARED, asm
+from irkit.runtime.intrinsics.cuda import SHARED, asm, shared_address
 from irkit.runtime.intrinsics.cuda_mma import BF16, F16, SPLIT, TF32
 
 ir: Any = import_module("llvmlite.ir")
@@ -27,12 +27,6 @@ _CONVERT = {SPLIT: "cvt.rn.bf16x2.f32", BF16: "cvt.rn.bf16x2.f32", F16: "cvt.rn.
 def terms_of_chunk(kind: int) -> int:
     """Terms in 16 bytes of a packed row."""
     return 4 if kind == TF32 else 8
-
-
-def shared_address(builder: Any, pointer: Any, position: Any) -> Any:
-    """The 32-bit shared address of pointer[position]."""
-    first = builder.addrspacecast(pointer, pointer.type.pointee.as_pointer(SHARED))
-    return builder.ptrtoint(builder.gep(first, [position]), I32)
 
 
 @intrinsic
