@@ -11,8 +11,9 @@ from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import ZERO, Index, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.nests import ZERO, Index
 
 
 def window(position: int, stride: int, tap: int, dilation: int = 1) -> AffineExpr:

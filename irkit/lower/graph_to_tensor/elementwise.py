@@ -11,8 +11,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import is_float, is_unsigned, numpy_dtype, signless, tensor_type, ui64
-from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.guarded import power, quotient, truncated, truncated_unsigned
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 Binary = Callable[[SSAValue, SSAValue], Operation]
 Rule = Callable[[TensorBuilder, GraphOp], list[SSAValue]]

@@ -28,10 +28,11 @@ from irkit.expressions.binding import Step
 from irkit.expressions.ranges import Loop
 from irkit.expressions.syntax import Apply, Expr, Name, Number, Read, names_of
 from irkit.expressions.typing import DType, Typed, index, typed
-from irkit.lower.graph_to_tensor.builder import Index, Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.lower.graph_to_tensor.expression_scalars import applied, combined
-from irkit.lower.graph_to_tensor.scalars import highest, lowest
+from irkit.lower.graph_to_tensor.nests import Index
+from irkit.lower.graph_to_tensor.scalars import Scalars, highest, lowest
 
 Place = tuple[SSAValue, Index]
 _Body = Callable[[Scalars, Mapping[Read, SSAValue]], SSAValue]

@@ -12,7 +12,6 @@ from irkit.dialects import graph
 from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import is_float, is_unsigned, numpy_dtype
-from irkit.lower.graph_to_tensor.builder import Scalars
 from irkit.lower.graph_to_tensor.elementwise import (
     Expression,
     Rule,
@@ -20,6 +19,7 @@ from irkit.lower.graph_to_tensor.elementwise import (
     elementwise_rule,
 )
 from irkit.lower.graph_to_tensor.guarded import remainder
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 
 def _rem(op: GraphOp) -> Expression:

@@ -12,8 +12,10 @@ from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.precision import precision_of
 from irkit.dialects.types import is_float, numpy_dtype, tensor_type
-from irkit.lower.graph_to_tensor.builder import Index, Scalars, TensorBuilder, broadcast_index
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.nests import Index, broadcast_index
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 
 def scaled(s: Scalars, x: SSAValue, factor: float) -> SSAValue:

@@ -11,8 +11,10 @@ from xdsl.ir.affine import AffineDimExpr
 from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import tensor_type
-from irkit.lower.graph_to_tensor.builder import ZERO, Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.nests import ZERO
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 
 def _batch_norm(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:

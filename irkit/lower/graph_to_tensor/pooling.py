@@ -16,11 +16,11 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.pooling import PoolOp
 from irkit.dialects.types import DYNAMIC, ints, is_float, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.convolution import padded, window
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.lower.graph_to_tensor.reduction import Combine, add, divided, maximum, reduced
-from irkit.lower.graph_to_tensor.scalars import highest, lowest
+from irkit.lower.graph_to_tensor.scalars import Scalars, highest, lowest
 
 Term = Callable[[Scalars, SSAValue], SSAValue]
 

@@ -11,8 +11,8 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.random import GROUPS, PARITY, ROTATIONS
-from irkit.lower.graph_to_tensor.builder import Scalars
 from irkit.lower.graph_to_tensor.elementwise import Expression, Rule, elementwise_rule
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 
 def _words(s: Scalars, value: SSAValue) -> tuple[SSAValue, SSAValue]:

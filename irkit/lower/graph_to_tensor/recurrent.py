@@ -11,8 +11,10 @@ from xdsl.ir.affine import AffineConstantExpr
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import tensor_type
-from irkit.lower.graph_to_tensor.builder import ZERO, Index, Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule, sigmoid
+from irkit.lower.graph_to_tensor.nests import ZERO, Index
+from irkit.lower.graph_to_tensor.scalars import Scalars
 
 Function = Callable[[Scalars, SSAValue], SSAValue]
 

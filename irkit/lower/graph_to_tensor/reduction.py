@@ -13,9 +13,9 @@ from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, ints, is_float, is_unsigned, tensor_type, ui64
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import Scalars, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule, convert
-from irkit.lower.graph_to_tensor.scalars import highest, lowest
+from irkit.lower.graph_to_tensor.scalars import Scalars, highest, lowest
 
 Combine = Callable[[SSAValue, SSAValue], Operation]
 BLOCK, BLOCKED = 32, 128

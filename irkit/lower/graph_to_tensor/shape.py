@@ -13,8 +13,9 @@ from irkit.dialects import graph, te
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 from irkit.errors import UnsupportedError
-from irkit.lower.graph_to_tensor.builder import TensorBuilder, broadcast_index
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.nests import broadcast_index
 
 
 def _concat(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:

@@ -19,9 +19,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
-from irkit.lower.graph_to_tensor.builder import Index, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.convolution import bias_of, in_groups, padded, slide
 from irkit.lower.graph_to_tensor.elementwise import Rule
+from irkit.lower.graph_to_tensor.nests import Index
 
 
 @dataclass(frozen=True)

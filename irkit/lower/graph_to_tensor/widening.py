@@ -18,7 +18,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import is_half, is_unsigned, numpy_dtype, tensor_type, ui8
-from irkit.lower.graph_to_tensor.builder import Index, TensorBuilder
+from irkit.lower.graph_to_tensor.builder import TensorBuilder
+from irkit.lower.graph_to_tensor.nests import Index
 from irkit.weights import Array, WeightStore
 
 
