@@ -8,48 +8,22 @@ and never seen. What else is asked of it is answered for the round at hand, whic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from irkit.dialects.extremes import greatest, least
 from irkit.dialects.graph import AndOp, CompareOp, WhereOp
-from irkit.frontends.numpy.affine import Affine
 from irkit.frontends.numpy.arrays import TracedArray, Varying, fresh, is_traced, value_of
 from irkit.frontends.numpy.indices import Index, index
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import operand
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Value
+from irkit.frontends.numpy.spans import Span, Spans, moves, span_of, without_ellipsis
 
 WHY = "{} of a slice whose length changes from round to round"
-
-
-@dataclass(frozen=True)
-class Span:
-    """Places of an axis from `low` to below `high`."""
-
-    low: Affine
-    high: Affine
-
-    @property
-    def now(self) -> slice:
-        """In the round that is traced."""
-        return slice(self.low.now, max(self.low.now, self.high.now))
-
-    @property
-    def settled(self) -> Span:
-        """As symbols that are fixed by now leave it."""
-        return Span(self.low.settled, self.high.settled)
-
-    def never_empty(self) -> bool:
-        """Whether it has a place in every round."""
-        return self.high.plus(self.low, -1).extent()[0] > 0
-
-
-Spans = Mapping[int, Span]
-"""By axis."""
 
 
 class VaryingArray(Varying, NDArrayOperatorsMixin):
@@ -207,15 +181,15 @@ def varying_view(
 ) -> VaryingArray | None:
     """What `keys` see, where that is of another length in other rounds; None where it is not, or not in a way
     that a span says. `view` gives what other keys see."""
-    if not any(isinstance(k, slice) and _moves(cast("slice[Any]", k)) for k in keys):
+    if not any(isinstance(k, slice) and moves(cast("slice[Any]", k)) for k in keys):
         return None
     whole: list[Any] = []
     spans: dict[int, Span] = {}
     own = made = 0
-    for key in _without_ellipsis(keys, array.ndim):
+    for key in without_ellipsis(keys, array.ndim):
         span = None
         if isinstance(key, slice) and own < array.ndim:
-            span = _span(cast("slice[Any]", key), array.shape[own])
+            span = span_of(cast("slice[Any]", key), array.shape[own])
         if span is not None:
             key, spans[made] = span
         whole.append(key)
@@ -224,53 +198,11 @@ def varying_view(
     return VaryingArray(view(tuple(whole)), spans) if spans else None
 
 
-def _moves(key: slice[Any]) -> bool:
-    return isinstance(key.start, Index) or isinstance(key.stop, Index)
-
-
-def _without_ellipsis(keys: tuple[Any, ...], ndim: int) -> list[Any]:
-    at = [n for n, k in enumerate(keys) if k is Ellipsis]
-    used = sum(k is not None and k is not Ellipsis for k in keys)
-    if not at:
-        return list(keys)
-    return [*keys[: at[0]], *[slice(None)] * (ndim - used), *keys[at[0] + 1 :]]
-
-
-def _span(key: slice[Any], extent: int) -> tuple[slice, Span] | None:
-    """All that a slice is in any round, and which of it; None for one that is as long in every round, that
-    steps, and that wraps or is cut off in some."""
-    if key.step not in (None, 1) or not _moves(key):
-        return None
-    low, high = _limit(key.start, 0, extent), _limit(key.stop, extent, extent)
-    if low is None or high is None or not high.plus(low, -1).settled.terms:
-        return None
-    ends = [end for limit in (low, high) for end in limit.extent()]
-    if min(ends) < 0 or max(ends) > extent:
-        return None
-    # The same in every round, so that rounds are alike.
-    first, last = max(0, low.span()[0]), min(extent, high.span()[1])
-    if first >= last:
-        return None
-    begin = Affine(first)
-    return slice(first, last), Span(low.plus(begin, -1), high.plus(begin, -1))
-
-
-def _limit(limit: Any, default: int, extent: int) -> Affine | None:
-    if limit is None:
-        return Affine(default)
-    if isinstance(limit, Index):
-        return limit.affine
-    if not isinstance(limit, int):
-        return None
-    plain = limit
-    return Affine(min(max(plain + extent if plain < 0 else plain, 0), extent))
-
-
 def _viewed(array: VaryingArray, keys: tuple[Any, ...]) -> Any:
     """What keys see that leave its spans whole."""
     spans, held = dict[int, Span](), array.held
     own = made = 0
-    for key in (found := _without_ellipsis(keys, array.ndim)):
+    for key in (found := without_ellipsis(keys, array.ndim)):
         whole = isinstance(key, slice) and key == slice(None)
         plain = key is None or isinstance(key, slice | int | np.integer | Index)
         if not plain or (key is not None and own in held and not whole):
@@ -414,14 +346,6 @@ def _reduction(name: str, neutral: Callable[[np.dtype[Any]], Any] | None) -> Cal
     return reduced
 
 
-def _least(dtype: np.dtype[Any]) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min if dtype.kind in "iu" else False
-
-
-def _most(dtype: np.dtype[Any]) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max if dtype.kind in "iu" else True
-
-
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None or 0 in (_rank(a), _rank(b)):
         return None
@@ -455,10 +379,10 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{
         name: _reduction(name, None) for name in ("all", "any", "mean", "prod", "std", "sum", "var")
     },
-    "max": _reduction("max", _least),
-    "min": _reduction("min", _most),
-    "amax": _reduction("max", _least),
-    "amin": _reduction("min", _most),
+    "max": _reduction("max", least),
+    "min": _reduction("min", greatest),
+    "amax": _reduction("max", least),
+    "amin": _reduction("min", greatest),
     "astype": _astype,
     "copy": _copy,
     "dot": _dot,

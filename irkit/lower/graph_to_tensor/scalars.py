@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from irkit.dialects.extremes import greatest, least
 from irkit.dialects.types import is_float, numpy_dtype, signless
 
 
@@ -65,9 +66,9 @@ def scalar_constant(value: float, element: Attribute) -> arith.ConstantOp:
 
 def lowest(element: Attribute) -> float:
     """The neutral element of max: -inf, or the least integer."""
-    return -np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).min)
+    return least(numpy_dtype(element))
 
 
 def highest(element: Attribute) -> float:
     """The neutral element of min: inf, or the greatest integer."""
-    return np.inf if is_float(element) else int(np.iinfo(numpy_dtype(element)).max)
+    return greatest(numpy_dtype(element))

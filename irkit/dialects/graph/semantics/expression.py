@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.extremes import greatest, least
 from irkit.dialects.graph.semantics.elementwise import (
     convert,
     erf,
@@ -94,18 +95,10 @@ FUNCTIONS: dict[str, Function] = {
 """Operators and functions by name."""
 
 
-def _lowest(dtype: DType) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _highest(dtype: DType) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 def neutral(operator: str, dtype: DType) -> Any:
     """What a reduction starts from."""
     if operator in ("max", "min"):
-        return _lowest(dtype) if operator == "max" else _highest(dtype)
+        return least(dtype) if operator == "max" else greatest(dtype)
     return 1 if operator == "*" else 0
 
 

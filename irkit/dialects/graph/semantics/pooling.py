@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.extremes import least
 from irkit.dialects.graph.pooling import PoolOp, windows_of
 from irkit.dialects.graph.semantics.convolution import sliding
 from irkit.dialects.graph.semantics.reduction import add, fold, largest
@@ -30,12 +31,8 @@ def _taps(op: PoolOp) -> tuple[int, ...]:
     return tuple(range(2 + rank, 2 + 2 * rank))
 
 
-def _lowest(x: Array) -> float:
-    return -np.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-
-
 def _max_pool(op: graph.MaxPoolOp, x: Array) -> Array:
-    return fold(largest, _windows(op, x, _lowest(x)), _taps(op))
+    return fold(largest, _windows(op, x, least(x.dtype)), _taps(op))
 
 
 def _average_pool(op: graph.AveragePoolOp, x: Array) -> Array:
@@ -59,7 +56,7 @@ def _max_pool_indices(op: graph.MaxPoolIndicesOp, x: Array) -> Array:
     # Of equal elements the first in row-major order wins, however positions are counted.
     planes = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(sizes))
     position = planes * math.prod(sizes) + spatial
-    views = _windows(op, x, _lowest(x))
+    views = _windows(op, x, least(x.dtype))
     found = _windows(op, position, -1)
     flat = (*views.shape[: 2 + len(sizes)], -1)
     views, found = views.reshape(flat), found.reshape(flat)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irkit.dialects import graph
+from irkit.dialects.extremes import greatest, least
 from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
 from irkit.dialects.graph.semantics.rule import Rules
 from irkit.dialects.types import ints
@@ -18,22 +19,22 @@ from irkit.weights import Array
 
 @dataclass(frozen=True)
 class Combine:
-    """What a reduction does with two values, and what it gives for none: of a float, of an integer."""
+    """What a reduction does with two values, and what it gives for none, by their type."""
 
     function: Callable[[Array, Array], Array]
-    of_none: tuple[Callable[[np.dtype[Any]], float], Callable[[np.dtype[Any]], int]]
+    of_none: Callable[[np.dtype[Any]], float]
     ordered: np.ufunc | None = None
     """The function as NumPy accumulates it in order; None if any order of pairs gives the same."""
 
 
-add = Combine(np.add, (lambda _: 0.0, lambda _: 0), np.add)
-largest = Combine(maximum, (lambda _: -np.inf, lambda dtype: int(np.iinfo(dtype).min)))
+add = Combine(np.add, lambda _: 0, np.add)
+largest = Combine(maximum, least)
 _KINDS: dict[str, Combine] = {
     "sum": add,
     "mean": add,
     "max": largest,
-    "min": Combine(minimum, (lambda _: np.inf, lambda dtype: int(np.iinfo(dtype).max))),
-    "prod": Combine(np.multiply, (lambda _: 1.0, lambda _: 1), np.multiply),
+    "min": Combine(minimum, greatest),
+    "prod": Combine(np.multiply, lambda _: 1, np.multiply),
 }
 
 
@@ -45,8 +46,7 @@ def fold(combine: Combine, x: Array, axes: Sequence[int]) -> Array:
     kept = [s for d, s in enumerate(x.shape) if d not in axes]
     rows = np.moveaxis(x, axes, range(len(axes)))
     rows = rows.reshape(math.prod(x.shape[d] for d in axes), *kept)
-    first = combine.of_none[x.dtype.kind != "f"](x.dtype)
-    total: Array = np.full(kept, first, x.dtype)
+    total: Array = np.full(kept, combine.of_none(x.dtype), x.dtype)
     if not len(rows):
         return total
     if combine.ordered is None:
