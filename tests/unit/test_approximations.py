@@ -273,7 +273,10 @@ def test_unknown_flags_are_named(flags: Any) -> None:
     [
         ({"batch": "x"}, "batch='x': expected a number of rows"),
         ({"batch": True}, "batch=True: expected a number of rows"),
+        ({"device": 5}, "device=5: expected a name or a vDevice"),
         ({"state": 3}, "state=3: expected a mapping"),
+        ({"shapes": 3}, "shapes=3: expected a mapping"),
+        ({"constants": "x"}, "constants='x': expected a mapping"),
         ({"initial_state": 4}, "initial_state=4: expected a mapping"),
     ],
 )

@@ -186,6 +186,13 @@ def test_clip_without_limits(opset, given):
     np.testing.assert_array_equal(got, session.run(None, {"x": x})[0])
 
 
+@pytest.mark.parametrize("shape", ["ab", 3, [3, 4.0], None])
+def test_shapes_that_are_none_are_named(shape):
+    proto = model([node("Relu", "x")], {"x": [3, 4]})
+    with pytest.raises(InvalidInputError, match=r"shapes\['x'\] = .*: expected sizes"):
+        import_onnx(proto, shapes={"x": shape})
+
+
 def test_casts():
     nodes = [node("Cast", "x", "d", to=TensorProto.DOUBLE), node("Exp", "d", "e"),
              node("Cast", "e", "i", to=TensorProto.INT64), node("Cast", "i", to=1)]  # fmt: skip

@@ -116,6 +116,13 @@ def compile_model(
 
     Raises UnsupportedError with all that is missing, InvalidModelError, DeviceError.
     """
+    given = {
+        "state": state,
+        "initial_state": initial_state,
+        "shapes": shapes,
+        "constants": constants,
+    }
+    _check_kinds(device, batch, given)
     chosen = planned_device(target, device)
     check_mode(target_of(chosen), mode)
     if dtype not in (None, *DTYPES):
@@ -123,7 +130,6 @@ def compile_model(
     check_policy(policy)
     check_fastmath(fastmath)
     check_precision(precision)
-    _check_kinds(batch, state, initial_state)
     if state and _dtypes(model) != ["float32"]:
         raise UnsupportedError("state is for ONNX networks and modules")
     fixed = {"shapes": shapes, "constants": constants}
@@ -162,11 +168,13 @@ def _csr_programs(
     return CsrPrograms({}, of_stored, names)
 
 
-def _check_kinds(batch: object, state: object, initial_state: object) -> None:
+def _check_kinds(device: object, batch: object, named: Mapping[str, object]) -> None:
     """Raises UnsupportedError for an argument that is of another kind than it can be."""
+    if device is not None and not isinstance(device, str | VDevice):
+        raise UnsupportedError(f"device={device!r}: expected a name or a vDevice")
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
         raise UnsupportedError(f"batch={batch!r}: expected a number of rows")
-    for name, value in (("state", state), ("initial_state", initial_state)):
+    for name, value in named.items():
         if value is not None and not isinstance(value, Mapping):
             raise UnsupportedError(f"{name}={value!r}: expected a mapping from names of inputs")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,10 @@ def _check_numbers(model: ModelProto) -> None:
 def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
     inputs = {value.name: value for value in model.graph.input}
     for name, shape in shapes.items():
+        try:
+            sizes = [index(s) for s in shape]
+        except TypeError:
+            raise InvalidInputError(f"shapes['{name}'] = {shape!r}: expected sizes") from None
         if name not in inputs:
             raise InvalidInputError(
                 f"shapes names '{name}'; the model's inputs are {', '.join(map(repr, inputs))}"
@@ -258,15 +263,15 @@ def _fix_shapes(model: ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
         if not inputs[name].type.HasField("tensor_type"):
             raise InvalidInputError(f"shapes names '{name}', which is no tensor")
         if not inputs[name].type.tensor_type.HasField("shape"):
-            inputs[name].CopyFrom(_shaped(inputs[name], shape))
+            inputs[name].CopyFrom(_shaped(inputs[name], sizes))
         dims = inputs[name].type.tensor_type.shape.dim
         static = [d.dim_value if d.HasField("dim_value") else None for d in dims]
-        fits = len(static) == len(shape) and min(shape, default=1) > 0
-        if not fits or any(s not in (None, w) for s, w in zip(static, shape, strict=False)):
+        fits = len(static) == len(sizes) and min(sizes, default=1) > 0
+        if not fits or any(s not in (None, w) for s, w in zip(static, sizes, strict=False)):
             raise InvalidInputError(
-                f"shapes['{name}'] = {tuple(shape)} does not fit the declared shape {static}"
+                f"shapes['{name}'] = {tuple(sizes)} does not fit the declared shape {static}"
             )
-        for dim, size in zip(dims, shape, strict=True):
+        for dim, size in zip(dims, sizes, strict=True):
             dim.dim_value = size
     # Inferred again from the fixed inputs.
     del model.graph.value_info[:]
