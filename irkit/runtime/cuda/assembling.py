@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from irkit.errors import DeviceError
+from irkit.processors import usable_cores
 
 _MAGIC = b"\x7fELF"
 # Of an ELF header: where headers of segments and sections are; how long and how many each.
@@ -24,13 +25,16 @@ _NO_BYTES = 8
 _KERNEL = re.compile(rb"\.text\.([\w.$]+)\0")
 
 
-def assemble(ptx: str | Sequence[str], arch: str) -> tuple[bytes, str]:
+def assemble(ptx: str | Sequence[str], arch: str, side_by_side: bool = False) -> tuple[bytes, str]:
     """(cubin for `arch`, the assembler's log) of one PTX text or of several, which become one image.
+    Functions and kernels of a text are assembled `side_by_side` if so asked.
 
     Raises DeviceError with the log if the PTX is refused.
     """
     nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
     options = [f"-arch={arch}", "-O3", "-verbose", "-Xptxas=-v"]
+    if side_by_side:
+        options.append(f"-Xptxas=-split-compile={usable_cores()}")
     handle = nvjitlink.create(len(options), options)
     texts = [ptx] if isinstance(ptx, str) else ptx
     try:

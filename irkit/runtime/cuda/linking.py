@@ -1,7 +1,8 @@
 """Entry kernels of an emitted module over rKernels that were compiled by themselves.
 
 Numba compiles the walkers alone, which call rKernels as functions of other modules; NVVM links what each
-entry calls into it and inlines as ever. Entries go through NVVM and the assembler in groups, side by side:
+entry calls into it and inlines as ever, but for what stands apart from the walkers (`apart.py`). Entries go
+through NVVM and the assembler in groups, side by side, each as soon as the rKernels that it calls are there:
 neither holds a lock of Python's.
 """
 
@@ -9,14 +10,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
+from irkit.runtime.cuda.apart import entered, joined, stands_apart
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.inline_division import without_calls
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for
@@ -28,13 +30,15 @@ from irkit.runtime.cuda.unit_code import (
     ir_of,
     linked_name,
 )
-from irkit.runtime.forms import form_of
+from irkit.runtime.forms import Form, form_of
 from irkit.runtime.side_by_side import Request, compile_units
 from irkit.runtime.units import Parts, key_of
 
-GROUP = 16
+GROUP = 2
 """Entries of single rOperators that go through NVVM together."""
-_LINKED = re.compile(r"\birkit_[0-9a-f]{24}_")
+_LINKED = re.compile(r"\b(irkit_[0-9a-f]{24}_)\w+")
+
+T = TypeVar("T")
 
 
 Code = tuple[str, bytes, str]
@@ -43,25 +47,36 @@ Code = tuple[str, bytes, str]
 
 def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -> list[Code]:
     """Code of groups that have the entry kernels of a module between them, under their Python names."""
-    lowered: dict[str, list[str]] = {}
-
-    def lower() -> None:
-        names: dict[str, Any] = {"__name__": "irkit_emitted", **declare(parts)}
-        exec(compile(f"{parts.header}\n\n{parts.rest}", "<walkers>", "exec"), names)
-        try:
-            lowered.update({e: entry_ir(names[e], threads, arch) for e in entries})
-        finally:
-            # Dispatchers refer to one another through these names, where no garbage collector looks.
-            names.clear()
-
-    units = _units_ir(parts, arch, lower)
-    # The walkers share what they call, where that is not inlined.
-    groups = [[lowered[e] for e in entries if not e.startswith("op_")]]
-    alone = [lowered[e] for e in entries if e.startswith("op_")]
-    groups += [alone[i : i + GROUP] for i in range(0, len(alone), GROUP)]
-    groups = [group for group in groups if group]
+    units = _Units(parts, arch)
     with ThreadPoolExecutor(usable_cores()) as pool:
-        return list(pool.map(partial(_group_code, units, arch), groups))
+        linker = _Linker(units, arch, pool)
+        made: list[Callable[[], Code]] = []
+
+        def lower() -> None:
+            names: dict[str, Any] = {"__name__": "irkit_emitted", **declare(parts)}
+            exec(compile(f"{parts.header}\n\n{parts.rest}", "<walkers>", "exec"), names)
+            try:
+                # The walkers share what they call, where that is not inlined.
+                walking = [e for e in entries if not e.startswith("op_")]
+                if walking:
+                    lowered = [entry_ir(names[e], threads, arch) for e in walking]
+                    made.append(linker.walkers(_distinct(lowered)))
+                alone = [e for e in entries if e.startswith("op_")]
+                for first in range(0, len(alone), GROUP):
+                    group = [
+                        entry_ir(names[e], threads, arch) for e in alone[first : first + GROUP]
+                    ]
+                    made.append(linker.group(_distinct(group)))
+            finally:
+                # Dispatchers refer to one another through these names, where no garbage collector looks.
+                names.clear()
+
+        try:
+            units.compile(lower, linker.units_are_there)
+            return [code() for code in made]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
@@ -85,40 +100,139 @@ def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
     return ptx.decode().strip("\x00").strip()
 
 
-def _group_code(units: Mapping[str, list[str]], arch: str, group: Sequence[list[str]]) -> Code:
-    texts = list(dict.fromkeys(text for modules in group for text in modules))
-    needed = {found for text in texts for found in _LINKED.findall(text)}
-    for prefix in sorted(needed):
-        texts += units[prefix]
-    ptx = without_calls(nvvm_ptx(texts, arch))
-    return ptx, *assemble(ptx, arch)
+def _distinct(lowered: Sequence[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(text for modules in lowered for text in modules))
 
 
-def _units_ir(parts: Parts, arch: str, meanwhile: Callable[[], None]) -> dict[str, list[str]]:
-    """The IR of each unit, by the prefix of its functions' names; that of its form is from the cache or made
-    side by side. `meanwhile` is done while workers are at it."""
-    here, pointers = context(arch), called(parts.rest)
-    units = {unit.text: unit for unit in parts.units}
-    forms = {text: form_of(text) for text in units}
-    keys: dict[str, str] = {}
-    requests: dict[str, Request] = {}
-    for text, form in forms.items():
-        entries = entries_of(units[text], pointers)
-        keys[text] = key_of(form.text, here + repr(entries).encode())
-        arguments = (form.text, arch, entries)
-        symbol, length = units[text].symbol, len(form.text)
-        requests.setdefault(keys[text], Request(symbol, "cuda", arguments, length, keys[text]))
-    found = {key: payload for key in requests if (payload := code_store.kept(key)) is not None}
-    missing = [request for key, request in requests.items() if key not in found]
+class _Units:
+    """The IR of a module's rKernels, by the prefix of its functions' names: from the cache, or made side by
+    side, once for all of a form."""
 
-    def done(request: Request, payload: bytes) -> Sequence[Request]:
-        found[request.key] = payload
-        code_store.keep(request.key, payload)
-        return ()
+    def __init__(self, parts: Parts, arch: str) -> None:
+        here, pointers = context(arch), called(parts.rest)
+        self._texts: dict[str, tuple[str, Form]] = {}
+        self._of_key: dict[str, list[str]] = {}
+        self._requests: dict[str, Request] = {}
+        self._lowered: dict[str, bytes] = {}
+        for text, unit in {unit.text: unit for unit in parts.units}.items():
+            form, entries = form_of(text), entries_of(unit, pointers)
+            key, prefix = key_of(form.text, here + repr(entries).encode()), linked_name(text, "")
+            self._texts[prefix] = text, form
+            self._of_key.setdefault(key, []).append(prefix)
+            arguments = (form.text, arch, entries)
+            # Slots make a form longer, and take no time.
+            request = Request(unit.symbol, "cuda", arguments, len(text), key)
+            self._requests.setdefault(key, request)
 
-    compile_units(missing, done, meanwhile=meanwhile)
-    if missing:
-        code_store.prune()
-    return {
-        linked_name(text, ""): ir_of(found[keys[text]], form, text) for text, form in forms.items()
-    }
+    def compile(
+        self, meanwhile: Callable[[], None], there: Callable[[Sequence[str]], None]
+    ) -> None:
+        """Make what is not kept; `there` is told, by any thread, of what is."""
+        missing: list[Request] = []
+        for key, request in self._requests.items():
+            payload = code_store.kept(key)
+            if payload is None:
+                missing.append(request)
+            else:
+                self._found(key, payload, there)
+
+        def done(request: Request, payload: bytes) -> Sequence[Request]:
+            code_store.keep(request.key, payload)
+            self._found(request.key, payload, there)
+            return ()
+
+        compile_units(missing, done, meanwhile=meanwhile)
+        if missing:
+            code_store.prune()
+
+    def _found(self, key: str, payload: bytes, there: Callable[[Sequence[str]], None]) -> None:
+        prefixes = self._of_key[key]
+        self._lowered |= dict.fromkeys(prefixes, payload)
+        there(prefixes)
+
+    def ir(self, prefix: str) -> list[str]:
+        """The IR modules of a unit that is there."""
+        text, form = self._texts[prefix]
+        return ir_of(self._lowered[prefix], form, text)
+
+
+class _Linker:
+    """Takes entries to machine code in threads, each once the units that it needs are there."""
+
+    def __init__(self, units: _Units, arch: str, pool: ThreadPoolExecutor) -> None:
+        self._units, self._arch, self._pool = units, arch, pool
+        self._lock = threading.Lock()
+        self._there: set[str] = set()
+        self._waiting: list[tuple[frozenset[str], Callable[[], None]]] = []
+
+    def units_are_there(self, prefixes: Sequence[str]) -> None:
+        """Begin what has waited for these last."""
+        with self._lock:
+            self._there.update(prefixes)
+            self._begin()
+
+    def group(self, texts: Sequence[str]) -> Callable[[], Code]:
+        """What gives the code of entries, by their IR modules, once it is made."""
+        needed = sorted({prefix for text in texts for prefix in _LINKED.findall(text)})
+
+        def code() -> Code:
+            ptx = self._ptx([*texts, *(m for prefix in needed for m in self._units.ir(prefix))])
+            return ptx, *assemble(ptx, self._arch)
+
+        return self._when(needed, code).result
+
+    def walkers(self, texts: Sequence[str]) -> Callable[[], Code]:
+        """As `group`, of entries that call the units as functions, where these stand apart."""
+        names: dict[str, list[str]] = {}
+        for found in dict.fromkeys(m for text in texts for m in _LINKED.finditer(text)):
+            known = names.setdefault(found[1], [])
+            if found[0] not in known:
+                known.append(found[0])
+        made = {
+            prefix: self._when([prefix], lambda p=prefix: self._function(p, names[p]))
+            for prefix in sorted(names)
+        }
+
+        def code() -> Code:
+            apart = {p: ptx for p, future in made.items() if (ptx := future.result()) is not None}
+            inside = [m for p in made if p not in apart for m in self._units.ir(p)]
+            called_by_name = [name for p in apart for name in names[p]]
+            ptx = joined(self._ptx([*texts, *inside]), list(apart.values()), called_by_name)
+            # Side by side the assembler allots registers to each function by itself: of those that stand
+            # apart it does so anyway, others would take more.
+            return ptx, *assemble(ptx, self._arch, side_by_side=bool(apart))
+
+        return code
+
+    def _function(self, prefix: str, names: Sequence[str]) -> str | None:
+        """PTX of a unit's functions; None where the walkers take them in."""
+        modules = self._units.ir(prefix)
+        return self._ptx(entered(modules, names)) if stands_apart(modules) else None
+
+    def _ptx(self, texts: Sequence[str]) -> str:
+        return without_calls(nvvm_ptx(texts, self._arch))
+
+    def _when(self, needed: Sequence[str], work: Callable[[], T]) -> Future[T]:
+        """What comes of work that is begun once units are there."""
+        future: Future[T] = Future()
+
+        def begin() -> None:
+            self._pool.submit(_fulfil, future, work)
+
+        with self._lock:
+            self._waiting.append((frozenset(needed), begin))
+            self._begin()
+        return future
+
+    def _begin(self) -> None:
+        ready = [begin for needed, begin in self._waiting if needed <= self._there]
+        self._waiting = [(n, begin) for n, begin in self._waiting if not n <= self._there]
+        for begin in ready:
+            begin()
+
+
+def _fulfil(future: Future[T], work: Callable[[], T]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)

@@ -1,0 +1,76 @@
+"""rKernels that stand apart in the image of the walkers: functions of PTX texts of their own.
+
+NVVM leaves large rKernels functions in the walkers, and puts some of them into `run_task`, which calls the
+others; with a call beside it the assembler runs all `wgmma` of a function one after another (ptxas C7509).
+So what multiplies by warp groups is a function by itself there, which calls nothing. Each goes through NVVM
+alone, side by side with the others, and the texts are joined before they are assembled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+
+_WGMMA = "wgmma.mma_async"
+_HEAD = re.compile(r".*?^\.address_size \d+\n", re.DOTALL | re.MULTILINE)
+# What a text declares of functions and of shared memory that others define.
+_DECLARED = re.compile(
+    r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$]+)\s*\([^)]*\)\s*;\n", re.MULTILINE
+)
+_SHARED = re.compile(r"^\.extern \.shared [^;]*;\n", re.MULTILINE)
+_LINKAGE = r"^(?:\.(?:visible|weak|common)\s+)*"
+_DEFINED = (
+    re.compile(_LINKAGE + r"\.func\s+(?:\([^)]*\)\s*)?([\w$]+)", re.MULTILINE),
+    re.compile(
+        _LINKAGE + r"\.(?:global|const|shared)\s[^;=]*?([\w$]+)(?:\[\d*\])*\s*[;=]", re.MULTILINE
+    ),
+)
+
+
+def stands_apart(modules: Iterable[str]) -> bool:
+    """Whether the walkers call an rKernel, of which these are the IR modules, and do not take it in."""
+    return any(_WGMMA in module for module in modules)
+
+
+def entered(modules: Iterable[str], names: Sequence[str]) -> list[str]:
+    """IR modules whose functions of these names are there for others."""
+    pattern = re.compile(
+        r'define linkonce_odr (\S+ @"?(?:' + "|".join(map(re.escape, names)) + r')"?\()'
+    )
+    return [pattern.sub(r"define \1", module) for module in modules]
+
+
+def joined(walkers: str, functions: Sequence[str], names: Iterable[str]) -> str:
+    """One PTX text of the walkers and of texts with the functions `names` that these call."""
+    if not functions:
+        return walkers
+    kept = set(names)
+    found = _HEAD.match(walkers)
+    assert found is not None
+    head = found.group()
+    pieces = [*(_own(_body(text), kept) for text in functions), _body(walkers)]
+    shared = dict.fromkeys(declared for piece in pieces for declared in _SHARED.findall(piece))
+    bodies = [_SHARED.sub("", piece) for piece in pieces]
+    return "\n".join([head, *shared, *(_without(body, kept) for body in bodies)])
+
+
+def _body(ptx: str) -> str:
+    return _HEAD.sub("", ptx, count=1)
+
+
+def _without(body: str, names: set[str]) -> str:
+    """A text without declarations of functions that are defined in others."""
+    return _DECLARED.sub(lambda found: "" if found[1] in names else found[0], body)
+
+
+def _own(body: str, names: set[str]) -> str:
+    """A text in which all that it defines beside `names` has names that no other text has."""
+    defined = {name for pattern in _DEFINED for name in pattern.findall(body)} - names
+    if not defined:
+        return body
+    mark = hashlib.sha256(body.encode()).hexdigest()[:12]
+    pattern = re.compile(
+        r"(?<![\w$%.])(" + "|".join(map(re.escape, sorted(defined))) + r")(?![\w$])"
+    )
+    return pattern.sub(rf"\1_{mark}", body)

@@ -1,0 +1,117 @@
+"""rKernels that stand apart from the walkers: texts of PTX joined, and what the assembler says of them."""
+
+import importlib.util
+import re
+
+import pytest
+
+from irkit.driver.compiler.artifacts import build_artifact
+from irkit.driver.compiler.models import read_model
+from irkit.runtime.cuda import compiling
+from irkit.runtime.cuda.apart import entered, joined, stands_apart
+from irkit.runtime.cuda.facts import read_facts
+
+HEAD = "//\n// Generated\n//\n\n.version 8.5\n.target sm_90a\n.address_size 64\n\n"
+SHARED = ".extern .shared .align 128 .b8 irkit_shared[];\n"
+FUNCTION = (
+    HEAD
+    + """.func  (.param .b32 func_retval0) helper
+(
+\t.param .b32 helper_param_0
+)
+;
+"""
+    + SHARED
+    + """.global .align 4 .b8 table[24] = {1, 2, 3};
+.common .global .align 8 .u64 environment;
+.visible .func  (.param .b64 func_retval0) NAME(
+\t.param .b64 NAME_param_0
+)
+{
+\tmov.u64 %rd1, table;
+\tcall.uni (retval0), helper, (param0);
+\tret;
+}
+.func  (.param .b32 func_retval0) helper(
+\t.param .b32 helper_param_0
+)
+{
+\tret;
+}
+"""
+)
+WALKERS = (
+    HEAD
+    + """.extern .func  (.param .b64 func_retval0) one
+(
+\t.param .b64 one_param_0
+)
+;
+.extern .func  (.param .b64 func_retval0) vprintf
+(
+\t.param .b64 vprintf_param_0
+)
+;
+"""
+    + SHARED
+    + ".visible .entry persistent(\n)\n{\n\tret;\n}\n"
+)
+
+
+def test_joined_texts_share_nothing_but_what_they_call_and_shared_memory():
+    texts = [FUNCTION.replace("NAME", "one"), FUNCTION.replace("NAME", "two") + "// other\n"]
+    found = joined(WALKERS, texts, ["one", "two"])
+    assert found.count(".version") == 1
+    assert found.count(SHARED) == 1
+    assert ".extern .func  (.param .b64 func_retval0) one" not in found
+    assert ".extern .func  (.param .b64 func_retval0) vprintf" in found
+    for name in ("helper", "table", "environment"):
+        names = set(re.findall(rf"\b{name}_[0-9a-f]{{12}}\b", found))
+        assert len(names) == 2
+        assert not re.search(rf"(?<![\w]){name}(?!\w)", found)
+    # What is referred to goes by the name that it is defined by, text for text.
+    for marked in re.findall(r"table_[0-9a-f]{12}", found):
+        assert found.count(marked) == 2
+    assert found.index(" one(") < found.index(".entry persistent")
+
+
+def test_walkers_that_call_nothing_stay_as_they_are():
+    assert joined(WALKERS, [], []) == WALKERS
+
+
+def test_functions_are_there_for_others_by_name():
+    text = 'define linkonce_odr i8* @"a_1"(i64 %x) {\n}\ndefine linkonce_odr i32 @"a_12"(i64 %x) {\n}\n'
+    assert entered([text], ["a_1"]) == [text.replace('linkonce_odr i8* @"a_1"', 'i8* @"a_1"')]
+
+
+def test_what_multiplies_by_warp_groups_stands_apart():
+    assert stands_apart(["define", 'asm "wgmma.mma_async.sync"'])
+    assert not stands_apart(["define", 'asm "mma.sync"'])
+
+
+PRODUCT = """
+func.func @main(%x: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %0 = "graph.matmul"(%x, %w) : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %1 = "graph.relu"(%0) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  func.return %1 : tensor<1024x1024xf32>
+}
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="needs numba-cuda")
+def test_walkers_run_products_of_warp_groups_side_by_side(tmp_path, monkeypatch):
+    """No kernel of the module has its `wgmma` one after another, which the assembler would say."""
+    monkeypatch.setenv("IRKIT_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "net.mlir"
+    path.write_text(PRODUCT)
+    artifact = build_artifact(read_model(path, "float32"), "h200", False)
+    _, facts = read_facts(artifact.source)
+    made = compiling.compile_module_with_ptx(
+        artifact.source, facts.entries, facts.threads, "sm_90a"
+    )
+    functions = re.findall(r"^\.visible \.func[^\n]* (irkit_\w+)\(", made.ptx, re.MULTILINE)
+    assert functions
+    body = made.ptx.split(".visible .entry persistent")[1].split(".entry")[0]
+    assert "wgmma" not in body
+    assert "C75" not in made.log
+    assert set(made.resources()) == set(facts.entries)
