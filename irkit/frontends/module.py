@@ -94,6 +94,8 @@ class GraphBuilder:
             argument.name_hint = name if name.isascii() and name.isidentifier() else None
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._constants: dict[Attribute, SSAValue] = {}
+        # By identity, with the array itself, so that no other one has it meanwhile.
+        self._unchanging: dict[int, tuple[Array, SSAValue]] = {}
         self._symbol = symbol
         self.batch = BatchAnalysis()
         self.location: Attribute = UnknownLoc()
@@ -113,6 +115,14 @@ class GraphBuilder:
         if known is None:
             known = self._constants[op.value] = self._builder.insert(op).result
         return known
+
+    def unchanging(self, array: Array) -> SSAValue:
+        """As `constant`, of an array that nobody writes to: its bytes are looked at once, however often it is
+        asked for."""
+        known = self._unchanging.get(id(array))
+        if known is None:
+            known = self._unchanging[id(array)] = array, self.constant(array)
+        return known[1]
 
     def ops(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> Sequence[SSAValue]:
         """Append `op`; returns its results. Raises VerifyException on operands it does not take."""

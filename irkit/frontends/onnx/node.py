@@ -116,16 +116,17 @@ class Node:
         value = self.given(index)
         if value is None:
             self.refuse(f"input {index}", "it is missing")
-        return value if isinstance(value, SSAValue) else self.tensor(self.array(index))
+        return value if isinstance(value, SSAValue) else self.tensor(self.array(index), True)
 
     def operands(self) -> list[SSAValue]:
         """All inputs as tensors of the program."""
         return [self.operand(i) for i in range(len(self.inputs))]
 
-    def tensor(self, array: Array) -> SSAValue:
-        """A constant of the program. Refuses a dtype that irkit has no type for."""
+    def tensor(self, array: Array, unchanging: bool = False) -> SSAValue:
+        """A constant of the program; of an array that is `unchanging`, looked at once. Refuses a dtype that
+        irkit has no type for."""
         try:
-            return self.builder.constant(array)
+            return self.builder.unchanging(array) if unchanging else self.builder.constant(array)
         except KeyError:
             self.refuse(f"dtype {array.dtype}", "irkit has no such element type")
 
