@@ -49,35 +49,37 @@ def specialise(source: str, name: str, new_name: str, names: Mapping[str, str]) 
 
     Raises UnsupportedError if a placeholder has no meaning for this rOperator.
     """
-    replaced: list[tuple[int, str]] = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        text = token.string
-        if token.type == tokenize.NAME and text == name:
+    out: list[str] = []
+    for before, text, is_name in _pieces(source):
+        out.append(before)
+        if is_name and text == name:
             text = new_name
-        elif token.type == tokenize.NAME and text.isupper():
+        elif is_name and text.isupper():
             if text not in names:
                 raise UnsupportedError(f"placeholder {text} in rKernel template '{name}'")
             text = names[text]
-        replaced.append((token.type, text))
-    return _join(source, replaced)
+        out.append(text)
+    return "".join(out)
 
 
-def _join(source: str, replaced: list[tuple[int, str]]) -> str:
-    """Put replaced tokens back where they stood, so that layout and comments survive."""
+@cache
+def _pieces(source: str) -> tuple[tuple[str, str, bool], ...]:
+    """The tokens of a text, each with what stands before it, layout and comments too, and whether it is a
+    name. A template is bound for many rOperators."""
     lines = source.splitlines(keepends=True)
-    out: list[str] = []
+    found: list[tuple[str, str, bool]] = []
     row, column = 1, 0
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    for token, (kind, text) in zip(tokens, replaced, strict=True):
-        if kind in (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
             continue
         (start_row, start_column), (end_row, end_column) = token.start, token.end
+        before: list[str] = []
         while row < start_row:
-            out.append(lines[row - 1][column:])
+            before.append(lines[row - 1][column:])
             row, column = row + 1, 0
-        out.append(lines[row - 1][column:start_column] if row <= len(lines) else "")
-        out.append(text)
+        before.append(lines[row - 1][column:start_column] if row <= len(lines) else "")
+        found.append(("".join(before), token.string, token.type == tokenize.NAME))
         row, column = end_row, end_column
-        if kind in (tokenize.NEWLINE, tokenize.NL):
+        if token.type in (tokenize.NEWLINE, tokenize.NL):
             row, column = end_row + 1, 0
-    return "".join(out)
+    return tuple(found)
