@@ -37,6 +37,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-product-sums": _lazy("passes.graph.join_product_sums", "JoinProductSumsPass"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
+    "sum-bins": _lazy("passes.graph.sum_bins", "SumBinsPass"),
     "vectorise-loops": _lazy("passes.graph.vectorise_loops", "VectoriseLoops"),
     "narrow-loops": _lazy("passes.graph.narrow_loops", "NarrowLoops"),
     "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),

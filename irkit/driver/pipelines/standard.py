@@ -11,6 +11,7 @@ WAVEFRONT = "wavefront"
 
 STANDARD: dict[str, list[str]] = {
     "graph": [
+        "sum-bins",
         "vectorise-loops",
         "narrow-loops",
         "lead-with-moving-dims",
