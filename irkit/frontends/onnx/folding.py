@@ -42,8 +42,12 @@ MAX_ELEMENTS = 1 << 28
 """No folded array is larger: a few bytes of a model must not ask for all memory."""
 
 
-def fold(node: Node) -> list[Array] | None:
-    """The node's outputs; None unless it is one of FOLDABLE with every input known."""
+def fold(node: Node, has_handler: bool) -> list[Array] | None:
+    """The node's outputs; None unless it is one of FOLDABLE with every input known.
+
+    None too where ONNX's reference fails and the node `has_handler`: graph ops then compute it of
+    constants, and know more cases.
+    """
     op = node.proto.op_type
     arrays = [v for v in node.inputs if v is not None]
     if op not in FOLDABLE or not all(isinstance(v, np.ndarray) for v in arrays):
@@ -54,18 +58,39 @@ def fold(node: Node) -> list[Array] | None:
         return [_computed(node)]
     if any(node.symbolic) and not _keeps_marks(node):
         node.refuse("", "it computes with the dynamic batch size")
-    feeds = {n: v for n, v in zip(node.proto.input, node.inputs, strict=True) if n}
     _check_size(node)
-    evaluator: Any = ReferenceEvaluator(_alone(node.proto, node.opset))
     try:
         with np.errstate(all="ignore"):
-            outputs = [np.asarray(v) for v in evaluator.run(None, feeds)]
+            outputs = [_reshaped(node)] if op in ("Squeeze", "Unsqueeze") else _by_reference(node)
     except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        if has_handler and not any(node.symbolic):
+            return None
         node.refuse("", f"its constant inputs do not fit it ({' '.join(str(error).split())})")
     if op == "ConstantOfShape" and outputs[0].size:
         # One element stands for all until somebody wants them: light models have 100 MB of these.
         return [np.broadcast_to(outputs[0].flat[0], outputs[0].shape)]
     return outputs
+
+
+def _by_reference(node: Node) -> list[Array]:
+    feeds = {n: v for n, v in zip(node.proto.input, node.inputs, strict=True) if n}
+    evaluator: Any = ReferenceEvaluator(_alone(node.proto, node.opset))
+    return [np.asarray(v) for v in evaluator.run(None, feeds)]
+
+
+def _reshaped(node: Node) -> Array:
+    """Squeeze or Unsqueeze: up to operator set 12 the reference takes axes one by one, in the order given."""
+    x, axes = node.shape_array(0), axes_of(node)
+    if node.proto.op_type == "Unsqueeze":
+        return np.expand_dims(x, tuple(axes or ()))
+    return np.squeeze(x, None if axes is None else tuple(axes))
+
+
+def axes_of(node: Node) -> list[int] | None:
+    """Axes of Squeeze and Unsqueeze: an attribute up to operator set 12, an input since."""
+    if node.opset < 13:
+        return node.attribute("axes", None)
+    return None if node.given(1) is None else node.array(1).ravel().tolist()
 
 
 def _keeps_marks(node: Node) -> bool:

@@ -192,7 +192,7 @@ class Importer:
     def _outputs(self, node: Node) -> Sequence[Value]:
         """What a node computes: folded, by its handler, or by its operator's body."""
         op, handlers = node.proto.op_type, DOMAINS.get(node.proto.domain, {})
-        if not node.proto.domain and (folded := fold(node)) is not None:
+        if not node.proto.domain and (folded := fold(node, op in handlers)) is not None:
             return folded
         if op == "If":
             return self._branch(node)

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.onnx.extents import factor_of
+from irkit.frontends.onnx.folding import axes_of
 from irkit.frontends.onnx.handlers.gather import slice_along
 from irkit.frontends.onnx.node import Handler, Node, Value
 
@@ -168,16 +169,9 @@ def _split(node: Node) -> Sequence[Value]:
     return outputs
 
 
-def _axes(node: Node) -> list[int] | None:
-    """Axes of Squeeze and Unsqueeze: an attribute up to operator set 12, an input since."""
-    if node.opset < 13:
-        return node.attribute("axes", None)
-    return None if node.given(1) is None else node.array(1).ravel().tolist()
-
-
 def _squeeze(node: Node) -> Sequence[Value]:
     shape = _shape_of(node)
-    axes = _axes(node)
+    axes = axes_of(node)
     if axes is None:
         axes = [d for d, s in enumerate(shape) if s == 1]
     axes = [node.axis(a, len(shape)) for a in axes]
@@ -190,7 +184,7 @@ def _squeeze(node: Node) -> Sequence[Value]:
 
 def _unsqueeze(node: Node) -> Sequence[Value]:
     shape = _shape_of(node)
-    axes = _axes(node) or []
+    axes = axes_of(node) or []
     rank = len(shape) + len(axes)
     ones = {node.axis(a, rank) for a in axes}
     sizes = iter(shape)
