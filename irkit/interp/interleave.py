@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -33,7 +34,6 @@ class Machine:
     """
 
     def __init__(self, schedule: Schedule, mode: Mode = Mode.PERSISTENT) -> None:
-        self._appends = schedule.appends
         self._open = [schedule.launches[append.launch].tasks for append in schedule.appends]
         steps = [(n, task) for n, tasks in enumerate(self._open) for task in range(tasks)]
         self._queues = [deque(queue) for queue in _queues(schedule, mode, steps)]
@@ -41,6 +41,12 @@ class Machine:
             [*_before(schedule.appends, number, mode), *_carried_from(schedule, number, mode)]
             for number in range(len(self._open))
         ]
+
+    def copy(self) -> Machine:
+        """The same state, to go on from in another order."""
+        made = copy(self)
+        made._open, made._queues = list(self._open), [deque(queue) for queue in self._queues]
+        return made
 
     def ready(self) -> list[int]:
         """Queues whose head may start now. Raises ScheduleError when work is left and none may."""

@@ -6,6 +6,7 @@ rTasks of a launch on a range of vEUs and says which earlier appends they wait f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -106,7 +107,7 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         """Size in bytes; in bytes per row for a buffer whose leading dimension is the batch."""
-        return int(np.prod([s for s in self.shape if s >= 0], dtype=np.int64)) * self.itemsize
+        return math.prod(s for s in self.shape if s >= 0) * self.itemsize
 
 
 @dataclass(frozen=True)

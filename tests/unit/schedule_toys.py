@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from itertools import islice
 
 import numpy as np
@@ -146,7 +145,7 @@ def _orders(machine: Machine, done: list[Step]) -> Iterator[list[Step]]:
     if not ready:
         yield list(done)
     for queue in ready:
-        ahead = deepcopy(machine)
+        ahead = machine.copy()
         done.append(ahead.start_next(queue))
         yield from _orders(ahead, done)
         done.pop()

@@ -244,16 +244,16 @@ def test_a_changed_walker_shows(
     wanted = [right(x)[0], right(x * np.float32(0.5))[0]]
     old, new = CHANGES[what]
     assert source.count(old) == 1
-    shown = False
-    for seed in range(3):
+
+    def shows(seed: int) -> bool:
         run = Emulated(monkeypatch, source.replace(old, new), weights, "persistent", seed)
         try:
             found = [run(x)[0], run(x * np.float32(0.5))[0]]
         except Exception:
-            shown = True
-            break
-        shown = shown or any(not np.array_equal(f, w) for f, w in zip(found, wanted, strict=True))
-    assert shown
+            return True
+        return any(not np.array_equal(f, w) for f, w in zip(found, wanted, strict=True))
+
+    assert any(shows(seed) for seed in range(3))
 
 
 def test_the_table_says_what_is_carried(
