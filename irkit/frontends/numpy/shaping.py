@@ -15,6 +15,7 @@ from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import WEAK, Operand, array_of, operand, promoted
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.records import Value
 from irkit.frontends.numpy.ufunc_calls import output_of, store
 from irkit.weights import Array
 
@@ -113,12 +114,17 @@ def flatten(x: TracedArray, order: str = "C") -> TracedArray:
 def copied(x: Any, order: str = "K", subok: bool = False) -> TracedArray:
     """`np.copy`"""
     array = array_of(x)
-    fortran = order == "F" or (
-        order in "KA" and array.flags.f_contiguous and not array.flags.c_contiguous
-    )
-    if not fortran:
-        return fresh(value_of(array))
-    return store(value_of(array), empty(array.shape, array.dtype, fortran=True))
+    return _laid_out(value_of(array), array, order)
+
+
+def _laid_out(value: Value, like: TracedArray, order: str) -> TracedArray:
+    """A new array of a value, in memory as an `order` says for a copy of `like`. Raises ValueError."""
+    # NumPy says which orders there are.
+    np.empty(0).copy(cast(Any, order))
+    kept = order in "KA" and like.flags.f_contiguous and not like.flags.c_contiguous
+    if order != "F" and not kept:
+        return fresh(value)
+    return store(value, empty(like.shape, value.dtype, fortran=True))
 
 
 def copied_method(x: TracedArray, order: str = "C") -> TracedArray:
@@ -134,15 +140,13 @@ def cast_to(
     subok: bool = True,
     copy: bool = True,
 ) -> TracedArray:
-    """`x.astype(dtype)`. Raises TypeError where `casting` does not allow it."""
+    """`x.astype(dtype)`. Raises TypeError where `casting` does not allow it, ValueError for other orders."""
     dtype = np.dtype(dtype)
-    if not np.can_cast(x.dtype, dtype, cast(Any, casting)):
-        raise TypeError(
-            f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule '{casting}'"
-        )
+    _check_casts([operand(x)], dtype, casting)
     if x.dtype == dtype and not copy:
         return x
-    return fresh(recorder().cast(value_of(x), dtype), scalar=x.spot.scalar)
+    made = recorder().cast(value_of(x), dtype)
+    return fresh(made, scalar=True) if x.spot.scalar else _laid_out(made, x, order)
 
 
 def filled(x: TracedArray, value: Any) -> None:
@@ -151,14 +155,21 @@ def filled(x: TracedArray, value: Any) -> None:
 
 
 def concatenate(
-    arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = ""
+    arrays: Sequence[Any],
+    axis: Any = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
 ) -> TracedArray:
-    """`np.concatenate`"""
+    """`np.concatenate`. Raises TypeError where `casting` does not allow it."""
     operands = [operand(a) for a in arrays]
     if axis is None:
         operands, axis = [operand(ravel(o.given)) for o in operands], 0
     to = np.dtype(dtype) if dtype is not None else promoted(operands)
     axis = normalize_axis_index(axis, len(operands[0].shape))
+    target = output_of(out)
+    _check_casts(operands, to if target is None else target.dtype, casting)
     r = recorder()
     # NumPy says what is wrong with shapes; of arrays without elements nothing comes.
     shape = np.concatenate([np.empty(o.shape, bool) for o in operands], axis=axis).shape
@@ -166,8 +177,15 @@ def concatenate(
     if not parts:
         return empty(shape, to)
     result = r.op(graph.ConcatOp, *(o.value(to) for o in parts), axis=axis)
-    target = output_of(out)
     return fresh(result) if target is None else store(result, target)
+
+
+def _check_casts(operands: Sequence[Operand], to: np.dtype[Any], casting: str) -> None:
+    for own in (np.dtype(o.kind) for o in operands):
+        if not np.can_cast(own, to, cast(Any, casting)):
+            raise TypeError(
+                f"Cannot cast array data from {own!r} to {to!r} according to the rule '{casting}'"
+            )
 
 
 def where(condition: Any, *choices: Any) -> Any:
