@@ -49,7 +49,7 @@ class ModelInfo:
     `sparse_zeros`: whether they may store a 0, or an element in parts.
     `stored`: of a program of rows of a CSR matrix, how many columns they have: its inputs are those of
     `irkit/dialects/csr_base.py`; 0 for any other. `stored_once`: elements that are stored twice are added up
-    before it sees them.
+    before it sees them. `stored_dense`: it makes dense rows of them, some at a time.
     `integers`: what becomes of arrays of integers first: "float32", they are rounded to that (LightGBM's own
     copy), or "narrow", float32 must hold them, as only parts of the model round them. Empty if nothing does.
     `text`: how documents are counted, where the input is some (`irkit.runtime.documents`); else None.
@@ -83,6 +83,7 @@ class ModelInfo:
     sparse_zeros: bool = True
     stored: int = 0
     stored_once: bool = False
+    stored_dense: bool = False
     integers: Literal["", "float32", "narrow"] = ""
     text: Mapping[str, Any] | None = None
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()

@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     Float64Type,
     FloatAttr,
+    IntegerAttr,
+    IntegerType,
     StringAttr,
     TensorType,
     i32,
@@ -87,7 +89,7 @@ class CsrBase(InferredOp):
 
 
 def _texts(props: Props) -> list[str]:
-    found = props["steps"]
+    found = props.get("steps", ArrayAttr([]))
     assert isinstance(found, ArrayAttr)
     return [cast(StringAttr, s).data for s in cast("ArrayAttr[Attribute]", found)]
 
@@ -159,6 +161,32 @@ class CsrReduceBase(CsrBase):
         return [tensor(element, (operands[2].get_shape()[0], 1))]
 
 
+class CsrDenseBase(CsrBase):
+    """Operands, types and verifier of dense rows."""
+
+    ELEMENTS: ClassVar[tuple[Elements, ...]] = (SINGLES, NODES, PLACES, PLACES)
+
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    starts = operand_def(TensorType)
+    ends = operand_def(TensorType)
+    columns = prop_def(IntegerAttr[IntegerType])
+    initial = prop_def(FloatAttr[Float64Type])
+    y = result_def(TensorType)
+    assembly_format = (
+        "$data `,` $indices `,` $starts `,` $ends attr-dict `:` functional-type(operands, results)"
+    )
+
+    @classmethod
+    def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
+        columns = props["columns"]
+        assert isinstance(columns, IntegerAttr)
+        if columns.value.data < 1:
+            raise fail(cls, "1 column or more", columns.value.data)
+        element = cls._element(operands, props, None)
+        return [tensor(element, (operands[2].get_shape()[0], columns.value.data))]
+
+
 def _spans(starts: Array, ends: Array, stored: int) -> tuple[Array, Array]:
     """The place of each element of each row, in order of rows, and its row."""
     low = np.clip(starts, 0, stored)
@@ -201,3 +229,11 @@ def csr_reduce(op: CsrReduceBase, *operands: Array) -> Array:
     with np.errstate(all="ignore"):
         combine.at(found, row, values)
     return found[:, None]
+
+
+def csr_dense(op: CsrDenseBase, *operands: Array) -> Array:
+    """Rows×columns: what is stored where it is stored, and `initial` elsewhere."""
+    values, column, row = _elements(op, operands, op.columns.value.data)
+    found = np.full((len(operands[2]), op.columns.value.data), op.initial.value.data, values.dtype)
+    found[row, column] = values
+    return found

@@ -23,7 +23,7 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from irkit.dialects.attention_base import AttentionBase
-from irkit.dialects.csr_base import CsrMatmulBase, CsrReduceBase
+from irkit.dialects.csr_base import CsrDenseBase, CsrMatmulBase, CsrReduceBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
 from irkit.dialects.heap_forest import HeapForestOp
@@ -90,6 +90,19 @@ class AttentionOp(AttentionBase):
         """The permutation, spelt out."""
         rank = len(tensor_type(self.y).get_shape())
         return ints(self.permutation) if self.permutation is not None else list(range(rank))
+
+
+@irdl_op_definition
+class CsrDenseOp(CsrDenseBase):
+    """`graph.csr_dense`.
+
+    ```mlir
+    %y = te.csr_dense %data, %indices, %starts, %ends {columns = 30 : i64, initial = 0.0 : f64}
+      : (tensor<1x?xf32>, tensor<1x?xi32>, tensor<?xi64>, tensor<?xi64>) -> tensor<?x30xf32>
+    ```
+    """
+
+    name = "te.csr_dense"
 
 
 @irdl_op_definition
@@ -338,6 +351,7 @@ Te = Dialect(
     [
         ArgmaxOp,
         AttentionOp,
+        CsrDenseOp,
         CsrMatmulOp,
         CsrReduceOp,
         ForestOp,

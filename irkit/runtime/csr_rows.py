@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.runtime.host_arrays import to_host
 from irkit.runtime.sparse_rows import csr_rows, sparse_rows
 from irkit.runtime.variant import Variant
 from irkit.weights import Array
 
+DENSE_BYTES = 1 << 28
+"""Dense rows that a device holds at a time, of a program that makes them."""
 PREFIX = "csr-"
 """What names of such programs begin with, beside those of dense rows."""
 
@@ -30,8 +33,25 @@ class CsrRows:
         rows = read(self._info, inputs[0])
         if len(inputs) != 1:
             raise InvalidInputError(f"expected 1 input, got {len(inputs)}")
-        outputs = self._variant.executor.run(self._arrays(rows))
-        return self._variant.checked(outputs)
+        arrays = self._arrays(rows)
+        if not self._info.stored_dense:
+            return self._variant.checked(self._variant.executor.run(arrays))
+        parts = [self._variant.executor.run(part) for part in self._parts(*arrays)]
+        if len(parts) == 1:
+            return self._variant.checked(parts[0])
+        whole = [np.concatenate([to_host(a) for a in each]) for each in zip(*parts, strict=True)]
+        return self._variant.checked(whole)
+
+    def _parts(
+        self, data: Array, indices: Array, starts: Array, ends: Array
+    ) -> Iterator[list[Array]]:
+        """As many rows at a time as the device may hold dense; one part at least."""
+        size = max(1, DENSE_BYTES // (self._info.stored * data.itemsize))
+        for first in range(0, max(len(starts), 1), size):
+            low, high = starts[first : first + size], ends[first : first + size]
+            begin, end = (int(low[0]), int(high[-1])) if len(low) else (0, 0)
+            here = (..., slice(begin, end))
+            yield [data[here], indices[here], low - begin, high - begin]
 
     def _arrays(self, rows: Any) -> list[Array]:
         """Data, indices, starts, ends: the program looks at none of them before it follows them."""
@@ -93,6 +113,8 @@ class CsrPrograms:
         """How sparse rows are read: nothing where the model takes none, or where none has come yet."""
         if self.why_not:
             return {"sparse_rows": f"made dense some at a time: {self.why_not}"}
+        if any(v.info.stored_dense for v in self._known.values()):
+            return {"sparse_rows": "made dense by the program, some at a time"}
         if self._known:
             return {"sparse_rows": "by the elements that are stored"}
         return {}

@@ -198,6 +198,16 @@ PROGRAMS = {
         "f64", "csr_reduce",
         '{kind = "max", initial = -0.5 : f64, steps = ["mul x a0", "abs s0", "sub s1 a1"]}', "", 1,
     ),
+    # Of what a row had twice, either might be taken.
+    "csr dense": function(
+        "%d: tensor<1x9xf32>",
+        "  %i = arith.constant dense<[[0, 3, 69, 12, 5, 3, 40, 1, 0]]> : tensor<1x9xi32>\n"
+        "  %s = arith.constant dense<[0, 2, 2, 6, -3]> : tensor<5xi64>\n"
+        "  %e = arith.constant dense<[2, 2, 6, 30, 1]> : tensor<5xi64>\n"
+        "  %y = te.csr_dense %d, %i, %s, %e {columns = 70 : i64, initial = 2.5 : f64} : (tensor<1x9xf32>, "
+        "tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>) -> tensor<5x70xf32>",
+        "tensor<5x70xf32>",
+    ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),
     "top k of rows": unary("te.top_k", "tensor<?x9xi8>", "tensor<?x9xi64>", "{k = 9 : i64, largest = true}"),

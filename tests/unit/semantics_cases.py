@@ -398,6 +398,11 @@ def csr(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
         steps = texts("mul x a0", "div s0 a1")
         yield Case("steps", op, (*rows, wide, per_column, per_row), {"steps": steps}, (4, 5))
         return
+    if op is graph.CsrDenseOp:
+        places = (data, np.array([[3, 0, 1, 5, -1, 2, 4]], np.int32), starts, ends)
+        for start in (0.0, float("nan"), float("-inf")):
+            yield Case(f"of {start}", op, places, {"columns": 7, "initial": start})
+        return
     calm = (drawn(dtype, 1, 7, calm=True), indices, starts, ends)
     for kind, start in (("sum", 0.0), ("max", -100.0), ("min", 100.0)):
         props = {"kind": kind, "initial": start}
@@ -449,7 +454,7 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.LayerNormOp: layer_norms,
     graph.SoftmaxOp: softmaxes,
     graph.ForestOp: forests,
-    **dict.fromkeys((graph.CsrMatmulOp, graph.CsrReduceOp), csr),
+    **dict.fromkeys((graph.CsrDenseOp, graph.CsrMatmulOp, graph.CsrReduceOp), csr),
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), convolutions),
     **dict.fromkeys(
         (graph.AveragePoolOp, graph.LpPoolOp, graph.MaxPoolOp, graph.MaxPoolIndicesOp), windows

@@ -60,6 +60,7 @@ WITHOUT_SAMPLE = {
     "attention.mma64x64": "attention",
     "csr.thread": "csr",
     "csr.warp": "csr of one column",
+    "csr_dense.warp": "csr dense",
     "csr_reduce.thread": "csr maxima",
     "csr_reduce.warp": "csr sums",
     "gemm.tile32_kj": "gemm",

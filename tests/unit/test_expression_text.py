@@ -46,7 +46,7 @@ REFUSED = {
     # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, CSR rows;
     # what is added where indices say, or rounded once.
     *("tensor.empty", "arith.remf", "arith.remui", "math.fma", "te.attention", "te.forest"),
-    *("te.csr_matmul", "te.csr_reduce", "te.scatter_add"),
+    *("te.csr_dense", "te.csr_matmul", "te.csr_reduce", "te.scatter_add"),
     *("arith.andi", "arith.ori", "arith.xori", "arith.cmpi", "math.ipowi"),
 }
 

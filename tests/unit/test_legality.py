@@ -70,7 +70,7 @@ class WrittenOnce(np.ndarray):
 
 def compute(case: Case, device: VDevice) -> None:
     """Bind, and run each rTask alone, where what it may not read is poisoned: it writes what the body means
-    to its own part, each element once, and nothing anywhere else."""
+    to its own part, each element once if it does not say otherwise, and nothing anywhere else."""
     op = case.op
     assert op.rkernel is not None
     rkernel = registry.find(target_of(device), op.rkernel.data)
@@ -80,7 +80,8 @@ def compute(case: Case, device: VDevice) -> None:
     for task in range(op.tasks):
         operands = zip(case.arrays, op.body.block.args, reads, strict=True)
         inputs = [poisoned(a, part(v, boxes, task)) for a, v, boxes in operands]
-        results = [WrittenOnce.of(np.full_like(flat(w), 77)) for w in case.want]
+        fresh = [np.full_like(flat(w), 77) for w in case.want]
+        results = fresh if rkernel.stores_again else [WrittenOnce.of(a) for a in fresh]
         if device.kind == "cuda":
             emulate(rkernel, binding, [*inputs, *results], task, op.tasks, device.threads)
         else:

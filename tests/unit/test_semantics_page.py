@@ -43,6 +43,7 @@ NAMES = {
         *(SINGLES, NODES, PLACES, PLACES),
         SINGLES | BOOLEANS,
     ),
+    "f32 or f64, columns of i32, places of i64": (SINGLES, NODES, PLACES, PLACES),
 }
 
 

@@ -190,6 +190,11 @@ OPS = {
         %0 = te.scatter_add %a, %i, %u
           : (tensor<5x3xf32>, tensor<7xi64>, tensor<7x3xf32>) -> tensor<5x3xf32>
         func.return }""",
+    "csr dense": """
+      func.func @main(%d: tensor<1x9xf32>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>) {
+        %0 = te.csr_dense %d, %i, %s, %e {columns = 4 : i64, initial = 0.5 : f64}
+          : (tensor<1x9xf32>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>) -> tensor<5x4xf32>
+        func.return }""",
     "csr product": """
       func.func @main(%d: tensor<1x9xf32>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>,
           %w: tensor<4x3xf32>, %c: tensor<4xf32>, %r: tensor<5x1xf32>) {

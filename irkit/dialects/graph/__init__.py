@@ -24,7 +24,7 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.attention import AttentionOp
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
-from irkit.dialects.graph.csr import CsrMatmulOp, CsrReduceOp
+from irkit.dialects.graph.csr import CsrDenseOp, CsrMatmulOp, CsrReduceOp
 from irkit.dialects.graph.elementwise import (
     AbsOp,
     AddOp,
@@ -152,6 +152,7 @@ __all__ = [
     "CopysignOp",
     "CosOp",
     "CoshOp",
+    "CsrDenseOp",
     "CsrMatmulOp",
     "CsrReduceOp",
     "CumSumOp",

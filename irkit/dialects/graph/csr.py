@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from xdsl.irdl import irdl_op_definition
 
-from irkit.dialects.csr_base import CsrMatmulBase, CsrReduceBase
+from irkit.dialects.csr_base import CsrDenseBase, CsrMatmulBase, CsrReduceBase
 from irkit.dialects.graph.base import GraphOp
+
+
+@irdl_op_definition
+class CsrDenseOp(CsrDenseBase, GraphOp):
+    """Rows of a CSR matrix as dense ones of so many `columns`: `initial` where nothing is stored.
+
+    All else is as in `graph.csr_matmul`. A row has each column once; of what it has twice, one is taken.
+
+    ```mlir
+    %y = graph.csr_dense %data, %indices, %starts, %ends {columns = 30 : i64, initial = 0.0 : f64}
+      : (tensor<1x?xf32>, tensor<1x?xi32>, tensor<?xi64>, tensor<?xi64>) -> tensor<?x30xf32>
+    ```
+    """
+
+    name = "graph.csr_dense"
 
 
 @irdl_op_definition
@@ -44,4 +59,4 @@ class CsrReduceOp(CsrReduceBase, GraphOp):
     name = "graph.csr_reduce"
 
 
-OPS: list[type[GraphOp]] = [CsrMatmulOp, CsrReduceOp]
+OPS: list[type[GraphOp]] = [CsrDenseOp, CsrMatmulOp, CsrReduceOp]

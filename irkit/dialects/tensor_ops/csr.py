@@ -1,4 +1,4 @@
-"""`te.csr_matmul` and `te.csr_reduce`: rows of a CSR matrix, by the elements that are stored."""
+"""`te.csr_dense`, `te.csr_matmul` and `te.csr_reduce`: rows of a CSR matrix, by the elements that are stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from xdsl.ir import SSAValue
 
 from irkit.dialects import te
-from irkit.dialects.csr_base import CsrBase, csr_matmul, csr_reduce
+from irkit.dialects.csr_base import CsrBase, csr_dense, csr_matmul, csr_reduce
 from irkit.dialects.tensor_ops.interface import Box, Extents, Interpreter, Kind, TensorOpModel
 from irkit.dialects.types import tensor_type
 from irkit.weights import Array
@@ -35,6 +35,17 @@ class _Csr(TensorOpModel[AnyCsr], Generic[AnyCsr]):
 
 def _is_of_rows(value: SSAValue) -> bool:
     return tensor_type(value).get_num_dims() == 2
+
+
+class CsrDense(_Csr[te.CsrDenseOp]):
+    """Row by row."""
+
+    family = "csr_dense"
+
+    def evaluate(
+        self, op: te.CsrDenseOp, operands: list[Array], interpreter: Interpreter
+    ) -> Sequence[Array]:
+        return [csr_dense(op, *operands)]
 
 
 class CsrMatmul(_Csr[te.CsrMatmulOp]):

@@ -14,7 +14,7 @@ from irkit.dialects.tensor_ops.attention import Attention
 from irkit.dialects.tensor_ops.cast import Cast
 from irkit.dialects.tensor_ops.concat import Concat
 from irkit.dialects.tensor_ops.constant import Constant
-from irkit.dialects.tensor_ops.csr import CsrMatmul, CsrReduce
+from irkit.dialects.tensor_ops.csr import CsrDense, CsrMatmul, CsrReduce
 from irkit.dialects.tensor_ops.empty import Dim, Empty
 from irkit.dialects.tensor_ops.fill import Fill, Splat
 from irkit.dialects.tensor_ops.forest import Forest, HeapForest, PackedForest, PerfectForest
@@ -36,6 +36,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     linalg.GenericOp: Generic(),
     te.ArgmaxOp: Argmax(),
     te.AttentionOp: Attention(),
+    te.CsrDenseOp: CsrDense(),
     te.CsrMatmulOp: CsrMatmul(),
     te.CsrReduceOp: CsrReduce(),
     te.ForestOp: Forest(),

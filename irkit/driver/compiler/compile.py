@@ -144,7 +144,7 @@ def compile_model(
     pending: dict[str, Callable[[], Variant | SizedVariant]] = {
         n: (lambda n=n: build(n)) for n in names[1:]
     }
-    csr = _csr_programs(first, made, build, batch)
+    csr = _csr_programs(first, made, build, batch, target_of(chosen) == "cuda")
     return CompiledProgram({names[0]: first}, pending, initial_state, csr)
 
 
@@ -153,11 +153,13 @@ def _csr_programs(
     names: Sequence[str],
     build: Builder,
     batch: int | None,
+    on_gpu: bool,
 ) -> CsrPrograms:
     """The programs of rows of CSR matrices, compiled when such rows first come."""
     if first.info.stored and isinstance(first, Variant):
         return CsrPrograms({names[0]: first})
-    if first.info.absent != "zero" or not isinstance(first, Variant) or batch is not None:
+    absent = ("nan", "zero") if on_gpu else ("zero",)
+    if first.info.absent not in absent or not isinstance(first, Variant) or batch is not None:
         return CsrPrograms({})
 
     def of_stored(dtype: str) -> Variant:
@@ -210,15 +212,17 @@ def _same_for_all(variant: Variant | SizedVariant) -> bool:
     return bool(variant.info.casts) or variant.inputs[0].dtype not in DTYPES
 
 
-def _read(found: ImportedModel | SizedModel, stored: bool) -> ImportedModel | SizedModel:
+def _read(
+    found: ImportedModel | SizedModel, stored: bool, on_gpu: bool
+) -> ImportedModel | SizedModel:
     """A model that was read, for rows of CSR matrices where they are `stored`, or are so whatever comes."""
     if isinstance(found, SizedModel):
         return found
     if found.info.text is None:
-        return csr_model(found) if stored else found
+        return csr_model(found, on_gpu) if stored else found
     # Its rows are counts of words: it has no others.
     try:
-        return csr_model(found)
+        return csr_model(found, on_gpu)
     except UnsupportedError:
         return found
 
@@ -256,7 +260,8 @@ def _builder(
             known = note.artifact() if note is not None else None
             if known is not None:
                 return loaded(known, bar)
-            found = _read(read_for_batch(model, dtype, batch, fixed), stored)
+            on_gpu = target_of(plan.device) == "cuda"
+            found = _read(read_for_batch(model, dtype, batch, fixed), stored, on_gpu)
             if not isinstance(found, SizedModel):
                 artifact = built(found, bar)
                 if note is not None:

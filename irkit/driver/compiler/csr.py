@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from irkit.frontends.module import ImportedModel
 
 PASSES = "canonicalize,cse,dce,rows-to-csr,dce"
+DENSE = "rows-to-csr{dense=true}"
 
 
 def why_dense(imported: ImportedModel) -> str:
@@ -28,22 +29,38 @@ def why_dense(imported: ImportedModel) -> str:
     return ""
 
 
-def csr_model(imported: ImportedModel) -> ImportedModel:
+def csr_model(imported: ImportedModel, on_gpu: bool = False) -> ImportedModel:
     """The model by what its rows have stored; `imported` stays as it is.
 
-    Raises UnsupportedError, naming the op, for a model that reads its rows otherwise.
+    A model that reads its rows otherwise raises UnsupportedError, naming the op; `on_gpu` it makes them dense
+    itself, so that what is copied there is what is stored.
     """
-    from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
+    if not on_gpu:
+        return _of_stored(imported)
+    try:
+        return _of_stored(imported)
+    except UnsupportedError:
+        if not imported.info.absent:
+            raise
+    return _converted(imported, DENSE)
 
+
+def _of_stored(imported: ImportedModel) -> ImportedModel:
     if imported.info.absent != "zero":
         raise UnsupportedError("it takes no sparse rows of which what is absent is 0")
     if reason := why_dense(imported):
         raise UnsupportedError(reason)
+    return _converted(imported, PASSES)
+
+
+def _converted(imported: ImportedModel, pipeline: str) -> ImportedModel:
+    from irkit.frontends.module import MODEL_ATTRIBUTE, ImportedModel
+
     module = imported.module.clone()
     ctx = IrkitContext(weights=imported.weights)
     register_dialects(ctx)
     with library_errors():
-        passes = build_pipeline(PASSES, all_passes())
+        passes = build_pipeline(pipeline, all_passes())
         PipelineRunner(ctx, verify=Verify.LEVELS).run(module, passes)
     facts = module.attributes[MODEL_ATTRIBUTE]
     assert isinstance(facts, StringAttr)

@@ -7,9 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, StringAttr, f64, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -17,7 +26,15 @@ from xdsl.utils.hints import isa
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.functions import function_named, is_straight
-from irkit.dialects.graph import CsrMatmulOp, CsrReduceOp, GatherOp, MatmulOp, ReduceOp, ReshapeOp
+from irkit.dialects.graph import (
+    CsrDenseOp,
+    CsrMatmulOp,
+    CsrReduceOp,
+    GatherOp,
+    MatmulOp,
+    ReduceOp,
+    ReshapeOp,
+)
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.symbols import DIMS, STORED, argument_symbols, dims_attribute
 from irkit.dialects.types import DYNAMIC, int_array, ints, numpy_dtype, tensor, tensor_type
@@ -46,7 +63,8 @@ class RowsToCsr(ModulePass):
 
     Elements that are stored twice are each changed by themselves, as scikit-learn's estimators do; sums
     of a row run in the order in which it is stored. Raises UnsupportedError, naming the op, for a function
-    that reads its rows otherwise.
+    that reads its rows otherwise; with `dense` such a function has its rows made dense by `graph.csr_dense`,
+    of which what is absent is 0, or NaN if the facts about the model say so.
 
     ```mlir
     func.func @main(%x: tensor<?x40xf64>) -> tensor<?x3xf64> {
@@ -73,6 +91,8 @@ class RowsToCsr(ModulePass):
     """
 
     name = "rows-to-csr"
+
+    dense: bool = False
     # Its arguments are others.
     redefines: ClassVar[bool] = True
 
@@ -81,14 +101,22 @@ class RowsToCsr(ModulePass):
         if main is None or not is_straight(main):
             raise UnsupportedError("the module has no straight @main")
         columns = _columns(main)
-        conversion = _Conversion(main, weights_of(ctx))
-        conversion.run()
         facts = op.attributes.get(MODEL)
-        if isinstance(facts, StringAttr):
-            info = ModelInfo.from_json(facts.data)
+        info = ModelInfo.from_json(facts.data) if isinstance(facts, StringAttr) else None
+        conversion = _Conversion(main, weights_of(ctx))
+        conversion.run(None if not self.dense else _absent(info))
+        if info is not None:
             names = tuple(f"{info.inputs[0]}.{part}" for part in PARTS)
-            info = replace(info, inputs=names, stored=columns, stored_once=conversion.once)
+            once = conversion.once or self.dense
+            info = replace(
+                info, inputs=names, stored=columns, stored_once=once, stored_dense=self.dense
+            )
             op.attributes[MODEL] = StringAttr(info.to_json())
+
+
+def _absent(info: ModelInfo | None) -> float:
+    """What an element is that a sparse row has not."""
+    return np.nan if info is not None and info.absent == "nan" else 0.0
 
 
 def _columns(main: FuncOp) -> int:
@@ -113,8 +141,8 @@ class _Conversion:
     once: bool = False
     constants: dict[object, SSAValue] = field(default_factory=dict[object, SSAValue])
 
-    def run(self) -> None:
-        """Rewrite the function in place."""
+    def run(self, absent: float | None) -> None:
+        """Rewrite the function in place; where `absent` is given, for dense rows that have it elsewhere."""
         block = self.main.body.block
         (x,) = block.args
         self.columns = tensor_type(x).get_shape()[1]
@@ -131,9 +159,12 @@ class _Conversion:
         self.parts = [block.insert_arg(t, 1 + n) for n, t in enumerate(types)]
         for value, part in zip(self.parts, PARTS, strict=True):
             value.name_hint = f"{hint}_{part}"
-        dead = [op for op in block.ops if self._visit(op)]
-        for op in reversed(dead):
-            Rewriter.erase_op(op)
+        if absent is None:
+            dead = [op for op in block.ops if self._visit(op)]
+            for op in reversed(dead):
+                Rewriter.erase_op(op)
+        else:
+            self._make_dense(block, x, absent)
         block.erase_arg(x)
         self.main.update_function_type()
         given = self.main.attributes.get("irkit.inputs")
@@ -144,6 +175,14 @@ class _Conversion:
         dims = dims_attribute(types, [[STORED], [STORED], [symbol], [symbol]])
         assert dims is not None
         self.main.attributes[DIMS] = dims
+
+    def _make_dense(self, block: Block, x: SSAValue, absent: float) -> None:
+        """All that reads `x` reads dense rows."""
+        props = {"columns": IntegerAttr(self.columns, i64), "initial": FloatAttr(absent, f64)}
+        made = CsrDenseOp.make(self.parts, props)
+        Rewriter.insert_op(made, InsertPoint.at_start(block))
+        made.results[0].name_hint = x.name_hint
+        x.replace_all_uses_with(made.results[0])
 
     def _visit(self, op: Operation) -> bool:
         """Follow an op; whether it is of no use any more."""

@@ -1,4 +1,4 @@
-"""csr and csr_reduce: row by row, element by element, in the order in which they are stored.
+"""csr, csr_dense and csr_reduce: row by row, element by element, in the order in which they are stored.
 
 A row's sums lie on the stack; each element adds a row of the matrix to them, in vector registers where there
 are many.
@@ -64,6 +64,16 @@ def csr_reduction(task, tasks, rows, scratch, OPERANDS):
         STORE(OPERANDS, r, 0, acc)
 
 
+def csr_rows(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    for r in range(r0, r1):
+        for c in range(COLUMNS):
+            STORE(OPERANDS, r, c, INITIAL)
+        for k in range(FIRST(OPERANDS, r), LAST(OPERANDS, r)):
+            c = COLUMN(OPERANDS, k)
+            STORE(OPERANDS, r, c, ELEMENT(OPERANDS, r, k, c))
+
+
 TOGETHER = 1 << 9
 """Sums of a row that lie on the stack at a time."""
 
@@ -83,6 +93,12 @@ def _work(part: Part) -> Work:
     return work(gather=stored, row=part.rows) + sums + part.store * part.elements
 
 
+def _dense_work(part: Part) -> Work:
+    """All elements are stored, and those of a row that are there found and stored again."""
+    found = part.rows * STORED_PER_ROW
+    return work(gather=found, row=part.rows) + part.store * (part.elements + found)
+
+
 RKERNELS = [
     RKernel(
         "csr",
@@ -96,5 +112,6 @@ RKERNELS = [
         choices={"BLOCK": range(1, TOGETHER + 1)},
     ),
     RKernel("csr", "one", "cpu", __name__, "csr_sum", legal=_one, work=_work),
+    RKernel("csr_dense", "rows", "cpu", __name__, "csr_rows", work=_dense_work, stores_again=True),
     RKernel("csr_reduce", "rows", "cpu", __name__, "csr_reduction", work=_work),
 ]

@@ -1,9 +1,10 @@
-"""csr and csr_reduce: what rows of a CSR matrix have stored, by thread and by warp.
+"""csr, csr_dense and csr_reduce: what rows of a CSR matrix have stored, by thread and by warp.
 
 `csr_product` and `csr_reduction` give every thread an element of the result, whose terms it adds up in the
 order in which they are stored: neighbouring threads have neighbouring columns, so they read one element
 together and neighbours of the matrix. `csr_sum` and `csr_lanes` give a row to the 32 lanes of a warp, which
-read neighbours of what is stored, and join theirs at the end: in another order.
+read neighbours of what is stored, and join theirs at the end: in another order. `csr_rows` gives every thread
+elements of dense rows, and then the lanes of a warp what a row has stored.
 """
 
 from irkit.dialects.roperator_root import Root
@@ -86,6 +87,26 @@ def csr_lanes(task, tasks, rows, scratch, OPERANDS):
         r += THREADS // 32
 
 
+def csr_rows(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    element = thread_index()
+    while element < (r1 - r0) * COLUMNS:
+        row, c = divide(element, COLUMNS)
+        STORE(OPERANDS, r0 + row, c, INITIAL)
+        element += THREADS
+    cuda.syncthreads()
+    warp, lane = divide(thread_index(), 32)
+    r = r0 + warp
+    while r < r1:
+        last = LAST(OPERANDS, r)
+        k = FIRST(OPERANDS, r) + lane
+        while k < last:
+            c = COLUMN(OPERANDS, k)
+            STORE(OPERANDS, r, c, ELEMENT(OPERANDS, r, k, c))
+            k += 32
+        r += THREADS // 32
+
+
 def _one(root: Root) -> bool:
     return root.parallel[-1] == 1
 
@@ -105,6 +126,13 @@ def _warp_work(part: Part) -> Work:
     return waits + sums + part.store * part.elements
 
 
+def _dense_work(part: Part) -> Work:
+    """All elements are stored, and those of a row that are there found and stored again."""
+    found = STORED_PER_ROW * part.rows
+    waits = work(chain=STORED_PER_ROW / WARP) * part.rounds(part.rows, max(1, part.threads // WARP))
+    return waits + work(gather=1) * found + part.store * (part.elements + found)
+
+
 def _rkernel(family: str, variant: str, function: str, by_warp: bool) -> RKernel:
     return RKernel(
         family,
@@ -122,6 +150,16 @@ def _rkernel(family: str, variant: str, function: str, by_warp: bool) -> RKernel
 RKERNELS = [
     _rkernel("csr", "thread", "csr_product", False),
     _rkernel("csr", "warp", "csr_sum", True),
+    RKernel(
+        "csr_dense",
+        "warp",
+        "cuda",
+        __name__,
+        "csr_rows",
+        work=_dense_work,
+        rows_at_once=ROWS_AT_ONCE,
+        stores_again=True,
+    ),
     _rkernel("csr_reduce", "thread", "csr_reduction", False),
     _rkernel("csr_reduce", "warp", "csr_lanes", True),
 ]

@@ -39,6 +39,7 @@ _FAMILIES: dict[str, Family] = {
         Attention(),
         Pack(),
         CsrRows("csr"),
+        CsrRows("csr_dense"),
         CsrRows("csr_reduce"),
         Forest("forest"),
         Forest("heap_forest"),

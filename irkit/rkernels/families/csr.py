@@ -1,7 +1,8 @@
-"""`csr` and `csr_reduce`: rows of a CSR matrix, by the elements that are stored."""
+"""`csr`, `csr_dense` and `csr_reduce`: rows of a CSR matrix, by the elements that are stored."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
@@ -17,7 +18,7 @@ from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.scalars import COMBINE, numba_type
 from irkit.rkernels.family import Family, cuts_rows, leading_parts, of_floats
 
-Csr = te.CsrMatmulOp | te.CsrReduceOp
+Csr = te.CsrDenseOp | te.CsrMatmulOp | te.CsrReduceOp
 STORED_PER_ROW = 64
 """Elements of a row, of which none is known: those of a short document."""
 
@@ -27,14 +28,15 @@ class CsrRows(Family):
 
     `FIRST(OPERANDS, r)` and `LAST(OPERANDS, r)`, between which the places k of row r lie,
     `COLUMN(OPERANDS, k)` and `ELEMENT(OPERANDS, r, k, c)`. Of a product also the pointer `MATRIX`
-    and its `COLUMNS`, of a reduction `INITIAL` and `COMBINE(acc, term)`.
+    and its `COLUMNS`, of a reduction `INITIAL` and `COMBINE(acc, term)`,
+    of dense rows `INITIAL` and their `COLUMNS`.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def refuses(self, root: Root) -> str | None:
-        """Only `te.csr_matmul` or `te.csr_reduce`."""
+        """Only `te.csr_dense`, `te.csr_matmul` or `te.csr_reduce`."""
         if not isinstance(root.op, Csr) or root.family != self.name:
             return "its root is no op on rows of a CSR matrix"
         return of_floats(root)
@@ -70,12 +72,20 @@ class CsrRows(Family):
         if isinstance(op, te.CsrMatmulOp):
             binder.binding.names["MATRIX"] = binder.pointer(op.matrix)
             binder.literal("COLUMNS", tensor_type(op.matrix).get_shape()[1])
+        elif isinstance(op, te.CsrDenseOp):
+            binder.binding.names["INITIAL"] = _initial(op)
+            binder.literal("COLUMNS", op.columns.value.data)
         else:
-            element = numba_type(tensor_type(op.y).element_type)
-            binder.binding.names["INITIAL"] = f"{element}({op.initial.value.data!r})"
+            binder.binding.names["INITIAL"] = _initial(op)
             combine = COMBINE[{"sum": "add"}.get(op.kind.data, op.kind.data)]
             binder.binding.function("COMBINE", "acc, term", [f"return {combine}"])
         binder.store("r, c, acc", lambda p: binder.index("r", "c", p), binder.accumulated)
+
+
+def _initial(op: te.CsrDenseOp | te.CsrReduceOp) -> str:
+    value = op.initial.value.data
+    text = repr(value) if math.isfinite(value) else f"math.{value}".replace("math.-", "-math.")
+    return f"{numba_type(tensor_type(op.y).element_type)}({text})"
 
 
 def _function(binder: Binder, name: str, arguments: str, lines: list[str]) -> None:
@@ -91,6 +101,8 @@ def _columns(op: Csr) -> int:
     """How many columns the rows have; 1 where nothing says so."""
     if isinstance(op, te.CsrMatmulOp):
         return tensor_type(op.matrix).get_shape()[0]
+    if isinstance(op, te.CsrDenseOp):
+        return op.columns.value.data
     vectors = [tensor_type(v).get_shape() for v in op.beside]
     return max((shape[0] for shape in vectors if len(shape) == 1), default=1)
 

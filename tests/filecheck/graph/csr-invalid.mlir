@@ -70,3 +70,11 @@ func.func @kind(%d: tensor<1x9xf64>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e:
   %y = graph.csr_reduce %d, %i, %s, %e {kind = "mean", initial = 0.0 : f64, steps = []} : (tensor<1x9xf64>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>) -> tensor<5x1xf64>
   func.return
 }
+
+// -----
+
+func.func @columns(%d: tensor<1x9xf64>, %i: tensor<1x9xi32>, %s: tensor<5xi64>, %e: tensor<5xi64>) {
+  // expected-error@+1 {{'graph.csr_dense' expects 1 column or more, got 0}}
+  %y = graph.csr_dense %d, %i, %s, %e {columns = 0 : i64, initial = 0.0 : f64} : (tensor<1x9xf64>, tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>) -> tensor<5x0xf64>
+  func.return
+}

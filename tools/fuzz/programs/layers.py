@@ -157,4 +157,24 @@ def csr(p: RandomProgram, x: SSAValue) -> None:
     )
 
 
-STEPS = [recurrence, recurrence, recurrence, forest, forest, csr]
+def csr_dense(p: RandomProgram, x: SSAValue) -> None:
+    """Rows of a random CSR matrix as dense ones, beside x in nothing but its type."""
+    kind = numpy_dtype(element_of(x))
+    if kind.name not in ("float32", "float64"):
+        return
+    rng, columns = p.draw.rng, p.draw.random.randint(1, 7)
+    counts = rng.integers(0, columns + 1, p.draw.random.randint(1, 6))
+    ends = np.cumsum(counts).astype(np.int64)
+    if not ends[-1]:
+        return
+    arrays = [
+        rng.integers(-2, 3, (1, ends[-1])).astype(kind),
+        np.concatenate([rng.permutation(columns)[:n] for n in counts])[None].astype(np.int32),
+        ends - counts,
+        ends,
+    ]
+    constants = [p.constant(a) for a in arrays]
+    p.put(graph.CsrDenseOp, constants, Facts(-2.0, 2.0, 0.0, True), columns=columns, initial=1.0)
+
+
+STEPS = [recurrence, recurrence, recurrence, forest, forest, csr, csr_dense]

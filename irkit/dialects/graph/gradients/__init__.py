@@ -47,6 +47,7 @@ NOT_DIFFERENTIABLE: Mapping[type[GraphOp], str] = {
     graph.AndOp: _INTEGERS,
     graph.ArgmaxOp: _PLACES,
     graph.CompareOp: _TRUTHS,
+    graph.CsrDenseOp: _STORED,
     graph.CsrMatmulOp: _STORED,
     graph.CsrReduceOp: _STORED,
     graph.ForestOp: "trees are step functions of their features",
