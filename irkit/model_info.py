@@ -36,7 +36,8 @@ class ModelInfo:
     `casts` names dtypes that the source library itself converts on entry ("float64" for a
     scikit-learn forest, whose program takes float32), and integers too, at once; any other dtype is an error.
     `own_types` names dtypes that the library computes in and the program does not: they are refused.
-    `allow_nan` and `allow_infinity`: whether the source library accepts them. `largest`: a magnitude up
+    `allow_nan` and `allow_infinity`: whether the source library accepts them;
+    `allow_empty`: whether it answers for no rows. `largest`: a magnitude up
     to which no step of the model overflows (the source library refuses what does); None if there is none.
     `checks`: outputs that are 0 in rows which the source library refuses, with the reason.
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
@@ -68,6 +69,7 @@ class ModelInfo:
     own_types: tuple[str, ...] = ()
     allow_nan: bool = True
     allow_infinity: bool = True
+    allow_empty: bool = False
     largest: float | None = None
     source: str = ""
     label_dtype: str = ""

@@ -95,6 +95,8 @@ def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
         casts=("float64",),
         # A Booster is given a DMatrix, which refuses infinity; the estimators go past it.
         allow_infinity=kind in ESTIMATORS,
+        # Of several columns XGBoost gives a flat array then.
+        allow_empty=found.columns == 1,
         source=f"XGBoost {kind}",
         columns=tuple(names) if names else None,
         absent="nan",
@@ -188,7 +190,8 @@ def _why_no_classifier(found: JsonModel, model: Any) -> list[str]:
     """Reasons why a classifier's labels or probabilities cannot be given."""
     if found.objective not in _OBJECTIVES:
         return []
-    if _OBJECTIVES[found.objective] not in ("sigmoid", "softmax"):
+    binary = found.objective.startswith("binary:") and found.columns == 1
+    if _OBJECTIVES[found.objective] not in ("sigmoid", "softmax") and not binary:
         return [f"a classifier with objective '{found.objective}'"]
     wide = found.columns > 1 or found.objective.startswith("multi:")
     if wide and model.n_classes_ < 2:
@@ -253,7 +256,8 @@ def _classifier(
     classes = tuple(range(max(int(model.n_classes_), found.columns, 2)))
     labels = "int32" if found.objective == "multi:softmax" else "int64"
     if found.columns == 1:
-        second = _sigmoid(builder, margins)
+        # Of hinge they are decisions, of logitraw margins: the labels compare these with a half, too.
+        second = _values(builder, margins, _OBJECTIVES[found.objective])
         half = builder.constant(np.array([0.5], np.float32), "half")
         above = builder(CompareOp, second, half, predicate="gt")
         label = _flat(builder, builder(CastOp, above, to=i64))
@@ -286,23 +290,28 @@ def _marked(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outpu
     return Outputs("classifier", [("label", label), ("probabilities", values)], methods)
 
 
-def _predictor(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outputs:
-    values = margins
-    match _OBJECTIVES[found.objective]:
+def _values(builder: GraphBuilder, margins: SSAValue, transformed: str) -> SSAValue:
+    """What an objective makes of margins, element by element."""
+    match transformed:
         case "sigmoid":
-            values = _sigmoid(builder, margins)
+            return _sigmoid(builder, margins)
         case "exp":
-            values = builder(ExpOp, margins)
+            return builder(ExpOp, margins)
         case "hinge":
             zero = builder.constant(np.zeros(1, np.float32), "zero")
-            values = builder(CastOp, builder(CompareOp, margins, zero, predicate="gt"), to=f32)
-        case "softmax" if found.objective == "multi:softprob":
-            values = builder(SoftmaxOp, margins, axis=1)
-        case "softmax":
-            label = builder(ArgmaxOp, margins, axis=1, keepdims=False)
-            values = builder(CastOp, label, to=f32)
+            return builder(CastOp, builder(CompareOp, margins, zero, predicate="gt"), to=f32)
         case _:
-            pass
+            return margins
+
+
+def _predictor(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outputs:
+    if _OBJECTIVES[found.objective] != "softmax":
+        values = _values(builder, margins, _OBJECTIVES[found.objective])
+    elif found.objective == "multi:softprob":
+        values = builder(SoftmaxOp, margins, axis=1)
+    else:
+        label = builder(ArgmaxOp, margins, axis=1, keepdims=False)
+        values = builder(CastOp, label, to=f32)
     if found.columns == 1:
         values = _flat(builder, values)
     return Outputs("regressor", [("prediction", values)], {"predict": "prediction"})

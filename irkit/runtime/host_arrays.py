@@ -41,6 +41,24 @@ def as_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Array
     return array
 
 
+def is_objects(value: Any) -> bool:
+    """Whether `value` is an array of Python's objects."""
+    return type(value) is np.ndarray and value.dtype.kind == "O"
+
+
+def numbers_of_objects(info: ModelInfo, value: Array) -> Array:
+    """An array of objects as float64, as scikit-learn, LightGBM and XGBoost convert it.
+
+    Raises InvalidInputError for objects that are no numbers, and for a model that would compute in them.
+    """
+    place = f"input '{info.inputs[0]}'"
+    refuse_own_types(info, place, value.dtype)
+    try:
+        return value.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"{place} has an object that is no number: {error}") from None
+
+
 def refuse_own_types(info: ModelInfo, place: str, dtype: np.dtype[Any]) -> None:
     """Raises InvalidInputError for a dtype that the source library would compute in."""
     if dtype.name in info.own_types:

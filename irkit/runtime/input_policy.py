@@ -88,7 +88,7 @@ class InputPolicy:
         if len(sizes) > 1:
             raise InvalidInputError(f"inputs disagree on the number of rows: {sorted(sizes)}")
         (rows,) = sizes
-        if rows == 0 and self._info.kind != "network":
+        if rows == 0 and self._info.kind != "network" and not self._info.allow_empty:
             # As the libraries that such models come from.
             raise InvalidInputError("expected 1 or more rows, got 0")
         return rows

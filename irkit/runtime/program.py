@@ -16,7 +16,7 @@ from irkit.runtime.artifact import Artifact
 from irkit.runtime.csr_rows import PREFIX, CsrPrograms, CsrRows
 from irkit.runtime.data_frames import fitted_columns, is_data_frame
 from irkit.runtime.documents import Documents
-from irkit.runtime.host_arrays import as_array, logarithm
+from irkit.runtime.host_arrays import as_array, is_objects, logarithm, numbers_of_objects
 from irkit.runtime.integers import integers_as_floats
 from irkit.runtime.program_state import ProgramState
 from irkit.runtime.row_call import RowCall
@@ -89,6 +89,8 @@ class CompiledProgram:
             return inputs
         if info.words:
             return [numbered(info, x) for x in inputs]
+        if info.kind != "network" and inputs and is_objects(inputs[0]):
+            inputs = [numbers_of_objects(info, inputs[0]), *inputs[1:]]
         if info.integers:
             return [integers_as_floats(info, x) for x in inputs]
         if type(inputs[0] if inputs else None) is np.ndarray:

@@ -191,9 +191,9 @@ def test_a_first_lightgbm_takes_columns_by_place() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "linear_tree": (
-        lambda: piped(lgb_r(linear_tree=True)),
-        "step 'lgbmregressor': .*LGBMRegressor with parameter linear_tree=true",
+    "pred_early_stop": (
+        lambda: piped(lgb_r(pred_early_stop=True)),
+        "step 'lgbmregressor': .*LGBMRegressor with parameter pred_early_stop=True",
     ),
     "gblinear": (
         lambda: piped(xgb_r(booster="gblinear")),
@@ -205,9 +205,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "before_the_last": (
         lambda: steps.Pipeline(
-            [("m", ensemble.VotingRegressor([("l", lgb_r(linear_tree=True))])), ("r", Ridge())]
+            [("m", ensemble.VotingRegressor([("l", lgb_r(pred_early_stop=True))])), ("r", Ridge())]
         ),
-        "linear_tree=true",
+        "pred_early_stop=True",
     ),
 }
 

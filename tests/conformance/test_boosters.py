@@ -82,7 +82,6 @@ def lgb_where_zero_was_missing_once() -> Any:
 
 
 REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
-    "linear trees": (lambda: lgb_regressor(linear_tree=True), ["parameter linear_tree=true"]),
     "early stop": (lambda: lgb_regressor(pred_early_stop=True), ["parameter pred_early_stop=True"]),
     "own objective": (own_classifier, ["a classifier with an objective of its own"]),
     "two trainings": (
@@ -96,15 +95,15 @@ REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "one class": (lambda: lgb_classifier(np.zeros(2)), ["a classifier of 1 classes"]),
     "all at once": (
-        lambda: lgb_regressor(linear_tree=True, pred_early_stop=True),
-        ["parameter linear_tree=true", "parameter pred_early_stop=True"],
+        lambda: lgb_where_zero_was_missing_once().set_params(pred_early_stop=True),
+        ["a feature whose splits treat zero as missing", "parameter pred_early_stop=True"],
     ),
 }
 REFUSED_XGBOOST: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "linear": (lambda: xgb_regressor(booster="gblinear"), ["booster 'gblinear'"]),
     "objective": (
-        lambda: xgb_classifier(objective="binary:logitraw"),
-        ["a classifier with objective 'binary:logitraw'"],
+        lambda: xgb_classifier(objective="reg:squarederror"),
+        ["a classifier with objective 'reg:squarederror'"],
     ),
     "infinity is missing": (lambda: xgb_regressor(missing=np.inf), ["parameter missing=inf "]),
     "None is missing": (lambda: xgb_regressor(missing=None), ["parameter missing=None "]),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
     PREDICTORS,
@@ -23,19 +24,28 @@ _IN_HALVES = (
     "BayesianGaussianMixture", "CCA", "GaussianMixture", "IsotonicRegression", "PLSCanonical",
     "PLSRegression",
 )  # fmt: skip
+_AS_THEY_COME = (
+    "CategoricalNB", "ColumnTransformer", "FeatureUnion", "FunctionTransformer",
+    "HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "MissingIndicator",
+    "OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "TargetEncoder",
+)  # fmt: skip
+"""Estimators that look at objects, or hand them on; others make numbers of them first."""
 
 
 def own_types(steps: list[tuple[str, Any]]) -> tuple[str, ...]:
     """NumPy's names of the dtypes of rows which a model's steps would not convert before they compute.
 
     float16 where not a predictor alone reads the rows: scalers keep it. Integers where some step computes in
-    integers, or in the floats that NumPy makes of small ones.
+    integers, or in the floats that NumPy makes of small ones. Objects where a step takes them as they come.
     """
     (_, first), *others = steps
     alone = not others and kind_of(first) in PREDICTORS and not estimators_within(first)
     halves = () if alone and kind_of(first) not in _IN_HALVES else ("float16",)
     whole = {d for _, step in steps for each in _every(step) for d in _integers(each)}
-    return (*halves, *(d for d in _WHOLE if d in whole))
+    kinds = {kind_of(each) for _, step in steps for each in _every(step)}
+    keeps = not kinds.isdisjoint((*_AS_THEY_COME, *SELECTORS))
+    objects = ("object",) if keeps else ()
+    return (*halves, *(d for d in _WHOLE if d in whole), *objects)
 
 
 def _every(step: Any) -> list[Any]:
