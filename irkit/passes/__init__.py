@@ -43,6 +43,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
+    "read-matrix-once": _lazy("passes.graph.read_matrix_once", "ReadMatrixOncePass"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),
     "recognise-row-expressions": _lazy(
