@@ -19,7 +19,7 @@ import emulated_bytes
 import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
-from emulated_mma import magnitudes, mma_store, mma_store_across, mma_sums
+from emulated_mma import any_unsure, magnitudes, mma_store, mma_store_across, mma_sums
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
@@ -342,6 +342,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "copy_async": lambda *given: block.copies().start(*given),
         "commit_copies": lambda: block.copies().commit(),
         "await_copies": lambda left: block.copies().wait(left),
+        "any_unsure": any_unsure,
         "magnitudes": magnitudes,
         "mma_sums": mma_sums,
         "open_barrier": block.barriers.open,

@@ -51,3 +51,8 @@ def mma_store(p: Any, position: int, step: int, sums: Any, columns: int, lane: i
 def mma_store_across(p: Any, position: int, step: int, sums: Any, columns: int, lane: int) -> None:
     y, x = held_sums(lane, len(sums) * 32 // columns, columns)
     p[position + x * step + y] = sums
+
+
+def any_unsure(sums: Any, least: Any) -> Any:
+    sizes = np.abs(np.array(sums, np.float32))
+    return np.int32(not ((sizes >= least) & (sizes < np.inf)).all())

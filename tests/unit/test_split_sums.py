@@ -13,6 +13,7 @@ import pytest
 from test_product_packed import Case, product, roperators, run
 
 from irkit.rkernels import registry
+from irkit.rkernels.cuda import product_packed, product_wgmma
 
 MOST_BIAS = 4.3e-8
 """What cutting one sum to 24 bits leaves out of it on average; all products of parts, one after another added
@@ -86,3 +87,21 @@ def test_sums_of_parts_are_not_drawn_towards_zero(variant: str, data: str) -> No
     assert whole <= plain
     # Of wide data a few results are as good as all.
     assert abs(bias) <= (plain if data == "wide" else MOST_BIAS)
+
+
+ROUNDS = {"wgmma64x64": (product_wgmma, "TOGETHER"), "packed64x64": (product_packed, "_LONG")}
+
+
+@pytest.mark.parametrize("sizes", [(48, 320, 40), (48, 288, 40), (128, 96, 64)])
+@pytest.mark.parametrize("variant", ROUNDS)
+def test_sums_of_several_stages_meet(
+    variant: str, sizes: tuple[int, int, int], monkeypatch: Any
+) -> None:
+    """As they do where there are hundreds of stages: none is left out, none is added twice, in one tile or in
+    several that are whole, of which the next is copied before the last is stored."""
+    computed, case = KERNELS[variant][0], Case(*sizes, relu=False)
+    monkeypatch.setattr(*ROUNDS[variant], 2)
+    random = np.random.default_rng(sizes)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in case.shapes)
+    want = x.astype(np.float64) @ w.astype(np.float64)
+    assert errors(computed(case, x, w, variant), want)[0] <= 3e-7

@@ -105,7 +105,13 @@ from irkit.runtime.intrinsics.cuda_mma import (
     mma_store_across,
     mma_sums,
 )
-from irkit.runtime.intrinsics.cuda_reductions import block_largest, block_sum, warp_largest, warp_sum
+from irkit.runtime.intrinsics.cuda_reductions import (
+    any_unsure,
+    block_largest,
+    block_sum,
+    warp_largest,
+    warp_sum,
+)
 from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
 from irkit.runtime.intrinsics.cuda_softmax import (
     lowest_rows,

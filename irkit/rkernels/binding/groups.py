@@ -47,6 +47,19 @@ def part(b: Binder, product: Product) -> None:
     b.binding.function("PART", "task, tasks, rows", lines)
 
 
+def rows_of_parts(product: Product, grid: Sequence[int]) -> int:
+    """The largest number of rows that all parts begin and end at multiples of; 1 where they are not known."""
+    if DYNAMIC in product.extents(product.m):
+        return 1
+    singles, cut = _cut_dimensions(product, product.m, grid)
+    if cut is None:
+        return product.extent(product.m)
+    inner = math.prod(product.sizes[d] for d in product.m if d > cut)
+    size, parts = product.sizes[cut], grid[cut]
+    starts = [size * n // parts * inner for n in range(parts + 1)]
+    return math.gcd(*starts, *(size * inner for _ in singles))
+
+
 def _cut_dimensions(
     product: Product, dims: Sequence[int], grid: Sequence[int]
 ) -> tuple[list[int], int | None]:

@@ -38,6 +38,8 @@ KINDS = {
 }
 # What a multiply-add takes, in those of TF32: three products of parts, or half the width.
 _EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
+# The same where a warp's sums leave few registers for parts.
+_SUMS_AT_EASE, _CROWDED = 1024, 1.25
 # What a word of a fragment takes that is rounded to TF32, in those that are read or split.
 _ROUNDED = 1.75
 
@@ -134,6 +136,9 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
                     unsure = FLOAT(0)
                     if small:
                         unsure = FLOAT(math.inf) if large else FLOAT(K) * FLOAT(2.02e-28)
+                    anew = 0
+                    if KIND == 0:
+                        anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
                     if TRANSPOSED:
                         mma_store_across(
                             staged, warp_x * WN * (BM + 4) + warp_y * WM, BM + 4, sums, WN, lane
@@ -146,7 +151,7 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
 
                     LEAVE(
                         OPERANDS, staged, 0, (thread, THREADS), (BM, BN), (b, lead, m, c), (m1, c0, c1),
-                        VECTOR, 2 * (KIND == 0), unsure,
+                        VECTOR, anew, unsure,
                     )  # fmt: skip
                     cuda.syncthreads()
 
@@ -233,6 +238,8 @@ def _work(tile: Mapping[str, int]):
         if kind == TF32 and run is not None and run.by_k:
             fragments *= _ROUNDED
         effort = _EFFORT[kind]
+        if kind == SPLIT and tile["WM"] * tile["WN"] > _SUMS_AT_EASE:
+            effort *= _CROWDED
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
         of_a = 0 if part.terms % 4 == 0 else tile["BM"]
         of_b = 0 if run is not None and run.fours else tile["BN"]

@@ -126,23 +126,29 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             least, most = uint32(0xFFFFFFFF), uint32(0)
             sums = zeros_like(staged, WN // 2)
             if KIND == 0:
-                # While sums of first parts are added, the others are computed, of two stages together.
-                for turn in range(0, turns - 1, 2):
-                    tile = arrived(turn)
-                    large = products(tile, sums, SETS, 2)
-                    small = products(tile, sums, 1, 1)
-                    refill(turn - 2)
-                    refill(turn - 1)
-                    sums = group_added(sums, large, 1, 1)
-                    least, most = seen(turn, least, most)
-                    tile = arrived(turn + 1)
-                    large = products(tile, sums, SETS, 2)
-                    small = products(tile, small, 0, 1)
-                    sums = group_added(sums, large, 1, 1)
-                    read(turn)
-                    least, most = seen(turn + 1, least, most)
-                    sums = group_added(sums, small, 1, 0)
-                    read(turn + 1)
+                # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind
+                # one another, the less.
+                for first in range(0, turns - 1, LONG):
+                    total = sums
+                    sums = zeros_like(staged, WN // 2)
+                    # While sums of first parts are added, the others are computed, of two stages together.
+                    for turn in range(first, min(first + LONG, turns - 1), 2):
+                        tile = arrived(turn)
+                        large = products(tile, sums, SETS, 2)
+                        small = products(tile, sums, 1, 1)
+                        refill(turn - 2)
+                        refill(turn - 1)
+                        sums = group_added(sums, large, 1, 1)
+                        least, most = seen(turn, least, most)
+                        tile = arrived(turn + 1)
+                        large = products(tile, sums, SETS, 2)
+                        small = products(tile, small, 0, 1)
+                        sums = group_added(sums, large, 1, 1)
+                        read(turn)
+                        least, most = seen(turn + 1, least, most)
+                        sums = group_added(sums, small, 1, 0)
+                        read(turn + 1)
+                    sums = group_added(sums, total, 1, 0)
                 if (K + BK - 1) // BK % 2:
                     tile = arrived(turns - 1)
                     large = products(tile, sums, SETS, 2)
@@ -187,6 +193,9 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             unsure = FLOAT(0)
             if small:
                 unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
+            anew = 0
+            if KIND == 0:
+                anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
             if TRANSPOSED:
                 mma_store_across(
                     staged, packs + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
@@ -201,7 +210,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
 
             LEAVE(
                 OPERANDS, staged, packs, (thread, THREADS), (BM, BN), (0, 0, m, c), (m1, c0, c1),
-                VECTOR, 2 * (KIND == 0), unsure, max(m0 - m, 0),
+                VECTOR, anew, unsure, max(m0 - m, 0),
             )  # fmt: skip
             cuda.syncthreads()
     if thread == 0:
@@ -221,8 +230,9 @@ _TILES: dict[str, Mapping[str, int]] = {
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
 _NARROW = 64
-"""Columns of a warp group whose products of one stage are over before the next one's are begun: more stages
-are at work at once."""
+"""Columns of a warp group whose products of a stage are soon over: more stages are at work at once."""
+_LONG, _ANY = 32, 1 << 20
+"""Stages whose sums meet before those of others do: where registers hold two sets."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
 """All stages together, and how many there are at most."""
 
@@ -264,8 +274,7 @@ def _fresh(product: Product) -> bool:
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
-    packing = _packing(root)
-    form = FORMATS[packing]
+    form = FORMATS[packing := _packing(root)]
     row = form.row_bytes // 4
     stage = form.parts * (tile["BM"] + tile["BN"]) * row
     return {
@@ -279,6 +288,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "FRESH": int(_fresh(product_of(root))),
         "SETS": sets(tile["WN"], form.width),
         "AHEAD": 1 if tile["WN"] > _NARROW else 3,
+        "LONG": _LONG if tile["WN"] <= _NARROW else _ANY,
     }
 
 
@@ -297,7 +307,7 @@ def _tiles(tile: Mapping[str, int], part: Part) -> float:
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one. And what a
 # block of terms takes beside, waited for and begun, in barriers.
-_EFFORT = {SPLIT: (2.2, 13.0), TF32: (0.47, 7.5)}
+_EFFORT = {SPLIT: (1.95, 11.5), TF32: (0.47, 7.5)}
 _SIXTEEN_BITS = (0.34, 7.5)
 # What a tile of parts' sums takes behind another one.
 _AGAIN = 4.0

@@ -14,8 +14,9 @@ def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew
     `threads`: which of how many this one is; `first`: b, l and the tile's first row and column; `ends`: the
     row behind the last, the first column, the column behind the last. `fours`: whether four that lie side by
     side may be stored at once. Elements are summed once more, in float32, where `anew` is 1 all of them,
-    where it is 2 those of a size below `unsure` or not finite. So many rows of the tile as `above` says, the
-    first, are another rTask's.
+    where it is 2 those of a size below `unsure` or not finite: seldom any, which is asked of the sums while
+    they are in registers (`any_unsure`). So many rows of the tile as `above` says, the first, are another
+    rTask's.
     """
     thread, count = threads
     high, wide = sizes
@@ -32,7 +33,7 @@ def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew
             found += A[(b * M + m + y) * K + k] * value
         return found
 
-    # Where a four of sums, or one, lies in the tile.
+    # Where a four of sums, or one, lies in the tile, and in shared memory.
     def where(i):
         at = (thread + i * count) * (1 + 3 * fours * RUN)
         if TRANSPOSED:
@@ -40,6 +41,9 @@ def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew
         else:
             y, x = divide(at, wide)
         return y, x
+
+    def lies(y, x):
+        return place + (x * (high + 4) + y if TRANSPOSED else y * (wide + 8) + x)
 
     def inside(y, x):
         return y >= above and m + y < m1 and c + x < c1 and c + x >= c0
@@ -55,31 +59,37 @@ def leave_tile(OPERANDS, staged, place, threads, sizes, first, ends, fours, anew
 
     def stored(i, found):
         y, x = where(i)
-        at = place + (x * (high + 4) + y if TRANSPOSED else y * (wide + 8) + x)
         if i < high * wide // (4 * count) and inside(y, x):
-            if anew == 2:
-                for e in range(4):
-                    if not (unsure <= abs(staged[at + e]) < math.inf):
-                        sum_e = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
-                        staged[at + e] = sum_e
-            s0, s1, s2, s3 = load4(staged, at)
+            s0, s1, s2, s3 = load4(staged, lies(y, x))
             STORE_RUN(OPERANDS, b, m + y, lead, c + x, s0, s1, s2, s3, found)
 
+    if anew == 2:
+        # A thread's own: no other stores them.
+        for i in range(high * wide // (count * (1 + 3 * fours * RUN))):
+            y, x = where(i)
+            for e in range(1 + 3 * fours * RUN):
+                total = staged[lies(y, x) + e]
+                if inside(y, x) and not (unsure <= abs(total) < math.inf):
+                    found = exact(y + e * TRANSPOSED, x + e * (1 - TRANSPOSED))
+                    staged[lies(y, x) + e] = found
     if fours * RUN:
-        # What four of them read is on its way together.
-        for i in range(0, high * wide // (4 * count), 4):
+        # What eight of them read is on its way together.
+        for i in range(0, high * wide // (4 * count), 8):
             one, two, three, four = loaded(i), loaded(i + 1), loaded(i + 2), loaded(i + 3)
+            five, six, seven = loaded(i + 4), loaded(i + 5), loaded(i + 6)
+            eight = loaded(i + 7)
             stored(i, one)
             stored(i + 1, two)
             stored(i + 2, three)
             stored(i + 3, four)
+            stored(i + 4, five)
+            stored(i + 5, six)
+            stored(i + 6, seven)
+            stored(i + 7, eight)
     else:
         for i in range(high * wide // count):
             y, x = where(i)
-            at = place + (x * (high + 4) + y if TRANSPOSED else y * (wide + 8) + x)
             if inside(y, x):
-                total = staged[at]
-                if anew == 1 or (anew == 2 and not (unsure <= abs(total) < math.inf)):
-                    total = exact(y, x)
+                total = exact(y, x) if anew == 1 else staged[lies(y, x)]
                 start = INIT(OPERANDS, b, m + y, lead, c + x)
                 STORE(OPERANDS, b, m + y, lead, c + x, total + start)

@@ -25,7 +25,7 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 # A multiply-add of a warp group, in those of one warp in TF32: six products of parts, or one.
-_EFFORT = {SPLIT: 2.6, TF32: 0.85}
+_EFFORT = {SPLIT: 2.2, TF32: 0.85}
 _SIXTEEN_BITS = 0.44
 # What packing a term takes, in fragments' words, and what a stage costs its threads, in barriers.
 _PACKING = {SPLIT: (4.0, 8), TF32: (2.6, 4)}
@@ -52,152 +52,166 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
     packs = aligned_place(staged, STAGES * STAGE)
     left = packs + group_y * 64 * ROW
     right = packs + PARTS * BM * ROW + group_x * WN * ROW
+    turns = (K + BK - 1) // BK
+    # Where sums lie over what is packed, the next tile's first terms arrive while they are stored.
+    ends = packs if APART else packs - packs
+    # Fours of columns start at multiples of four, whatever the grid.
+    c_first = c0 - c0 % (1 + 3 * VECTOR * FOURS_B)
+    across = (c1 - c_first + BN - 1) // BN
+    tiles = (m1 - m0 + BM - 1) // BM * across
     for b in range(b0, b1):
         for lead in range(l0, l1):
-            for m in range(m0, m1, BM):
-                # Fours of columns start at multiples of four, whatever the grid.
-                for c in range(c0 - c0 % (1 + 3 * VECTOR * FOURS_B), c1, BN):
-                    last = (c1 - 1) - (c1 - 1) % (1 + 3 * VECTOR * FOURS_B)
+            for number in range(tiles):
+                down, beside = divide(number, across)
+                m, c = m0 + down * BM, c_first + beside * BN
+                last = (c1 - 1) - (c1 - 1) % (1 + 3 * VECTOR * FOURS_B)
+
+                # To staged[base]. Beyond the last terms zeros are copied: without a branch, copies start
+                # between products.
+                def copies(m, c, turn, base):
+                    k = turn * BK
+                    inside = turn < turns if K % BK == 0 else k + a_k < K
+                    start = k + a_k if inside else 0
+                    for i in range(BM * BK // (THREADS * (1 + 3 * VECTOR * FOURS_A))):
+                        y = a_m + i * (THREADS * (1 + 3 * VECTOR * FOURS_A) // BK)
+                        row = m + y if WHOLE_M % BM == 0 else min(m + y, m1 - 1)
+                        copy_async(
+                            staged, base + y * (BK + 4) + a_k,
+                            A, (b * M + row) * K + start,
+                            1 + 3 * VECTOR * FOURS_A, inside,
+                        )  # fmt: skip
                     column = COLUMN(b, lead, min(c + b_c, last))
-
-                    # Beyond the last terms zeros are copied: without a branch, copies start between products.
-                    def copies(turn):
-                        base = (turn % STAGES) * STAGE
-                        k = turn * BK
-                        inside = k + a_k < K
-                        start = k + a_k if inside else 0
-                        for i in range(BM * BK // (THREADS * (1 + 3 * VECTOR * FOURS_A))):
-                            y = a_m + i * (THREADS * (1 + 3 * VECTOR * FOURS_A) // BK)
-                            copy_async(
-                                staged, base + y * (BK + 4) + a_k,
-                                A, (b * M + min(m + y, m1 - 1)) * K + start,
-                                1 + 3 * VECTOR * FOURS_A, inside,
-                            )  # fmt: skip
-                        for i in range(BN * BK // (THREADS * (1 + 3 * VECTOR * FOURS_B))):
-                            if BY_K:
-                                x = b_n + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BK)
-                                t = b_k
-                                place = x * (BK + 4) + t
-                                from_b = COLUMN(b, lead, min(c + x, c1 - 1))
-                            else:
-                                t = b_t + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BN)
-                                place = t * (BN + 8) + b_c
-                                from_b = column
-                            step = STEP(min(k + t, K - (1 + 3 * VECTOR * FOURS_B * BY_K)))
-                            copy_async(
-                                staged, base + BM * (BK + 4) + place,
-                                B, AT(from_b, step), 1 + 3 * VECTOR * FOURS_B,
-                                (k + t < K) & INSIDE(from_b, step),
-                            )  # fmt: skip
-                        commit_copies()
-
-                    # A stage's terms as warp groups read them: 16 bytes of a packed row at a time.
-                    def packed(turn, least, most):
-                        base = (turn % STAGES) * STAGE
-                        tile = packs + (turn % 2) * PACK
-                        of_a = read_terms(
-                            staged, base + a_row * (BK + 4) + a_chunk * TERMS, 1,
-                            BM * BK // TERMS // THREADS, THREADS * TERMS // BK * (BK + 4), KIND,
-                        )  # fmt: skip
-                        place = b_chunk * TERMS * (BN + 8) + b_row
+                    for i in range(BN * BK // (THREADS * (1 + 3 * VECTOR * FOURS_B))):
                         if BY_K:
-                            place = b_row * (BK + 4) + b_chunk * TERMS
-                        of_b = read_terms(
-                            staged, base + BM * (BK + 4) + place, 1 + (1 - BY_K) * (BN + 7),
-                            BN * BK // TERMS // THREADS,
-                            THREADS * TERMS // BK * (BK + 4) * BY_K
-                            + THREADS // BN * TERMS * (BN + 8) * (1 - BY_K),
-                            KIND,
+                            x = b_n + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BK)
+                            t = b_k
+                            place = x * (BK + 4) + t
+                            from_b = COLUMN(b, lead, min(c + x, c1 - 1))
+                        else:
+                            t = b_t + i * (THREADS * (1 + 3 * VECTOR * FOURS_B) // BN)
+                            place = t * (BN + 8) + b_c
+                            from_b = column
+                        step = STEP(min(k + t, K - (1 + 3 * VECTOR * FOURS_B * BY_K)))
+                        there = turn < turns if K % BK == 0 else k + t < K
+                        copy_async(
+                            staged, base + BM * (BK + 4) + place,
+                            B, AT(from_b, step), 1 + 3 * VECTOR * FOURS_B,
+                            there & INSIDE(from_b, step),
                         )  # fmt: skip
-                        least, most = pack_terms(
-                            least, most, of_a, staged, tile, a_row, a_chunk,
-                            THREADS * TERMS // BK, 0, ROW, BM * ROW, KIND,
-                        )  # fmt: skip
-                        return pack_terms(
-                            least, most, of_b, staged, tile + PARTS * BM * ROW, b_row, b_chunk,
-                            THREADS * TERMS // BK * BY_K, THREADS // BN * (1 - BY_K),
-                            ROW, BN * ROW, KIND,
-                        )  # fmt: skip
+                    commit_copies()
 
+                # A stage's terms, from staged[base], as warp groups read them: 16 bytes of a packed row at a
+                # time, to the tile at staged[tile].
+                def packed(base, tile, least, most):
+                    of_a = read_terms(
+                        staged, base + a_row * (BK + 4) + a_chunk * TERMS, 1,
+                        BM * BK // TERMS // THREADS, THREADS * TERMS // BK * (BK + 4), KIND,
+                    )  # fmt: skip
+                    place = b_chunk * TERMS * (BN + 8) + b_row
+                    if BY_K:
+                        place = b_row * (BK + 4) + b_chunk * TERMS
+                    of_b = read_terms(
+                        staged, base + BM * (BK + 4) + place, 1 + (1 - BY_K) * (BN + 7),
+                        BN * BK // TERMS // THREADS,
+                        THREADS * TERMS // BK * (BK + 4) * BY_K
+                        + THREADS // BN * TERMS * (BN + 8) * (1 - BY_K),
+                        KIND,
+                    )  # fmt: skip
+                    least, most = pack_terms(
+                        least, most, of_a, staged, tile, a_row, a_chunk,
+                        THREADS * TERMS // BK, 0, ROW, BM * ROW, KIND,
+                    )  # fmt: skip
+                    return pack_terms(
+                        least, most, of_b, staged, tile + PARTS * BM * ROW, b_row, b_chunk,
+                        THREADS * TERMS // BK * BY_K, THREADS // BN * (1 - BY_K),
+                        ROW, BN * ROW, KIND,
+                    )  # fmt: skip
+
+                # Products of the terms that are packed: of whole ones, or of some parts.
+                def products(tile, given, fresh, parts):
+                    return group_products(
+                        given, staged, tile + left, tile + right,
+                        WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, fresh, parts,
+                    )  # fmt: skip
+
+                if number == 0 or not APART:
                     for turn in range(STAGES):
-                        copies(turn)
-                    await_copies(STAGES - 1)
-                    cuda.syncthreads()
-                    least, most = packed(0, uint32(0xFFFFFFFF), uint32(0))
-                    sums = zeros_like(staged, WN // 2)
-                    for turn in range((K + BK - 1) // BK):
+                        copies(m, c, turn, turn * STAGE)
+                await_copies(STAGES - 1)
+                cuda.syncthreads()
+                least, most = packed(0, packs, uint32(0xFFFFFFFF), uint32(0))
+                sums = zeros_like(staged, WN // 2)
+                # Where the terms lay that were packed last, and where they lie now.
+                filled, tile = 0, 0
+                for first in range(0, turns - 1, TOGETHER):
+                    # Of all parts but the first, a 256th of the sums: what truncation takes of them is too
+                    # little to be seen, so that they leave the tensor cores but once in TOGETHER stages.
+                    rest = zeros_like(staged, WN // 2)
+                    for turn in range(first, min(first + TOGETHER, turns - 1)):
                         await_copies(STAGES - 2)
                         publish_tiles()
                         cuda.syncthreads()
-                        tile = (turn % 2) * PACK
-                        if KIND == 0 and WN == 128:
-                            # Registers hold no third set of sums beside the terms that are packed.
-                            large = group_products(
-                                sums, staged, tile + left, tile + right,
-                                WN, BK // 2, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 2,
-                            )  # fmt: skip
-                            more = group_products(
-                                sums, staged, tile + left + BK // 4, tile + right + BK // 4,
-                                WN, BK // 2, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 2,
-                            )  # fmt: skip
-                            copies(turn + STAGES)
-                            sums = group_added(sums, large, 1, 1)
-                            small = group_products(
-                                sums, staged, tile + left, tile + right,
-                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 1,
-                            )  # fmt: skip
-                            sums = group_added(sums, more, 1, 1)
-                            least, most = packed(turn + 1, least, most)
-                            sums = group_added(sums, small, 1, 0)
-                        elif KIND == 0:
-                            large = group_products(
-                                sums, staged, tile + left, tile + right,
-                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, SETS, 2,
-                            )  # fmt: skip
-                            small = group_products(
-                                sums, staged, tile + left, tile + right,
-                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 1, 1,
-                            )  # fmt: skip
-                            copies(turn + STAGES)
-                            least, most = packed(turn + 1, least, most)
-                            sums = group_added(sums, large, 1, 1)
-                            sums = group_added(sums, small, 1, 0)
+                        behind = filled + STAGE if filled < (STAGES - 1) * STAGE else 0
+                        if KIND == 0:
+                            large = products(tile, sums, SETS, 2)
+                            rest = products(tile, rest, 0, 1)
                         else:
-                            sums = group_products(
-                                sums, staged, tile + left, tile + right,
-                                WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, 0, 0,
-                            )  # fmt: skip
-                            # While the tensor cores multiply, the next terms are packed.
-                            copies(turn + STAGES)
-                            least, most = packed(turn + 1, least, most)
+                            sums = products(tile, sums, 0, 0)
+                        # While the tensor cores multiply, the next terms are packed.
+                        copies(m, c, turn + STAGES, filled)
+                        if KIND == 0:
+                            sums = group_added(sums, large, 1, 1)
+                        least, most = packed(behind, packs + (PACK - tile), least, most)
+                        if KIND == 0:
+                            rest = group_added(rest, rest, 0, 0)
+                        else:
                             sums = group_added(sums, sums, 0, 0)
-                    await_copies(0)
-                    cuda.syncthreads()
-                    # A part below 2^-126 may count as zero, which a factor of 2^-101 or more does not notice.
-                    # Sums of K of them times factors up to 2^20 are off by less than a unit in the last place
-                    # from K 2^-82 on.
-                    small = cuda.syncthreads_or(int32(least < uint32(26 << 24)))
-                    large = cuda.syncthreads_or(int32(most > uint32(147 << 24)))
-                    unsure = FLOAT(0)
-                    if small:
-                        unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
-                    if TRANSPOSED:
-                        mma_store_across(
-                            staged, group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
-                            BM + 4, sums, WN, lane,
-                        )  # fmt: skip
-                    else:
-                        mma_store(
-                            staged, (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
-                            BN + 8, sums, WN, lane,
-                        )  # fmt: skip
-                    cuda.syncthreads()
-
-                    LEAVE(
-                        OPERANDS, staged, 0, (thread, THREADS), (BM, BN), (b, lead, m, c), (m1, c0, c1),
-                        VECTOR, 2 * (KIND == 0), unsure,
+                        filled, tile = behind, PACK - tile
+                    if KIND == 0:
+                        sums = group_added(sums, rest, 1, 0)
+                await_copies(0)
+                publish_tiles()
+                cuda.syncthreads()
+                if KIND == 0:
+                    large = products(tile, sums, SETS, 2)
+                    rest = products(tile, sums, 1, 1)
+                    sums = group_added(sums, large, 1, 1)
+                    sums = group_added(sums, rest, 1, 0)
+                else:
+                    sums = products(tile, sums, 0, 0)
+                    sums = group_added(sums, sums, 0, 0)
+                if APART and number + 1 < tiles:
+                    below, after = divide(number + 1, across)
+                    for turn in range(STAGES):
+                        copies(m0 + below * BM, c_first + after * BN, turn, turn * STAGE)
+                # A part below 2^-126 may count as zero, which a factor of 2^-101 or more does not notice.
+                # Sums of K of them times factors up to 2^20 are off by less than a unit in the last place
+                # from K 2^-82 on.
+                small = cuda.syncthreads_or(int32(least < uint32(26 << 24)))
+                large = cuda.syncthreads_or(int32(most > uint32(147 << 24)))
+                unsure = FLOAT(0)
+                if small:
+                    unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
+                anew = 0
+                if KIND == 0:
+                    anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
+                if TRANSPOSED:
+                    mma_store_across(
+                        staged, ends + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                        BM + 4, sums, WN, lane,
                     )  # fmt: skip
-                    cuda.syncthreads()
+                else:
+                    mma_store(
+                        staged, ends + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                        BN + 8, sums, WN, lane,
+                    )  # fmt: skip
+                cuda.syncthreads()
+
+                LEAVE(
+                    OPERANDS, staged, ends, (thread, THREADS), (BM, BN), (b, lead, m, c), (m1, c0, c1),
+                    VECTOR, anew, unsure,
+                )  # fmt: skip
+                cuda.syncthreads()
 
 
 # The products of parts take so much longer than packing that few columns, and three parts, are enough.
@@ -206,10 +220,15 @@ _TILES: dict[str, Mapping[str, int]] = {
     "128x128": {"BM": 128, "BN": 128, "BK": 32, "WN": 128, "STAGES": 3},
     "128x64": {"BM": 128, "BN": 64, "BK": 32, "WN": 64, "STAGES": 3},
     "64x128": {"BM": 64, "BN": 128, "BK": 32, "WN": 64, "STAGES": 3},
+    "64x256": {"BM": 64, "BN": 256, "BK": 32, "WN": 128, "STAGES": 2},
     "64x64": {"BM": 64, "BN": 64, "BK": 64, "WN": 32, "STAGES": 3},
 }
 LARGEST_SPLIT = 128
 """Columns of a warp group whose terms are split: their sums of a stage need twice as many registers again."""
+
+
+TOGETHER = 8
+"""Stages whose products of all parts but the first are added up by the tensor cores."""
 
 
 def _kind(root: Root) -> int:
@@ -250,11 +269,11 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     kind = _kind(root)
     # A row of 128 bytes is the longest that the tensor cores read.
     own = {**tile, "BK": 32, "STAGES": 2} if kind == TF32 else tile
+    found = {"KIND": kind, **own, "STAGE": product_mma.stage(root, own), **_packs(own, kind)}
     return {
-        "KIND": kind,
-        **own,
-        "STAGE": product_mma.stage(root, own),
-        **_packs(own, kind),
+        **found,
+        "TOGETHER": TOGETHER,
+        "APART": int(2 * found["PACK"] >= tile["BM"] * (tile["BN"] + 8)),
         "FOURS_A": int(product_of(root).extent(product_of(root).k) % 4 == 0),
     }
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 
 from irkit.dialects import te
+from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.fetching import fetch
-from irkit.rkernels.binding.groups import part, store
+from irkit.rkernels.binding.groups import part, rows_of_parts, store
 from irkit.rkernels.binding.packing import pack
 from irkit.rkernels.family import Family, leading_parts, of_floats
 
@@ -84,6 +85,7 @@ class MatrixProduct(Family):
         else:
             store(binder, product)
             fetch(binder, product)
+            binder.literal("WHOLE_M", rows_of_parts(product, grid_of(binder.op, binder.root)))
             _leave(binder)
 
 

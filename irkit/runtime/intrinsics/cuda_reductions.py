@@ -1,4 +1,4 @@
-"""Sums and largest numbers of all threads of a warp or a block, which each of them gets."""
+"""Sums and largest numbers of all threads of a warp or a block, which each of them gets; tests of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ ir: Any = import_module("llvmlite.ir")
 cuda: Any = import_module("numba.cuda")
 types: Any = cuda.types
 intrinsic: Any = import_module("numba.cuda.extending").intrinsic
+
+I32 = ir.IntType(32)
 
 
 def _over_the_warp(builder: Any, value: Any, combine: Any) -> Any:
@@ -80,3 +82,20 @@ def block_largest(x: Any, parts: Any, warps: Any) -> Any:
     for w in range(warps):
         x = max(x, parts[w])
     return x
+
+
+@intrinsic
+def any_unsure(typing_context: Any, sums: Any, least: Any) -> Any:
+    """1 where one of this thread's sums (float32) is below `least` in size, infinite or NaN; else 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        # Sizes of floats are in order as their bits are.
+        b, found, low = builder, I32(0), builder.bitcast(args[1], I32)
+        width = b.sub(I32(0x7F800000), low)
+        for i in range(sums.count):
+            size = b.and_(b.bitcast(b.extract_value(args[0], i), I32), I32(0x7FFFFFFF))
+            outside = b.icmp_unsigned(">=", b.sub(size, low), width)
+            found = b.select(outside, I32(1), found)
+        return found
+
+    return types.int32(sums, types.float32), generate
