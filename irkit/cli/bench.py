@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -63,12 +64,30 @@ COMMANDS = {
 }
 
 
+def _help() -> int:
+    """Print the usage; the exit code: 1 where there is no room for it, and none where nobody reads on."""
+    try:
+        print(USAGE, end="", flush=True)
+    except BrokenPipeError:
+        found = 0
+    except OSError as error:
+        print(f"irkit-bench: error: cannot write the output: {error.strerror}", file=sys.stderr)
+        found = 1
+    else:
+        return 0
+    # What is still buffered must not raise again at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return found
+
+
 def main() -> None:
     """Entry point of the `irkit-bench` script."""
     arguments = sys.argv[1:]
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stdout if arguments else sys.stderr)
-        sys.exit(0 if arguments else 1)
+    if not arguments:
+        print(USAGE, end="", file=sys.stderr)
+        sys.exit(1)
+    if arguments[0] in ("-h", "--help"):
+        sys.exit(_help())
     if arguments[0] not in COMMANDS:
         known = ", ".join(COMMANDS)
         print(

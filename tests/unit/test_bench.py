@@ -77,6 +77,17 @@ def test_outside_of_the_repository(
     assert "no benchmarks/ here" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_help_that_cannot_be_written():
+    code = "import sys; sys.argv = ['irkit-bench', '--help']; import irkit.cli.bench as b; b.main()"
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=-1, text=True, cwd=ROOT
+        )
+    assert run.returncode == 1
+    assert run.stderr == "irkit-bench: error: cannot write the output: No space left on device\n"
+
+
 def test_help_loads_neither_irkit_nor_numpy():
     source = (
         "import sys; sys.argv = ['irkit-bench', '--help']\n"

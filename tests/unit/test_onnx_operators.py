@@ -144,6 +144,12 @@ def test_updates_that_meet_are_taken_in_order(reduction):
         ("Clip", [floats(2)], {}, "it must be one number"),
         ("Cast", [], {"to": TensorProto.STRING}, "irkit has no such element type"),
         ("Resize", [None, np.array([2, 1, 1], np.float32)], {}, "it resizes the dynamic batch"),
+        (
+            "Resize",
+            [np.array([1, 1, 2], np.float32)],
+            {"opset": 10, "mode": "cubic"},
+            "mode = 'cubic': operator set 11 is the first that has it",
+        ),
         ("NonZero", [], {}, "only where its inputs are constant"),
     ],
 )

@@ -111,6 +111,8 @@ def _weights(node: Node, axis: Axis) -> Callable[[float], Array]:
         return lambda ratio: np.array([0.0, 1.0] if right(ratio) else [1.0, 0.0])
     if mode not in ("linear", "bilinear", "trilinear", "cubic"):
         node.refuse(f"mode = {mode!r}", "it is not defined")
+    if mode == "cubic" and node.opset < 11:
+        node.refuse("mode = 'cubic'", "operator set 11 is the first that has it")
     radius = 2 if mode == "cubic" else 1
     a = float(node.attribute("cubic_coeff_a", -0.75))
     smooth = bool(node.attribute("antialias", 0))
