@@ -115,9 +115,10 @@ def product_direct(task, tasks, rows, scratch, OPERANDS):
             for i in range(TERMS):
                 terms[i] = FETCH(OPERANDS, column, STEP(min(k + i, K - 1)))
             for i in range(TERMS):
-                inside = k + i < K and INSIDE(column, STEP(min(k + i, K - 1)))
-                value = terms[i] if inside else FLOAT(0)
-                acc += A[(b * M + m) * K + min(k + i, K - 1)] * value
+                # Behind the last term nothing is added: infinity times 0 is NaN.
+                if k + i < K:
+                    value = terms[i] if INSIDE(column, STEP(k + i)) else FLOAT(0)
+                    acc += A[(b * M + m) * K + k + i] * value
         STORE(OPERANDS, b, m, lead, c, acc)
         element += THREADS
 
