@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irkit.lower.task_to_numba.header_cuda import POINTERS
+from irkit.lower.task_to_numba.mail_cuda import MAIL, RESOLVING, carrying
 from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.mail import stage_of
@@ -143,59 +144,6 @@ def resolve_and_ask(words, rows_padded):
         operand += THREADS - 32
 '''
 
-_MAIL = '''\
-@fused
-def gather(mail, elements, place, tag):
-    """Copy a mailbox to shared memory, each element once it is there: it comes with the run's number."""
-    staged = shared_of(uint32(0), place)
-    element = thread_index()
-    while element < elements:
-        word = ld_relaxed64(mail + 8 * element)
-        while uint32(word >> uint64(32)) != tag:
-            word = ld_relaxed64(mail + 8 * element)
-        staged[element] = uint32(word)
-        element += THREADS
-
-
-@fused
-def publish(mail, place, plain, piece_first, rows, run, distance, tag):
-    """Store this rTask's piece of a result, with the run's number in a mailbox, and as it is."""
-    staged = shared_of(uint32(0), place)
-    number = thread_index()
-    while number < rows * run:
-        row, column = divide(number, run)
-        element = piece_first + row * distance + column
-        word = uint64(staged[element]) | (uint64(tag) << uint64(32))
-        st_relaxed64(mail + 8 * element, word)
-        u32p(plain)[element] = staged[element]
-        number += THREADS
-'''
-
-_GATHERING = """\
-        for number_of in range(words[MAIL_AT]):
-            at = MAIL_AT + 2 + 3 * number_of
-            gather(counters + words[at], words[at + 1], words[at + 2], uint32(epoch))
-"""
-
-_PUBLISHING = """\
-        table = shared_of(int64(0), BASE_TABLE)
-        for number_of in range(words[MAIL_AT + 1]):
-            at = MAIL_AT + 2 + 3 * GATHERS + 8 * number_of
-            publish(
-                counters + words[at],
-                words[at + 1],
-                table[words[at + 2] + 1] + words[at + 3],
-                words[at + 4],
-                words[at + 5],
-                words[at + 6],
-                words[at + 7],
-                uint32(epoch),
-            )
-        if words[MAIL_AT + 1] > 0 and counter >= 0:
-            # What is signalled is all stored.
-            cuda.syncthreads()
-"""
-
 _HEAD = '''\
 def persistent(
     records, begin, bases, counters, residents, resident_begin, epoch, rows, rows_padded
@@ -245,7 +193,6 @@ RECORDS = """\
 """
 
 _PERSISTENT = _HEAD + RECORDS
-_RESOLVING = "        resolve_all(words, rows_padded)\n"
 _RESOLVING_AND_ASKING = "        resolve_and_ask(words, rows_padded)\n"
 
 _WAVE = '''\
@@ -281,16 +228,9 @@ def persistent_text(
 ) -> str:
     """Text of `persistent`, which runs an rTask by the function `run_task` and, if it `asks`, has constants
     on their way while it waits; `change` makes it another."""
-    text = _carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
-    text = text.replace(_RESOLVING, _RESOLVING_AND_ASKING) if asks else text
+    text = carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
+    text = text.replace(RESOLVING, _RESOLVING_AND_ASKING) if asks else text
     return fill(change(text).replace("RUN_TASK", run_task), layout)
-
-
-def _carrying(text: str) -> str:
-    """The persistent kernel of a program that carries values."""
-    signalling = "        # The last warp signals"
-    text = text.replace(_RESOLVING, _RESOLVING + _GATHERING)
-    return text.replace(signalling, _PUBLISHING + signalling)
 
 
 def walkers(
@@ -318,7 +258,7 @@ def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
 
 def walkers_with(layout: Layout, persistent: str) -> str:
     """Text of the walkers, `persistent` being that of the persistent kernel."""
-    mail = [fill(_MAIL, layout)] if layout.memory.stage.gathers else []
+    mail = [fill(MAIL, layout)] if layout.memory.stage.gathers else []
     return "\n\n".join((fill(_HELPERS, layout), *mail, persistent, fill(_WAVE, layout)))
 
 
