@@ -7,7 +7,7 @@ import pytest
 
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
-from irkit.runtime.cuda import compiling
+from irkit.runtime.cuda import compiling, ptx
 from irkit.runtime.cuda.apart import entered, joined, stands_apart
 from irkit.runtime.cuda.facts import read_facts
 
@@ -82,6 +82,14 @@ def test_walkers_that_call_nothing_stay_as_they_are():
 def test_functions_are_there_for_others_by_name():
     text = 'define linkonce_odr i8* @"a_1"(i64 %x) {\n}\ndefine linkonce_odr i32 @"a_12"(i64 %x) {\n}\n'
     assert entered([text], ["a_1"]) == [text.replace('linkonce_odr i8* @"a_1"', 'i8* @"a_1"')]
+
+
+def test_what_kernels_call_is_held_to_what_they_are():
+    assert ptx.forbidden_forms(joined(WALKERS, [FUNCTION.replace("NAME", "one")], ["one"])) == []
+    text = FUNCTION.replace("NAME", "one").replace("mov.u64", "ld.global.nc.u64")
+    assert ptx.forbidden_forms(joined(WALKERS, [text], ["one"])) == [
+        "what kernels call: ld.global.nc may miss what another vEU wrote"
+    ]
 
 
 def test_what_multiplies_by_warp_groups_stands_apart():

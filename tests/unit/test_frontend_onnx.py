@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.models import lstm_stack, mlp, small_cnn
+from irkit import weights
 from irkit.dialects.graph.batch import analyse
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import InvalidInputError, InvalidModelError, OpenBatchError, UnsupportedError
@@ -705,3 +708,23 @@ def test_external_data(tmp_path):
     path.write_bytes(with_external_data("data.bin").SerializeToString())
     one_line(path)
     assert "give the model's path" in one_line(with_external_data("data.bin"))
+
+
+def test_a_weight_of_many_nodes_is_looked_at_once(monkeypatch):
+    seen = []
+    digest = weights.content_digest
+    monkeypatch.setattr(weights, "content_digest", lambda a: (seen.append(a.shape), digest(a))[1])
+    w, v = floats(32, 32), floats(32, 32, seed=4)
+    names = ["x", *(f"h{i}" for i in range(7)), "y"]
+    nodes = [
+        node("MatMul", f"{a} {'wv'[i % 2]}", b)
+        for i, (a, b) in enumerate(itertools.pairwise(names))
+    ]
+    imported = import_onnx(model(nodes, {"x": (3, 32)}, weights={"w": w, "v": v}))
+    assert seen == [(32, 32)] * 2
+    x = floats(3, 32, seed=5)
+    want = x
+    for i in range(8):
+        want = want @ (w, v)[i % 2]
+    (found,) = run_graph(imported.module, imported.weights, [x])
+    np.testing.assert_allclose(found, want, rtol=1e-4)

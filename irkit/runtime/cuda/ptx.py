@@ -82,6 +82,8 @@ def forbidden_forms(ptx: str) -> list[str]:
             found.append(f"{name}: touches memory before it has waited for the kernel ahead")
         if re.search(r"\bld\.global\.nc", text):
             found.append(f"{name}: ld.global.nc may miss what another vEU wrote")
+    if re.search(r"\bld\.global\.nc", split_at_entries(ptx)[0]):
+        found.append("what kernels call: ld.global.nc may miss what another vEU wrote")
     return found
 
 
