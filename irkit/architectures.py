@@ -47,33 +47,8 @@ class Architecture:
     # Instructions. What a later capability has too is a comparison; wgmma never came back.
 
     @property
-    def has_cp_async(self) -> bool:
-        """`cp.async`: copies from global to shared memory that a thread waits for later."""
-        return self.capability >= (8, 0)
-
-    @property
     def has_early_launches(self) -> bool:
         """`griddepcontrol`: a kernel begins before the one queued before it has ended, and waits for it."""
-        return self.capability >= (9, 0)
-
-    @property
-    def has_mma_bf16(self) -> bool:
-        """`mma.sync` of bfloat16, sums in float32."""
-        return self.capability >= (8, 0)
-
-    @property
-    def has_mma_tf32(self) -> bool:
-        """`mma.sync` of tf32, sums in float32."""
-        return self.capability >= (8, 0)
-
-    @property
-    def has_mma_fp8(self) -> bool:
-        """`mma.sync` of e4m3 and e5m2, sums in float32."""
-        return self.capability >= (8, 9)
-
-    @property
-    def has_tma(self) -> bool:
-        """`cp.async.bulk`, of tensors too, and barriers that count bytes."""
         return self.capability >= (9, 0)
 
     @property

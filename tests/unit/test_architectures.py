@@ -58,11 +58,9 @@ def test_code_of_one_capability_runs_on_no_other():
 
 
 def test_instructions():
-    has = {n: (a.has_wgmma, a.has_tma, a.has_mma_fp8) for n, a in ARCHITECTURES.items()}
-    assert [n for n, (wgmma, _, _) in has.items() if wgmma] == ["sm_90a"]
-    assert [n for n, (_, tma, _) in has.items() if not tma] == ["sm_80", "sm_86", "sm_87", "sm_89"]
-    assert [n for n, (_, _, fp8) in has.items() if not fp8] == ["sm_80", "sm_86", "sm_87"]
-    assert all(a.has_cp_async and a.has_mma_bf16 and a.has_mma_tf32 for a in ARCHITECTURES.values())
+    has = {n: (a.has_wgmma, a.has_early_launches) for n, a in ARCHITECTURES.items()}
+    assert [n for n, (wgmma, _) in has.items() if wgmma] == ["sm_90a"]
+    assert [n for n, (_, early) in has.items() if not early] == ["sm_80", "sm_86", "sm_87", "sm_89"]
 
 
 def test_a_device_says_its_architecture():

@@ -266,11 +266,11 @@ def test_indices(count):
         written[i] = values[n]
     scalar[indices] = 7.0
     got = computed([x, indices, values], lambda o, v, i, w: [
-        moving.take(o, v, i, 0), moving.put(o, v, i, w), moving.put_known(o, v, indices, w),
+        moving.take(o, v, i, 0), moving.put(o, v, i, w),
         moving.put(o, v, i, o.like(7.0, v)), moving.bincount(o, i, 6),
     ])  # fmt: skip
     inside = indices[indices >= 0]
-    want = x[indices], written, written, scalar, np.bincount(inside, minlength=6)
+    want = x[indices], written, scalar, np.bincount(inside, minlength=6)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
     along = rng.integers(-3, 3, (6, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -257,6 +258,11 @@ def test_the_check_finds_cycles() -> None:
     assert cycle(units) == ["irkit.a", "irkit.b"]
     trees["irkit.b.y"] = ast.parse("import irkit.a.x")
     assert cycle(graphs(trees, set())[0]) == ["irkit.a.x", "irkit.b.y"]
+
+
+def test_the_page_names_all_common_ground() -> None:
+    page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [name for name in COMMON if not re.search(rf"`irkit/{name}(\.py|/)`", page)] == []
 
 
 def test_saved_programs_run_without_xdsl() -> None:

@@ -116,15 +116,6 @@ def put(o: Ops[Any], x: Any, indices: Any, values: Any) -> Any:
     return _chosen(o, x, o.reduce(number, "max", [1]), values)
 
 
-def put_known(o: Ops[Any], x: Any, indices: Array, values: Any) -> Any:
-    """As `put`, of indices that are known and in range."""
-    extent = o.shape(x)[0]
-    places = np.full(extent, -1)
-    places[indices] = np.arange(len(indices))
-    values = o.expand(values, [len(indices), *o.shape(x)[1:]])
-    return _chosen(o, x, o.constant(places), values) if len(indices) else x
-
-
 def _chosen(o: Ops[Any], x: Any, places: Any, values: Any) -> Any:
     """Of each row the value with the number `places`, or what x has where it is below 0."""
     written = o(graph.GatherOp, values, places, axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy.arrays import fresh, is_traced
+from irkit.frontends.numpy.arrays import fresh
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.recorder import recorder
 
@@ -18,8 +18,3 @@ def weak_number(number: Any, kind: type) -> Any:
     r = recorder()
     value = r.cast(r.counter(number.affine), np.dtype(kind))
     return fresh(value, scalar=True, weak=kind)
-
-
-def is_weak(value: Any) -> bool:
-    """Whether it stands for one of Python's numbers."""
-    return is_traced(value) and value.spot.weak is not None

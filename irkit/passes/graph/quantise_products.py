@@ -30,15 +30,6 @@ class Apart(Exception):
     """Why a product stays one of floats."""
 
 
-@dataclass
-class _Factors:
-    """Both factors of a product in integers; `scale` broadcasts to the result."""
-
-    first: SSAValue
-    second: SSAValue
-    scale: Array
-
-
 def _factor(value: SSAValue, weights: WeightStore) -> Quantised:
     """Raises Apart."""
     found = quantised(value, weights)

@@ -43,10 +43,6 @@ class Choice:
         way = self.link.to_host if made else self.link.to_device
         return value.times * way(value.nbytes)
 
-    def is_legal(self, on_gpu: Sequence[bool]) -> bool:
-        """Whether what is tied to the CPU is there."""
-        return not any(on_gpu[part - 1] for part in self.tied)
-
 
 def _is_there(part: int, on_gpu: Sequence[bool]) -> bool:
     return part != HOST_PART and on_gpu[part - 1]

@@ -40,7 +40,7 @@ def singles(*values: float) -> tuple[np.float32, ...]:
     return tuple(np.float32(v) for v in values)
 
 
-ZERO, HALF, ONE, TWO = singles(0.0, 0.5, 1.0, 2.0)
+ZERO, HALF, ONE = singles(0.0, 0.5, 1.0)
 INFINITY, NAN = singles(math.inf, math.nan)
 LOG2_E = np.float32(1 / math.log(2))
 # ln 2 in two parts; the product of the first and an exponent is exact.
