@@ -76,9 +76,10 @@ def register_dialects(ctx: Context) -> None:
 
 
 def find_pass(name: str, passes: Mapping[str, PassFactory]) -> type[ModulePass]:
-    """The pass called `name`. Raises UserError with the nearest name."""
+    """The pass called `name`. Raises UserError with the nearest name, or where all are."""
     if name not in passes:
-        raise UserError(f"unknown pass '{name}'{did_you_mean(name, passes)}")
+        hint = did_you_mean(name, passes) or "; irkit-opt --list-passes has all there are"
+        raise UserError(f"unknown pass '{name}'{hint}")
     return passes[name]()
 
 

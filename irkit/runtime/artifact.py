@@ -173,7 +173,9 @@ def _manifest(path: str, members: dict[str, Member]) -> dict[str, Any]:
         if not isinstance(manifest.get(name), expected):
             raise ArtifactError(f"'{path}' is damaged: its manifest has no {name}")
     if manifest["target"] not in TARGETS:
-        raise ArtifactError(f"'{path}' is for target '{manifest['target']}', which is unknown")
+        raise ArtifactError(
+            f"'{path}' is for target '{manifest['target']}'; there are {', '.join(TARGETS)}"
+        )
     try:
         ModelInfo.from_json(manifest["info"])
     except InvalidModelError as error:

@@ -208,10 +208,15 @@ def parse_target(text: str) -> ArgSpec:
         raise UserError(f"malformed target '{text}'", "irkit-opt") from None
     if spec.name not in ("mlir", "numba"):
         hint = did_you_mean(spec.name, ("mlir", "numba"))
-        raise UserError(f"unknown target '{spec.name}'{hint}", "irkit-opt")
+        raise UserError(
+            f"unknown target '{spec.name}': there are mlir and numba{hint}", "irkit-opt"
+        )
     unknown = set(spec.parameters) - ({"target"} if spec.name == "numba" else set[str]())
     if unknown:
-        raise UserError(f"target '{spec.name}' has no option '{min(unknown)}'", "irkit-opt")
+        has = "'target' alone" if spec.name == "numba" else "none"
+        raise UserError(
+            f"target '{spec.name}' has no option '{min(unknown)}': it has {has}", "irkit-opt"
+        )
     value = spec.parameters.get("target", ("cpu",))
     if value not in (("cpu",), ("cuda",)):
         raise UserError(

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from irkit.dialects.linalg_generic import combiner, is_contraction, maps
 from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC, is_float, tensor_type
+from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype, tensor_type
 from irkit.expressions.steps import schedule_of
 from irkit.expressions.syntax import ExpressionError
 from irkit.rkernels.scheduled.block_layout import THREADS, BlockLayout
@@ -134,27 +134,31 @@ def _products(root: Root, tasks: int, device: VDevice, sides: Sides) -> Iterator
 
 def _tiles(root: Root, device: VDevice, sides: Sides) -> Iterator[BlockTile]:
     """From the smallest on, each grown along the side that saves more traffic, while it fits."""
-    size = 8 if "64" in str(tensor_type(root.chain[-1].results[0]).element_type) else 4
+    element = tensor_type(root.chain[-1].results[0]).element_type
+    # Sums of 16-bit floats are float32's.
+    size = max(numpy_dtype(element).itemsize, 4)
     room = device.shared_bytes - WALKER_ROOM
     terms = math.prod(root.reduction)
-    for down, across in itertools.product(SIDES, SIDES):
-        for copied in _TERMS:
-            if copied > max(terms, 8):
-                continue
-            own = min(copied, terms)
-            for buffers in (2, 3):
-                tile: BlockTile | None = BlockTile(8, 8, down, across, own, buffers)
-                while tile is not None:
-                    own_terms = tile.terms // _groups(root, tile)
-                    if own_terms * down * across <= _WRITTEN_OUT:
-                        yield tile
-                    larger = [
-                        t
-                        for t in tile.grown()
-                        if t.threads <= THREADS
-                        and max(t.nbytes(size), t.rows * t.columns * size) <= room
-                    ]
-                    tile = larger[0] if larger else None
+
+    def fits(tile: BlockTile) -> bool:
+        needed = max(tile.nbytes(size), tile.rows * tile.columns * size)
+        return tile.threads <= THREADS and needed <= room
+
+    for down, across, copied, buffers in itertools.product(SIDES, SIDES, _TERMS, (2, 3)):
+        if copied > max(terms, 8):
+            continue
+        first = BlockTile(8, 8, down, across, min(copied, terms), buffers)
+        for tile in _grown(first, fits):
+            if tile.terms // _groups(root, tile) * down * across <= _WRITTEN_OUT:
+                yield tile
+
+
+def _grown(tile: BlockTile, fits: Callable[[BlockTile], bool]) -> Iterator[BlockTile]:
+    """A tile, and what it grows to while that fits."""
+    found: BlockTile | None = tile
+    while found is not None:
+        yield found
+        found = next(filter(fits, found.grown()), None)
 
 
 def _extent(root: Root, dims: Sequence[int], grid: Sequence[int]) -> int:

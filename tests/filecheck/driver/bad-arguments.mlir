@@ -24,7 +24,7 @@
 // LEVEL:         irkit-opt: error: argument --to: invalid choice: 'grpah'
 // BOTH:          irkit-opt: error: give either a pipeline (-p) or a level (--to), not both
 // FLAG:          irkit-opt: error: unknown flag '--tming'; did you mean '--timing'?
-// TARGET:        irkit-opt: error: unknown target 'numbba'; did you mean 'numba'?
+// TARGET:        irkit-opt: error: unknown target 'numbba': there are mlir and numba; did you mean 'numba'?
 // DEVICE:        irkit-opt: error: target 'numba' expects target=cpu or target=cuda, got 'numba{target=gpu}'
 // EXTRA:         irkit-opt: error: unexpected argument 'other.mlir'
 // VALUE:         irkit-opt: error: argument --seed: expected one argument

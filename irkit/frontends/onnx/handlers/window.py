@@ -36,6 +36,7 @@ class Sliding:
 
 
 def sliding(node: Node, kernel: list[int], sizes: Sequence[int]) -> Sliding:
+    """How a node's window of extents `kernel` goes over `sizes`; refuses attributes that have no meaning."""
     rank = len(sizes)
     strides = list(node.attribute("strides", [1] * rank))
     dilations = list(node.attribute("dilations", [1] * rank))
