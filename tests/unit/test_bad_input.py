@@ -328,7 +328,7 @@ def test_truncated_onnx(tmp_path):
         irkit.compile(tmp_path / "absent.onnx", target="cpu")
 
 
-@pytest.mark.parametrize("model", [3, None, "model.txt", print, np.zeros(3), {}])
+@pytest.mark.parametrize("model", [3, None, "model.dat", print, np.zeros(3), {}])
 def test_no_model_at_all(model):
     with refused(irkit.UnsupportedError, "accepted: "):
         irkit.compile(model, target="cpu")
