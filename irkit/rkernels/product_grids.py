@@ -23,8 +23,8 @@ class _Step(NamedTuple):
 
 
 def cut_largest(longest: Callable[[Part], float]):
-    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, of the batch
-    and of the columns also the next, where that is in single elements, so that what the largest part does one
+    """At most `tasks` parts: of each group of loops the first that is longer than one is cut, and of all but
+    leading columns also the next, where that is in single elements, so that what the largest part does one
     after another is the least."""
 
     # Grids of many sizes are asked for of a root: those of fewer parts are among those of more.
@@ -58,7 +58,7 @@ def _grids(root: Root, tasks: int) -> Iterator[tuple[int, ...]]:
     assert product is not None
     found: list[tuple[int, dict[int, int]]] = [(1, {})]
     for group in (product.batch, product.lead, product.m, product.columns):
-        deep = group in (product.batch, product.columns)
+        deep = group is not product.lead
         options = [(math.prod(c.values()), c) for c in _cuts(product, group, tasks, deep)]
         found = [
             (parts * more, {**cuts, **cut})

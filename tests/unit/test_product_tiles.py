@@ -17,10 +17,14 @@ from irkit.rkernels.cuda.product import reach
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.work import Part
+from irkit.schedule.devices import device
 
 
 def product(m: int, k: int, n: int) -> Root:
-    text = Case("test", (m, k), (k, n)).text("float32")
+    return of_gemm(Case("test", (m, k), (k, n)).text("float32"))
+
+
+def of_gemm(text: str) -> Root:
     (op,) = Prepared.of("test", irkit.parse(text), "h200", False).roperators()
     return root_of(op)
 
@@ -71,3 +75,36 @@ def test_the_grid_whose_largest_part_is_the_least(seed: int) -> None:
         ranked = [(longest(Part(root, c)), math.prod(c)) for c in cuts if math.prod(c) <= tasks]
         found = grid(root, int(tasks))
         assert (longest(Part(root, found)), math.prod(found)) == min(ranked)
+
+
+def test_terms_side_by_side_are_dear_to_threads_that_read_columns() -> None:
+    """Of x @ transpose(w) each thread reads a part of memory of its own; of x @ w all read one."""
+
+    def cost(turned: bool) -> float:
+        w, how = ("512x128", "true") if turned else ("128x512", "false")
+        root = of_gemm(
+            f"""func.func @main(%x: tensor<128x128xf32>, %w: tensor<{w}xf32>) -> tensor<128x512xf32> {{
+              %y = graph.gemm %x, %w {{trans_a = false, trans_b = {how}, alpha = 1.0 : f64, beta = 0.0 : f64}}
+                : (tensor<128x128xf32>, tensor<{w}xf32>) -> tensor<128x512xf32>
+              func.return %y : tensor<128x512xf32>
+            }}"""
+        )
+        rkernel = registry.find("cuda", "product.tile16x32")
+        assert rkernel.work is not None
+        assert rkernel.grid is not None
+        return rkernel.work(Part(root, rkernel.grid(root, 128))).nanoseconds(device("h200"))
+
+    assert cost(True) > 1.5 * cost(False)
+
+
+def test_rows_in_two_dimensions_are_cut_in_both() -> None:
+    """Eight sequences of 64 rows leave no vEU of 128 without a tile of 16 rows."""
+    root = of_gemm(
+        """func.func @main(%x: tensor<8x64x512xf32>, %w: tensor<512x128xf32>) -> tensor<8x64x128xf32> {
+          %y = graph.matmul %x, %w : (tensor<8x64x512xf32>, tensor<512x128xf32>) -> tensor<8x64x128xf32>
+          func.return %y : tensor<8x64x128xf32>
+        }"""
+    )
+    rkernel = registry.find("cuda", "product.tile16x32")
+    assert rkernel.grid is not None
+    assert rkernel.grid(root, 132) == [8, 4, 4]

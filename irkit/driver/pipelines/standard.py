@@ -42,6 +42,7 @@ STANDARD: dict[str, list[str]] = {
         "hoist-input-products",
         "recognise-row-expressions",
         "join-product-sums",
+        "share-joined-factors",
         "split-reductions",
         "cut-sums",
         "share-products",
@@ -104,17 +105,18 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `join-product-sums`, `split-reductions`, `cut-sums`, `share-products`,
-    `share-convolutions`, `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`,
-    `put-channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what
-    stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
-    `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `read-matrix-once`, `join-product-sums`, `share-joined-factors`, `split-reductions`, `cut-sums`,
+    `share-products`, `share-convolutions`, `split-attention`, `join-products`, `pack-forests`,
+    `hoist-input-terms`, `put-channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
+    `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
+    what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
             for name in (
                 "read-matrix-once",
                 "join-product-sums",
+                "share-joined-factors",
                 "split-reductions",
                 "cut-sums",
                 "share-products",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects import graph
 from irkit.dialects.precision import inherit, precision_of
-from irkit.dialects.types import DYNAMIC, ints, tensor_type
+from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
 from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
 
@@ -54,8 +54,78 @@ def _rows_known(value: SSAValue) -> bool:
     return len(shape) == 2 and DYNAMIC not in shape
 
 
+@dataclass(frozen=True)
+class Step:
+    """Rows of a tensor: all that it has at one place of its first dimension."""
+
+    source: SSAValue
+    place: int
+
+
+def step_of(value: SSAValue) -> Step | None:
+    """`value` as a step of a tensor, reshaped to a matrix; None if it is none."""
+    if not isinstance(value.owner, graph.ReshapeOp):
+        return None
+    part = value.owner.x.owner
+    if not isinstance(part, graph.SliceOp):
+        return None
+    (place, *inner), whole = ints(part.offsets), tensor_type(part.x).get_shape()
+    plain = not any(inner) and set(ints(part.strides)) == {1}
+    rows = tensor_type(value).get_shape()
+    if not plain or DYNAMIC in whole or ints(part.sizes) != [1, *whole[1:]] or rows != whole[1:]:
+        return None
+    return Step(part.x, place)
+
+
+def steps_of(values: Sequence[SSAValue]) -> list[Step]:
+    """All as steps of one tensor; empty if they are not."""
+    found = [step for value in values if (step := step_of(value)) is not None]
+    one = len(found) == len(values) and len({step.source for step in found}) == 1
+    return found if one else []
+
+
+class Orders:
+    """In which order rows of terms lie below one another: values that several sums read in one order, so that
+    they lie there once."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.places = {op: n for n, op in enumerate(module.walk())}
+        self.known: dict[frozenset[SSAValue], dict[SSAValue, int]] = {}
+
+    def of(self, ops: Sequence[Operation]) -> list[Operation]:
+        """Terms in order: by the steps that they read, so that these are read where they lie; else as another
+        sum has them; else by what was there first."""
+        sides = list(zip(*(op.operands for op in ops), strict=True))
+        rank = self._rank(sides)
+        order = sorted(range(len(ops)), key=rank.__getitem__)
+        for side in sides:
+            if len(set(side)) == len(side):
+                ranks = {side[n]: place for place, n in enumerate(order)}
+                self.known.setdefault(frozenset(side), ranks)
+        return [ops[n] for n in order]
+
+    def _rank(self, sides: Sequence[Sequence[SSAValue]]) -> list[int]:
+        for side in sides:
+            if steps := steps_of(side):
+                return [step.place for step in steps]
+        for side in sides:
+            if found := self.known.get(frozenset(side)):
+                return [found[value] for value in side]
+        places = [[self._place(value) for value in side] for side in sides]
+        return min(places, key=min)
+
+    def _place(self, value: SSAValue) -> int:
+        owner = value.owner
+        return self.places.get(owner, -1) if isinstance(owner, Operation) else -1
+
+
+@dataclass
 class JoinProductSums(Rule):
     """aᵀb + cᵀd = [a; c]ᵀ [b; d], and sums of rows alike"""
+
+    orders: Orders
+    taken: Callable[[Sequence[SSAValue]], bool]
+    """Which groups of terms are joined now: those that say in which order their rows lie come first."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.AddOp, rewriter: PatternRewriter, /):
@@ -70,9 +140,11 @@ class JoinProductSums(Rule):
         found = [group for group in by_kind.values() if len(group) >= LEAST]
         if not found:
             return self.no_match(op, "it has fewer than {} products of one kind", LEAST)
+        if not any(map(self.taken, found)):
+            return self.no_match(op, "others come first")
         made = list[Operation]()
         joined = {id(term) for group in found for term in group}
-        sums = [_joined(group, made) for group in found]
+        sums = [_joined(group, self.orders, made) for group in found]
         for term in (t for t in terms if id(t) not in joined):
             sums.append(term)
         total = sums[0]
@@ -91,12 +163,12 @@ class JoinProductSums(Rule):
         )
 
 
-def _joined(group: Sequence[SSAValue], made: list[Operation]) -> SSAValue:
+def _joined(group: Sequence[SSAValue], orders: Orders, made: list[Operation]) -> SSAValue:
     """One op of the rows of all."""
-    ops = [term.owner for term in group]
+    ops = orders.of([term.owner for term in group if isinstance(term.owner, Operation)])
     first = ops[0]
     assert isinstance(first, graph.GemmOp | graph.ReduceOp)
-    sides = zip(*(op.operands for op in ops if isinstance(op, Operation)), strict=True)
+    sides = zip(*(op.operands for op in ops), strict=True)
     operands = [_beside(side, made) for side in sides]
     properties: dict[str, Attribute] = dict(first.properties)
     made.append(type(first).make(operands, properties))
@@ -105,9 +177,35 @@ def _joined(group: Sequence[SSAValue], made: list[Operation]) -> SSAValue:
 
 
 def _beside(values: Sequence[SSAValue], made: list[Operation]) -> SSAValue:
-    """Rows of all, one below another."""
-    made.append(graph.ConcatOp.make(list(values), {"axis": IntegerAttr(0, i64)}))
+    """Rows of all, one below another; of all steps of a tensor that tensor."""
+    steps = steps_of(values)
+    if steps and [s.place for s in steps] == list(range(_shape(steps[0].source)[0])):
+        rows, columns = _shape(values[0])
+        shape = int_array([len(values) * rows, columns])
+        made.append(graph.ReshapeOp.make([steps[0].source], {"shape": shape}))
+    else:
+        made.append(graph.ConcatOp.make(list(values), {"axis": IntegerAttr(0, i64)}))
     return made[-1].results[0]
+
+
+def _reads_steps(group: Sequence[SSAValue]) -> bool:
+    sides = zip(*(t.owner.operands for t in group if isinstance(t.owner, Operation)), strict=True)
+    return any(map(steps_of, sides))
+
+
+def _is_product(group: Sequence[SSAValue]) -> bool:
+    return isinstance(group[0].owner, graph.GemmOp)
+
+
+def _is_any(group: Sequence[SSAValue]) -> bool:
+    return bool(group)
+
+
+TURNS: Final = (_reads_steps, _is_product, _is_any)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tensor_type(value).get_shape()
 
 
 @dataclass(frozen=True)
@@ -116,7 +214,8 @@ class JoinProductSumsPass(ModulePass):
     factor is transposed), one product over all of these rows; of sums of rows alike.
 
     Such is the gradient of a weight that every step of a recurrence reads: products of a step are small, and
-    each takes vEUs from the recurrence, behind which they are one. On a GPU only.
+    each takes vEUs from the recurrence, behind which they are one. What are all steps of one tensor, in
+    whatever order, is that tensor. On a GPU only.
 
     Numeric risk: floats are added in another order. What is multiplied is kept until the last step.
 
@@ -139,4 +238,6 @@ class JoinProductSumsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if gpu_of(self.device) is None:
             return
-        rewrite(op, [JoinProductSums()])
+        orders = Orders(op)
+        for taken in TURNS:
+            rewrite(op, [JoinProductSums(orders, taken)])

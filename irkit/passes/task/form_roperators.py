@@ -21,11 +21,13 @@ from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.task.checks import check_types
+from irkit.passes.task.equal_ops import merge_equal
 from irkit.passes.task.outlining import (
     Outliner,
     erase_dead,
     sink_constants,
 )
+from irkit.passes.task.repeated_slices import repeat_slices
 from irkit.passes.task.results_in_place import insert_copies
 from irkit.passes.task.state_in_place import place_state
 from irkit.passes.task.updated_slices import own_slices
@@ -177,12 +179,13 @@ class FormROperators(ModulePass):
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue, and so does one behind which only dimensions of
-    size 1 are added or left out. Identical rOperators become one symbol. Slices, reshapes and concatenations
+    size 1 are added or left out; a slice that elementwise ops alone read is computed in each of them.
+    Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
     slices of it that are read for that belong to this launch); else
     a launch copies the new value in the end. With `apart`, what has several results becomes no epilogue, so
-    that it can be computed again without the root (`rematerialise`). No value changes.
+    that it can be computed again without the root (`rematerialise`). Equal ops are one. No value changes.
 
     ```mlir
     %0 = linalg.generic {... "reduction"} ins(%x, %w) outs(%init) {...}
@@ -209,11 +212,13 @@ class FormROperators(ModulePass):
 def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool) -> None:
     """Make all ops of a function but views launches."""
     check_types(function)
+    merge_equal(function)
     erase_dead(function)
     for inner in list(function.body.block.ops):
         sink_constants(inner)
     insert_copies(function)
     own = own_slices(function)
+    repeat_slices(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
     for group in Grouping(ops, own, apart).groups():
         outliner.outline(group)

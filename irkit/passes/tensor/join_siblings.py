@@ -23,7 +23,7 @@ from irkit.passes.tensor.joining import join, why_not_joined
 from irkit.remarks import applied, missed
 
 RULE = "JoinSiblings"
-OPERANDS, BODY = 16, 256
+OPERANDS, BODY = 20, 256
 """At most so many inputs and results, and ops of a body, in one: what the registers of a kernel can hold."""
 
 

@@ -214,6 +214,15 @@ def tiles_of(tile: Mapping[str, int], part: Part) -> float:
     return part.share((*product.batch, *product.lead)) * down * across
 
 
+def _apart(root: Root) -> int:
+    """How dear it is to find an element of B. Threads side by side read columns: where terms lie so,
+    each reads a part of memory of its own."""
+    run = run_of(root)
+    if run is None or not run.fours:
+        return 1
+    return 2 if run.by_k else 0
+
+
 def _work(tile: Mapping[str, int]):
     """BK terms at a time: products, the wait for the next terms, and finding them in windows."""
 
@@ -221,8 +230,7 @@ def _work(tile: Mapping[str, int]):
         tiles = tiles_of(tile, part)
         steps = tiles * math.ceil(part.terms / tile["BK"])
         sums = steps * tile["BM"] * tile["BN"] * tile["BK"] * part.lanes
-        run = run_of(part.root)
-        found = 0 if run is not None and run.fours else steps * tile["BN"] * tile["BK"]
+        found = _apart(part.root) * (steps + tiles) * tile["BN"] * tile["BK"]
         # Where channels lie side by side, threads that store neighbours read sums that lie apart.
         product = product_of(part.root)
         ends = tiles * (2 if product.transposed and len(product.columns) > 1 else 1)

@@ -83,3 +83,56 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = task.launch @same(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// A slice that is no run of bytes, read by two: each takes it from where it lies.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:   [[a:%.*]] = task.launch @map_0(%x) : (tensor<4x6xf32>) -> tensor<4x2xf32>
+// CHECK-NEXT:   [[b:%.*]] = task.launch @map_1(%x) : (tensor<4x6xf32>) -> tensor<4x2xf32>
+// CHECK-NEXT:   func.return [[a]], [[b]]
+func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+  %s = tensor.extract_slice %x[0, 1] [4, 2] [1, 1] : tensor<4x6xf32> to tensor<4x2xf32>
+  %e = tensor.empty() : tensor<4x2xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<4x2xf32>) outs(%e : tensor<4x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %t = math.exp %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4x2xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<4x2xf32>) outs(%e : tensor<4x2xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %t = math.absf %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4x2xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// Equal sums are one launch, though each starts from a fill of its own.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:   [[s:%.*]] = task.launch @reduce_0(%x)
+// CHECK-NEXT:   [[y:%.*]] = task.launch @map_0([[s]])
+// CHECK-NEXT:   func.return [[s]], [[y]]
+func.func @main(%x: tensor<8x4xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x4xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%p: f32, %acc: f32):
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x4xf32>) outs(%g : tensor<8xf32>) {
+  ^bb0(%p: f32, %acc: f32):
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%1 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %t = math.exp %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %0, %2 : tensor<8xf32>, tensor<8xf32>
+}

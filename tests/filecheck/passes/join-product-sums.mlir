@@ -55,3 +55,38 @@ func.func @left_alone(%a: tensor<6x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
   %7 = graph.add %6, %8 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
   func.return %7, %3 : tensor<3xf32>, tensor<3xf32>
 }
+
+// Steps of one tensor, backwards: they are that tensor, and what else is read with them has their order, also
+// where it is summed by itself.
+// CHECK-LABEL: func.func @steps
+// CHECK-NEXT: %[[R:.*]] = graph.concat(%d0, %d1, %d2, %d3) {axis = 0 : i64}
+// CHECK-NEXT: graph.reduce %[[R]]
+// CHECK-NEXT: %[[X:.*]] = graph.reshape %x {shape = array<i64: 24, 3>} : (tensor<4x6x3xf32>) -> tensor<24x3xf32>
+// CHECK-NEXT: %[[D:.*]] = graph.concat(%d0, %d1, %d2, %d3) {axis = 0 : i64}
+// CHECK-NEXT: graph.gemm %[[X]], %[[D]] {trans_a = true
+// CHECK-NEXT: func.return
+func.func @steps(%x: tensor<4x6x3xf32>, %d0: tensor<6x4xf32>, %d1: tensor<6x4xf32>, %d2: tensor<6x4xf32>, %d3: tensor<6x4xf32>) -> (tensor<4xf32>, tensor<3x4xf32>) {
+  %s3 = graph.slice %x {offsets = array<i64: 3, 0, 0>, sizes = array<i64: 1, 6, 3>, strides = array<i64: 1, 1, 1>} : (tensor<4x6x3xf32>) -> tensor<1x6x3xf32>
+  %x3 = graph.reshape %s3 {shape = array<i64: 6, 3>} : (tensor<1x6x3xf32>) -> tensor<6x3xf32>
+  %s2 = graph.slice %x {offsets = array<i64: 2, 0, 0>, sizes = array<i64: 1, 6, 3>, strides = array<i64: 1, 1, 1>} : (tensor<4x6x3xf32>) -> tensor<1x6x3xf32>
+  %x2 = graph.reshape %s2 {shape = array<i64: 6, 3>} : (tensor<1x6x3xf32>) -> tensor<6x3xf32>
+  %s1 = graph.slice %x {offsets = array<i64: 1, 0, 0>, sizes = array<i64: 1, 6, 3>, strides = array<i64: 1, 1, 1>} : (tensor<4x6x3xf32>) -> tensor<1x6x3xf32>
+  %x1 = graph.reshape %s1 {shape = array<i64: 6, 3>} : (tensor<1x6x3xf32>) -> tensor<6x3xf32>
+  %s0 = graph.slice %x {offsets = array<i64: 0, 0, 0>, sizes = array<i64: 1, 6, 3>, strides = array<i64: 1, 1, 1>} : (tensor<4x6x3xf32>) -> tensor<1x6x3xf32>
+  %x0 = graph.reshape %s0 {shape = array<i64: 6, 3>} : (tensor<1x6x3xf32>) -> tensor<6x3xf32>
+  %r3 = graph.reduce %d3 {kind = "sum", axes = array<i64: 0>, keepdims = false} : (tensor<6x4xf32>) -> tensor<4xf32>
+  %r2 = graph.reduce %d2 {kind = "sum", axes = array<i64: 0>, keepdims = false} : (tensor<6x4xf32>) -> tensor<4xf32>
+  %r1 = graph.reduce %d1 {kind = "sum", axes = array<i64: 0>, keepdims = false} : (tensor<6x4xf32>) -> tensor<4xf32>
+  %r0 = graph.reduce %d0 {kind = "sum", axes = array<i64: 0>, keepdims = false} : (tensor<6x4xf32>) -> tensor<4xf32>
+  %0 = graph.add %r3, %r2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = graph.add %0, %r1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = graph.add %1, %r0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %p3 = graph.gemm %x3, %d3 {trans_a = true, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<6x3xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+  %p2 = graph.gemm %x2, %d2 {trans_a = true, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<6x3xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+  %p1 = graph.gemm %x1, %d1 {trans_a = true, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<6x3xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+  %p0 = graph.gemm %x0, %d0 {trans_a = true, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64} : (tensor<6x3xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+  %3 = graph.add %p3, %p2 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %4 = graph.add %3, %p1 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %5 = graph.add %4, %p0 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  func.return %2, %5 : tensor<4xf32>, tensor<3x4xf32>
+}
