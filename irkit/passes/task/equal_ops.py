@@ -7,17 +7,18 @@ one: the gradient of a pool, for one, asks for the largest elements that the poo
 from __future__ import annotations
 
 from xdsl.dialects import func
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
-from xdsl.traits import IsTerminator
 from xdsl.transforms.common_subexpression_elimination import KnownOps
 
-from irkit.dialects.task import LaunchOp
+from irkit.dialects.linalg_generic import is_contraction
+from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 
 
 def merge_equal(main: func.FuncOp) -> None:
-    """Replace ops of the tensor level, which are all free of effects, by equal ones before them."""
+    """Replace heavy ops that are no products, all free of effects, by equal ones before them."""
     known = KnownOps()
     for op in list(main.body.block.ops):
         if not _is_merged(op):
@@ -30,5 +31,8 @@ def merge_equal(main: func.FuncOp) -> None:
 
 
 def _is_merged(op: Operation) -> bool:
-    plain = not op.has_trait(IsTerminator) and not isinstance(op, LaunchOp)
-    return plain and kind_of(op) is not None
+    # A product may be one of several that accumulate into one another; what is light belongs to what reads
+    # it: sums and their starts alone are merged.
+    if isinstance(op, linalg.GenericOp) and is_contraction(op):
+        return False
+    return isinstance(op, linalg.FillOp) or kind_of(op) is Kind.HEAVY
