@@ -51,9 +51,10 @@ def _plain(value: Any) -> str:
 
 def _times(times: dict[str, Any]) -> Row:
     off = times.get("error", times.get("max error"))
+    spread = f"{times['p10_us']:.1f} – {times['p90_us']:.1f}" if "p10_us" in times else "not kept"
     return (
         f"{times['median_us']:.1f}",
-        f"{times['p10_us']:.1f} – {times['p90_us']:.1f}",
+        spread,
         f"{times['M rows/s']:.3g} M" if "M rows/s" in times else "",
         f"error {off:.1e}" if off is not None else "",
     )

@@ -7,8 +7,6 @@ from __future__ import annotations
 import lightgbm as lgb
 import pytest
 
-from irkit.errors import UnsupportedError
-from irkit.frontends import import_model
 from tests.conformance.interpreted import compare, interpreted
 from tests.conformance.sklearn_models import data
 
@@ -28,8 +26,7 @@ def test_booster_gives_probabilities() -> None:
     compare(interpreted(booster), booster, x, rtol=1e-14, atol=0.0)
 
 
-def test_linear_trees_are_refused() -> None:
+def test_leaves_of_linear_trees() -> None:
     x, y = data("diabetes")
     model = lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(x, y)
-    with pytest.raises(UnsupportedError, match="linear_tree"):
-        import_model(model, "float64")
+    compare(interpreted(model), model, x, rtol=1e-14, atol=0.0)
