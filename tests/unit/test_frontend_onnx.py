@@ -728,3 +728,20 @@ def test_a_weight_of_many_nodes_is_looked_at_once(monkeypatch):
         want = want @ (w, v)[i % 2]
     (found,) = run_graph(imported.module, imported.weights, [x])
     np.testing.assert_allclose(found, want, rtol=1e-4)
+
+
+def test_shape_inference_is_not_given_large_weights(monkeypatch):
+    w, shape = floats(32, 640), np.array([6, -1])
+    nodes = [node("MatMul", "x w", "h"), node("Reshape", "h shape", "y")]
+    given = model(nodes, {"x": (3, 32)}, weights={"w": w, "shape": shape})
+    seen, infer = [], onnx.shape_inference.infer_shapes
+    monkeypatch.setattr(
+        onnx.shape_inference,
+        "infer_shapes",
+        lambda m, **options: (seen.append(m.ByteSize()), infer(m, **options))[1],
+    )
+    x = floats(3, 32, seed=5)
+    imported = import_onnx(given)
+    (found,) = run_graph(imported.module, imported.weights, [x])
+    np.testing.assert_allclose(found, (x @ w).reshape(6, -1), rtol=1e-4)
+    assert max(seen) < w.nbytes

@@ -27,6 +27,7 @@ from irkit.frontends.onnx.leniency import (
     nodes_of,
     with_types,
 )
+from irkit.frontends.onnx.without_weights import without_weights
 
 Dimension = TensorShapeProto.Dimension
 MAX_RANK = 32
@@ -82,9 +83,10 @@ def _write_defaults(model: ModelProto) -> None:
 def _infer_shapes(model: ModelProto, fixed: Sequence[tuple[Dimension, str]] = ()) -> None:
     """ONNX's shape inference. Raises UnsupportedError for a model that is valid, but not with `fixed`."""
     try:
-        _run_check(
-            lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        )
+        with without_weights(model):
+            _run_check(
+                lambda: onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+            )
     except InvalidModelError as error:
         if not fixed:
             raise
