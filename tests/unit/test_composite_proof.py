@@ -14,7 +14,7 @@ from irkit.driver.pipelines.lowering import bring_to_level
 from irkit.driver.pipelines.runner import PipelineRunner
 from irkit.driver.pipelines.specification import build_pipeline
 from irkit.driver.registry import all_passes, register_dialects
-from irkit.errors import ScheduleError
+from irkit.errors import InvalidModelError, ScheduleError
 from irkit.lower.task_to_numba.emit import emit_module
 
 LOOPS = """
@@ -130,7 +130,9 @@ def test_a_changed_schedule_is_refused(change: str):
     start = text.index("task.composite")
     changed = text[:start] + CHANGES[change](text[start:])
     assert changed != text, "the attack changes nothing"
-    with pytest.raises(UserError, match=r"violates rule|expects|no such|undefined"):
+    with pytest.raises(
+        (UserError, InvalidModelError), match=r"violates rule|expects|no such|undefined"
+    ):
         prove(changed)
 
 

@@ -98,9 +98,9 @@ class ReadMatrixOnce(Rule):
         for reshape in pair.early:
             reshape.detach()
             rewriter.insert(reshape, InsertPoint.before(later))
-        rewriter.replace(pair.row, [], [y])
         if z is not None:
             rewriter.replace(pair.column, [], [z])
+        rewriter.replace(pair.row, [], [y])
 
 
 def _after(op: Operation) -> set[Operation]:

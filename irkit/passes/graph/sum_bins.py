@@ -95,8 +95,14 @@ class SumBins(Rule):
         if not made:
             return self.no_match(op, "it sums nothing between two limits")
         rewriter.insert(emit.ops, InsertPoint.before(op))
-        for found, row in made:
-            rewriter.replace(found.op, _own(op, found.op, row))
+        _put(made, op, rewriter)
+
+
+def _put(
+    made: Sequence[tuple[Binned, SSAValue]], loop: scf.ForOp, rewriter: PatternRewriter
+) -> None:
+    for found, row in made:
+        rewriter.replace(found.op, _own(loop, found.op, row))
 
 
 def _own(loop: scf.ForOp, op: ReduceOp, row: SSAValue) -> Sequence[Operation]:
