@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from irkit.dialects.products import Product, as_product
+from irkit.dialects.products import as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.work import Part
+
+LEAD = 1
+"""Which group of loops is the leading columns: of these the first loop alone is cut."""
 
 
 class _Step(NamedTuple):
@@ -44,7 +48,11 @@ def cut_largest(longest: Callable[[Part], float]):
 def _steps(root: Root, tasks: int, longest: Callable[[Part], float]) -> list[_Step]:
     """The grids of at most `tasks` parts whose largest part is less than that of all with fewer parts; of
     equal ones the first."""
-    offered = (_Step(math.prod(g), longest(Part(root, g)), g) for g in _grids(root, tasks))
+    product = as_product(root)
+    assert product is not None
+    groups = product.batch, product.lead, product.m, product.columns
+    grids = _grids(groups, product.sizes[: len(root.parallel)], tasks)
+    offered = (_Step(parts, longest(Part(root, g)), g) for parts, g in grids)
     found: list[_Step] = []
     for step in sorted(offered, key=lambda step: step[:2]):
         if not found or step.longest < found[-1].longest:
@@ -52,38 +60,39 @@ def _steps(root: Root, tasks: int, longest: Callable[[Part], float]) -> list[_St
     return found
 
 
-def _grids(root: Root, tasks: int) -> Iterator[tuple[int, ...]]:
-    """All ways to cut the groups of loops, in at most `tasks` parts together."""
-    product = as_product(root)
-    assert product is not None
+# Dozens of rKernels are weighed on each product, and products of equal loops are many.
+@functools.lru_cache(maxsize=256)
+def _grids(
+    groups: tuple[tuple[int, ...], ...], sizes: tuple[int, ...], tasks: int
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """All ways to cut the groups batch, lead, m and columns of loops of these sizes, in at most `tasks` parts
+    together: the number of parts, and of those of each loop."""
     found: list[tuple[int, dict[int, int]]] = [(1, {})]
-    for group in (product.batch, product.lead, product.m, product.columns):
-        deep = group is not product.lead
-        options = [(math.prod(c.values()), c) for c in _cuts(product, group, tasks, deep)]
+    for number, group in enumerate(groups):
+        options = [(math.prod(c.values()), c) for c in _cuts(sizes, group, tasks, number != LEAD)]
         found = [
             (parts * more, {**cuts, **cut})
             for parts, cuts in found
             for more, cut in options
             if parts * more <= tasks
         ]
-    for _, cuts in found:
-        yield tuple(cuts.get(d, 1) for d in range(len(root.parallel)))
+    return tuple((p, tuple(cuts.get(d, 1) for d in range(len(sizes)))) for p, cuts in found)
 
 
 def _cuts(
-    product: Product, dims: Sequence[int], tasks: int, deep: bool
+    sizes: Sequence[int], dims: Sequence[int], tasks: int, deep: bool
 ) -> Iterator[dict[int, int]]:
     """Into how many parts the first loop of a group, or if `deep` also the next ones, is cut: each part is in
     one piece."""
     yield {}
     singles: dict[int, int] = {}
-    for d in (d for d in dims if product.sizes[d] != 1):
-        if product.sizes[d] == DYNAMIC:
+    for d in (d for d in dims if sizes[d] != 1):
+        if sizes[d] == DYNAMIC:
             return
-        for count in _counts(product.sizes[d], tasks):
+        for count in _counts(sizes[d], tasks):
             if count > 1:
                 yield {**singles, d: count}
-        singles[d] = product.sizes[d]
+        singles[d] = sizes[d]
         if not deep or math.prod(singles.values()) > tasks:
             return
 

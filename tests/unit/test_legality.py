@@ -133,6 +133,7 @@ def test_what_partitioning_offers_is_legal(name: str, device: str) -> None:
         offered = Partition(case.module, made).alternatives(case.op.clone())
         times = [math.ceil(a.tasks / made.veus) * a.cost_ns for a in offered]
         assert times == sorted(times)
+        assert Partition(case.module, made).fastest_ns(case.op.clone()) == times[0]
         assert [a.tasks for a in offered] == sorted((a.tasks for a in offered), reverse=True)
         for alternative in offered:
             other = case.op.clone()

@@ -48,6 +48,11 @@ class Candidate:
         )  # fmt: skip
 
 
+def alone_ns(one: Candidate, device: VDevice) -> float:
+    """The estimated time of all its rTasks, in ns, where they have the device to themselves."""
+    return math.ceil(one.tasks / device.veus) * one.cost_ns
+
+
 def front(candidates: Sequence[Candidate], device: VDevice) -> list[Candidate]:
     """The Pareto front of vEUs and time, the fastest alone first; on a batch the one for all its sizes, and
     behind it those that are much faster for some."""
@@ -89,7 +94,7 @@ def shortlist(candidates: Sequence[Candidate], device: VDevice, most: int) -> li
     ranked: list[tuple[int, float, Candidate]] = []
     for of_one in near:
         own = [c for c in front(of_one, device) if c not in best]
-        ranked += [(rank, _alone(c, device), c) for rank, c in enumerate(own)]
+        ranked += [(rank, alone_ns(c, device), c) for rank, c in enumerate(own)]
     ranked.sort(key=lambda found: found[:2])
     room = max(most - len(ranked), 2 * most // 3, 1)
     chosen = _spread(best, room)
@@ -109,10 +114,6 @@ def _near(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
         for name, found in by_rkernel.items()
         if time[name] <= limits[0] or work[name] <= limits[1]
     ]
-
-
-def _alone(one: Candidate, device: VDevice) -> float:
-    return math.ceil(one.tasks / device.veus) * one.cost_ns
 
 
 def _spread(found: Sequence[Candidate], most: int) -> list[Candidate]:

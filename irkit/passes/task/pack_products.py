@@ -229,12 +229,12 @@ def _gain(
     partition = Partition(module, device)
     with_terms = op.clone()
     prepack(with_terms, found)
-    gain = len(launches) * (_alone(partition, op.clone()) - _alone(partition, with_terms))
+    gain = len(launches) * (partition.fastest_ns(op.clone()) - partition.fastest_ns(with_terms))
     for packing in found:
         values = dict.fromkeys(launch.arguments[packing.number] for launch in launches)
         for value in values:
             if constant_array(value, weights) is None:
-                gain -= LAUNCH_NS + _alone(partition, _packing_roperator(value, packing))
+                gain -= LAUNCH_NS + partition.fastest_ns(_packing_roperator(value, packing))
     return gain
 
 
@@ -249,9 +249,3 @@ def _packing_roperator(value: SSAValue, packing: Packing) -> ROperatorOp:
     op = packing.op(block.args[0])
     block.add_ops([op, YieldOp.create(operands=[op.y])])
     return ROperatorOp("candidate", Region(block))
-
-
-def _alone(partition: Partition, op: ROperatorOp) -> float:
-    """The estimated time of an rOperator that has the device to itself, in ns."""
-    veus = partition.device.veus
-    return min(math.ceil(a.tasks / veus) * a.cost_ns for a in partition.alternatives(op))

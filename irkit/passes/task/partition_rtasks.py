@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
-from irkit.passes.task.candidates import Candidate, front, shortlist
+from irkit.passes.task.candidates import Candidate, alone_ns, front, shortlist
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import families, registry
@@ -126,9 +126,29 @@ class Partition:
                 missed(op, "OfferRKernels", "{} in a grid of {}: {}", name, grid, reason)
                 reasons[f"{name}: {reason}"] = None
             candidates = [one for one in candidates if one not in refused]
-        raise UnsupportedError(
-            f"{_title(op)}: no rKernel for {self.device.name} can compute it; " + "; ".join(reasons)
-        )
+        raise self._none(op, reasons)
+
+    def fastest_ns(self, op: ROperatorOp) -> float:
+        """The estimated time of an rOperator that has the device to itself, in ns, in the fastest legal way.
+
+        Asks for what is legal until the first that is: `alternatives` asks of all that it offers. Raises
+        UnsupportedError if there is no legal one.
+        """
+        root = _root(op)
+        candidates = list(self._candidates(op, root))
+        reasons: dict[str, None] = {}
+        while candidates:
+            best = front(candidates, self.device)[0]
+            reason = self._refuses(op, best.alternative(root))
+            if reason is None:
+                return alone_ns(best, self.device)
+            reasons[f"{best.rkernel.name}: {reason}"] = None
+            candidates.remove(best)
+        raise self._none(op, reasons)
+
+    def _none(self, op: ROperatorOp, reasons: Iterable[str]) -> UnsupportedError:
+        said = f"{_title(op)}: no rKernel for {self.device.name} can compute it; "
+        return UnsupportedError(said + "; ".join(reasons))
 
     def _offered(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What is the fastest on some number of vEUs, or so many to be measured, the fastest alone first."""
