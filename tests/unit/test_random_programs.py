@@ -38,7 +38,7 @@ from tools.fuzz.programs import random_program
 from tools.fuzz.programs.arrays import ELEMENTS
 from tools.fuzz.programs.facts import of_array
 
-SEEDS = range(500)
+SEEDS = range(800)
 
 
 @pytest.fixture(scope="module")

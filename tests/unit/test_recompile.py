@@ -90,7 +90,7 @@ def test_a_program_for_another_gpu_is_compiled_anew(tmp_path: Path, request: pyt
     assert not fake.modules
     with pytest.warns(UserWarning, match=said + ": compiled anew from its IR"):
         program = irkit.load(path)
-    assert list(fake.modules.values()) == [b"code for sm_90a"]
+    assert set(fake.modules.values()) == {b"code for sm_90a"}
     assert program.report()["device"] == "fake"
     assert 'arch = "sm_90a"' in program.ir()
     assert program.source.count("'arch': 'sm_90a'") == 1
