@@ -59,12 +59,6 @@ class ExactPacking:
         self._unit = max(1, math.gcd(*self.sizes.tolist()))
         self._steps = self.bounds.steps
         self._blame = np.zeros(len(self.cliques))
-        self._alike = _alike(self.rivals, self.sizes)
-        self._components = components(self.rivals)
-        count = len(self.sizes)
-        # Rooms for what a search writes before it reads it: fresh ones would cost as much as a short search.
-        self._trail = np.empty((2 * count * (count + 1) + 1, 2), np.int64)
-        self._rows, self._ends = (np.empty((count + 1, count), np.int64) for _ in range(2))
         self._until = time.monotonic() + self.bounds.seconds
 
     def improve(self, offsets: Ints, bound: int) -> Packed:
@@ -114,11 +108,8 @@ class ExactPacking:
         """One search in one order: what it comes to, offsets, the steps that it took, how deep it went."""
         search = self._search(order, steps)
         state = FOUND
-        number_of = np.empty_like(order)
-        number_of[order] = np.arange(len(order))
-        for members in self._components:
-            row = np.sort(number_of[members])
-            state = solve(search, row, 0, 0, -1, limit // self._unit)
+        for members in components(search.apart):
+            state = solve(search, members, 0, 0, -1, limit // self._unit)
             if state != FOUND:
                 break
         offsets = np.zeros(len(order), np.int64)
@@ -141,13 +132,13 @@ class ExactPacking:
             rivals,
             clique_at,
             clique,
-            _twins(self._alike[order]),
+            _twins(rivals, sizes),
             np.zeros(count, np.int64),
             np.zeros(count, np.int64),
-            self._trail,
+            np.empty((2 * count * (count + 1) + 1, 2), np.int64),
             np.array([steps, 0, 0], np.int64),
-            self._rows,
-            self._ends,
+            np.empty((count + 1, count), np.int64),
+            np.empty((count + 1, count), np.int64),
             np.zeros(self.cliques.shape[0], np.int64),
             np.zeros(self.cliques.shape[0], np.int64),
             np.zeros(count, np.int64),
@@ -160,27 +151,16 @@ def _lists(mask: Mask) -> tuple[Ints, Ints]:
     return at, np.nonzero(mask)[1].astype(np.int64)
 
 
-def _alike(rivals: Mask, sizes: Ints) -> Ints:
-    """Of each buffer a number: that of those of its size that are its rivals and have its rivals; or -1."""
-    rows = rivals | np.eye(len(sizes), dtype=bool)
-    sets: dict[tuple[int, bytes], list[int]] = {}
+def _twins(rivals: Mask, sizes: Ints) -> Ints:
+    """Of each buffer the one before it that is its rival, of its size, and has its rivals; or -1."""
+    twin = np.full(len(sizes), -1, np.int64)
+    seen: dict[tuple[int, bytes], int] = {}
     for number, size in enumerate(sizes.tolist()):
-        sets.setdefault((size, rows[number].tobytes()), []).append(number)
-    found = np.full(len(sizes), -1, np.int64)
-    for number, members in enumerate(sets.values()):
-        if len(members) > 1:
-            found[members] = number
-    return found
-
-
-def _twins(alike: Ints) -> Ints:
-    """Of each buffer the one before it that is alike; or -1."""
-    twin = np.full(len(alike), -1, np.int64)
-    seen: dict[int, int] = {}
-    for number in np.flatnonzero(alike >= 0).tolist():
-        kind = int(alike[number])
-        twin[number] = seen.get(kind, -1)
-        seen[kind] = number
+        row = rivals[number].copy()
+        row[number] = True
+        key = size, row.tobytes()
+        twin[number] = seen.get(key, -1)
+        seen[key] = number
     return twin
 
 

@@ -120,12 +120,9 @@ def _sort(s: Search, row: Ints) -> None:
 @njit(cache=True)
 def _fits(s: Search, row: Ints, floor: int, limit: int) -> bool:
     """Whether each clique ends below the limit when its members follow one another as they come."""
-    if len(row) > len(s.finish) // 8:
-        s.finish[:] = floor
-    else:
-        for buffer in row:
-            for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
-                s.finish[s.cliques[at]] = floor
+    for buffer in row:
+        for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
+            s.finish[s.cliques[at]] = floor
     for buffer in row:
         low, size = s.low[buffer], s.sizes[buffer]
         for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
