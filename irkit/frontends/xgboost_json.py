@@ -95,8 +95,18 @@ def _readable() -> Generator[None]:
     try:
         yield
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidModelError(f"the XGBoost model's JSON is not readable: {reason}") from None
+        raise InvalidModelError(
+            f"the XGBoost model's JSON is not readable: {_reason(error)}"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a document, where Python's own words are of Python's types."""
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    if isinstance(error, AttributeError | IndexError | TypeError):
+        return "an entry is of another kind, or shorter, than XGBoost writes it"
+    return str(error)
 
 
 def model_of(document: Any, iterations: int | None) -> JsonModel:

@@ -239,6 +239,8 @@ def test_translate_then_run(tmp_path: Path):
         ("m.onnx", b"", "not a valid ONNX file"),
         ("m.txt", b"tree\nversion=v4\n", "not a complete LightGBM text model"),
         ("m.json", b'{"learner": {', "XGBoost model's JSON is not readable"),
+        ("m.json", b'{"learner": 3}', "is not readable: an entry is of another kind, or shorter"),
+        ("m.json", b"[]", "is not readable: an entry is of another kind, or shorter"),
         ("m.pkl", b"", "a pickle may run any code"),
         ("m.bin", b"", "cannot tell the format from the suffix '.bin'"),
     ],
