@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ from typing import Any
 from irkit.architectures import ARCHITECTURES
 
 Capability = tuple[int, int, str]
+_ONE = threading.RLock()
+"""Held while Numba is told another device: what is put in place is the whole process's."""
 
 
 def capability_of(arch: str) -> Capability:
@@ -24,12 +27,43 @@ def compiling_for(cc: Capability) -> Generator[None]:
     """Device functions are compiled for `cc`.
 
     Numba would ask the driver for the device at hand, which need not exist and whose context is not
-    wanted.
+    wanted. One thread compiles at a time, as Numba's own lock has it too.
     """
     dispatcher: Any = import_module("numba.cuda.dispatcher")
-    asked = dispatcher.get_current_device
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+    with _ONE:
+        asked = dispatcher.get_current_device
+        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+        try:
+            with _registries_looked_up_once():
+                yield
+        finally:
+            dispatcher.get_current_device = asked
+
+
+@contextmanager
+def _registries_looked_up_once() -> Generator[None]:
+    """For every call of an intrinsic Numba looks through all registries for what is new before it says which
+    one is the target's, a tenth of its time. The answer stays the same; what is new is looked for where a
+    function begins and where an implementation is missing."""
+    names = ("numba.core.typing.templates", "numba.cuda.typing.templates")
+    found: set[Any] = {import_module(name)._TemplateTargetHelperMixin for name in names}
+    looked_up = {helper: helper._get_target_registry for helper in found}
+    for helper, look_up in looked_up.items():
+        helper._get_target_registry = _once(look_up)
     try:
         yield
     finally:
-        dispatcher.get_current_device = asked
+        for helper, look_up in looked_up.items():
+            helper._get_target_registry = look_up
+
+
+def _once(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    known: dict[tuple[str, Any], Any] = {}
+
+    def registry(template: Any, reason: str) -> Any:
+        key = template.metadata.get("target", "generic"), template.context
+        if key not in known:
+            known[key] = look_up(template, reason)
+        return known[key]
+
+    return registry
