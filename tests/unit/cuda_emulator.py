@@ -24,6 +24,7 @@ from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
 from irkit.dialects.fused import multiply_add
+from irkit.runtime.plain import plain
 
 _PATIENCE_S = 20
 
@@ -406,7 +407,7 @@ def run_text(
     for task in range(tasks) if only is None else (only,):
         block = Block(threads, shared_bytes)
         names = names_of(block)
-        exec(compile(text, "<template>", "exec"), names)
+        exec(compile(plain(text), "<template>", "exec"), names)
         problems: list[BaseException] = []
 
         def work(number: int, block: Block, names: Any, task: int, problems: Any) -> None:

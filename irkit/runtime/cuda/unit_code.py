@@ -24,6 +24,8 @@ from irkit.runtime.forms import Form
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 from irkit.runtime.machine_code import intrinsics_digest
 from irkit.runtime.numba_settings import numba_settings
+from irkit.runtime.plain import digest as plain_digest
+from irkit.runtime.plain import plain
 from irkit.runtime.units import Parts, Unit
 
 Entry = tuple[str, tuple[str, ...]]
@@ -65,7 +67,7 @@ def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
     compiler: Any = import_module("numba.cuda.compiler")
     digest = _digest(text)
     names: dict[str, Any] = {"__name__": f"irkit_rkernel_{digest}"}
-    exec(compile(f"{SLOT_IMPORT}\n{text}", "<rKernel>", "exec"), names)
+    exec(compile(f"{SLOT_IMPORT}\n{plain(text)}", "<rKernel>", "exec"), names)
     built = ARCHITECTURES[arch]
     cc = (*built.capability, built.suffix)
     entered: list[Any] = []
@@ -152,5 +154,5 @@ def _own_digest() -> str:
 
 def context(arch: str) -> bytes:
     """What the IR of a unit hangs on beside its text."""
-    digests = intrinsics_digest(), _own_digest()
+    digests = intrinsics_digest(), _own_digest(), plain_digest()
     return repr(("cuda", arch, *digests, _versions(), numba_settings())).encode()
