@@ -19,6 +19,7 @@ STEPS = {
     "cpu": ("irkit.runtime.machine_code", "lower"),
     "cpu code": ("irkit.runtime.machine_code", "code_of"),
     "cuda": ("irkit.runtime.cuda.unit_code", "lower"),
+    "cuda entries": ("irkit.runtime.cuda.entry_code", "lower_entries"),
 }
 """Step -> the module, and its function that takes the arguments and gives bytes."""
 WARM = {"cuda": ("irkit.runtime.cuda.warm", "warm")}

@@ -84,19 +84,19 @@ def compile_units(
     requests: Sequence[Request],
     done: Done,
     workers: int | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
     expected: int = 0,
 ) -> None:
     """Take every request, and those that `done` gives, in any order; `done` is called by any thread, by one
-    at a time. `meanwhile` is what this process does first; `expected` is how many requests `done` will give.
-    Raises what compiling raises, with a note that names the rOperator."""
+    at a time. `expected` is how many requests it will give. Raises what compiling raises, with a note that
+    names the rOperator."""
     if workers is None:
         step = requests[0].step if requests else ""
-        workers = _crew_size(step, len(requests) + expected)
+        worth = _crew_size(step, len(requests) + expected)
+        # Those that are there already cost nothing more.
+        workers = max(worth, min(len(_ahead), len(requests) + expected))
     crew = _Crew(requests, done)
     try:
         crew.start(workers)
-        meanwhile()
         crew.work()
     finally:
         crew.dismiss()

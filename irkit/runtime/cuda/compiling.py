@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 
 from irkit.runtime.cuda.assembling import assemble, cubin_of
-from irkit.runtime.cuda.linking import entry_ir, linked_code, nvvm_ptx
+from irkit.runtime.cuda.entry_code import entry_ir
+from irkit.runtime.cuda.linking import linked_code, nvvm_ptx
 from irkit.runtime.units import NoEmittedModuleError, parts_of
 
 

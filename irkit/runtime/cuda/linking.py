@@ -1,14 +1,13 @@
 """Entry kernels of an emitted module over rKernels that were compiled by themselves.
 
-Numba compiles the walkers alone, which call rKernels as functions of other modules; NVVM links what each
-entry calls into it and inlines as ever, but for what stands apart from the walkers (`apart.py`). Entries go
-through NVVM and the assembler in groups, side by side, each as soon as the rKernels that it calls are there:
-neither holds a lock of Python's.
+Numba compiles entries alone (`entry_code.py`), which call rKernels as functions of other modules; NVVM links
+what each calls into it and inlines as ever, but for what stands apart from the walkers (`apart.py`). Entries
+go through NVVM and the assembler in groups, side by side, each as soon as it and the rKernels that it calls
+are there: neither holds a lock of Python's.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -20,12 +19,12 @@ from irkit.processors import usable_cores
 from irkit.runtime import code_store
 from irkit.runtime.cuda.apart import entered, joined, stands_apart
 from irkit.runtime.cuda.assembling import assemble
+from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
-from irkit.runtime.cuda.numba_device import capability_of, compiling_for
 from irkit.runtime.cuda.unit_code import (
     called,
     context,
-    declare,
+    declarations,
     entries_of,
     ir_of,
     linked_name,
@@ -36,6 +35,8 @@ from irkit.runtime.units import Parts, key_of
 
 GROUP = 2
 """Entries of single rOperators that go through NVVM together."""
+TOGETHER = 4
+"""Groups of them that are lowered by one process, which reads the module's text for them."""
 _LINKED = re.compile(r"\b(irkit_[0-9a-f]{24}_)\w+")
 
 T = TypeVar("T")
@@ -50,47 +51,43 @@ def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -
     units = _Units(parts, arch)
     with ThreadPoolExecutor(usable_cores()) as pool:
         linker = _Linker(units, arch, pool)
-        made: list[Callable[[], Code]] = []
+        requests = _entry_requests(parts, entries, threads, arch)
+        made: dict[str, list[Callable[[], Code]]] = {}
 
-        def lower() -> None:
-            names: dict[str, Any] = {"__name__": "irkit_emitted", **declare(parts)}
-            exec(compile(f"{parts.header}\n\n{parts.rest}", "<walkers>", "exec"), names)
-            try:
-                # The walkers share what they call, where that is not inlined.
-                walking = [e for e in entries if not e.startswith("op_")]
-                if walking:
-                    lowered = [entry_ir(names[e], threads, arch) for e in walking]
-                    made.append(linker.walkers(_distinct(lowered)))
-                alone = [e for e in entries if e.startswith("op_")]
-                for first in range(0, len(alone), GROUP):
-                    group = [
-                        entry_ir(names[e], threads, arch) for e in alone[first : first + GROUP]
-                    ]
-                    made.append(linker.group(_distinct(group)))
-            finally:
-                # Dispatchers refer to one another through these names, where no garbage collector looks.
-                names.clear()
+        def lowered(request: Request, payload: bytes) -> None:
+            link = linker.walkers if request.symbol in _walkers(entries) else linker.group
+            made[request.symbol] = [link(modules) for modules in modules_of(payload)]
 
         try:
-            units.compile(lower, linker.units_are_there)
-            return [code() for code in made]
+            units.compile(requests, lowered, linker.units_are_there)
+            return [code() for request in requests for code in made[request.symbol]]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
-    """The IR modules of an entry kernel, under its Python name; its parameters are 64-bit integers."""
-    compiler: Any = import_module("numba.cuda.compiler")
-    types: Any = import_module("numba.cuda").types
-    cc = capability_of(arch)
-    signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
-    with compiling_for(cc):
-        library, _ = compiler._compile_pyfunc_with_fixup(
-            function, signature, device=False, abi="numba", cc=cc, launch_bounds=(threads, 1)
+def _walkers(entries: Sequence[str]) -> list[str]:
+    return [e for e in entries if not e.startswith("op_")]
+
+
+def _entry_requests(parts: Parts, entries: Sequence[str], threads: int, arch: str) -> list[Request]:
+    """Requests for the IR of entries, by the first of each: of walkers together, which share what they call
+    where that is not inlined, and of groups of others."""
+    alone = [e for e in entries if e.startswith("op_")]
+    groups = [alone[first : first + GROUP] for first in range(0, len(alone), GROUP)]
+    together = [groups[first : first + TOGETHER] for first in range(0, len(groups), TOGETHER)]
+    if walkers := _walkers(entries):
+        together.insert(0, [walkers])
+    text, declared = f"{parts.header}\n\n{parts.rest}", declarations(parts)
+    return [
+        Request(
+            batch[0][0],
+            "cuda entries",
+            (text, declared, batch, threads, arch),
+            len(text) * sum(map(len, batch)) // len(entries),
         )
-    texts = [str(m) for m in library.modules]
-    return [t.replace(library._entry_name, function.__name__) for t in texts]
+        for batch in together
+    ]
 
 
 def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
@@ -98,10 +95,6 @@ def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
     nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
     ptx: bytes = nvvm.compile_ir(list(texts), opt=3, arch=arch.replace("sm_", "compute_"))
     return ptx.decode().strip("\x00").strip()
-
-
-def _distinct(lowered: Sequence[Sequence[str]]) -> list[str]:
-    return list(dict.fromkeys(text for modules in lowered for text in modules))
 
 
 class _Units:
@@ -125,9 +118,13 @@ class _Units:
             self._requests.setdefault(key, request)
 
     def compile(
-        self, meanwhile: Callable[[], None], there: Callable[[Sequence[str]], None]
+        self,
+        others: Sequence[Request],
+        made: Callable[[Request, bytes], None],
+        there: Callable[[Sequence[str]], None],
     ) -> None:
-        """Make what is not kept; `there` is told, by any thread, of what is."""
+        """Make what is not kept, and what `others` ask for. Any thread tells `there` what is, and `made` what
+        came of another request."""
         missing: list[Request] = []
         for key, request in self._requests.items():
             payload = code_store.kept(key)
@@ -137,11 +134,14 @@ class _Units:
                 self._found(key, payload, there)
 
         def done(request: Request, payload: bytes) -> Sequence[Request]:
-            code_store.keep(request.key, payload)
-            self._found(request.key, payload, there)
+            if request.key:
+                code_store.keep(request.key, payload)
+                self._found(request.key, payload, there)
+            else:
+                made(request, payload)
             return ()
 
-        compile_units(missing, done, meanwhile=meanwhile)
+        compile_units([*missing, *others], done)
         if missing:
             code_store.prune()
 

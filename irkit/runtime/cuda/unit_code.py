@@ -31,6 +31,9 @@ from irkit.runtime.units import Parts, Unit
 Entry = tuple[str, tuple[str, ...]]
 """A function of a unit, and what makes pointers of its operands' addresses ("f32p")."""
 
+Declared = tuple[str, str, tuple[str, ...]]
+"""An rKernel for those who call it: its name in the module, that in its IR, and its operands' pointers."""
+
 SEPARATOR = "\n;---- module ----\n"
 _DEFINED = re.compile(r'^define [^@\n]*@"?([\w.$]+)"?\(', re.MULTILINE)
 # As an rTask of a walker, and alone.
@@ -128,17 +131,24 @@ def _own_names(modules: Iterable[Any], digest: str) -> list[str]:
     return [pattern.sub(lambda found: f'@"{found.group(1)}_{digest}"', text) for text in texts]
 
 
-def declare(parts: Parts) -> dict[str, Any]:
-    """What stands for the rKernels of a module while its walkers are compiled: functions of other modules."""
-    cuda: Any = import_module("numba.cuda")
+def declarations(parts: Parts) -> tuple[Declared, ...]:
+    """The rKernels of a module that its entries call."""
     pointers = called(parts.rest)
-    found: dict[str, Any] = {}
-    for unit in parts.units:
-        for name, function in unit.names.items():
-            if name in pointers:
-                linked = linked_name(unit.text, function)
-                found[name] = cuda.declare_device(linked, signature(pointers[name]), abi="c")
-    return found
+    return tuple(
+        (name, linked_name(unit.text, function), pointers[name])
+        for unit in parts.units
+        for name, function in unit.names.items()
+        if name in pointers
+    )
+
+
+def declare(declared: Iterable[Declared]) -> dict[str, Any]:
+    """What stands for rKernels while walkers are compiled: functions of other modules."""
+    cuda: Any = import_module("numba.cuda")
+    return {
+        name: cuda.declare_device(linked, signature(pointers), abi="c")
+        for name, linked, pointers in declared
+    }
 
 
 @functools.cache
