@@ -7,6 +7,7 @@ came of it or what went wrong).
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import struct
@@ -14,6 +15,8 @@ import sys
 import warnings
 from importlib import import_module
 from typing import Any, BinaryIO
+
+from irkit.runtime.fewer_collections import fewer_collections
 
 STEPS = {
     "cpu": ("irkit.runtime.machine_code", "lower"),
@@ -69,6 +72,13 @@ def main() -> None:
     for step in sys.argv[1:]:
         module, function = WARM[step]
         getattr(import_module(module), function)()
+    # What is imported stays.
+    gc.freeze()
+    with fewer_collections():
+        _serve(answers)
+
+
+def _serve(answers: BinaryIO) -> None:
     while True:
         try:
             request = receive(sys.stdin.buffer)

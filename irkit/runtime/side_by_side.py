@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from irkit.processors import usable_cores
 from irkit.runtime.compile_worker import receive, send, take_step
+from irkit.runtime.fewer_collections import fewer_collections
 from irkit.runtime.interrupts import interrupts_held
 
 MOST_WORKERS = 15
@@ -97,7 +98,8 @@ def compile_units(
     crew = _Crew(requests, done)
     try:
         crew.start(workers)
-        crew.work()
+        with fewer_collections():
+            crew.work()
     finally:
         crew.dismiss()
 

@@ -21,6 +21,7 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.pipelines.standard import STANDARD, WAVEFRONT
 from irkit.driver.registry import register_dialects
 from irkit.runtime.artifact import LEVELS, Artifact
+from irkit.runtime.fewer_collections import fewer_collections
 from irkit.runtime.side_by_side import none_left_over
 from irkit.schedule.model import VDevice
 
@@ -55,7 +56,7 @@ def build_artifact(
     known = cached(path)
     if known is not None:
         return known
-    with none_left_over():
+    with none_left_over(), fewer_collections():
         artifact = _compile(imported, device, bar, plan)
     artifact.report["memory_budget"] = memory_budget
     if unmeasured is not None:
