@@ -183,6 +183,9 @@ class _Names:
             for name in _names(_open_operands(node, open_from)):
                 free[name] = free.get(name, 0) + 1
             self._numbers |= {name.id for name, _ in _bindings(node)}
+        for node in ast.walk(function):
+            for name in _names(self.compared(node)) if isinstance(node, ast.Compare) else ():
+                free[name] = free.get(name, 0) + 1
         self._slots = {
             name
             for name in self._numbers

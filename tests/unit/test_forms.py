@@ -55,6 +55,7 @@ def of(body):
         ("while a + 3 <= b:\n    a += 2", "while a + S <= b:\n    a += S", (3, 2)),
         ("inside = 0 <= a + -3 < 224", "inside = S <= a + S < S", (0, -3, 224)),
         ("c0, c1 = 0, 64\nreturn c0, c1, 9", "c0, c1 = S, S\nreturn c0, c1, S", (0, 64, 9)),
+        ("k = 3\nwhile a - k < k:\n    a += b", "k = S\nwhile a - k < k:\n    a += b", (3,)),
         ("multiply_tile(8, 2, 16, p, b, 64, p)", "multiply_tile(8, 2, 16, p, b, S, p)", (64,)),
     ],
 )  # fmt: skip
