@@ -49,7 +49,9 @@ class PipelineRunner:
         produced: str | None = None
         for number, module_pass in enumerate(passes, start=1):
             self._run_one(module, module_pass, produced, number == len(passes))
-            produced = getattr(module_pass, "produces", None)
+            left: str | None = getattr(module_pass, "produces", None)
+            # A pass that states nothing leaves the level that it finds.
+            produced = produced if left is None and self.verify is Verify.LEVELS else left
 
     def _run_one(
         self, module: ModuleOp, module_pass: ModulePass, produced: str | None, is_last: bool
@@ -92,7 +94,8 @@ class PipelineRunner:
             if each or is_last:
                 blamed = "pass" if each else "a pass up to"
                 self._verify(module, f"{blamed} '{module_pass.name}'")
-            check_produced(module, module_pass, self.place)
+            if each or is_last or _lowers(module_pass):
+                check_produced(module, module_pass, self.place)
 
     def _apply(self, module: ModuleOp, module_pass: ModulePass) -> None:
         name = module_pass.name
@@ -112,6 +115,11 @@ class PipelineRunner:
             check_module(module)
         except UserError as error:
             raise BrokenPassError.of(error, f"{blamed} left IR that does not verify") from None
+
+
+def _lowers(module_pass: ModulePass) -> bool:
+    """Whether a pass leaves another level than it takes."""
+    return getattr(module_pass, "produces", None) not in getattr(module_pass, "requires", ())
 
 
 def _endless(name: str, error: FixpointError) -> BrokenPassError:
