@@ -166,6 +166,14 @@ class Orders:
         made = tensor.PadOp(source, [], [], op.region.clone(), low, high, result)
         return self.insert(made, before)
 
+    def sliced(self, op: tensor.ExtractSliceOp, order: Order, before: Operation) -> SSAValue:
+        """`op`, of known offsets, sizes and strides, in the order of its source."""
+        given = (op.static_offsets, op.static_sizes, op.static_strides)
+        offsets, sizes, strides = ([ints(numbers)[d] for d in order] for numbers in given)
+        source, result = self.wanted(op.source, order, before), in_order(op.result, order)
+        made = tensor.ExtractSliceOp(source, offsets, sizes, strides, result)
+        return self.insert(made, before)
+
     def concat(self, op: tensor.ConcatOp, order: Order, before: Operation) -> SSAValue:
         """`op` with its operands, and its result, in an order."""
         inputs = [self.wanted(v, order, before) for v in op.inputs]

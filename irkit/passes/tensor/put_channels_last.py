@@ -129,6 +129,9 @@ class _Mover:
         if isinstance(op, tensor.PadOp) and not (op.low or op.high):
             order = self.orders.moved[op.source][0]
             return order, self.orders.pad(op, order, op)
+        if isinstance(op, tensor.ExtractSliceOp) and not _computed(op):
+            order = self.orders.moved[op.source][0]
+            return order, self.orders.sliced(op, order, op)
         if isinstance(op, tensor.ConcatOp):
             order = next(o for v in op.inputs if (o := self.orders.order(v)) is not None)
             return order, self.orders.concat(op, order, op)
@@ -139,8 +142,9 @@ class _Mover:
         return None
 
     def _order(self, op: linalg.GenericOp) -> Order | None:
-        """That of the first input that has all loops of the result, or none of a result that is smaller."""
-        rank = sum(iterators(op))
+        """That of the first input that has all loops of the result, or none of a result that is smaller; else
+        that of the input with the most, the others behind those that they stand behind."""
+        rank, most = sum(iterators(op)), tuple[int, ...]()
         for value, amap in zip(op.inputs, maps(op), strict=False):
             order = self.orders.order(value)
             if order is None:
@@ -148,7 +152,9 @@ class _Mover:
             loops = [d for e in order for d in loops_of(amap.results[e]) if d < rank]
             if len(set(loops)) == rank:
                 return tuple(dict.fromkeys(loops))
-        return tuple(range(rank))
+            if len(set(loops)) > len(most):
+                most = tuple(dict.fromkeys(loops))
+        return _completed(most, rank)
 
     def _convolution(self, found: Convolution) -> tuple[Order, SSAValue]:
         op, orders = found.op, self.orders
@@ -204,6 +210,20 @@ class _Mover:
         return self.orders.insert(made, before)
 
 
+def _completed(some: Order, rank: int) -> Order:
+    """An order of all loops that has `some` in theirs, each other one behind the one before it."""
+    found = list(some)
+    for loop in (d for d in range(rank) if d not in some):
+        found.insert(found.index(loop - 1) + 1 if loop else 0, loop)
+    return tuple(found)
+
+
+def _computed(op: tensor.ExtractSliceOp) -> bool:
+    """Whether where a slice lies is computed, or a dimension goes."""
+    ranks = {tensor_type(v).get_num_dims() for v in (op.source, op.result)}
+    return bool(op.offsets or op.sizes or op.strides) or len(ranks) > 1
+
+
 def _pads_zeros(op: tensor.PadOp) -> bool:
     """Whether it pads by the constant 0, by known amounts."""
     terminator = op.region.block.last_op
@@ -236,11 +256,11 @@ class PutChannelsLast(ModulePass):
 
     A convolution then reads runs of channels, 16 bytes at once whatever its window and stride, and the
     pixels of all images are the columns of one product. Its filters are laid out the same way, constants
-    here; what is elementwise, pools, pads, joins or splits dimensions follows, and what cannot follow reads a
-    copy in the old order. Where an input is copied, channels of zeros fill its last 16 bytes. Done from
-    `images` images on; for any number where products are of 16-bit floats, which are not read one by one,
-    or of a lower precision (`tf32`, `bf16`, `f16`), whose tensor cores wait for what they read; not of plain
-    float32 (`ieee`), nor where groups have few channels. No value changes but by the order of sums.
+    here; what is elementwise, pools, pads, slices, joins or splits dimensions follows, and what cannot follow
+    reads a copy in the old order. Where an input is copied, channels of zeros fill its last 16 bytes. Done
+    from `images` images on; for any number where products are of 16-bit floats, which are not read one by
+    one, or of a lower precision (`tf32`, `bf16`, `f16`), whose tensor cores wait for what they read; not of
+    plain float32 (`ieee`), nor where groups have few channels. No value changes but by the order of sums.
 
     ```mlir
     %1 = linalg.generic {maps = [(n, o, h, w, c, i, j) -> (n, c, h + i, w + j), ... -> (o, c, i, j),

@@ -20,3 +20,19 @@ func.func @main(%x: tensor<2x3x8x8xf32>) -> tensor<2x8x8x8xf32> {
   %1 = graph.relu %0 : (tensor<2x8x8x8xf32>) -> tensor<2x8x8x8xf32>
   func.return %1 : tensor<2x8x8x8xf32>
 }
+
+// A slice follows, and so does what stands for each of several elements beside one another.
+// CHECK-LABEL: func.func @sliced
+// CHECK:       %[[S:.*]] = tensor.extract_slice %{{.*}}[0, 1, 0, 0] [2, 4, 8, 8] [1, 2, 1, 1] : tensor<2x8x8x8xf32> to tensor<2x4x8x8xf32>
+// CHECK:       linalg.generic {{.*}} outs(%{{.*}} : tensor<2x4x2x8x8xf32>)
+// CHECK:       tensor.collapse_shape {{.*}} into tensor<2x8x8x8xf32>
+func.func @sliced(%x: tensor<2x4x8x8xf32>, %c: tensor<2x1xf32>) -> tensor<2x8x8x8xf32> {
+  %w = arith.constant dense<0.5> : tensor<8x4x3x3xf32>
+  %0 = graph.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x4x8x8xf32>, tensor<8x4x3x3xf32>) -> tensor<2x8x8x8xf32>
+  %1 = graph.slice %0 {offsets = array<i64: 0, 0, 1, 0>, sizes = array<i64: 2, 8, 4, 8>, strides = array<i64: 1, 1, 2, 1>} : (tensor<2x8x8x8xf32>) -> tensor<2x8x4x8xf32>
+  %2 = graph.reshape %1 {shape = array<i64: 2, 8, 4, 1, 8>} : (tensor<2x8x4x8xf32>) -> tensor<2x8x4x1x8xf32>
+  %3 = graph.mul %2, %c : (tensor<2x8x4x1x8xf32>, tensor<2x1xf32>) -> tensor<2x8x4x2x8xf32>
+  %4 = graph.reshape %3 {shape = array<i64: 2, 8, 8, 8>} : (tensor<2x8x4x2x8xf32>) -> tensor<2x8x8x8xf32>
+  %5 = graph.relu %4 : (tensor<2x8x8x8xf32>) -> tensor<2x8x8x8xf32>
+  func.return %5 : tensor<2x8x8x8xf32>
+}
