@@ -23,6 +23,7 @@ from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import in_memory, kind_of, model_of
+from irkit.dialects.tensor_ops.reshape import groups_of_shapes
 from irkit.dialects.types import is_float, tensor_type
 from irkit.rkernels.approximations import is_approximate
 
@@ -151,7 +152,7 @@ def _counts(op: Operation) -> Counts:
     if isinstance(op, _BRANCHES):
         return {"scalar": 2 * max(1, len(op.operands))}
     if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
-        return {"index": _divisions(tensor_type(op.src).get_shape())}
+        return {"index": _divisions(op)}
     return {"op": 1}
 
 
@@ -183,9 +184,11 @@ def words(element: Attribute) -> float:
     return getattr(element, "bitwidth", 64) / 32
 
 
-def _divisions(shape: Sequence[int]) -> int:
-    """Divisions and remainders that it takes to find an index in `shape` from a position."""
-    return max(0, 2 * sum(size != 1 for size in shape) - 2)
+def _divisions(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> int:
+    """Divisions and remainders that it takes to find an index in what is reshaped."""
+    shape, to = tensor_type(op.result).get_shape(), tensor_type(op.src).get_shape()
+    runs = [to[own] for _, own in groups_of_shapes(shape, to)]
+    return sum(max(0, 2 * sum(size != 1 for size in run) - 2) for run in runs)
 
 
 def _quotients(amap: AffineMap) -> int:

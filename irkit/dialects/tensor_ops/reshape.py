@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects import tensor
@@ -59,3 +60,27 @@ class Reshape(TensorOpModel[ReshapeOp]):
     def element(self, op: ReshapeOp, printer: ElementText, result: SSAValue, index: Index) -> str:
         shape, to = tensor_type(result).get_shape(), tensor_type(op.src).get_shape()
         return printer.element(op.src, printer.reshaped(index, shape, to))
+
+
+def groups_of_shapes(shape: Sequence[int], to: Sequence[int]) -> list[tuple[slice, slice]]:
+    """The smallest runs of dimensions of two shapes that have as many elements; what stands before one
+    that is not known is one run with it."""
+    found: list[tuple[slice, slice]] = []
+    i, j = len(shape), len(to)
+    while i or j:
+        ends = i, j
+        i, j = max(i - 1, 0), max(j - 1, 0)
+        while (mine := _elements(shape[i : ends[0]])) != (its := _elements(to[j : ends[1]])):
+            if mine is None or its is None or not (i if mine < its else j):
+                i = j = 0
+                break
+            i, j = (i - 1, j) if mine < its else (i, j - 1)
+        if mine is None:
+            i = j = 0
+        found.append((slice(i, ends[0]), slice(j, ends[1])))
+    return found[::-1]
+
+
+def _elements(sizes: Sequence[int]) -> int | None:
+    """None where it is not known, or nothing."""
+    return math.prod(sizes) if all(size > 0 for size in sizes) else None

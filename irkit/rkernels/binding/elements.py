@@ -34,6 +34,7 @@ from xdsl.ir.affine import (
 from irkit.dialects.linalg_generic import iterators, maps
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import model_of
+from irkit.dialects.tensor_ops.reshape import groups_of_shapes
 from irkit.dialects.types import is_float, is_half, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.scalars import numba_type, scalar_text
@@ -165,8 +166,11 @@ class ElementPrinter:
 
     def reshaped(self, index: Index, shape: Sequence[int], to: Sequence[int]) -> Index:
         """The index in a tensor of shape `to` of what is at `index` in one of shape `shape`."""
-        position = self.name(linear(index, shape))
-        return tuple(self.name(i) for i in delinearised(position, to))
+        found: list[str] = []
+        for dims, own in groups_of_shapes(shape, to):
+            position = self.name(linear(index[dims], shape[dims]))
+            found += [self.name(i) for i in delinearised(position, to[own])]
+        return tuple(found)
 
     def element(self, value: SSAValue, index: Index) -> str:
         """Name of a variable that holds `value[index]`."""
