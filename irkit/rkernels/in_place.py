@@ -19,7 +19,7 @@ from irkit.rkernels.rkernel import RKernel
 from irkit.syntax_trees import in_one_thread
 
 # Placeholders of functions that store one element.
-STORES = ("STORE", "STORE_FETCHED", "STORE_WITHIN", "STORE_OUTSIDE")
+STORES = ("STORE", "STORE_FETCHED", "STORE_SHORT", "STORE_WITHIN", "STORE_OUTSIDE")
 
 
 def refuses_in_place(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> str | None:
@@ -48,8 +48,7 @@ def _reads_its_own(binding: Binding, source: str, target: str) -> bool:
     if any(_uses(body)[source] for body in bodies.values()):
         return False
     found = [_Body.of(text, source, target) for text in stores]
-    places = {place for body in found for place in (*body.loaded, *body.stored)}
-    return any(body.stored for body in found) and len(places) == 1 and all(b.right for b in found)
+    return any(body.stored for body in found) and all(body.own for body in found)
 
 
 def _uses(text: str) -> Counter[str]:
@@ -74,6 +73,12 @@ class _Body:
         tree = in_one_thread(lambda: ast.parse("def body():\n" + text))
         body._run(tree.body[0].body, False)  # pyright: ignore
         return body
+
+    @property
+    def own(self) -> bool:
+        """Whether what it reads of the source is the one element that it stores. Functions number elements
+        each in its own way (`r, j`, or `q, i, j`), so no two are compared."""
+        return self.right and len(self.stored) <= 1 and self.loaded <= self.stored
 
     def _run(self, statements: Sequence[ast.stmt], done: bool) -> bool:
         """Follow statements; whether an element was stored before, and after."""

@@ -46,11 +46,12 @@ def generic(result: str, a: str, b: str, value: str) -> str:
 TWO = generic("%r", "#i", "#i", "addf %q, %q") + "\n" + generic("%s", "#i", "#i", "mulf %p, %q")
 
 
-def test_all_is_read_before_anything_is_written() -> None:
+@pytest.mark.parametrize("name", ["map.rows", "map.short"])
+def test_all_is_read_before_anything_is_written(name: str) -> None:
     """Result 0 is written over a, of which result 1 is made."""
-    op = operator(TWO, "%r, %s", facts=", in_place = array<i64: 0, 0, 1, 1>")
+    op = operator(TWO, "%r, %s", name, ", in_place = array<i64: 0, 0, 1, 1>")
     assert why_illegal(op, CPU) is None
-    rkernel = registry.find("cpu", "map.rows")
+    rkernel = registry.find("cpu", name)
     a, b = (np.random.default_rng(n).standard_normal((3, 3)).astype(np.float32) for n in (0, 1))
     want = [b + b, a * b]
     cpu_emulator.run(rkernel, bind(op, root_of(op), rkernel, 1), [a, b, a, b], 0, 1, 1)

@@ -1,4 +1,4 @@
-"""Maps of rows of a few columns: `map.masked` computes what NumPy does, at every width."""
+"""Maps of rows of a few columns: what is chosen for a width computes what NumPy does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def test_every_width(width: int, element: str) -> None:
     for result, flags in (("%3", "none"), ("%4", "afn")):
         text = MODULE.format(**given, result=result, flags=flags)
         program = irkit.compile(irkit.parse(text), "cpu", mode="serial")
-        assert "map.masked" in program.ir("schedule")
+        # Where most of a vector's lanes would be masked, rows are computed one element after another.
+        name = "map.rows" if width in (2, 3, 33) else "map.masked"
+        assert name in program.ir("schedule")
         for rows in (0, 1, 5, 40):
             x = rng.normal(size=(rows, width)).astype(dtype)
             r = rng.uniform(0.5, 2, (rows, 1)).astype(dtype)

@@ -10,6 +10,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.approximations import is_approximate
 from irkit.rkernels.binding.inserted import inserted_of
+from irkit.rkernels.families.elementwise import short_rows
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -37,6 +38,25 @@ def map_masked(task, tasks, rows, scratch, OPERANDS):
         for j in range(j0, j1):
             last_vector_of_fewer_lanes()
             STORE(OPERANDS, r, j)
+
+
+def map_short(task, tasks, rows, scratch, OPERANDS):
+    """Rows of a few elements, all of them for one row after another: vectors run across the rows."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    if j1 - j0 < J:
+        for r in range(r0, r1):
+            for j in range(j0, j1):
+                STORE(OPERANDS, r, j)
+        return
+    r = r0
+    while r < r1:
+        q = r // I
+        first = r - q * I
+        last = min(I, first + r1 - r)
+        for i in range(first, last):
+            for j in range(J):
+                STORE_SHORT(OPERANDS, q, i, j)
+        r += last - first
 
 
 def map_inserted(task, tasks, rows, scratch, OPERANDS):
@@ -75,6 +95,8 @@ _APART = 3.0
 """By how much simple arithmetic, and divisions, outside of vectors take longer, by measurement."""
 _SHARE = 0.8
 """Of the time of polynomials taken a vector at a time, by measurement."""
+_SHARED = 0.4
+"""Of the time of elements of short rows, where they are computed together, by measurement."""
 _FEW = 64
 """Columns of a row whose end, which fills no vector, is a large part of it."""
 
@@ -123,7 +145,16 @@ def _narrow(root: Root) -> bool:
 def _masked_work(part: Part) -> Work:
     """The end of a row takes a whole vector."""
     whole = math.ceil(part.width / _lanes(part)) * _lanes(part)
-    return _stored(part, whole, 1.0) + work(row=3 * part.rows)
+    return _stored(part, whole, 1.0) * (whole / part.width) + work(row=3 * part.rows)
+
+
+def _short_work(part: Part) -> Work:
+    """Vectors of the dimension before the last, of which half a register's are enough; a row's elements share
+    what is found for the row."""
+    before, lanes = max(part.sizes[-2], 1.0), _lanes(part) / 2
+    whole = before // lanes * lanes
+    stored = _stored(part, whole / before * part.width, 1.0) * _SHARED
+    return stored + work(row=1, index=2) * (part.rows / before)
 
 
 def _inserted_work(part: Part) -> Work:
@@ -144,5 +175,6 @@ RKERNELS = [
         legal=_polynomials,
         work=_interleaved_work,
     ),
+    RKernel("map", "short", "cpu", __name__, "map_short", legal=short_rows, work=_short_work),
     RKernel("map", "masked", "cpu", __name__, "map_masked", legal=_narrow, work=_masked_work),
 ]

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from irkit.dialects.roperator_root import Root
+from irkit.dialects.tensor_ops.interface import Index
+from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import ElementPrinter, delinearised
+from irkit.rkernels.binding.inserted import inserted_of
 from irkit.rkernels.family import Family
+
+_SHORT = 8
+
+
+def short_rows(root: Root) -> bool:
+    """Whether the last dimension has a few elements, the one before two at least, and all are written."""
+    if len(root.parallel) < 2 or root.body is None or root.body.last_op is None:
+        return False
+    before, last = root.parallel[-2:]
+    inserted = any(inserted_of(v) is not None for v in root.body.last_op.operands)
+    return 1 < last <= _SHORT and before != DYNAMIC and before > 1 and not inserted
 
 
 class Elementwise(Family):
     """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result; `WITHIN`, `STEP`,
     `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted. On a GPU `FETCH(OPERANDS, r, j)` and
-    `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is read of memory, and the rest."""
+    `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is read of memory, and the rest. On a
+    CPU, of rows of a few elements, `STORE_SHORT(OPERANDS, q, i, j)`: r is q * `I` + i."""
 
     name = "map"
+
+    @staticmethod
+    def _short(binder: Binder) -> None:
+        def index(printer: ElementPrinter) -> Index:
+            lead = [printer.name(i) for i in delinearised("q", binder.lead[:-1])]
+            return (*lead, "i", "j")
+
+        binder.literal("I", binder.lead[-1])
+        binder.store("q, i, j", index, lambda index: "", placeholder="STORE_SHORT")
 
     def refuses(self, root: Root) -> str | None:
         """Only a body without a heavy op."""
@@ -23,6 +48,8 @@ class Elementwise(Family):
         binder.range()
         binder.store("r, j", binder.rj_index, lambda index: "")
         binder.store_within()
+        if binder.target == "cpu" and short_rows(binder.root):
+            self._short(binder)
         if binder.target == "cuda":
             binder.store(
                 "r, j", binder.rj_index, lambda index: "", ahead="r, j", placeholder="STORE_FETCHED"
