@@ -29,6 +29,7 @@ OPEN_FROM: Mapping[str, int] = {
     "mad32": 0,
     "max": 0,
     "min": 0,
+    "multiply_panels": 3,
     "multiply_pixels": 5,
     "multiply_planes": 2,
     "multiply_strided": 2,

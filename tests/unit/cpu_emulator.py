@@ -80,6 +80,20 @@ def _multiply_tile(
         c.run(at_c + row * width, across)[:] = sums
 
 
+def _multiply_panels(
+    most: int, vectors: int, lanes: int, rows: int, k: int, a: Memory, at_a: int, at_b: int, at_c: int,
+    width: int, anew: int,
+) -> None:  # fmt: skip
+    across = lanes * vectors
+    assert rows <= most
+    for row in range(rows):
+        into = a.run(at_c + row * width, across)
+        sums = np.zeros(across, into.dtype) if anew else into.copy()
+        for i in range(k):
+            sums += a[at_a + i * most + row] * a.run(at_b + i * across, across)
+        into[:] = sums
+
+
 def _multiply_strided(
     most: int, vectors: int, rows: int, k: int, a: Memory, at_a: int, below_a: int, b: Memory,
     at_b: int, below_b: int, c: Memory, at_c: int, below_c: int,
@@ -275,6 +289,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "element_by_element": lambda: None,
         "extremes": _extremes,
         "packed_node": _packed_node,
+        "multiply_panels": _multiply_panels,
         "multiply_strided": _multiply_strided,
         "multiply_pixels": _multiply_pixels,
         "multiply_planes": _multiply_planes,

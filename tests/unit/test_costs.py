@@ -204,6 +204,12 @@ PROGRAMS = {
     ),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "product of a transposed factor": text(
+        "gemm",
+        "tensor<64x80xf32>, tensor<64x96xf32>",
+        "tensor<80x96xf32>",
+        "{trans_a = true, trans_b = false, alpha = 1.0 : f64, beta = 0.0 : f64}",
+    ),
     "product, rounded": text(
         "matmul",
         "tensor<256x64xf32>, tensor<64x256xf32>",

@@ -25,6 +25,7 @@ from irkit.interp import run_module
 from irkit.rkernels import registry
 from irkit.rkernels.cpu.product import LARGE, fitted_tile
 from irkit.rkernels.families.depthwise import Depthwise
+from irkit.rkernels.families.panel_product import PanelProduct
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.runtime.variant import Variant
 from irkit.schedule.devices import device as find_device
@@ -32,8 +33,9 @@ from irkit.schedule.devices import device as find_device
 
 @pytest.fixture(autouse=True)
 def by_panels(monkeypatch):
-    """Convolutions go by panels of columns here; test_planes.py and test_depthwise.py have other ways."""
-    for family in (PlaneProduct, Depthwise):
+    """Convolutions go by panels of columns here; test_planes.py, test_depthwise.py and test_panel_product.py
+    have other ways."""
+    for family in (PlaneProduct, Depthwise, PanelProduct):
         monkeypatch.setattr(family, "refuses", lambda *_: "not here")
 
 

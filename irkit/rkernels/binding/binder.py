@@ -10,7 +10,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp, i1
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    i1,
+)
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from irkit.dialects.access_boxes import grid_of
@@ -111,6 +118,13 @@ class Binder:
     def literal(self, name: str, value: int) -> None:
         """Placeholder `name` is a number."""
         self.binding.names[name] = str(value)
+
+    def parameter(self, name: str) -> int:
+        """A parameter of its rKernel. Raises UnsupportedError where it has no such number."""
+        given = self.op.parameters.data.get(name) if self.op.parameters is not None else None
+        if not isinstance(given, IntegerAttr):
+            raise UnsupportedError(f"parameter {name}: expected an integer, got {given}")
+        return given.value.data
 
     # Index helpers
 

@@ -1,8 +1,11 @@
 """gemm: C[r, j] = sum_k A[r, k] * B[k, j]."""
 
+from irkit.dialects.linalg_generic import maps
 from irkit.dialects.roperator_root import Root, gemm_layout
+from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.families.row_terms import JOINING
+from irkit.rkernels.fused_work import step
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -119,7 +122,16 @@ def _sweeps_b(root: Root) -> bool:
 def _dot_work(part: Part) -> Work:
     """Four rows share what is read of B; what is left of them does not."""
     together = part.rows // 4 * 4 / part.rows
-    return _work(part, 0.5 * together + 1.05 * (1 - together), JOINING)
+    dots = _work(part, 0.5 * together + 1.05 * (1 - together), JOINING)
+    apart = _apart(part.root)
+    return dots + work(stride=apart * part.elements * part.terms)
+
+
+def _apart(root: Root) -> int:
+    """How many operands in memory do not have their terms side by side, and so are read one by one."""
+    op, k = root.chain[-1], len(root.parallel)
+    lying = [m for m, v in zip(maps(op), op.inputs, strict=False) if in_memory(v) is not None]
+    return sum(step(m, k) > 1 for m in lying)
 
 
 RKERNELS = [

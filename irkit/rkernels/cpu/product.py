@@ -20,7 +20,7 @@ from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 LANES = 16
-_PANEL_BYTES = 1 << 20
+PANEL_BYTES = 1 << 20
 _FEWEST_LANES = 4
 
 
@@ -72,7 +72,8 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
 
 
-def _itemsize(root: Root) -> int:
+def itemsize(root: Root) -> int:
+    """Bytes of a sum."""
     return 8 if isinstance(tensor_type(root.chain[0].results[0]).element_type, Float64Type) else 4
 
 
@@ -80,7 +81,12 @@ def fitted_tile(root: Root, most: Tile) -> Tile:
     """The tile of at most the bytes of `most`, of float32, and of few columns no wider than they are."""
     product = as_product(root)
     assert product is not None
-    columns, lanes = product.extent(product.columns), most.lanes * 4 // _itemsize(root)
+    return fitted(product, itemsize(root), most)
+
+
+def fitted(product: Product, nbytes: int, most: Tile) -> Tile:
+    """`fitted_tile` of a product whose sums take `nbytes`."""
+    columns, lanes = product.extent(product.columns), most.lanes * 4 // nbytes
     if columns == DYNAMIC:
         return Tile(most.rows, most.across, lanes)
     while lanes > _FEWEST_LANES and columns <= lanes // 2:
@@ -95,7 +101,7 @@ def _parameters(most: Tile) -> Callable[[Root], Parameters]:
         product, tile = as_product(root), fitted_tile(root, most)
         assert product is not None
         step = tile.columns
-        fit = _PANEL_BYTES // (product.extent(product.k) * _itemsize(root))
+        fit = PANEL_BYTES // (product.extent(product.k) * itemsize(root))
         columns = product.extent(product.columns)
         wanted = 64 if columns == DYNAMIC else -(-columns // step) * step
         packed = max(step, min(64, fit // step * step, wanted))
@@ -136,7 +142,7 @@ def _scratch(root: Root, parameters: Parameters) -> int:
     """The panel, and a tile of sums below it."""
     product = as_product(root)
     assert product is not None
-    return (product.extent(product.k) + parameters["TILE"]) * parameters["NC"] * _itemsize(root)
+    return (product.extent(product.k) + parameters["TILE"]) * parameters["NC"] * itemsize(root)
 
 
 # By measurement: a run of columns that does not go on into the next finds its row and its bounds; one whose
@@ -162,7 +168,7 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
     def counted(part: Part) -> Work:
         product, tile = as_product(part.root), fitted_tile(part.root, most)
         assert product is not None
-        words = tile.columns * _itemsize(part.root) // 4
+        words = tile.columns * itemsize(part.root) // 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
         whole, left = divmod(rows, tile.rows)

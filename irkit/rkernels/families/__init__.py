@@ -16,6 +16,7 @@ from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
 from irkit.rkernels.families.pack import Pack
+from irkit.rkernels.families.panel_product import PanelProduct
 from irkit.rkernels.families.pixels import Pixels
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
@@ -49,6 +50,7 @@ _FAMILIES: dict[str, Family] = {
         Gemm(),
         MatrixProduct(),
         IntegerProduct(),
+        PanelProduct(),
         PlaneProduct(),
         BytePlanes(),
         Pixels(),

@@ -53,12 +53,16 @@ class MatrixProduct(Family):
             return "its root is no product of two operands, one of them in memory"
         return of_floats(root)
 
+    def product(self, root: Root) -> Product | None:
+        """How the family sees `root`."""
+        return as_product(root)
+
     def grid(self, root: Root, tasks: int) -> list[int]:
         """One loop is cut, the first of its group: where the largest part is the least work. Whole tiles
         are computed, and every part that has all columns packs them all."""
         if DYNAMIC in root.parallel:
             return leading_parts(root, tasks)
-        product = as_product(root)
+        product = self.product(root)
         assert product is not None
 
         def work(batch: float, lead: float, rows: float, columns: float) -> float:

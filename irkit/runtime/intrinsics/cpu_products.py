@@ -10,6 +10,7 @@ here the vectors are spelt out. 16 lanes become one register or several, as the 
 # pyright: reportCallIssue=false
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -76,12 +77,52 @@ def multiply_strided(
                       integer, integer), codegen  # fmt: skip
 
 
+@intrinsic(prefer_literal=True)
+def multiply_panels(
+    typingctx: Any, most: Any, vectors: Any, lanes: Any, rows: Any, k: Any, a: Any, at_a: Any,
+    at_b: Any, at_c: Any, width: Any, anew: Any,
+) -> Any:  # fmt: skip
+    """C[i, j] += sum over k of A[k, i] * B[k, j], for `rows` rows i and `vectors` times `lanes` columns j.
+
+    The literals are those of `multiply_tile`. Panels of both lie row behind row of k: `most` elements of A,
+    all columns of B. C's rows are `width` apart; where `anew` is not 0 they are sums of these terms alone.
+    All are counted from pointer `a`.
+    """
+    if not all(isinstance(n, types.IntegerLiteral) for n in (most, vectors, lanes)):
+        return None
+    largest, across, side = (n.literal_value for n in (most, vectors, lanes))
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, _, rows, k, a, at_a, at_b, at_c, width, anew = arguments
+        tile = Tile(builder, a.type.pointee, across, side, below=largest)
+        c = builder.gep(a, [at_c])
+        fresh = builder.icmp_signed("!=", anew, _I64(0))
+        for size, first in powers(builder, largest, rows):
+            numbers = [builder.add(first, _I64(i)) for i in range(size)]
+            rows_of_a = [builder.gep(a, [builder.add(at_a, n)]) for n in numbers]
+            start = tile.load(fresh, c, width, numbers)
+            sums = tile.sums(rows_of_a, k, builder.gep(a, [at_b]), _I64(across * side), start)
+            tile.store(sums, c, width, numbers)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(most, vectors, lanes, integer, integer, a, integer, integer, integer, integer,
+                      integer), codegen  # fmt: skip
+
+
 def _by_powers(tile: Tile, largest: int, rows: Any, *operands: Any) -> None:
     """`rows` rows of a tile, so many at once as powers of two of them there are."""
-    builder, size = tile.builder, largest
+    for size, first in powers(tile.builder, largest, rows):
+        _multiply(tile, size, first, *operands)
+
+
+def powers(builder: Any, largest: int, rows: Any) -> Iterator[tuple[int, Any]]:
+    """For each power of two in `rows`, from `largest` on: that, and the first row; the builder stands where
+    there are so many."""
+    size = largest
     while size:
         with builder.if_then(builder.icmp_unsigned("!=", builder.and_(rows, _I64(size)), _I64(0))):
-            _multiply(tile, size, builder.and_(rows, _I64(-2 * size)), *operands)
+            yield size, builder.and_(rows, _I64(-2 * size))
         size //= 2
 
 
@@ -101,13 +142,16 @@ class Tile:
     """Prints loops that add to a tile: `across` vectors of `lanes` sums per row of A.
 
     `ahead`: A's rows lie one behind another, so what the next tile reads is behind what this one does. It is
-    fetched meanwhile: a few rows at a time are no run that a processor would find by itself.
+    fetched meanwhile: a few rows at a time are no run that a processor would find by itself. `below`: how
+    many elements a term of A is from the next.
     """
 
     def __init__(
-        self, builder: Any, element: Any, across: int, lanes: int = LANES, ahead: bool = False
-    ) -> None:
+        self, builder: Any, element: Any, across: int, lanes: int = LANES, ahead: bool = False,
+        below: int = 1,
+    ) -> None:  # fmt: skip
         self.builder, self.across, self.lanes, self.ahead = builder, across, lanes, ahead
+        self.below = below
         self.vector = ir.VectorType(element, self.lanes)
         letter = "f32" if isinstance(element, ir.FloatType) else "f64"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -136,8 +180,11 @@ class Tile:
         # To read, into the first cache, data.
         builder.call(prefetch, [pointer, _I32(0), _I32(3), _I32(1)])
 
-    def sums(self, rows: list[Any], k: Any, b: Any, width: Any) -> list[list[Any]]:
-        """Runs over k at least once; returns the sums of each row, the builder behind the loop."""
+    def sums(
+        self, rows: list[Any], k: Any, b: Any, width: Any, start: list[list[Any]] | None = None
+    ) -> list[list[Any]]:
+        """Runs over k at least once; returns the sums of each row, from `start` or zero on, the builder
+        behind the loop."""
         builder = self.builder
         before = builder.block
         loop, done = (builder.append_basic_block(n) for n in ("tile.loop", "tile.done"))
@@ -154,17 +201,30 @@ class Tile:
         step.add_incoming(following, loop)
         zero = ir.Constant(self.vector, [0.0] * self.lanes)
         added: list[list[Any]] = []
-        for row, phis in zip(rows, totals, strict=True):
-            scalar = self.spread(in_register(builder, builder.load(builder.gep(row, [step]))))
+        begun = start or [[zero] * self.across for _ in rows]
+        term = builder.mul(step, _I64(self.below))
+        for row, phis, given in zip(rows, totals, begun, strict=True):
+            scalar = self.spread(in_register(builder, builder.load(builder.gep(row, [term]))))
             added.append(
                 [builder.call(self.fma, [scalar, v, t]) for v, t in zip(values, phis, strict=True)]
             )
-            for phi, total in zip(phis, added[-1], strict=True):
-                phi.add_incoming(zero, before)
+            for phi, total, first in zip(phis, added[-1], given, strict=True):
+                phi.add_incoming(first, before)
                 phi.add_incoming(total, loop)
         builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
         builder.position_at_end(done)
         return added
+
+    def load(self, fresh: Any, c: Any, width: Any, numbers: list[Any]) -> list[list[Any]]:
+        """The sums of rows that `store` has written; zeros where `fresh`."""
+        builder, zero = self.builder, ir.Constant(self.vector, [0.0] * self.lanes)
+        found: list[list[Any]] = []
+        for number in numbers:
+            row = builder.gep(c, [builder.mul(width, number)])
+            places = [self.vector_at(row, n) for n in range(self.across)]
+            given = [builder.load(place, align=4) for place in places]
+            found.append([builder.select(fresh, zero, value) for value in given])
+        return found
 
     def store(self, sums: list[list[Any]], c: Any, width: Any, numbers: list[Any]) -> None:
         """Write each row's sums to `c`, row `numbers[i]` being so many times `width` elements behind it."""
