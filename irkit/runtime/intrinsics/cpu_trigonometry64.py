@@ -1,9 +1,12 @@
-"""Sine, cosine and their inverses of float64 without a branch, a call or a table in memory.
+"""Sine, cosine and their inverses of float64, in vectors, without a table in memory.
 
-x = m * 2^e with a whole m of 53 bits. Only the bits of 2^e * 2/pi modulo 4 matter; they are shifted out of a
-constant in three parts of 52 bits, whose products with m are taken exactly (M. Payne and R. Hanek, Radian
-reduction for trigonometric functions, 1983). What is left over is 2^-101 at most: of the few numbers that lie
-within 2^-48 of a multiple of pi/2 the sine, or the cosine, has fewer right digits than its unit says.
+Up to 2^30 a multiple of pi/2 is taken off in three parts (W. Cody and W. Waite, Software manual for the
+elementary functions, 1980); with a fused multiplication the difference from the first is exact. Beyond, where
+few numbers are (`cpu_seldom.py`): x = m * 2^e with a whole m of 53 bits. Only the bits of 2^e * 2/pi modulo 4
+matter; they are shifted out of a constant in three parts of 52 bits, whose products with m are taken exactly
+(M. Payne and R. Hanek, Radian reduction for trigonometric functions, 1983). What is left over is 2^-101 at
+most: of the few numbers that lie within 2^-48 of a multiple of pi/2 the sine, or the cosine, has fewer right
+digits than its unit says.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,6 +28,7 @@ from numba.extending import intrinsic
 from irkit.runtime.intrinsics.cpu_bits import copysign, fma, horner
 from irkit.runtime.intrinsics.cpu_functions import inlined
 from irkit.runtime.intrinsics.cpu_functions64 import atan_float64
+from irkit.runtime.intrinsics.cpu_seldom import seldom
 
 _I64, _F64 = ir.IntType(64), ir.DoubleType()
 # Of a number with this biased exponent or a smaller one the sine is itself, and the cosine 1.
@@ -189,23 +193,52 @@ def _sine_of64(r: Any, low: Any, quadrant: Any) -> Any:
     return -y if turned >= 2.0 else y
 
 
+NEAR = 2.0**30
+TWO_OVER_PI, HALF_PI_LOWEST = 2 / math.pi, -1.4973849048591833e-33
+
+
 @inlined
-def sin_float64(x: Any) -> Any:
-    """Sine; of infinities it is NaN."""
+def _reduced_near(x: Any) -> Any:
+    """As `reduced64`, of x itself, of |x| <= `NEAR`; the quadrant is any whole number."""
+    n = np.rint(x * TWO_OVER_PI)
+    second = n * HALF_PI_LOW
+    r, rest = _sum(fma(-n, HALF_PI, x), -second)
+    return r, rest - fma(n, HALF_PI_LOWEST, fma(n, HALF_PI_LOW, -second)), n
+
+
+def sin_far(x: Any) -> Any:
+    """The sine of what may be large; of infinities it is NaN."""
     r, low, quadrant = reduced64(x)
     y = _sine_of64(r, low, quadrant)
     y = y if x > 0.0 else -y
-    y = y if abs(x) > NEAR_ZERO else x
     return y if abs(x) < math.inf else math.nan
+
+
+def cos_far(x: Any) -> Any:
+    """The cosine of what may be large; of infinities it is NaN."""
+    r, low, quadrant = reduced64(x)
+    y = _sine_of64(r, low, quadrant + 1.0)
+    return y if abs(x) < math.inf else math.nan
+
+
+_SIN_FAR, _COS_FAR = seldom(sin_far), seldom(cos_far)
+
+
+@inlined
+def sin_float64(x: Any) -> Any:
+    """Sine; of infinities it is NaN."""
+    r, low, quadrant = _reduced_near(x)
+    y = _sine_of64(r, low, quadrant)
+    y = y if abs(x) > NEAR_ZERO else x
+    return y if abs(x) <= NEAR else _SIN_FAR(x)
 
 
 @inlined
 def cos_float64(x: Any) -> Any:
     """Cosine; of infinities it is NaN."""
-    r, low, quadrant = reduced64(x)
+    r, low, quadrant = _reduced_near(x)
     y = _sine_of64(r, low, quadrant + 1.0)
-    y = y if abs(x) > NEAR_ZERO else 1.0
-    return y if abs(x) < math.inf else math.nan
+    return y if abs(x) <= NEAR else _COS_FAR(x)
 
 
 ASIN = (

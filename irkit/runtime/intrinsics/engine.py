@@ -31,6 +31,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, CPUTarget, cpu_target
 
+from irkit.runtime.intrinsics.cpu_seldom import PREFIX
 from irkit.runtime.intrinsics.loop_hints import hint_loops
 
 _ENGINE = "__irkit_engine__"
@@ -68,8 +69,7 @@ class _Library(JITCodeLibrary):
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        _optimise(self._codegen, self._final_module)
 
     def add_linking_library(self, library: Any) -> None:
         if not isinstance(library, _Library):
@@ -98,6 +98,21 @@ class _Codegen(JITCPUCodegen):
     def _function_pass_manager(self, **options: Any) -> Any:
         passes, builder = super()._function_pass_manager(**options)
         return _freed(passes, _FunctionPasses), builder
+
+
+def _optimise(codegen: Any, module: Any) -> None:
+    """What LLVM does to a module; what its vectors call is then inlined into them."""
+    passes, builder = codegen._module_pass_manager()
+    passes.run(module, builder)
+    seldom = [f for f in module.functions if f.name.startswith(PREFIX)]
+    if not seldom:
+        return
+    for function in seldom:
+        function.linkage = Linkage.internal
+    inline = _freed(create_new_module_pass_manager(), _ModulePasses)
+    inline.add_always_inliner_pass()
+    inline.add_global_dead_code_eliminate_pass()
+    inline.run(module, builder)
 
 
 class _LoweredLibrary(_Library):
@@ -145,8 +160,7 @@ def object_code(text: str) -> bytes:
     """Machine code of LLVM IR that `lowered` gave, for this processor."""
     codegen = _rkernel_codegen()
     module = llvm.parse_assembly(text)
-    passes, builder = codegen._module_pass_manager()
-    passes.run(module, builder)
+    _optimise(codegen, module)
     module.verify()
     return codegen._tm.emit_object(module)
 
