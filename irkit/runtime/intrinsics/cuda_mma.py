@@ -7,7 +7,9 @@ How the elements of a fragment are dealt to lanes, g = lane / 4 and t = lane % 4
 
 float32 products come from three products of TF32 parts, x = high + low: low·high + high·low + high·high
 (Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores", 2022). A tensor core truncates
-where it adds, so sums of eight terms leave it at once and are added in float32.
+where it adds, so sums of eight terms leave it at once and are added in float32. On an H200 each is 4e-8
+too small on average. Sums of 64 random terms and more are closer than plain float32's all the same; those
+of 8 to 32 are off by 0.6e-7 to 1e-7, where plain ones are by 0.4e-7 to 1e-7.
 """
 
 from __future__ import annotations
@@ -102,10 +104,14 @@ class Warp:
         return self.builder.add(base, self.builder.shl(self.builder.add(words, I32(more)), I32(2)))
 
     def parts(self, word: Any) -> tuple[Any, Any]:
-        """(high, low): high has the bits that TF32 keeps, low what is left of the float32."""
+        """(high, low): high has the bits that TF32 keeps, low what is left of the float32.
+
+        A tensor core reads low towards zero: half of its last place more, and it is rounded.
+        """
         b = self.builder
         high = b.and_(b.add(word, I32(0x1000)), I32(0xFFFFE000))
         low = b.fsub(b.bitcast(word, F32), b.bitcast(high, F32))
+        low = b.fmul(low, ir.Constant(F32, 1 + 2.0**-11))
         return high, b.bitcast(low, I32)
 
     def rounded(self, word: Any) -> Any:
