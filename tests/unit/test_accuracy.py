@@ -60,6 +60,9 @@ def test_errors_are_those_of_rounded_factors(name: str):
     for found, got, want in zip(report.outputs.values(), low, high, strict=True):
         assert found.absolute == np.abs(got.astype(np.float64) - want).max()
         assert found.largest == np.abs(want).max()
+    assert report.products == ("float32",)
+    assert "all products are in float32" in str(report)
+    assert irkit.accuracy(model, [x], device="cpu1").products == ()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

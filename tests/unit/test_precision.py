@@ -17,6 +17,8 @@ from xdsl.parser import Parser
 import irkit
 from irkit.context import IrkitContext
 from irkit.dialects.precision import NAMES, Precision, precision_of, rounded
+from irkit.dialects.task import ROperatorOp
+from irkit.driver.compiler.report import roperator_facts
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.interp import run_module
@@ -172,6 +174,33 @@ def test_a_program_says_its_precision_and_runs(name: str) -> None:
     np.testing.assert_allclose(program(x), exact, atol=60 * Precision(name).unit_roundoff + 1e-5)
     said = f'irkit.precision = "{name}"' in program.ir("schedule")
     assert said == (name != "float32")
+    found = program.report()["roperators"]["gemm_0"]
+    less = {"allowed": name, "products": "float32"}
+    assert (less.items() <= found.items()) == (name in LOW)
+    assert ("products" in found) == (name in LOW)
+
+
+WIDE = """
+func.func @main(%x: tensor<2048x512xf32>, %w: tensor<512x2048xf32>) -> tensor<2048x2048xf32>
+    attributes {irkit.precision = "PRECISION"} {
+  %y = graph.matmul %x, %w : (tensor<2048x512xf32>, tensor<512x2048xf32>) -> tensor<2048x2048xf32>
+  func.return %y : tensor<2048x2048xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_says_what_products_on_tensor_cores_are_in(name: str) -> None:
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    module = Parser(ctx, WIDE.replace("PRECISION", name)).parse_module()
+    for level in ("graph", "tensor", "task", "schedule"):
+        run_level(ctx, module, level, "a100")
+    found = roperator_facts(op for op in module.ops if isinstance(op, ROperatorOp))
+    facts = next(f for f in found.values() if f["rkernel"].startswith("product."))
+    less = {"allowed": name, "products": name}
+    assert (less.items() <= facts.items()) == (name in LOW)
+    assert ("products" in facts) == (name in LOW)
 
 
 @pytest.mark.parametrize("name", ["half", "float16", 16, ("tf32",)])

@@ -59,12 +59,17 @@ class OutputAccuracy:
 
 @dataclass(frozen=True)
 class AccuracyReport:
-    """Per output what is lost, and where something overflows. Printed, it is a table."""
+    """Per output what is lost, and where something overflows. Printed, it is a table.
+
+    `products`: what those are computed in that may be computed in less than float32, in order; float32 where
+    the device has nothing faster. Empty where nothing allows less.
+    """
 
     device: str
     precision: str
     outputs: Mapping[str, OutputAccuracy]
     overflow: Overflow | None
+    products: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         head = f"accuracy on {self.device}, {self.precision} against strict float32"
@@ -79,6 +84,8 @@ class AccuracyReport:
                 f"  {found.lost} of {found.elements} elements are no numbers" if found.lost else ""
             )
             lines.append(line + gone)
+        if self.products == ("float32",):
+            lines.append("  all products are in float32: there is nothing faster for them here")
         if self.overflow is not None:
             lines.append(f"  {self.overflow}")
         return "\n".join(lines)
@@ -137,7 +144,9 @@ def accuracy(
         for function in copies:
             grant(function)
         overflow = first_overflow(*copies, lowered.weights, pair, entry.output_names)
-    return AccuracyReport(chosen.name, precision or "the model's own", outputs, overflow)
+    facts = variants[0].artifact.report.get("roperators", {}).values()
+    products = tuple(sorted({f["products"] for f in facts if "products" in f}))
+    return AccuracyReport(chosen.name, precision or "the model's own", outputs, overflow, products)
 
 
 def compared(got: Array, want: Array) -> OutputAccuracy:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
+from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.task import CompositeOp, ProgramOp, ROperatorOp
 from irkit.dialects.task.program import MEMORY_FIGURES
 from irkit.passes.task.composite_text import composite_of, read_composite
 from irkit.passes.task.program_text import appends_of, plans_of, programs_of
 from irkit.passes.task.vdevices import device_of
+from irkit.rkernels.cuda.product_mma import KINDS
 from irkit.row_ranges import called
 from irkit.runtime.artifact import LEVELS
 from irkit.schedule.composite import Repeat, Run, Step, runs_of
 from irkit.schedule.model import VDevice
+
+_KINDS = {kind: precision for precision, kind in KINDS.items()}
+"""What products are computed in, by the parameter KIND of rKernels on tensor cores."""
 
 
 def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, Any]]:
@@ -28,10 +33,23 @@ def roperator_facts(roperators: Iterable[ROperatorOp]) -> dict[str, dict[str, An
             **({"costs_ns": op.costs_by_rows} if op.costs_by_rows else {}),
             "cost_from": "measurement" if op.measured_on is not None else "estimate",
             "from": op.sources.data if op.sources is not None else "",
+            **_precision_facts(op),
             **_library_facts(op),
         }
         for op in roperators
     }
+
+
+def _precision_facts(op: ROperatorOp) -> dict[str, Any]:
+    """Of contractions that allow less than float32: the precision that is `allowed`, and that which the
+    rKernel's `products` are in, float32 where the target has nothing faster."""
+    asked = (precision_of(inner) for inner in op.body.walk())
+    allowed = next((p for p in asked if not p.strict), None)
+    if allowed is None:
+        return {}
+    kind = op.parameters.data.get("KIND") if op.parameters is not None else None
+    found = _KINDS[kind.value.data] if isinstance(kind, IntegerAttr) else Precision.FLOAT32
+    return {"allowed": allowed.value, "products": found.value}
 
 
 def _library_facts(op: ROperatorOp) -> dict[str, Any]:
