@@ -200,7 +200,8 @@ def _refuses_halves(rkernel: RKernel, binding: Binding) -> str | None:
     """Why it cannot read what it reads by pointer; what fused functions read is widened by them."""
     if rkernel.halves:
         return None
-    named = {binding.names[name] for name in placeholders(rkernel)}
+    # All operands are handed on to fused functions: where there is one, its name is theirs.
+    named = {binding.names[name] for name in placeholders(rkernel) - {"OPERANDS"}}
     for pointer, kind in zip(binding.pointers, binding.pointer_types, strict=True):
         if kind in HALVES.values() and pointer in named:
             return f"rKernel '{rkernel.name}' reads no elements of {kind}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import cuda_emulator
@@ -19,6 +20,7 @@ from irkit.driver.compiler.fastmath import set_fastmath
 from irkit.driver.compiler.models import read_model
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
+from irkit.driver.tools.opt import OptTool
 from irkit.frontends.module import ImportedModel
 from irkit.interp import run_module
 from irkit.interp.tensor import evaluate_block
@@ -211,3 +213,18 @@ def test_programs_become_cubins(half: str) -> None:
     pytest.importorskip("numba_cuda")
     program = irkit.compile(build("convolutions", half), "cuda", device="h200", cache=False)
     assert "round_" + half in program.source
+
+
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+@pytest.mark.parametrize("target", ["cpu1", "a100"])
+def test_constants_are_results(half: str, target: str) -> None:
+    """A launch without operands: what it writes is 16 bits, and nothing is read."""
+    text = (
+        f"func.func @main() -> tensor<5x{half}> {{\n  %0 = arith.constant dense<2.0> : tensor<5x{half}>\n"
+        f"  func.return %0 : tensor<5x{half}>\n}}\n"
+    )
+    out = io.StringIO()
+    assert (
+        OptTool(io.StringIO(text), out, out).main(["-", "--to=schedule", f"--device={target}"]) == 0
+    )
+    assert "task.append" in out.getvalue()
