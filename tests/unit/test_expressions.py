@@ -222,3 +222,12 @@ def test_a_derivative_that_is_nested_too_deep_is_refused():
     deep = irkit.te.op("O(i) = " + "A(i) * (" * 140 + "A(i)" + ")" * 140, target="cpu")
     with pytest.raises(irkit.UnsupportedError, match=r"^[^\n]*nested more than 150 deep"):
         irkit.grad(lambda x: deep(x).sum(), target="cpu")(np.ones(3))
+
+
+@pytest.mark.parametrize("operator", ["+", "*", "max", "min"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.uint8])
+def test_a_reduction_over_no_index_is_its_term(operator: str, dtype: type):
+    a = np.array([0, 1, 200, 7]).astype(dtype)
+    made = irkit.te.op(f"O(i) {operator}=! A(i)", target="cpu")(a)
+    assert made.dtype == dtype
+    np.testing.assert_array_equal(made, a)

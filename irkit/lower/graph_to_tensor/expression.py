@@ -110,8 +110,14 @@ class _Statement:
                 return self.b.contract(a, w, (start, every), len(step.domain.reduced))
         plain = signless(element)
         first = {"max": lowest(plain), "min": highest(plain), "*": 1}
-        start = self.b.fill(first.get(operator, 0), shape, plain, [])
-        made = self._generic(value, (start, every), operator)
+        initial = first.get(operator, 0)
+        if len(shape) == len(self.loops):
+            made = self._of_one_term(
+                value, (self.b.empty(shape, plain, []), every), operator, initial
+            )
+        else:
+            start = self.b.fill(initial, shape, plain, [])
+            made = self._generic(value, (start, every), operator)
         return self.b.bits(made, element, ordered=operator in ("max", "min"))
 
     # What is read where
@@ -228,6 +234,28 @@ class _Statement:
         return [n for n in range(len(self.loops)) if n not in alone]
 
     def _generic(self, value: Typed, out: Place, operator: str | None) -> SSAValue:
+        body = self._term(value, operator)
+        if operator is None:
+            return self.nest(out, body)
+        combine = combined(operator, signless(element_type(value.dtype)))
+
+        def total(s: Scalars, acc: SSAValue, term: SSAValue) -> SSAValue:
+            return s(combine(acc, term))
+
+        return self.nest(out, body, total)
+
+    def _of_one_term(self, value: Typed, out: Place, operator: str, initial: float) -> SSAValue:
+        """A reduction over no index: each element is its first value, and one term."""
+        element = signless(element_type(value.dtype))
+        combine, term = combined(operator, element), self._term(value, operator)
+
+        def whole(s: Scalars, values: Mapping[Read, SSAValue]) -> SSAValue:
+            return s(combine(s.constant(initial, element), term(s, values)))
+
+        return self.nest(out, whole)
+
+    def _term(self, value: Typed, operator: str | None) -> _Body:
+        """What is reduced; unsigned numbers whose order counts as signless ones of the same order."""
         element = element_type(value.dtype)
         ordered = operator in ("max", "min") and is_unsigned(element)
 
@@ -235,14 +263,7 @@ class _Statement:
             made = self.scalar(s, value, values)
             return s.turned(made, lowest(signless(element))) if ordered else made
 
-        if operator is None:
-            return self.nest(out, body)
-        combine = combined(operator, signless(element))
-
-        def total(s: Scalars, acc: SSAValue, term: SSAValue) -> SSAValue:
-            return s(combine(acc, term))
-
-        return self.nest(out, body, total)
+        return body
 
     def nest(self, out: Place, body: _Body, total: _Total | None = None) -> SSAValue:
         """A generic over all loops."""
