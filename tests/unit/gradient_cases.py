@@ -243,6 +243,16 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "average_pool up": _pool(graph.AveragePoolOp, _n, **_UP, count_include_pad=False),
     "max_pool": _pool(graph.MaxPoolOp, _apart, **_WINDOW),
     "max_pool side": _pool(graph.MaxPoolOp, _apart, **_SIDE),
+    "max_pool blocks": _case(
+        graph.MaxPoolOp, _apart(2, 2, 4, 6), kernel_shape=[2, 3], strides=[2, 3], pads=[0] * 4
+    ),
+    "max_pool cubes": _case(
+        graph.MaxPoolOp,
+        _apart(1, 2, 4, 2, 6),
+        kernel_shape=[2, 1, 3],
+        strides=[2, 1, 3],
+        pads=[0] * 6,
+    ),
     "max_pool up": _pool(graph.MaxPoolOp, _apart, **_UP),
     "lp_pool": _pool(graph.LpPoolOp, _apart, **_WINDOW, p=2),
     "lp_pool 3": _pool(graph.LpPoolOp, _apart, **_UP, p=3),

@@ -30,6 +30,8 @@ from irkit.dialects.graph.pooling import PoolOp, Windows
 from irkit.weights import Array
 
 _ROW_MAJOR = BoolAttr.from_bool(False)
+_FEW_TAPS = 9
+"""So many elements of a window are compared one by one in one pass; of more, places are found first."""
 
 
 @dataclass(frozen=True)
@@ -147,15 +149,34 @@ class _MaxPool(Rule):
 
     def _chosen(self, o: Builder, op: PoolOp, ct: SSAValue, taps: Taps) -> SSAValue:
         """Each element of the input is in one window: it asks whether it is that window's."""
-        where = o(graph.MaxPoolIndicesOp, op.x, **op.properties, column_major=_ROW_MAJOR)
-        rest, plane = [1] * (len(taps.shape) - 2), math.prod(taps.shape[2:])
-        first = np.arange(math.prod(taps.shape[:2])) * plane
-        inside = o.sub(where, o.constant(first.reshape(*taps.shape[:2], *rest)))
-        pairs = [s for n, k in taps.pairs for s in (n, k)]
-        here = o.constant(np.arange(plane).reshape(pairs))
-        mask = o.compare(_grown(o, inside, taps), here, "eq")
+        few = math.prod(taps.where.kernel) <= _FEW_TAPS
+        number, here = (_first_tap if few else _first_place)(o, op, taps)
+        mask = o.compare(_grown(o, number, taps), o.constant(here), "eq")
         chosen = o.where(mask, _grown(o, ct, taps), o.like(0, ct))
         return o.reshape(chosen, taps.shape)
+
+
+def _first_tap(o: Builder, op: PoolOp, taps: Taps) -> tuple[SSAValue, Array]:
+    """At which of its taps each window has its maximum, and at which each element is: plain comparisons of
+    neighbours, where windows are small."""
+    *others, last = enumerate(taps)
+    found = o.like(last[0], op.y)
+    for number, tap in reversed(others):
+        value = taps.cut(o, op.x, tap)
+        wins = o(graph.OrOp, o.compare(value, op.y, "eq"), o(graph.IsNanOp, value))
+        found = o.where(wins, o.like(number, op.y), found)
+    shape = [n for kernel in taps.where.kernel for n in (1, kernel)][1:]
+    here = np.arange(math.prod(taps.where.kernel)).reshape(shape)
+    return o.expand(found, o.shape(op.y)), here.astype(o.dtype(op.y))
+
+
+def _first_place(o: Builder, op: PoolOp, taps: Taps) -> tuple[SSAValue, Array]:
+    """The same by places in the input's planes."""
+    where = o(graph.MaxPoolIndicesOp, op.x, **op.properties, column_major=_ROW_MAJOR)
+    rest, plane = [1] * (len(taps.shape) - 2), math.prod(taps.shape[2:])
+    first = np.arange(math.prod(taps.shape[:2])) * plane
+    inside = o.sub(where, o.constant(first.reshape(*taps.shape[:2], *rest)))
+    return inside, np.arange(plane).reshape([s for pair in taps.pairs for s in pair])
 
 
 def _spread(o: Builder, op: GraphOp, ct: SSAValue) -> SSAValue:
