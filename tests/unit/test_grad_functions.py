@@ -331,3 +331,17 @@ def test_compiled_with_others() -> None:
     found = irkit.jacobian(several, target="cpu", cache=False)(x)
     want = np.stack([differences(lambda y, i=i: several(y)[i], [x], 0) for i in range(5)])
     np.testing.assert_allclose(found, want, atol=1e-8)
+
+
+def test_clip_has_the_slope_one_at_its_limits():
+    """`maximum` and `minimum` have one half where two numbers are equal."""
+    x = np.array([1.0, -1.0, 2.0, 0.3, np.nan])
+    for low, high, want in (
+        (-1, 1, [1, 1, 0, 1, 0]),
+        (np.float64(-1), None, [1, 1, 1, 1, 0]),
+        (None, 1.0, [1, 1, 0, 1, 0]),
+    ):
+        slope = irkit.vjp(lambda x, low=low, high=high: np.clip(x, low, high), target="cpu")
+        found, (gradient,) = slope((x,), np.ones(5))
+        np.testing.assert_array_equal(found, np.clip(x, low, high))
+        assert gradient.tolist() == want

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy import indexing, linear, reductions, shaping, views
+from irkit.frontends.numpy import indexing, limits, linear, reductions, shaping, views
 from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
@@ -24,7 +24,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "around": shaping.rounded,
     "broadcast_arrays": shaping.broadcast_arrays,
     "broadcast_to": shaping.broadcast_to,
-    "clip": shaping.clip,
+    "clip": limits.clip,
     "concatenate": shaping.concatenate,
     "copy": shaping.copied,
     "copyto": shaping.copyto,

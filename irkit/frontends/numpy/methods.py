@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy import indexing, linear, reductions, shaping, views
+from irkit.frontends.numpy import indexing, limits, linear, reductions, shaping, views
 
 METHODS: Mapping[str, Callable[..., Any]] = {
     "all": reductions.of_kind("all"),
@@ -16,7 +16,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "argmin": reductions.argmin,
     "argsort": reductions.argsort,
     "astype": shaping.cast_to,
-    "clip": shaping.clip,
+    "clip": limits.clip,
     "conj": shaping.conjugated,
     "conjugate": shaping.conjugated,
     "copy": shaping.copied_method,

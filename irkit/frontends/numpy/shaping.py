@@ -366,22 +366,3 @@ def rounded(x: Any, decimals: int = 0, out: Any = None) -> Any:
         result = np.rint(array * scale) / scale if decimals > 0 else np.rint(array / scale) * scale
     target = output_of(out)
     return result if target is None else store(value_of(array_of(result)), target)
-
-
-def clip(x: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **rest: Any) -> Any:
-    """`np.clip`: no less than one limit and no more than the other."""
-    low, high = rest.pop("min", a_min), rest.pop("max", a_max)
-    result: Any = array_of(x)
-    if result.dtype.kind in "iu":
-        # A limit of Python's that no element reaches is none, and need not be of the dtype.
-        range_of = np.iinfo(result.dtype)
-        low = None if type(low) is int and low <= range_of.min else low
-        high = None if type(high) is int and high >= range_of.max else high
-    if low is not None:
-        result = np.maximum(result, low, **rest)
-    if high is not None:
-        result = np.minimum(result, high, **rest)
-    if low is None and high is None:
-        result = np.positive(result)
-    target = output_of(out)
-    return result if target is None else store(value_of(array_of(result)), target)

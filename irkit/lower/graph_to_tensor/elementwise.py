@@ -133,8 +133,12 @@ def _clip(op: GraphOp) -> Expression:
     element, low, high = element_of(op), op.min.value.data, op.max.value.data
 
     def clip(s: Scalars, v: Sequence[SSAValue]) -> SSAValue:
-        raised = s(arith.MaximumfOp(v[0], s.constant(low, element)))
-        return s(arith.MinimumfOp(raised, s.constant(high, element)))
+        found = v[0]
+        if low > -float("inf"):
+            found = s(arith.MaximumfOp(found, s.constant(low, element)))
+        if high < float("inf"):
+            found = s(arith.MinimumfOp(found, s.constant(high, element)))
+        return found
 
     return clip
 

@@ -1,0 +1,49 @@
+"""`np.clip`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irkit.dialects.graph import ClipOp
+from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
+from irkit.frontends.numpy.operands import array_of
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.ufunc_calls import output_of, store
+
+
+def clip(x: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **rest: Any) -> Any:
+    """`np.clip`: no less than one limit and no more than the other."""
+    low, high = rest.pop("min", a_min), rest.pop("max", a_max)
+    array: Any = array_of(x)
+    if array.dtype.kind in "iu":
+        # A limit of Python's that no element reaches is none, and need not be of the dtype.
+        range_of = np.iinfo(array.dtype)
+        low = None if type(low) is int and low <= range_of.min else low
+        high = None if type(high) is int and high >= range_of.max else high
+    known = not rest and all(
+        limit is None or _is_known(limit, array.dtype) for limit in (low, high)
+    )
+    if low is None and high is None:
+        result = np.positive(array)
+    elif known:
+        result = _between(array, low, high)
+    else:
+        result = array if low is None else np.maximum(array, low, **rest)
+        result = result if high is None else np.minimum(result, high, **rest)
+    target = output_of(out)
+    return result if target is None else store(value_of(array_of(result)), target)
+
+
+def _is_known(limit: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether it is a number, and of the dtype: floats then stay what they are."""
+    own = type(limit) in (int, float, dtype.type)
+    return dtype.kind == "f" and own and bool(abs(limit) <= np.finfo(dtype).max)
+
+
+def _between(array: TracedArray, low: Any, high: Any) -> Any:
+    """One op, which has the slope 1 at its limits, where `maximum` and `minimum` have one half."""
+    least = -np.inf if low is None else float(low)
+    most = np.inf if high is None else float(high)
+    return fresh(recorder().op(ClipOp, value_of(array), min=least, max=most))
