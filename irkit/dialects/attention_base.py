@@ -36,24 +36,12 @@ class AttentionBase(InferredOp):
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
-        query, key, value, *mask = operands
-        element = same_element(cls, operands[:3])
-        ranks = [t.get_num_dims() for t in (query, key, value)]
-        if min(ranks) < 2 or len(set(ranks)) > 1:
-            raise fail(cls, "query, key and value of one rank, 2 or more", f"ranks {ranks}")
-        leads = [tensor(element, t.get_shape()[:-2]) for t in (query, key, value)]
-        lead = broadcast_shapes(cls, leads) if ranks[0] > 2 else []
-        (rows, size), (keys, size_k) = query.get_shape()[-2:], key.get_shape()[-2:]
-        if size != size_k or size < 1:
-            raise fail(cls, "queries and keys of one size, 1 or more", f"{query} and {key}")
-        if value.get_shape()[-2] != keys or keys == 0:
-            raise fail(cls, "as many values as keys, one or more", f"{key} and {value}")
-        for t in mask:
-            _check_mask(cls, t, element, [*lead, rows, keys])
-        columns = value.get_shape()[-1]
+        _, key, *_ = operands
+        y = attention_type(cls, operands)
+        element, (*lead, rows, columns) = y.element_type, y.get_shape()
         if "parts" not in props:
-            return [tensor(element, (*lead, rows, columns))]
-        parts = _checked_parts(cls, props, [*lead, rows, columns, keys])
+            return [y]
+        parts = _checked_parts(cls, props, [*lead, rows, columns, key.get_shape()[-2]])
         return [tensor(element, (*lead, parts, rows, columns + 1))]
 
     @property
@@ -78,6 +66,25 @@ class AttentionBase(InferredOp):
         return self.scale.value.data
 
 
+def attention_type(op: type[InferredOp], operands: Sequence[Tensor]) -> Tensor:
+    """…×rows×columns of queries, keys, values and a mask, if there is one. Raises VerifyException."""
+    query, key, value, *mask = operands
+    element = same_element(op, operands[:3])
+    ranks = [t.get_num_dims() for t in (query, key, value)]
+    if min(ranks) < 2 or len(set(ranks)) > 1:
+        raise fail(op, "query, key and value of one rank, 2 or more", f"ranks {ranks}")
+    leads = [tensor(element, t.get_shape()[:-2]) for t in (query, key, value)]
+    lead = broadcast_shapes(op, leads) if ranks[0] > 2 else []
+    (rows, size), (keys, size_k) = query.get_shape()[-2:], key.get_shape()[-2:]
+    if size != size_k or size < 1:
+        raise fail(op, "queries and keys of one size, 1 or more", f"{query} and {key}")
+    if value.get_shape()[-2] != keys or keys == 0:
+        raise fail(op, "as many values as keys, one or more", f"{key} and {value}")
+    for t in mask:
+        _check_mask(op, t, element, [*lead, rows, keys])
+    return tensor(element, (*lead, rows, value.get_shape()[-1]))
+
+
 def _checked_parts(op: type[AttentionBase], props: Props, sizes: Sequence[int]) -> int:
     """How many parts of keys there are, of known `sizes`, the last of which are the keys."""
     attr, keys = props["parts"], sizes[-1]
@@ -92,7 +99,7 @@ def _checked_parts(op: type[AttentionBase], props: Props, sizes: Sequence[int]) 
     return parts
 
 
-def _check_mask(op: type[AttentionBase], t: Tensor, element: object, scores: list[int]) -> None:
+def _check_mask(op: type[InferredOp], t: Tensor, element: object, scores: list[int]) -> None:
     if t.element_type not in (i1, element):
         raise fail(op, f"a mask of i1 or {element}", t)
     shape = t.get_shape()
@@ -109,12 +116,7 @@ def attended(op: AttentionBase, query: Array, key: Array, value: Array, *mask: A
     q, k, v = (a.astype(kind) for a in (query, key, value))
     precision = precision_of(op)
     q, k, v = (rounded(a, precision) for a in (q * kind.type(op.factor), k, v))
-    scores = q @ np.swapaxes(k, -1, -2)
-    for m in mask:
-        scores = np.where(m, scores, -np.inf) if m.dtype == bool else scores + m.astype(kind)
-    if op.diagonal is not None:
-        seen = np.tri(*scores.shape[-2:], k=op.diagonal, dtype=bool)
-        scores = np.where(seen, scores, -np.inf)
+    scores = masked(q @ np.swapaxes(k, -1, -2), op.diagonal, *mask)
     if op.count is not None:
         runs = [slice(n, n + op.span) for n in range(0, scores.shape[-1], op.span)]
         found = [_part(scores[..., run], v[..., run, :], precision) for run in runs]
@@ -122,6 +124,17 @@ def attended(op: AttentionBase, query: Array, key: Array, value: Array, *mask: A
     power = np.exp(scores - scores.max(axis=-1, keepdims=True)).astype(kind)
     y = (rounded(power, precision) @ v) / power.sum(axis=-1, keepdims=True)
     return y.astype(query.dtype)
+
+
+def masked(scores: Array, diagonal: int | None, *mask: Array) -> Array:
+    """Scores with a mask, and -inf for keys that are not seen."""
+    for m in mask:
+        seen_or_added = m.dtype == bool
+        scores = np.where(m, scores, -np.inf) if seen_or_added else scores + m.astype(scores.dtype)
+    if diagonal is not None:
+        seen = np.tri(*scores.shape[-2:], k=diagonal, dtype=bool)
+        scores = np.where(seen, scores, -np.inf)
+    return scores
 
 
 def _part(scores: Array, value: Array, precision: Precision) -> Array:

@@ -23,6 +23,7 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from irkit.dialects.attention_base import AttentionBase
+from irkit.dialects.attention_gradient import AttentionKeyGradientOp, AttentionQueryGradientOp
 from irkit.dialects.csr_base import CsrDenseBase, CsrMatmulBase, CsrReduceBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
@@ -350,7 +351,9 @@ Te = Dialect(
     "te",
     [
         ArgmaxOp,
+        AttentionKeyGradientOp,
         AttentionOp,
+        AttentionQueryGradientOp,
         CsrDenseOp,
         CsrMatmulOp,
         CsrReduceOp,

@@ -297,6 +297,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         syncwarp=lambda: block.warps[block.local.thread // 32].wait(),
         local=SimpleNamespace(array=lambda shape, dtype: np.full(shape, 77, dtype)),
         shfl_xor_sync=lambda mask, v, d: shuffle(v, lambda lane: lane ^ d),
+        shfl_sync=lambda mask, v, d: shuffle(v, lambda lane: d),
         shfl_down_sync=lambda mask, v, d: shuffle(v, lambda lane: lane + d),
     )
     return {

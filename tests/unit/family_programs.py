@@ -181,6 +181,22 @@ PROGRAMS = {
         "tensor<2x9x4xf32>) -> tensor<2x17x4xf32>",
         "tensor<2x17x4xf32>",
     ),
+    "attention query gradient": function(
+        "%q: tensor<2x7x5xf32>, %k: tensor<1x41x5xf32>, %v: tensor<2x41x3xf32>, %c: tensor<2x7x3xf32>, "
+        "%m: tensor<7x41xf32>",
+        "  %y = te.attention_query_gradient %q, %k, %v, %c, %m {scale = 0.5 : f64, causal = 1 : i64} : "
+        "(tensor<2x7x5xf32>, tensor<1x41x5xf32>, tensor<2x41x3xf32>, tensor<2x7x3xf32>, tensor<7x41xf32>) "
+        "-> tensor<2x7x7xf32>",
+        "tensor<2x7x7xf32>",
+    ),
+    "attention key gradient": function(
+        "%q: tensor<2x41x5xf32>, %k: tensor<1x7x5xf32>, %v: tensor<2x7x35xf32>, %c: tensor<2x41x35xf32>, "
+        "%s: tensor<2x41x7xf32>",
+        "  %y = te.attention_key_gradient %q, %k, %v, %c, %s {scale = 0.5 : f64, causal = -1 : i64} : "
+        "(tensor<2x41x5xf32>, tensor<1x7x5xf32>, tensor<2x7x35xf32>, tensor<2x41x35xf32>, "
+        "tensor<2x41x7xf32>) -> tensor<2x7x40xf32>",
+        "tensor<2x7x40xf32>",
+    ),
     "attention of rows": function(
         "%q: tensor<?x7x5xf32>, %k: tensor<1x40x5xf32>, %v: tensor<?x40x18xf32>",
         "  %y = te.attention %q, %k, %v {scale = 0.5 : f64} : (tensor<?x7x5xf32>, tensor<1x40x5xf32>, "

@@ -43,9 +43,11 @@ FORMS = {
     *("tensor.extract_slice", "tensor.pad"),
 }
 REFUSED = {
-    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention, forests, CSR rows;
+    # Empty tensors; remainders of floats; bits and powers of whole numbers; attention and its gradients,
+    # forests, CSR rows;
     # what is added where indices say, or rounded once.
     *("tensor.empty", "arith.remf", "arith.remui", "math.fma", "te.attention", "te.forest"),
+    *("te.attention_key_gradient", "te.attention_query_gradient"),
     *("te.csr_dense", "te.csr_matmul", "te.csr_reduce", "te.scatter_add"),
     *("arith.andi", "arith.ori", "arith.xori", "arith.cmpi", "math.ipowi"),
 }

@@ -32,6 +32,14 @@ FREE = {
     ("task.roperator", "rkernel"): "any name of a template",
     ("task.run", "steps"): "places may move backwards",
     ("task.vdevice", "sym_name"): "any name",
+    **{
+        (
+            f"{level}.attention_{side}_gradient",
+            "causal",
+        ): "a diagonal, which may lie below the main one"
+        for level in ("te",)
+        for side in ("key", "query")
+    },
     ("te.attention", "causal"): "a diagonal, which may lie below the main one",
 }
 """What may be anything of these, and why."""

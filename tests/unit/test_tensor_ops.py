@@ -177,6 +177,20 @@ OPS = {
             {scale = 0.5 : f64, causal = 0 : i64, permutation = array<i64: 1, 0, 2>}
           : (tensor<2x3x4xf32>, tensor<1x5x4xf32>, tensor<2x5x2xf32>, tensor<3x1xf32>) -> tensor<3x2x2xf32>
         func.return }""",
+    "attention query gradient": """
+      func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x2xf32>,
+          %c: tensor<2x3x2xf32>, %m: tensor<3x1xf32>) {
+        %0 = te.attention_query_gradient %q, %k, %v, %c, %m {scale = 0.5 : f64, causal = 0 : i64}
+          : (tensor<2x3x4xf32>, tensor<1x5x4xf32>, tensor<2x5x2xf32>, tensor<2x3x2xf32>, tensor<3x1xf32>)
+            -> tensor<2x3x6xf32>
+        func.return }""",
+    "attention key gradient": """
+      func.func @main(%q: tensor<2x3x4xf32>, %k: tensor<1x5x4xf32>, %v: tensor<2x5x2xf32>,
+          %c: tensor<2x3x2xf32>, %s: tensor<2x3x6xf32>, %m: tensor<5xf32>) {
+        %0 = te.attention_key_gradient %q, %k, %v, %c, %s, %m {scale = 0.5 : f64}
+          : (tensor<2x3x4xf32>, tensor<1x5x4xf32>, tensor<2x5x2xf32>, tensor<2x3x2xf32>, tensor<2x3x6xf32>,
+             tensor<5xf32>) -> tensor<2x5x6xf32>
+        func.return }""",
     "argmax": """
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.argmax %a : (tensor<3x4xf32>) -> tensor<3xi64>
@@ -220,9 +234,8 @@ OPS = {
 LIGHT = {
     name
     for name in OPS
-    if name
-    not in ("row sums", "softmax", "layer norm", "attention", "argmax", "top k", "perfect forest")
-    and not name.startswith(("packed terms", "csr", "scatter"))
+    if name not in ("row sums", "softmax", "layer norm", "argmax", "top k", "perfect forest")
+    and not name.startswith(("attention", "packed terms", "csr", "scatter"))
 }
 RNG = np.random.default_rng(3)
 
@@ -313,6 +326,7 @@ def _arguments(op: Operation, arrays: Sequence[Array]) -> list[Array]:
         ("softmax", Kind.HEAVY),
         ("layer norm", Kind.HEAVY),
         ("attention", Kind.HEAVY),
+        ("attention key gradient", Kind.HEAVY),
         ("constant", Kind.FREE),
         ("fill", Kind.FREE),
         ("pad", Kind.LIGHT),

@@ -11,6 +11,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from irkit.dialects import te
 from irkit.dialects.tensor_ops.argmax import Argmax
 from irkit.dialects.tensor_ops.attention import Attention
+from irkit.dialects.tensor_ops.attention_gradient import KeyGradient, QueryGradient
 from irkit.dialects.tensor_ops.cast import Cast
 from irkit.dialects.tensor_ops.concat import Concat
 from irkit.dialects.tensor_ops.constant import Constant
@@ -35,7 +36,9 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     linalg.FillOp: Fill(),
     linalg.GenericOp: Generic(),
     te.ArgmaxOp: Argmax(),
+    te.AttentionKeyGradientOp: KeyGradient(),
     te.AttentionOp: Attention(),
+    te.AttentionQueryGradientOp: QueryGradient(),
     te.CsrDenseOp: CsrDense(),
     te.CsrMatmulOp: CsrMatmul(),
     te.CsrReduceOp: CsrReduce(),

@@ -30,12 +30,17 @@ class ReadInPlace(Rule):
     """attention(transpose(slice(x))) → attention(one copy of x), which is computed where it is read."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: te.AttentionOp, rewriter: PatternRewriter, /):
+    def match_and_rewrite(
+        self,
+        op: te.AttentionOp | te.AttentionQueryGradientOp | te.AttentionKeyGradientOp,
+        rewriter: PatternRewriter,
+        /,
+    ):
         made: list[Operation] = []
         operands = [_copied(v, made) for v in op.operands]
         if not made:
             return self.no_match(op, "its operands are in memory, or one step from it")
-        new = te.AttentionOp.create(
+        new = type(op).create(
             operands=operands, result_types=[op.y.type], properties=dict(op.properties)
         )
         inherit(new, op)

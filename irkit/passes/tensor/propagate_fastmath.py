@@ -45,7 +45,9 @@ _FUNCTIONS: tuple[type[Operation], ...] = (
     math.SinhOp,
     math.TanOp,
     math.TanhOp,
+    te.AttentionKeyGradientOp,
     te.AttentionOp,
+    te.AttentionQueryGradientOp,
     te.SoftmaxOp,
 )
 

@@ -6,6 +6,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.families.argmax import Argmax
 from irkit.rkernels.families.attention import Attention
+from irkit.rkernels.families.attention_gradient import AttentionGradient
 from irkit.rkernels.families.byte_planes import BytePlanes
 from irkit.rkernels.families.csr import CsrRows
 from irkit.rkernels.families.depthwise import Depthwise
@@ -38,6 +39,7 @@ _FAMILIES: dict[str, Family] = {
         TopK(),
         ScatterAdd(),
         Attention(),
+        AttentionGradient(),
         Pack(),
         CsrRows("csr"),
         CsrRows("csr_dense"),

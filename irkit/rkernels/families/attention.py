@@ -206,16 +206,22 @@ def cut(root: Root, tasks: int, work_of: Callable[[int, int], float]) -> list[in
     """The grid of at most `tasks` parts in which the largest, of so many leading elements and rows, is the
     least work; of those that are alike, the one with the fewest parts."""
     loops = Loops.of(root)
-    rows = loops.sizes[-2]
-    best, least = [1] * len(loops.sizes), (math.inf, 0)
-    for lead in _leading_cuts(loops.lead, tasks):
-        longest = math.prod(math.ceil(s / n) for s, n in zip(loops.lead, lead, strict=True))
+    return loops.by_dimension(cut_rows(loops.lead, loops.sizes[-2], tasks, work_of))
+
+
+def cut_rows(
+    leading: Sequence[int], rows: int, tasks: int, work_of: Callable[[int, int], float]
+) -> list[int]:
+    """The same by loops: those of leading dimensions, of rows, and of what is not cut."""
+    best, least = [1] * (len(leading) + 2), (math.inf, 0)
+    for lead in _leading_cuts(leading, tasks):
+        longest = math.prod(math.ceil(s / n) for s, n in zip(leading, lead, strict=True))
         parts = {math.ceil(rows / n): n for n in range(min(rows, tasks // math.prod(lead)), 0, -1)}
         for height, n in parts.items():
             found = (work_of(longest, height), math.prod(lead) * n)
             if found < least:
                 best, least = [*lead, n, 1], found
-    return loops.by_dimension(best)
+    return best
 
 
 def _leading_cuts(sizes: Sequence[int], tasks: int) -> list[list[int]]:
@@ -234,29 +240,39 @@ def _leading_cuts(sizes: Sequence[int], tasks: int) -> list[list[int]]:
 def _part(binder: Binder, loops: Loops) -> None:
     """`PART(task, tasks, rows)`: this rTask's leading elements b0 to b1, flattened, and rows i0 to i1."""
     grid = grid_of(binder.op, binder.root)
+    lines = part_lines(grid, loops.sizes, loops.order)
+    binder.binding.function("PART", "task, tasks, rows", lines)
+
+
+def part_lines(grid: Sequence[int], sizes: Sequence[int], order: Sequence[int] = ()) -> list[str]:
+    """The body of `PART`, of a grid by dimension of the result; dimension d is loop order[d], or loop d, and
+    `sizes` are extents by loop."""
+    order = order or range(len(grid))
     steps = [math.prod(grid[d + 1 :]) for d in range(len(grid))]
-    counts, steps = loops.by_loop(grid), loops.by_loop(steps)
+    places = [list(order).index(loop) for loop in range(len(grid))]
+    counts, steps = [grid[p] for p in places], [steps[p] for p in places]
+    lead = sizes[:-2]
     lines: list[str] = []
     cells = [f"(task // {s}) % {n}" if n > 1 else "0" for n, s in zip(counts, steps, strict=True)]
     axis = max((d for d, n in enumerate(counts[:-2]) if n > 1), default=0)
     outer = "0"
     for d in range(axis):
-        outer = f"({outer}) * {loops.lead[d]} + {cells[d]}"
-    if not loops.lead:
+        outer = f"({outer}) * {lead[d]} + {cells[d]}"
+    if not lead:
         lines.append("b0, b1 = 0, 1")
     else:
-        size = "rows" if loops.lead[axis] == DYNAMIC else str(loops.lead[axis])
-        inner = math.prod(loops.lead[axis + 1 :])
+        size = "rows" if lead[axis] == DYNAMIC else str(lead[axis])
+        inner = math.prod(lead[axis + 1 :])
         lines.append(f"n = {cells[axis]}")
         lines.append(f"outer = {outer}")
         lines.append(f"b0 = (outer * {size} + ({size} * n) // {counts[axis]}) * {inner}")
         lines.append(f"b1 = (outer * {size} + ({size} * (n + 1)) // {counts[axis]}) * {inner}")
-    size = "rows" if loops.sizes[-2] == DYNAMIC else str(loops.sizes[-2])
+    size = "rows" if sizes[-2] == DYNAMIC else str(sizes[-2])
     lines.append(f"m = {cells[-2]}")
     lines.append(f"i0 = ({size} * m) // {counts[-2]}")
     lines.append(f"i1 = ({size} * (m + 1)) // {counts[-2]}")
     lines.append("return b0, b1, i0, i1")
-    binder.binding.function("PART", "task, tasks, rows", lines)
+    return lines
 
 
 def _lead_index(printer: ElementPrinter, loops: Loops, value: SSAValue) -> Index:
