@@ -261,6 +261,26 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "attention": _case(
         graph.AttentionOp, _n(2, 4, 3), _n(2, 5, 3), _n(2, 5, 2), _n(4, 5), scale=0.5
     ),
+    "attention query gradient": _case(
+        graph.AttentionQueryGradientOp,
+        _n(2, 4, 3),
+        _n(1, 5, 3),
+        _n(2, 5, 2),
+        _n(2, 4, 2),
+        _n(4, 5),
+        scale=0.5,
+        causal=1,
+    ),
+    "attention key gradient": _case(
+        graph.AttentionKeyGradientOp,
+        _n(2, 4, 3),
+        _n(1, 5, 3),
+        _n(2, 5, 2),
+        _n(2, 4, 2),
+        _n(2, 4, 5),
+        scale=0.5,
+        causal=1,
+    ),
     "attention heads": _case(
         graph.AttentionOp, _n(2, 3, 4, 3), _n(2, 1, 5, 3), _n(2, 1, 5, 2), scale=0.5, causal=1
     ),

@@ -41,7 +41,7 @@ ROUNDED = frozenset(
 """Ops of functions that processors and libraries round each in their own way."""
 SUMS = frozenset(
     {
-        graph.AttentionOp,
+        *(graph.AttentionKeyGradientOp, graph.AttentionOp, graph.AttentionQueryGradientOp),
         *(graph.CsrMatmulOp, graph.CsrReduceOp),
         graph.ExpressionOp,
         graph.LayerNormOp,
@@ -350,6 +350,23 @@ def attentions(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     yield Case("added", op, (q, k, v, added), {"scale": 0.25})
 
 
+def attention_gradients(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
+    """Masks of either kind, heads that share keys."""
+    arrays = [normal(dtype, 2, 2, 5, 3), normal(dtype, 2, 1, 4, 3), normal(dtype, 2, 1, 4, 2)]
+    arrays.append(normal(dtype, 2, 2, 5, 2, seed=3))
+    if op is graph.AttentionKeyGradientOp:
+        # Sums of so many weights that none of them is large.
+        sums = normal(dtype, 2, 2, 5, 5, seed=4)
+        sums[..., 3] = 4
+        arrays.append(sums)
+    yield Case("shared", op, arrays, {"scale": 0.5})
+    yield Case("causal", op, arrays, {"scale": 1.5, "causal": 1})
+    seen = np.random.default_rng(1).random((5, 4)) < 0.6
+    seen[:, 1] = True
+    yield Case("seen", op, (*arrays, seen), {"scale": -0.5, "causal": 1})
+    yield Case("added", op, (*arrays, normal(dtype, 2, 1, 1, 4)), {"scale": 0.25})
+
+
 def cells(op: type[GraphOp], dtype: np.dtype) -> Iterator[Case]:
     """Cells and layers, of usual gates."""
     layer = op in (graph.LstmOp, graph.GruOp, graph.RnnOp)
@@ -449,7 +466,9 @@ MAKERS: dict[type[GraphOp], Make] = {
     graph.MatmulOp: products,
     graph.BatchNormOp: batch_norms,
     graph.LrnOp: lrns,
+    graph.AttentionKeyGradientOp: attention_gradients,
     graph.AttentionOp: attentions,
+    graph.AttentionQueryGradientOp: attention_gradients,
     graph.ExpressionOp: expressions,
     graph.LayerNormOp: layer_norms,
     graph.SoftmaxOp: softmaxes,

@@ -95,6 +95,21 @@ def _of_elements(emit, x, i):
     emit(g.GatherElementsOp, x, i, axis=0)
 
 
+OF_ATTENTION = [(2, N, 3, 4), (N, 5, 4), (2, 1, 5, 6), (2, N, 3, 6), (3, 5)]
+"""Queries, keys, values, a change of what comes of them, a mask."""
+
+
+def _query_gradient(emit, q, k, v, c, mask):
+    k = emit(g.ReshapeOp, k, shape=[1, N, 5, 4])
+    return emit(g.AttentionQueryGradientOp, q, k, v, c, mask, scale=0.5)
+
+
+def _key_gradient(emit, q, k, v, c, mask):
+    summed = _query_gradient(emit, q, k, v, c, mask)
+    k = emit(g.ReshapeOp, k, shape=[1, N, 5, 4])
+    emit(g.AttentionKeyGradientOp, q, k, v, c, summed, mask, scale=0.5)
+
+
 PROGRAMS = {
     **{op: _elementwise(op) for op in RULES if issubclass(op, UnaryOp | BinaryOp)},
     **{op: _elementwise(op) for op in (g.CastOp, g.CompareOp, g.WhereOp, g.IsNanOp, g.ClipOp, g.FmaOp)},
@@ -106,6 +121,8 @@ PROGRAMS = {
             g.AttentionOp, q, emit(g.ReshapeOp, k, shape=[1, N, 5, 4]), v, m, scale=0.5
         ),
     ),
+    g.AttentionQueryGradientOp: (OF_ATTENTION, _query_gradient),
+    g.AttentionKeyGradientOp: (OF_ATTENTION, _key_gradient),
     g.BatchNormOp: ([(2, 3, N), (3,)], _norm),
     g.ConcatOp: ([SHAPE], lambda emit, x: (emit(g.ConcatOp, x, x, axis=0), emit(g.ConcatOp, x, x, axis=1))),
     g.CumSumOp: ([SHAPE], lambda emit, x: emit(g.CumSumOp, x, axis=0, exclusive=True, reverse=True)),

@@ -235,6 +235,12 @@ PROGRAMS = {
         "tensor<2x4x40x32xf32>",
         "{scale = 0.25 : f64}",
     ),
+    "gradient of queries": text(
+        "attention_query_gradient",
+        "tensor<8x40x32xf32>, tensor<8x48x32xf32>, tensor<8x48x32xf32>, tensor<8x40x32xf32>",
+        "tensor<8x40x34xf32>",
+        "{scale = 0.25 : f64}",
+    ),
     "attention of 16-bit floats": text(
         "attention",
         "tensor<4x40x64xbf16>, tensor<4x48x64xbf16>, tensor<4x48x64xbf16>",

@@ -37,7 +37,7 @@ FREE = {
             f"{level}.attention_{side}_gradient",
             "causal",
         ): "a diagonal, which may lie below the main one"
-        for level in ("te",)
+        for level in ("graph", "te")
         for side in ("key", "query")
     },
     ("te.attention", "causal"): "a diagonal, which may lie below the main one",

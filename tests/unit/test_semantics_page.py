@@ -29,6 +29,8 @@ NAMES = {
     "ui64": (WORDS,),
     "all, indices of i32 or i64": (ALL, INDICES),
     "floats, i1 or floats for the mask": (FLOATS, FLOATS, FLOATS, BOOLEANS | FLOATS),
+    "f32 or f64, i1 or these for the mask": (*(SINGLES,) * 4, BOOLEANS | SINGLES),
+    "f32 or f64 of both sides, i1 or these for the mask": (*(SINGLES,) * 5, BOOLEANS | SINGLES),
     "f32 or f64, indices of i32 or i64": (SINGLES, INDICES, SINGLES),
     "i1 for the condition, all for the rest": (BOOLEANS, ALL),
     "floats, node numbers of i32, i1": (

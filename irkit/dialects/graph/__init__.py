@@ -21,7 +21,11 @@ from irkit.dialects.graph import (
     reduction,
     shape,
 )
-from irkit.dialects.graph.attention import AttentionOp
+from irkit.dialects.graph.attention import (
+    AttentionKeyGradientOp,
+    AttentionOp,
+    AttentionQueryGradientOp,
+)
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.convolution import ConvOp, ConvTransposeOp
 from irkit.dialects.graph.csr import CsrDenseOp, CsrMatmulOp, CsrReduceOp
@@ -138,7 +142,9 @@ __all__ = [
     "Atan2Op",
     "AtanOp",
     "AtanhOp",
+    "AttentionKeyGradientOp",
     "AttentionOp",
+    "AttentionQueryGradientOp",
     "AveragePoolOp",
     "BatchNormOp",
     "CastOp",

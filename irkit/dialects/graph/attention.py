@@ -5,6 +5,10 @@ from __future__ import annotations
 from xdsl.irdl import irdl_op_definition
 
 from irkit.dialects.attention_base import AttentionBase
+from irkit.dialects.attention_gradient_base import (
+    AttentionKeyGradientBase,
+    AttentionQueryGradientBase,
+)
 from irkit.dialects.graph.base import GraphOp
 
 
@@ -36,4 +40,42 @@ class AttentionOp(AttentionBase, GraphOp):
     name = "graph.attention"
 
 
-OPS: list[type[GraphOp]] = [AttentionOp]
+@irdl_op_definition
+class AttentionQueryGradientOp(AttentionQueryGradientBase, GraphOp):
+    """What a change of the result of `graph.attention`, its cotangent, asks of the queries.
+
+    Queries, keys, values, mask, `scale` and `causal` are those of the attention, the cotangent is of its
+    result's type. With weights P, the softmax of the scores, and T = cotangent · valueᵀ, the result is
+    …×rows×(size + 2): scale · (P ∘ (T - d)) · key; behind it the logarithm of the sum of exp(score) of the
+    row; and last d, the sum of P ∘ T. The weights are made anew. A row whose scores are as they may not be for
+    `graph.attention` is NaN. Sums are in no fixed order.
+
+    ```mlir
+    %y = graph.attention_query_gradient %q, %k, %v, %c {scale = 5.0e-1 : f64, causal = 0 : i64}
+      : (tensor<8x6x4xf32>, tensor<8x6x4xf32>, tensor<8x6x3xf32>, tensor<8x6x3xf32>) -> tensor<8x6x6xf32>
+    ```
+    """
+
+    name = "graph.attention_query_gradient"
+
+
+@irdl_op_definition
+class AttentionKeyGradientOp(AttentionKeyGradientBase, GraphOp):
+    """What a change of the result of `graph.attention`, its cotangent, asks of the keys and the values.
+
+    Operands are those of `graph.attention_query_gradient` and what that gives, of which the two sums behind
+    each row are read. The result is …×keys×(size + columns): scale · (P ∘ (T - d))ᵀ · query, and behind it
+    Pᵀ · cotangent, of all leading dimensions: where keys are shared by heads, the gradient is the sum over
+    these. Whether a row of NaN shows at keys that it does not see is left open. Sums are in no fixed order.
+
+    ```mlir
+    %y = graph.attention_key_gradient %q, %k, %v, %c, %s {scale = 5.0e-1 : f64, causal = 0 : i64}
+      : (tensor<8x6x4xf32>, tensor<8x6x4xf32>, tensor<8x6x3xf32>, tensor<8x6x3xf32>, tensor<8x6x6xf32>)
+        -> tensor<8x6x7xf32>
+    ```
+    """
+
+    name = "graph.attention_key_gradient"
+
+
+OPS: list[type[GraphOp]] = [AttentionOp, AttentionQueryGradientOp, AttentionKeyGradientOp]

@@ -29,7 +29,7 @@ from irkit.passes.graph.differentiation import Differentiation, differentiated
 from irkit.passes.graph.differentiation.function import OUTPUTS, names_of
 from irkit.weights import WeightStore
 
-VALUES = "functionalise,canonicalize,cse,dce,recognise-softmax,recognise-layer-norm,dce"
+VALUES = "functionalise,canonicalize,cse,dce,recognise-softmax,recognise-attention,recognise-layer-norm,dce"
 """From a program of arrays to a function of values that is worth differentiating: what has a derivative of
 its own, which needs less than that of its parts, is one op."""
 CLEAN = "canonicalize,cse,dce"

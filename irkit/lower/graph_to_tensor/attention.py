@@ -17,4 +17,16 @@ def _attention(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
     return [b.insert(made)]
 
 
-RULES: dict[type[GraphOp], Rule] = {graph.AttentionOp: _attention}
+def _query_gradient(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    return [b.insert(te.AttentionQueryGradientOp.make(op.operands, op.properties))]
+
+
+def _key_gradient(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
+    return [b.insert(te.AttentionKeyGradientOp.make(op.operands, op.properties))]
+
+
+RULES: dict[type[GraphOp], Rule] = {
+    graph.AttentionKeyGradientOp: _key_gradient,
+    graph.AttentionOp: _attention,
+    graph.AttentionQueryGradientOp: _query_gradient,
+}

@@ -43,8 +43,7 @@ class Differentiate(ModulePass):
     What is made is plain graph ops: the pass may be applied again, to derivatives of derivatives. Sums are
     in the order in which values are read. Integers and booleans have no gradient. A loop runs again from its
     last round to its first in reverse mode: what it carries is stacked, a row for each round. Layers that
-    have no rule of their own (recurrent ones, attention, batch normalisation) become what they are composed
-    of.
+    have no rule of their own (recurrent ones, batch normalisation) become what they are composed of.
 
     Refused: an argument that no result hangs on, unless `allow_unused` (its gradient is then zeros), ops
     without a rule, extents that are not known.

@@ -77,11 +77,18 @@ def _broadcast(m: Moved) -> Sequence[SSAValue]:
     return m.emit(type(m.op), operands, dict(m.op.properties))
 
 
+_OF_ONE_RANK: dict[type[GraphOp], int] = {
+    graph.AttentionKeyGradientOp: 5,
+    graph.AttentionOp: 3,
+    graph.AttentionQueryGradientOp: 4,
+}
+
+
 def _attention(m: Moved) -> Sequence[SSAValue]:
-    """Query, key and value are of one rank; a mask broadcasts."""
+    """Query, key and value are of one rank, and so is what else a gradient reads; a mask broadcasts."""
     rank = _rank(m.op.results[0]) + 1
     operands = [m.aligned(n, rank - 1) for n in range(len(m.operands))]
-    for n, value in enumerate(operands[:3]):
+    for n, value in enumerate(operands[: _OF_ONE_RANK[type(m.op)]]):
         shape = tensor_type(value).get_shape()
         operands[n] = m.reshape(value, [*(1,) * (rank - len(shape)), *shape])
     return m.emit(type(m.op), operands, dict(m.op.properties))
@@ -220,7 +227,9 @@ RULES: dict[type[GraphOp], Rule] = {
     graph.ReduceOp: _reduce,
     graph.ReshapeOp: _reshape,
     graph.SliceOp: _slice,
+    graph.AttentionKeyGradientOp: _attention,
     graph.AttentionOp: _attention,
+    graph.AttentionQueryGradientOp: _attention,
     graph.SoftmaxOp: _next_axis,
     graph.TopKOp: _next_axis,
     graph.TransposeOp: _transpose,

@@ -159,5 +159,15 @@ _RULES: Final[dict[type[GraphOp], Callable[[GraphOp, bool], Work]]] = {
     **dict.fromkeys((graph.MatmulOp, graph.GemmOp), _product),
     **dict.fromkeys((graph.ConvOp, graph.ConvTransposeOp), _convolution),
     **dict.fromkeys((graph.SoftmaxOp, graph.LayerNormOp, graph.BatchNormOp), _normalisation),
-    **dict.fromkeys((graph.AttentionOp, graph.ForestOp, graph.LstmOp, graph.GruOp), _unknown),
+    **dict.fromkeys(
+        (
+            graph.AttentionOp,
+            graph.AttentionKeyGradientOp,
+            graph.AttentionQueryGradientOp,
+            graph.ForestOp,
+            graph.LstmOp,
+            graph.GruOp,
+        ),
+        _unknown,
+    ),
 }

@@ -26,7 +26,9 @@ _HEAVY = (
     graph.GemmOp,
     graph.ConvOp,
     graph.ConvTransposeOp,
+    graph.AttentionKeyGradientOp,
     graph.AttentionOp,
+    graph.AttentionQueryGradientOp,
     graph.TopKOp,
     scf.ForOp,
 )

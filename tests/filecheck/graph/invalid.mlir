@@ -669,6 +669,22 @@ func.func @attention_mask_type(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: ten
 
 // -----
 
+func.func @attention_cotangent(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'graph.attention_query_gradient' expects a cotangent of the attention's type, tensor<3x2xf32>, got tensor<3x4xf32>}}
+  %y = graph.attention_query_gradient %q, %k, %v, %q {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>, tensor<3x4xf32>) -> tensor<3x6xf32>
+  func.return
+}
+
+// -----
+
+func.func @attention_sums(%q: tensor<3x4xf32>, %k: tensor<5x4xf32>, %v: tensor<5x2xf32>, %c: tensor<3x2xf32>) {
+  // expected-error@+1 {{'graph.attention_key_gradient' expects the gradient of the queries and two sums, tensor<3x6xf32>, got tensor<3x4xf32>}}
+  %y = graph.attention_key_gradient %q, %k, %v, %c, %q {scale = 1.0 : f64} : (tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x2xf32>, tensor<3x2xf32>, tensor<3x4xf32>) -> tensor<5x6xf32>
+  func.return
+}
+
+// -----
+
 func.func @attention_in_empty_parts(%q: tensor<3x4xf32>, %k: tensor<9x4xf32>) {
   // expected-error@+1 {{'graph.attention' expects parts that each have some of 9 keys, got 8}}
   %y = graph.attention %q, %k, %k {scale = 1.0 : f64, parts = 8 : i64} : (tensor<3x4xf32>, tensor<9x4xf32>, tensor<9x4xf32>) -> tensor<8x3x5xf32>

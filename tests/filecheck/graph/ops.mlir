@@ -369,6 +369,19 @@ func.func @attention(%q: tensor<?x8x10x64xf32>, %k: tensor<?x8x12x64xf32>, %v: t
   func.return
 }
 
+// CHECK-LABEL: func.func @attention_gradients(
+// CHECK-NEXT:    %s = graph.attention_query_gradient %q, %k, %v, %c, %m {scale = 5.000000e-01 : f64, causal = 2 : i64} : (tensor<8x10x4xf32>, tensor<1x12x4xf32>, tensor<8x12x3xf32>, tensor<8x10x3xf32>, tensor<10x12xi1>) -> tensor<8x10x6xf32>
+// CHECK-NEXT:    %y = graph.attention_key_gradient %q, %k, %v, %c, %s, %m {scale = 5.000000e-01 : f64, causal = 2 : i64} : (tensor<8x10x4xf32>, tensor<1x12x4xf32>, tensor<8x12x3xf32>, tensor<8x10x3xf32>, tensor<8x10x6xf32>, tensor<10x12xi1>) -> tensor<8x12x7xf32>
+// GENERIC:       %s = "graph.attention_query_gradient"(%q, %k, %v, %c, %m) <{scale = 5.000000e-01 : f64, causal = 2 : i64}>
+// GENERIC-NEXT:  %y = "graph.attention_key_gradient"(%q, %k, %v, %c, %s, %m) <{scale = 5.000000e-01 : f64, causal = 2 : i64}>
+func.func @attention_gradients(%q: tensor<8x10x4xf32>, %k: tensor<1x12x4xf32>, %v: tensor<8x12x3xf32>, %c: tensor<8x10x3xf32>, %m: tensor<10x12xi1>) {
+  %s = graph.attention_query_gradient %q, %k, %v, %c, %m {scale = 0.5 : f64, causal = 2 : i64}
+    : (tensor<8x10x4xf32>, tensor<1x12x4xf32>, tensor<8x12x3xf32>, tensor<8x10x3xf32>, tensor<10x12xi1>) -> tensor<8x10x6xf32>
+  %y = graph.attention_key_gradient %q, %k, %v, %c, %s, %m {scale = 0.5 : f64, causal = 2 : i64}
+    : (tensor<8x10x4xf32>, tensor<1x12x4xf32>, tensor<8x12x3xf32>, tensor<8x10x3xf32>, tensor<8x10x6xf32>, tensor<10x12xi1>) -> tensor<8x12x7xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @attention_in_parts(
 // CHECK-NEXT:    %y = graph.attention %q, %k, %k {scale = 1.250000e-01 : f64, parts = 3 : i64} : (tensor<2x1x64xf32>, tensor<2x12x64xf32>, tensor<2x12x64xf32>) -> tensor<2x3x1x65xf32>
 // GENERIC:       %y = "graph.attention"(%q, %k, %k) <{scale = 1.250000e-01 : f64, parts = 3 : i64}>

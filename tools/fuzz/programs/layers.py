@@ -177,4 +177,4 @@ def csr_dense(p: RandomProgram, x: SSAValue) -> None:
     p.put(graph.CsrDenseOp, constants, Facts(-2.0, 2.0, 0.0, True), columns=columns, initial=1.0)
 
 
-STEPS = [recurrence, recurrence, recurrence, forest, forest, csr, csr_dense]
+STEPS = [recurrence, recurrence, recurrence, forest, forest, csr, csr, csr_dense]

@@ -154,6 +154,39 @@ def attention(p: RandomProgram, x: SSAValue) -> None:
     p.put(graph.AttentionOp, operands, facts, terms=64, scale=0.5, **props)
 
 
+def attention_gradients(p: RandomProgram, x: SSAValue) -> None:
+    """Both gradients of an attention of x to constants, for a cotangent that is constant too."""
+    shape, known, element = shape_of(x), p.facts[x], element_of(x)
+    if (
+        len(shape) < 2
+        or DYNAMIC in shape
+        or 0 in shape
+        or numpy_dtype(element) not in (np.float32, np.float64)
+    ):
+        return
+    if not known.finite or known.size > 8 or known.error > 1e-4:
+        return
+    keys, columns = p.draw.random.choice((1, 2, 5)), p.draw.random.choice((1, 3))
+    lead, (rows, size) = shape[:-2], shape[-2:]
+    one = [1] * len(lead)
+    sizes = ([*one, keys, size], [*one, keys, columns], [*lead, rows, columns])
+    arrays = [p.draw.rng.standard_normal(s).clip(-2, 2).astype(numpy_dtype(element)) for s in sizes]
+    operands = [x, *(p.constant(a) for a in arrays)]
+    props = {"causal": p.draw.random.randint(0, 2)} if p.draw.chance(0.4) else {}
+    # Scores, their cotangents, and logarithms of sums of weights; errors of scores are those of weights.
+    score, slope = size * known.size + 3.0, 4.0 * columns
+    spread = 64 * (1 + slope) * (1 + size) * (1 + known.size)
+    most = 4.0 * slope * size + score + slope
+    facts = Facts(-most, most, known.error * spread, False)
+    sums = p.put(graph.AttentionQueryGradientOp, operands, facts, terms=64, scale=0.5, **props)
+    if sums is None:
+        return
+    most = 4.0 * rows * (slope * (known.size + 1) + 2)
+    facts = Facts(-most, most, known.error * spread * 4 * rows, False)
+    operands.append(sums)
+    p.put(graph.AttentionKeyGradientOp, operands, facts, terms=64 * rows, scale=0.5, **props)
+
+
 def matmul(p: RandomProgram, x: SSAValue) -> None:
     """By a constant, or by another value; batches of matrices broadcast."""
     shape = shape_of(x)
@@ -216,5 +249,5 @@ def positions(p: RandomProgram, x: SSAValue) -> None:
 
 STEPS = [
     reduce, reduce, reduce, argmax, cumsum, top_k, softmax, matmul, matmul, gemm, positions, attention,
-    layer_norm, expression,
+    attention_gradients, layer_norm, expression,
 ]  # fmt: skip

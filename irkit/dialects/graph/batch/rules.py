@@ -116,18 +116,22 @@ def _matmul(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
     return broadcast(op, dims)
 
 
-_SUMMED = {0: (1,), 1: (1, 2), 2: (2,), 3: (1,)}
-"""Operand of an attention → dimensions, from the last, that it sums over."""
+_SUMMED: dict[type[GraphOp], Sequence[tuple[int, ...]]] = {
+    attention.AttentionKeyGradientOp: ((1, 2), (1,), (1,), (1, 2), (1, 2), (1, 2)),
+    attention.AttentionOp: ((1,), (1, 2), (2,), (1,)),
+    attention.AttentionQueryGradientOp: ((1,), (1, 2), (1, 2), (1,), (1,)),
+}
+"""Operands of an attention, and of its gradients → dimensions, from the last, that it sums over."""
 
 
 def _attention(op: GraphOp, dims: Sequence[Dim]) -> Sequence[Dim]:
-    """Rows of queries do not need one another, but causal ones hang on where they stand."""
-    assert isinstance(op, attention.AttentionOp)
+    """Rows of queries do not need one another, nor do keys in their gradient, but causal ones hang on where
+    they stand."""
     for number, dim in enumerate(dims):
         place = 0 if dim is None else _rank(op, number) - dim.axis
-        if dim is not None and place in _SUMMED[number]:
+        if dim is not None and place in _SUMMED[type(op)][number]:
             raise RowsMix(number, f"it sums over dimension {dim.axis}, which is the batch")
-        if place == 2 and op.causal is not None:
+        if place == 2 and "causal" in op.properties:
             raise RowsMix(number, "it is causal along its rows, which is the batch")
     return broadcast(op, dims)
 
@@ -311,7 +315,7 @@ RULES: dict[type[GraphOp], Rule] = {
     **{op: _first_axis for op in forest.OPS},
     **{op: _pool for op in pooling.OPS},
     **{op: _layer if issubclass(op, recurrent.LayerOp) else _cell for op in recurrent.OPS},
-    attention.AttentionOp: _attention,
+    **{op: _attention for op in attention.OPS},
     expression.ExpressionOp: _expression,
     layer_norm.LayerNormOp: _last,
     linear.GemmOp: _gemm,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.gradients import (
+    attention,
     convolution,
     elementwise,
     expression,
@@ -25,6 +26,7 @@ from irkit.dialects.graph.gradients.rule import Composed, Rule, Rules, has_gradi
 from irkit.errors import UnsupportedError
 
 GRADIENTS: Rules = {
+    **attention.RULES,
     **convolution.RULES,
     **elementwise.RULES,
     **expression.RULES,

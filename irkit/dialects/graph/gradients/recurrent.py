@@ -1,4 +1,4 @@
-"""Gradients of recurrent layers and of attention: those of what they are composed of.
+"""Gradients of recurrent layers: those of what they are composed of.
 
 A layer is its steps, one after another, and a cell its products and functions.
 """
@@ -12,11 +12,8 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
-from irkit.dialects.graph.gradients.linear import swapped
 from irkit.dialects.graph.gradients.rule import Builder, Composed, Rules
 from irkit.dialects.graph.recurrent import CellOp, GruBase, LayerOp, RecurrentOp
-from irkit.dialects.types import is_half, tensor_type
-from irkit.errors import UnsupportedError
 
 
 def _softplus(o: Builder, x: SSAValue) -> SSAValue:
@@ -113,35 +110,7 @@ def layer(cell: type[CellOp]) -> Composed:
     return Composed(expand)
 
 
-def attention(o: Builder, op: GraphOp) -> Sequence[SSAValue]:
-    """softmax(scale · query · keyᵀ + mask) · value; of 16-bit floats in float32."""
-    assert isinstance(op, graph.AttentionOp)
-    if op.parts is not None:
-        raise UnsupportedError(
-            "'graph.attention' is not differentiable: its keys are cut into parts"
-        )
-    kind = o.dtype(op.query)
-    if is_half(tensor_type(op.query).element_type):
-        kind = np.dtype(np.float32)
-    query, key, value = (o.cast(v, kind) for v in (op.query, op.key, op.value))
-    scaled = o.mul(query, o.like(op.factor, query))
-    scores = o(graph.MatmulOp, scaled, swapped(o, key))
-    hidden = o.like(-np.inf, scores)
-    if op.mask is not None:
-        mask = op.mask
-        if o.dtype(mask) == np.bool_:
-            scores = o.where(mask, scores, hidden)
-        else:
-            scores = o.add(scores, o.cast(mask, kind))
-    if op.diagonal is not None:
-        seen = np.tri(*o.shape(scores)[-2:], k=op.diagonal, dtype=bool)
-        scores = o.where(o.constant(seen), scores, hidden)
-    weights = o(graph.SoftmaxOp, scores, axis=len(o.shape(scores)) - 1)
-    return [o.cast(o(graph.MatmulOp, weights, value), o.dtype(op.query))]
-
-
 RULES: Rules = {
-    graph.AttentionOp: Composed(attention),
     graph.GruCellOp: Composed(gru_cell),
     graph.GruOp: layer(graph.GruCellOp),
     graph.LstmCellOp: Composed(lstm_cell),
