@@ -360,6 +360,8 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     # What says its schedule, or is measured, has the last of them.
     elsewhere = {n for n in known if "forest" in n or n.startswith(("recurrent_cell", "csr"))}
     elsewhere |= known & {"generated.nest"}
+    # Where extents are known, gradients of attention are written out for a CPU.
+    elsewhere |= {k for k in known if k.startswith("attention_gradient") and target == "cpu"}
     assert known - seen == elsewhere
 
 

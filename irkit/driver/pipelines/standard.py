@@ -18,6 +18,7 @@ STANDARD: dict[str, list[str]] = {
         "lead-with-moving-dims",
         # What follows is of functions without loops.
         "outline-loops",
+        "write-out-attention",
         "canonicalize",
         "widen-half",
         "canonicalize",
@@ -115,6 +116,7 @@ def level_pipeline(
             name: _planned(name, device)
             for name in (
                 "read-matrix-once",
+                "write-out-attention",
                 "join-product-sums",
                 "share-joined-factors",
                 "split-reductions",
