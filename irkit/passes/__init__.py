@@ -78,6 +78,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),
     "join-siblings": _lazy("passes.tensor.join_siblings", "JoinSiblings"),
+    "keep-operands": _lazy("passes.tensor.keep_operands", "KeepOperands"),
     "pack-forests": _lazy("passes.tensor.pack_forests", "PackForests"),
     "hoist-input-terms": _lazy("passes.tensor.hoist_input_terms", "HoistInputTerms"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),

@@ -78,6 +78,7 @@ STANDARD: dict[str, list[str]] = {
         # Weights put side by side in every step of a recurrence are one constant.
         "cse",
         "join-siblings",
+        "keep-operands",
         "propagate-fastmath",
     ],
     "task": ["form-roperators", "pack-products", "pack-filters", "partition-rtasks"],
@@ -106,11 +107,12 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `join-product-sums`, `share-joined-factors`, `split-reductions`, `cut-sums`,
-    `share-products`, `share-convolutions`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `put-channels-last`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
-    `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
-    what `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
+    `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
+    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `keep-operands`,
+    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
+    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
+    offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -128,6 +130,7 @@ def level_pipeline(
                 "pack-forests",
                 "hoist-input-terms",
                 "put-channels-last",
+                "keep-operands",
                 "pack-products",
                 "pack-filters",
             )
