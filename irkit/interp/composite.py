@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from irkit.dialects.functions import function_named
-from irkit.dialects.state import state_of
+from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.composite import Place
 from irkit.dialects.types import Tensor, numpy_dtype, tensor_type
@@ -35,13 +35,18 @@ def run_composite(
     module: ModuleOp, composite: CompositeOp, inputs: Sequence[Array], run: Runner
 ) -> list[Array]:
     """The outputs of a composite. Raises InvalidModelError for a program that is not there."""
-    memory = _memory(composite, inputs)
+    main = function_named(module, composite.function.string_value())
+    pairs = () if main is None else state_of(main)
+    memory = _memory(composite, inputs, pairs)
     for op, iterations in _runs(composite.body.block, (), memory):
         _run(module, op, iterations, memory, run)
     found = {
-        op.port.value.data: _array(memory[op.result], tensor_type(op.result))
+        (pairs[port].result if op.space.data == "state" else port): _array(
+            memory[op.result], tensor_type(op.result)
+        )
         for op in composite.body.block.ops
-        if isinstance(op, BufferOp) and op.space.data == "output" and op.port is not None
+        if isinstance(op, BufferOp) and op.space.data in ("output", "state")
+        if (port := -1 if op.port is None else op.port.value.data) >= 0
     }
     return [found[port] for port in sorted(found)]
 
@@ -63,7 +68,9 @@ def _runs(
                 turns += 1
 
 
-def _memory(composite: CompositeOp, inputs: Sequence[Array]) -> dict[SSAValue, Bytes]:
+def _memory(
+    composite: CompositeOp, inputs: Sequence[Array], pairs: Sequence[StatePair]
+) -> dict[SSAValue, Bytes]:
     """The bytes of each buffer; those of the arena are views of one, full of NaN."""
     size = composite.link_bytes.value.data if composite.link_bytes is not None else 0
     arena = np.full(size, 0xFF, dtype=np.uint8)
@@ -74,7 +81,9 @@ def _memory(composite: CompositeOp, inputs: Sequence[Array]) -> dict[SSAValue, B
         t = tensor_type(op.result)
         nbytes = int(np.prod(t.get_shape(), dtype=np.int64)) * numpy_dtype(t.element_type).itemsize
         number = op.port.value.data if op.port is not None else 0
-        if op.space.data == "input":
+        if op.space.data == "state":
+            number = pairs[number].argument
+        if op.space.data in ("input", "state"):
             given = np.array(inputs[number], dtype=numpy_dtype(t.element_type), order="C")
             found[op.result] = given.reshape(-1).view(np.uint8)
         elif op.space.data == "output":

@@ -141,6 +141,8 @@ class Composed:
     body: tuple[Op, ...]
     returned: tuple[int, ...]
     nbytes: Mapping[int, int]
+    state: tuple[tuple[int, int], ...] = ()
+    """Pairs of an argument and a result, which are one buffer."""
 
 
 def runs_of(steps: Sequence[Step]) -> Iterator[Run]:

@@ -42,7 +42,7 @@ def check_blocks(composite: Composite, schedules: Mapping[str, Schedule], device
 
 def block_memory(composite: Composite, schedules: Sequence[Schedule]) -> BlockMemory:
     """Where things lie in the shared memory of a block that runs a composite of these programs."""
-    ports = sum(buffer.space in ("input", "output") for buffer in composite.buffers)
+    ports = sum(buffer.space != "arena" for buffer in composite.buffers)
     moving = sum(
         any(window.steps)
         for run in runs_of(composite.steps)

@@ -29,6 +29,7 @@ from irkit.schedule.composite import (
     runs_of,
 )
 from irkit.schedule.meaning import Port
+from irkit.schedule.model import Buffer
 from irkit.schedule.wellformed import reject
 
 Turns = tuple[int | None, ...]
@@ -56,27 +57,35 @@ class _Proof:
         self._check_ports()
         self._check_memory()
         for buffer, kept in enumerate(self.buffers):
-            if kept.space == "input":
-                assert kept.port is not None
-                self.holds[buffer] = self.function.arguments[kept.port]
+            if kept.space in ("input", "state"):
+                self.holds[buffer] = self.function.arguments[self._number(kept, 0)]
         self._steps(self.composite.steps, self.function.body, ())
         for buffer, kept in enumerate(self.buffers):
-            if kept.space != "output":
+            if kept.space not in ("output", "state"):
                 continue
-            assert kept.port is not None
-            if self.holds[buffer] != self.function.returned[kept.port] or self.put.get(buffer):
+            number = self._number(kept, 1)
+            if self.holds[buffer] != self.function.returned[number] or self.put.get(buffer):
                 reject(
                     "meaning",
-                    f"'{kept.name}' does not hold output {kept.port} of @{self.function.name} at the end",
+                    f"'{kept.name}' does not hold output {number} of @{self.function.name} at the end",
                 )
 
+    def _number(self, buffer: Buffer, side: int) -> int:
+        """Which argument (0) or result (1) of the function a buffer is."""
+        assert buffer.port is not None
+        return self.function.state[buffer.port][side] if buffer.space == "state" else buffer.port
+
     def _check_ports(self) -> None:
-        name = self.function.name
-        for space, ports in (("input", self.function.inputs), ("output", self.function.outputs)):
+        name, function = self.function.name, self.function
+        held, kept = {a for a, _ in function.state}, {r for _, r in function.state}
+        spaces = {
+            "input": {n: p for n, p in enumerate(function.inputs) if n not in held},
+            "output": {n: p for n, p in enumerate(function.outputs) if n not in kept},
+            "state": {n: function.inputs[a] for n, (a, _) in enumerate(function.state)},
+        }
+        for space, ports in spaces.items():
             found = [b for b in self.buffers if b.space == space]
-            if sorted(b.port if b.port is not None else -1 for b in found) != list(
-                range(len(ports))
-            ):
+            if sorted(b.port if b.port is not None else -1 for b in found) != [*ports]:
                 reject("meaning", f"the {space} buffers are not the {space}s of @{name}, each once")
             for buffer in found:
                 wanted = ports[buffer.port or 0]
@@ -85,7 +94,7 @@ class _Proof:
                         "meaning", f"'{buffer.name}' is not of the type of its {space} of @{name}"
                     )
         for buffer in self.buffers:
-            if buffer.space not in ("input", "output", "arena"):
+            if buffer.space not in (*spaces, "arena"):
                 reject(
                     "meaning", f"'{buffer.name}' is {buffer.space} memory, which is a program's own"
                 )

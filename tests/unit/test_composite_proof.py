@@ -136,6 +136,74 @@ def test_a_changed_schedule_is_refused(change: str):
         prove(changed)
 
 
+KEPT = """
+func.func @main(%x: tensor<6x8xf64>, %w: tensor<8xf64>, %h: tensor<1x8xf64>)
+    -> (tensor<1x8xf64>, tensor<8xf64>, tensor<1x8xf64>) attributes {irkit.state = array<i64: 2, 2, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %r = scf.for %i = %c0 to %c6 step %c1 iter_args(%s = %h) -> (tensor<1x8xf64>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<6x8xf64> to tensor<1x8xf64>
+    %a = graph.mul %row, %w : (tensor<1x8xf64>, tensor<8xf64>) -> tensor<1x8xf64>
+    %b = graph.add %a, %s : (tensor<1x8xf64>, tensor<1x8xf64>) -> tensor<1x8xf64>
+    scf.yield %b : tensor<1x8xf64>
+  }
+  %y = graph.tanh %r : (tensor<1x8xf64>) -> tensor<1x8xf64>
+  %flat = graph.reshape %y {shape = array<i64: 8>} : (tensor<1x8xf64>) -> tensor<8xf64>
+  %n = graph.sub %w, %flat : (tensor<8xf64>, tensor<8xf64>) -> tensor<8xf64>
+  func.return %y, %n, %r : tensor<1x8xf64>, tensor<8xf64>, tensor<1x8xf64>
+}
+"""
+
+
+@cache
+def scheduled_with_state() -> str:
+    ctx = context()
+    module = irkit.parse(KEPT)
+    module = getattr(module, "module", module)
+    bring_to_level(ctx, module, "schedule", "cpu2")
+    return re.sub(r', modes = \[[^\]]*\], verified = "[^"]*"', "", str(module))
+
+
+OF_STATE = {
+    "state as an input": lambda t: t.replace(
+        'space = "state", port = 1', 'space = "input", port = 1'
+    ),
+    "state as an output": lambda t: t.replace(
+        'space = "state", port = 0', 'space = "output", port = 2'
+    ),
+    "pairs in each other's place": lambda t: (
+        t.replace("port = 1 : i64} : tensor<8x", "port = 9 : i64} : tensor<8x")
+        .replace('"state", port = 1', '"state", port = 8')
+        .replace('"state", port = 0', '"state", port = 1')
+        .replace('"state", port = 8', '"state", port = 0')
+    ),
+    "a pair that there is not": lambda t: t.replace('"state", port = 1', '"state", port = 2'),
+    "the loop hands on another pair": lambda t: t.replace("state(%h)", "state(%w)", 1),
+    "the update before the loop": lambda t: swapped_with_loop(t),
+    "the update left out": lambda t: t.replace(RUN.findall(t)[-1] + "\n", ""),
+}
+
+
+def swapped_with_loop(text: str) -> str:
+    """The last run before the loop."""
+    last = RUN.findall(text)[-1]
+    return text.replace(last + "\n", "").replace("    task.repeat", last + "\n    task.repeat", 1)
+
+
+@pytest.mark.parametrize("change", OF_STATE)
+def test_changed_state_is_refused(change: str):
+    text = scheduled_with_state()
+    assert 'verified = "' in str(prove(text))
+    start = text.index("task.composite")
+    changed = text[:start] + OF_STATE[change](text[start:])
+    assert changed != text, "the attack changes nothing"
+    with pytest.raises(
+        (UserError, InvalidModelError), match=r"violates rule|expects|no such|undefined"
+    ):
+        prove(changed)
+
+
 def test_what_was_proved_is_what_is_emitted():
     module = prove(scheduled())
     text = str(module).replace("task.repeat 4", "task.repeat 3")

@@ -156,3 +156,43 @@ def test_loops_in_a_stream_run_in_one_launch(monkeypatch: pytest.MonkeyPatch) ->
     run = Emulated(monkeypatch, source, weights, "per-wave", 1)
     with pytest.raises(DeviceError, match="cannot run in a stream of a DAG"):
         _mode(run.executor)
+
+
+KEPT = """func.func @main(%w: tensor<4xf64>, %x: tensor<9x4xf64>, %h: tensor<1x4xf64>)
+    -> (tensor<1x4xf64>, tensor<4xf64>, tensor<1x4xf64>) attributes {irkit.state = array<i64: 2, 2, 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r = scf.for %i = %c0 to %c9 step %c1 iter_args(%s = %h) -> (tensor<1x4xf64>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<9x4xf64> to tensor<1x4xf64>
+    %p = graph.mul %s, %w : (tensor<1x4xf64>, tensor<4xf64>) -> tensor<1x4xf64>
+    %q = graph.sub %p, %row : (tensor<1x4xf64>, tensor<1x4xf64>) -> tensor<1x4xf64>
+    scf.yield %q : tensor<1x4xf64>
+  }
+  %y = graph.mul %r, %w : (tensor<1x4xf64>, tensor<4xf64>) -> tensor<1x4xf64>
+  %flat = graph.reshape %y {shape = array<i64: 4>} : (tensor<1x4xf64>) -> tensor<4xf64>
+  %n = graph.sub %w, %flat : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  func.return %y, %n, %r : tensor<1x4xf64>, tensor<4xf64>, tensor<1x4xf64>
+}"""
+"""Two pairs of state: one that the loop hands on, and one that it reads and that is updated behind it."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_state_goes_through_loops(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    source, weights = emitted(KEPT)
+    run = Emulated(monkeypatch, source, weights, mode, 7)
+    rng = np.random.default_rng(7)
+    h, w = rng.normal(size=(1, 4)), rng.normal(size=4) / 4
+    state = run.executor.state
+    assert state is not None
+    for number, array in enumerate((h, w)):
+        state.write(number, array)
+    for _ in range(3):
+        x = rng.normal(size=(9, 4))
+        for row in x:
+            h = h * w - row
+        (y,) = run(x)
+        np.testing.assert_allclose(y, h * w, rtol=1e-14)
+        w = w - y[0]
+        np.testing.assert_allclose(state.read(0), h, rtol=1e-14)
+        np.testing.assert_allclose(state.read(1), w, rtol=1e-14)

@@ -3,10 +3,13 @@ run them."""
 
 from __future__ import annotations
 
+from itertools import count
+
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
 from irkit.dialects.functions import function_named
+from irkit.dialects.state import state_of
 from irkit.dialects.task import CompositeOp
 from irkit.lower.task_to_numba.program import Describer, kernels_of
 from irkit.passes.task.composite_text import parts_of, read_composite
@@ -59,11 +62,17 @@ class _Describer:
         }
         self.constants: dict[str, tuple[int, int]] = {}
         self.constant_bytes = 0
-        self.inputs, self.outputs = self._ports("input"), self._ports("output")
-        self.bases = {
-            **{("input", n): FIRST_INPUT + n for n in range(len(self.inputs))},
-            **{("output", n): FIRST_INPUT + len(self.inputs) + n for n in range(len(self.outputs))},
-        }
+        # What is state is called as the input that it stands for.
+        function = function_named(module, op.function.string_value())
+        assert function is not None
+        self.function, self.pairs = function, state_of(function)
+        inputs, outputs, states = map(self._ports, ("input", "output", "state"))
+        self.inputs, self.outputs = tuple(inputs.values()), tuple(outputs.values())
+        self.states = tuple(states.values())
+        bases = count(FIRST_INPUT)
+        spaces = (("input", inputs), ("output", outputs), ("state", states))
+        self.bases = {(space, n): next(bases) for space, ports in spaces for n in ports}
+        self.first_moving = next(bases)
         self.appends: list[Appended] = []
         self.moving: list[Moving] = []
         self.waves = 0
@@ -90,22 +99,23 @@ class _Describer:
             tuple(self.appends),
             tuple(m.data for m in self.op.modes or ()),
             self.op.verified.data if self.op.verified is not None else "",
+            states=self.states,
             steps=steps,
             moving=tuple(self.moving),
         ).sealed()
 
-    def _ports(self, space: str) -> tuple[Port, ...]:
-        function = function_named(self.module, self.op.function.string_value())
-        assert function is not None
-        names = function.attributes.get(f"irkit.{space}s")
+    def _ports(self, space: str) -> dict[int, Port]:
+        """What buffers of a space stand for, by number."""
+        kind = "input" if space == "state" else space
+        names = self.function.attributes.get(f"irkit.{kind}s")
         given = [n.data for n in names.data] if isa(names, ArrayAttr[StringAttr]) else []
-        found = sorted(
-            (b for b in self.composite.buffers if b.space == space), key=lambda b: b.port or 0
-        )
-        return tuple(
-            Port(given[n] if n < len(given) else f"{space}{n}", b.element, b.shape)
-            for n, b in enumerate(found)
-        )
+        found = {b.port or 0: b for b in self.composite.buffers if b.space == space}
+        ports: dict[int, Port] = {}
+        for port, buffer in sorted(found.items()):
+            n = self.pairs[port].argument if space == "state" else port
+            name = given[n] if n < len(given) else f"{kind}{n}"
+            ports[port] = Port(name, buffer.element, buffer.shape)
+        return ports
 
     def _place_constants(self, describer: Describer) -> None:
         """Constants of one name are there once."""
@@ -150,8 +160,7 @@ class _Describer:
         if not any(window.steps):
             return at
         self.moving.append(Moving(at.base, at.offset, window.steps))
-        first = FIRST_INPUT + len(self.inputs) + len(self.outputs)
-        return Operand(first + len(self.moving) - 1, 0)
+        return Operand(self.first_moving + len(self.moving) - 1, 0)
 
     def constant(self, buffer: Buffer) -> int:
         """Where a constant lies."""

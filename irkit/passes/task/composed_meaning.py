@@ -17,6 +17,7 @@ from irkit.dialects.loops import (
     starts_of,
     yielded_by,
 )
+from irkit.dialects.state import state_of
 from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.task.function_meaning import port_of
@@ -50,6 +51,7 @@ class _Reader:
             body,
             self._all(list(terminator.operands)),
             self.nbytes,
+            tuple((p.argument, p.result) for p in state_of(self.main)),
         )
 
     def _number(self, value: SSAValue) -> int:

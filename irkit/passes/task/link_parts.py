@@ -42,9 +42,10 @@ from irkit.schedule.composite import ALIGNED
 class LinkParts(ModulePass):
     """Schedule every function of calls: run what it calls, one program after another, in its loops.
 
-    What a loop carries has one buffer, a result of the function where it is returned; a slice at a moving
-    place is that place of the buffer. What else passes between calls has a buffer of its own, in bytes that
-    lie below the arenas of the programs. Needs the programs' own memory to be planned; changes nothing else.
+    What a loop carries has one buffer, a result of the function where it is returned, and so has state; a
+    slice at a moving place is that place of the buffer. What else passes between calls has a buffer of its
+    own, in bytes that lie below the arenas of the programs. Needs the programs' own memory to be planned;
+    changes nothing else.
     A loop that asks is one that looks at the buffer of what it asks for; on a GPU it is refused.
 
     ```mlir
@@ -100,18 +101,7 @@ class _Linker:
         self.link_bytes = 0
 
     def run(self) -> None:
-        self._join_all(self.main.body.block)
-        for number, argument in enumerate(self.main.body.block.args):
-            self._buffer(argument, BufferOp("input", argument.type, port=number))
-        terminator = self.main.body.block.last_op
-        assert terminator is not None
-        for number, value in enumerate(terminator.operands):
-            if self._find(value) in self.buffers:
-                raise UnsupportedError(
-                    f"result {number} of @{self.main.sym_name.data}, which is an argument or another result:"
-                    " run outline-loops first"
-                )
-            self._buffer(value, BufferOp("output", value.type, port=number))
+        self._ports(self.main.body.block)
         # Buffers first, runs behind them.
         for op in self.main.body.walk():
             if isinstance(op, func.CallOp):
@@ -127,6 +117,28 @@ class _Linker:
         Rewriter.insert_op(composite, InsertPoint.after(self.main))
 
     # Places
+
+    def _ports(self, block: Block) -> None:
+        """Give arguments and results their buffers; a pair of state is one."""
+        terminator, pairs = block.last_op, state_of(self.main)
+        assert terminator is not None
+        for pair in pairs:
+            self._join(block.args[pair.argument], terminator.operands[pair.result])
+        self._join_all(block)
+        held = {pair.argument: number for number, pair in enumerate(pairs)}
+        for number, argument in enumerate(block.args):
+            space, port = ("state", held[number]) if number in held else ("input", number)
+            self._buffer(argument, BufferOp(space, argument.type, port=port))
+        kept = {pair.result for pair in pairs}
+        for number, value in enumerate(terminator.operands):
+            if number in kept:
+                continue
+            if self._find(value) in self.buffers:
+                raise UnsupportedError(
+                    f"result {number} of @{self.main.sym_name.data}, which is an argument or another result:"
+                    " run outline-loops first"
+                )
+            self._buffer(value, BufferOp("output", value.type, port=number))
 
     def _join_all(self, block: Block) -> None:
         for op in block.ops:

@@ -11,11 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import tensor
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from irkit.dialects.loop_places import moves
 from irkit.dialects.loops import carried_in, first_start, is_body, is_loop, starts_of
+from irkit.dialects.state import state_of
 from irkit.passes.graph.loops.segments import Item, Segment, is_constant, position
+
+
+def updated_in(block: Block) -> dict[int, SSAValue]:
+    """Which argument of a block each value that it ends with is an update of: what a loop carries, the state
+    of a function."""
+    outer = block.parent_op()
+    if is_body(block) and is_loop(outer):
+        return dict(enumerate(carried_in(outer)))
+    if isinstance(outer, FuncOp):
+        return {pair.result: block.args[pair.argument] for pair in state_of(outer)}
+    return {}
 
 
 @dataclass
@@ -69,9 +82,10 @@ class Demands:
         return self._is_carried(value, operand)
 
     def _of_outside(self, value: SSAValue) -> bool:
-        """Whether a value is no loop's, nor made in this block."""
+        """Whether a value is no loop's nor state, nor made in this block."""
         if isinstance(value, BlockArgument):
-            return value.owner is not self.block or not is_body(self.block)
+            own = is_body(self.block) or value in updated_in(self.block).values()
+            return value.owner is not self.block or not own
         owner = value.owner
         return not isinstance(owner, Operation) or owner.parent is not self.block
 
@@ -82,11 +96,11 @@ class Demands:
         return not again and all(position(self.items, u, self.block) <= number for u in users)
 
     def _is_carried(self, value: SSAValue, operand: int) -> bool:
-        """Whether a value that the block ends with can lie where argument `operand` of its loop does."""
-        loop = self.block.parent_op()
-        if not is_loop(loop):
-            return True
-        argument = carried_in(loop)[operand]
+        """Whether a value that the block ends with can lie where it has to: where an argument does that it
+        updates, or nowhere else."""
+        argument = updated_in(self.block).get(operand)
+        if argument is None:
+            return self._chain(value)[1] is None
         if value is argument:
             return True
         start, base = self._chain(value)

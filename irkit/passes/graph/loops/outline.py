@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irkit.dialects.loops import body_of, carried_in, first_start, is_body, is_loop
+from irkit.dialects.loops import body_of, first_start, is_loop
 from irkit.dialects.state import StatePair, set_state
 from irkit.passes.graph.loops.copies import blocks_of, copy_where_read
-from irkit.passes.graph.loops.demands import Demands
+from irkit.passes.graph.loops.demands import Demands, updated_in
 from irkit.passes.graph.loops.segments import (
     Item,
     Segment,
@@ -187,11 +187,10 @@ class _Places:
         for segment in segments:
             for op in segment.behind:
                 self._join(node(op, 1), op.result)
-        terminator, loop = block.last_op, block.parent_op()
+        terminator = block.last_op
         assert terminator is not None
-        if is_body(block) and is_loop(loop):
-            for n, argument in enumerate(carried_in(loop)):
-                self._join(node(terminator, n), argument)
+        for n, argument in updated_in(block).items():
+            self._join(node(terminator, n), argument)
 
     def _join(self, a: Node, b: Node) -> None:
         a, b = self._find(a), self._find(b)
