@@ -34,6 +34,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fold-into-products": _lazy("passes.graph.fold_into_products", "FoldIntoProducts"),
     "fold-into-thresholds": _lazy("passes.graph.fold_into_thresholds", "FoldIntoThresholds"),
     "group-heads": _lazy("passes.graph.group_heads", "GroupHeads"),
+    "hoist-from-loops": _lazy("passes.graph.hoist_from_loops", "HoistFromLoops"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-product-sums": _lazy("passes.graph.join_product_sums", "JoinProductSumsPass"),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),

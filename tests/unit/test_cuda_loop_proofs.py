@@ -91,17 +91,18 @@ def prove(text: str) -> None:
 def test_what_reads_in_vectors_is_where_vectors_are():
     """A row that moves by 128 bytes is read in vectors; where it moves by 8 bytes, that is refused."""
     loops = """
-func.func @main(%x: tensor<9x32xf32>, %w: tensor<32x32xf32>) -> tensor<1x32xf32> {
+func.func @main(%x: tensor<9x32xf32>, %v: tensor<1x32xf32>, %w: tensor<32x32xf32>) -> tensor<1x32xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  %zero = arith.constant dense<0.0> : tensor<1x32xf32>
-  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%s = %zero) -> (tensor<1x32xf32>) {
+  %r, %last = scf.for %i = %c0 to %c8 step %c1 iter_args(%s = %v, %m = %w)
+      -> (tensor<1x32xf32>, tensor<32x32xf32>) {
     %row = tensor.extract_slice %x[%i, 0] [1, 32] [1, 1] : tensor<9x32xf32> to tensor<1x32xf32>
-    %p = graph.gemm %row, %w {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64}
+    %p = graph.gemm %row, %m {trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 1.0 : f64}
         : (tensor<1x32xf32>, tensor<32x32xf32>) -> tensor<1x32xf32>
     %t = graph.add %s, %p : (tensor<1x32xf32>, tensor<1x32xf32>) -> tensor<1x32xf32>
-    scf.yield %t : tensor<1x32xf32>
+    %n = graph.tanh %m : (tensor<32x32xf32>) -> tensor<32x32xf32>
+    scf.yield %t, %n : tensor<1x32xf32>, tensor<32x32xf32>
   }
   func.return %r : tensor<1x32xf32>
 }

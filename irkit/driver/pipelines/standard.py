@@ -13,6 +13,7 @@ STANDARD: dict[str, list[str]] = {
     "graph": [
         "sum-bins",
         "vectorise-loops",
+        "hoist-from-loops",
         "read-matrix-once",
         "narrow-loops",
         "lead-with-moving-dims",

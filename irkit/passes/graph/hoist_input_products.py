@@ -73,7 +73,7 @@ def step_of(op: Operation) -> Step | str:
         return "it is no product"
     if len(_shape(op.b)) != 2:
         return "its second operand is no matrix"
-    if isinstance(op, GemmOp) and (reason := _why_not_gemm(op)) is not None:
+    if isinstance(op, GemmOp) and (reason := why_not_gemm(op)) is not None:
         return reason
     part = _before_reshapes(op.a).owner
     if not isinstance(part, SliceOp):
@@ -90,7 +90,7 @@ def step_of(op: Operation) -> Step | str:
     return Step(op, part)
 
 
-def _why_not_gemm(op: GemmOp) -> str | None:
+def why_not_gemm(op: GemmOp) -> str | None:
     if op.trans_a.value.data:
         return "its first operand is transposed"
     if op.c is None:
