@@ -42,8 +42,10 @@ class Differentiate(ModulePass):
 
     What is made is plain graph ops: the pass may be applied again, to derivatives of derivatives. Sums are
     in the order in which values are read. Integers and booleans have no gradient. A loop runs again from its
-    last round to its first in reverse mode: what it carries is stacked, a row for each round. Layers that
-    have no rule of their own (recurrent ones, batch normalisation) become what they are composed of.
+    last round to its first in reverse mode: what it carries, and what its products give, is stacked, a row
+    for each round; sums of products over all rounds, such as gradients of weights, are one product of the
+    stacks behind it. Layers that have no rule of their own (recurrent ones, batch normalisation) become what
+    they are composed of, recurrent ones of more than 32 steps as loops.
 
     Refused: an argument that no result hangs on, unless `allow_unused` (its gradient is then zeros), ops
     without a rule, extents that are not known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.loops import (
@@ -44,11 +44,8 @@ def _drop_carried(loop: LoopOp) -> bool:
     ended = body.last_op
     assert isinstance(ended, scf.YieldOp)
     asked = asked_of(loop) if isinstance(loop, scf.WhileOp) else None
-    dead = [
-        n
-        for n, result in enumerate(loop.results)
-        if not result.uses and n != asked and _feeds_itself(loop, n, ended)
-    ]
+    live = _live(loop, asked, ended)
+    dead = [n for n in range(len(loop.results)) if n not in live]
     if not dead:
         return False
     kept = [n for n in range(len(loop.results)) if n not in dead]
@@ -67,8 +64,20 @@ def _drop_carried(loop: LoopOp) -> bool:
     return True
 
 
-def _feeds_itself(loop: LoopOp, number: int, ended: Operation) -> bool:
-    """Whether an iteration uses what it is given of a value for nothing but to give it on unchanged, or not
-    at all."""
-    argument = carried_in(loop)[number]
-    return all(use.operation is ended and use.index == number for use in argument.uses)
+def _live(loop: LoopOp, asked: int | None, ended: Operation) -> set[int]:
+    """Which of the carried values are read behind the loop, or by what makes one that is."""
+    arguments: dict[SSAValue, int] = {v: n for n, v in enumerate(carried_in(loop))}
+    todo = [n for n, result in enumerate(loop.results) if result.uses or n == asked]
+    live, seen = set(todo), set[Operation]()
+    while todo:
+        values = [ended.operands[todo.pop()]]
+        while values:
+            value = values.pop()
+            if (n := arguments.get(value)) is not None and n not in live:
+                live.add(n)
+                todo.append(n)
+            owner = value.owner
+            if isinstance(owner, Operation) and owner not in seen:
+                seen.add(owner)
+                values += [v for inner in owner.walk() for v in inner.operands]
+    return live

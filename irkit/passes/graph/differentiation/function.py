@@ -15,12 +15,15 @@ from xdsl.utils.hints import isa
 from irkit.dialects.graph.base import product
 from irkit.dialects.graph.gradients import has_gradient
 from irkit.dialects.graph.gradients.rule import Maybe, made_good
+from irkit.dialects.loops import is_loop
 from irkit.dialects.state import STATE, state_of
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.graph.differentiation.forward import Forward
+from irkit.passes.graph.differentiation.recurrences import prepared
 from irkit.passes.graph.differentiation.reverse import Reverse
 from irkit.passes.graph.differentiation.tape import Tape
+from irkit.passes.program.carried import drop_dead_values
 from irkit.weights import WeightStore
 
 INPUTS, OUTPUTS = "irkit.inputs", "irkit.outputs"
@@ -65,6 +68,7 @@ def differentiated(function: FuncOp, ask: Differentiation, weights: WeightStore)
     UnsupportedError, naming them, for arguments and results that have no gradient, and ops without a rule.
     """
     _check(function, ask)
+    function = prepared(function, ask.with_respect_to, weights)
     source = function.body.block
     block = Block(arg_types=list(source.arg_types))
     for old, new in zip(source.args, block.args, strict=True):
@@ -83,6 +87,8 @@ def differentiated(function: FuncOp, ask: Differentiation, weights: WeightStore)
         function.sym_visibility,
     )
     new.location = function.location
+    if any(is_loop(op) for op in block.ops):
+        drop_dead_values(new)
     new.attributes.update(function.attributes)
     all_inputs = [*inputs, *given[0]]
     all_outputs = [*(outputs if ask.value else []), *given[1]]

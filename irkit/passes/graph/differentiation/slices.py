@@ -43,6 +43,12 @@ def pull_slice(
     return [part, left, *rest[1:]]
 
 
+def add_slice(tape: Tape, op: ExtractSliceOp, cotangent: SSAValue, whole: SSAValue) -> SSAValue:
+    """The cotangent `whole` of what a part was taken of, with the part's added there."""
+    there = _extracted(tape, op, whole, op.result)
+    return _inserted(tape, op, tape.ops.add(there, cotangent), whole)
+
+
 def _place(op: ExtractSliceOp | InsertSliceOp) -> list[Sequence[SSAValue]]:
     return [list(op.offsets), list(op.sizes), list(op.strides)]
 
