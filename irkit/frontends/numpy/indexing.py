@@ -26,8 +26,8 @@ from irkit.weights import Array
 def get_item(array: TracedArray, key: Any) -> Any:
     """`array[key]`: a view, a number, or a new array. Raises IndexError as NumPy does."""
     keys = _keys(key)
-    if (mask := _mask_of(keys)) is not None:
-        return _masked(array, mask)
+    if (picked := _behind_mask(array, keys)) is not None:
+        return _masked(*picked)
     if any(map(_picks, keys)):
         return get_picked(array, keys)
     varying = varying_view(array, keys, lambda k: TracedArray(_view(array, k)))
@@ -49,8 +49,8 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
     keys = _keys(key)
     if not array.flags.writeable:
         raise ValueError("assignment destination is read-only")
-    if (mask := _mask_of(keys)) is not None:
-        _set_masked(array, mask, value)
+    if (picked := _behind_mask(array, keys)) is not None:
+        _set_masked(*picked, value)
     elif any(map(_picks, keys)):
         set_picked(array, keys, value)
     elif (varying := varying_view(array, keys, lambda k: TracedArray(_view(array, k)))) is not None:
@@ -77,7 +77,7 @@ def combine_at(ufunc: np.ufunc, array: Any, key: Any, value: Any) -> None:
             f"{name} of {found.kind} on an array of {array.dtype}: convert the values before"
         )
     keys = _keys(key)
-    if _mask_of(keys) is not None:
+    if any(map(_is_mask, keys)):
         raise refused(f"{name} with a mask that is computed")
     if any(map(_picks, keys)):
         combine_picked(ufunc.__name__, array, keys, value)
@@ -128,13 +128,57 @@ def _as_array(key: list[Any]) -> Any:
     return known.astype(np.intp) if known.size == 0 else known
 
 
-def _mask_of(keys: tuple[Any, ...]) -> TracedArray | None:
-    """The mask, where that is all of the key and it is not known."""
-    if len(keys) == 1 and is_traced(keys[0]) and keys[0].dtype == bool:
-        return keys[0]
-    if any(is_traced(k) and k.dtype == bool for k in keys):
-        raise refused("a mask beside other indices")
-    return None
+def _is_mask(key: Any) -> bool:
+    """Whether it is a mask that is not known."""
+    return is_traced(key) and key.dtype == bool
+
+
+def _behind_mask(
+    array: TracedArray, keys: tuple[Any, ...]
+) -> tuple[TracedArray, TracedArray, int] | None:
+    """What a mask that is not known picks from, the mask, which is of its leading axes, and how many axes
+    stand before what was picked; None where there is no mask. Beside it may stand slices and known numbers.
+    """
+    masks = [n for n, key in enumerate(keys) if _is_mask(key)]
+    if not masks:
+        return None
+    at = masks[0]
+    mask = keys[at]
+    others = [key for n, key in enumerate(keys) if n != at]
+    if not others:
+        return array, mask, 0
+    if len(masks) > 1 or not mask.ndim or not all(map(_is_plain, others)):
+        raise refused("a mask beside computed or several indices, other masks or None")
+    rest = array.ndim - mask.ndim - sum(key is not Ellipsis for key in others)
+    whole = (slice(None),) * max(rest, 0)
+    before, after = _spelt_out(keys[:at], whole), _spelt_out(keys[at + 1 :], whole)
+    if mask.shape != array.shape[len(before) : len(before) + mask.ndim]:
+        raise IndexError(
+            f"boolean index did not match indexed array: shapes {mask.shape} and {array.shape}"
+        )
+    view = get_item(array, (*before, *(slice(None),) * mask.ndim, *after))
+    first = sum(isinstance(key, slice) for key in before)
+    axes = range(mask.ndim)
+    moved: Any = LIBRARY.moveaxis(view, [first + n for n in axes], [*axes])
+    return moved, mask, first
+
+
+def _spelt_out(keys: tuple[Any, ...], whole: tuple[slice, ...]) -> tuple[Any, ...]:
+    """Keys with slices in the place of an ellipsis."""
+    return tuple(k for key in keys for k in (whole if key is Ellipsis else (key,)))
+
+
+def _is_plain(key: Any) -> bool:
+    """Whether it is a slice or a number that is known."""
+    if isinstance(key, slice):
+        given = cast("slice[Any, Any, Any]", key)
+        bounds = given.start, given.stop, given.step
+        return all(b is None or _is_number(b) for b in bounds)
+    return key is Ellipsis or _is_number(key)
+
+
+def _is_number(key: Any) -> bool:
+    return type(key) is int or isinstance(key, np.integer)
 
 
 def _picks(key: Any) -> bool:
@@ -216,11 +260,11 @@ def _terms(spot: Spot, keys: tuple[Any, ...], shadow: Array, loops: list[LoopSym
 # Masks
 
 
-def _masked(array: TracedArray, mask: TracedArray) -> Any:
+def _masked(array: TracedArray, mask: TracedArray, before: int) -> Any:
     """The elements where a mask holds: as many as it has, which is not known, so only for what keeps them in
-    place or sums them up."""
+    their places."""
     _check_mask(array, mask)
-    return MaskedArray(value_of(array), value_of(mask))
+    return MaskedArray(value_of(array), value_of(mask), before)
 
 
 def _check_mask(array: TracedArray, mask: TracedArray) -> None:
@@ -230,16 +274,17 @@ def _check_mask(array: TracedArray, mask: TracedArray) -> None:
         )
 
 
-def _set_masked(array: TracedArray, mask: TracedArray, value: Any) -> None:
+def _set_masked(array: TracedArray, mask: TracedArray, before: int, value: Any) -> None:
     """Write where a mask holds: a number, rows that are alike, or what was picked with the same mask."""
     _check_mask(array, mask)
     r = recorder()
     chosen = value_of(mask)
     full = r.expand(r.reshape(chosen, chosen.shape + (1,) * (array.ndim - mask.ndim)), array.shape)
-    picked = masked_operand(value, chosen)
+    picked = masked_operand(value, chosen, before, array.ndim)
     if picked is None:
         found = operand(value)
-        if len(found.shape) > array.ndim - mask.ndim and found.shape != (1,):
+        most = 0 if before else array.ndim - mask.ndim
+        if len(found.shape) > most and found.shape != (1,):
             raise refused(
                 "an assignment through a mask of as many values as it picks, which is not known: "
                 "np.where(mask, new, old)"

@@ -24,10 +24,11 @@ UNKNOWN = "how many elements a mask picks is not known while the function is tra
 
 class MaskedArray(NDArrayOperatorsMixin):
     """`array[mask]`: `array` has all of it, `mask` is of its leading axes. Both are copies, so that
-    a loop may hand them on; `same` is what masks are told apart by."""
+    a loop may hand them on; `same` is what masks are told apart by. `before`: so many axes stand before what
+    was picked, which here comes first."""
 
-    def __init__(self, value: Value, mask: Value) -> None:
-        self.array, self.same = fresh(value), mask
+    def __init__(self, value: Value, mask: Value, before: int = 0) -> None:
+        self.array, self.same, self.before = fresh(value), mask, before
         self.held = fresh(mask)
 
     @property
@@ -72,18 +73,20 @@ class MaskedArray(NDArrayOperatorsMixin):
         value = r.expand(r.read(result.spot.view), self.array.shape)
         out = kwargs.get("out")
         if out is None:
-            return MaskedArray(value, self.same)
+            return MaskedArray(value, self.same, self.before)
         # Picked elements are a copy, which `a[m] += x` then writes back.
         (target,) = out
         if not isinstance(target, MaskedArray):
             raise refused(f"out= of {ufunc.__name__} with elements picked by a mask: {UNKNOWN}")
-        return MaskedArray(r.cast(value, target.dtype), self.same)
+        return MaskedArray(r.cast(value, target.dtype), self.same, self.before)
 
     def _beside(self, x: Any) -> Any:
         """An operand in its full place."""
         if isinstance(x, MaskedArray):
             if not same_mask(x.same, self.same):
                 raise refused(f"elements picked by two masks together: {UNKNOWN}")
+            if (x.before, x.array.ndim) != (self.before, self.array.ndim):
+                raise refused(f"elements picked from arrays of other dimensions: {UNKNOWN}")
             return x.array
         if operand(x).shape != ():
             raise refused(f"an array beside elements picked by a mask: {UNKNOWN}")
@@ -125,19 +128,31 @@ def _reduction(kind: str) -> Callable[..., Any]:
     }.get(kind, reductions.of_kind(kind))
 
     def reduced(picked: MaskedArray, *args: Any, **kwargs: Any) -> Any:
-        if args or set(kwargs) - {"axis"} or kwargs.get("axis") is not None:
+        axis = args[0] if len(args) == 1 else kwargs.get("axis")
+        if len(args) > 1 or set(kwargs) - {"axis"} or not (axis is None or _rows(picked, axis)):
             raise refused(f"np.{kind} with arguments, of elements picked by a mask: {UNKNOWN}")
+        along = None if axis is None else 0
         r = recorder()
         shape = picked.held.shape + (1,) * (picked.array.ndim - picked.held.ndim)
         mask = fresh(r.reshape(picked.mask, shape))
         if kind not in ("max", "min"):
-            return function(picked.array, where=mask)
+            return function(picked.array, axis=along, where=mask)
         message = f"zero-size array to reduction operation {kind}imum which has no identity"
         some = LIBRARY.any(mask)
         r.require(Check(user_place(), message, ValueError), value_of(some))
-        return function(picked.array, where=mask, initial=_last(kind, picked.dtype))
+        return function(picked.array, axis=along, where=mask, initial=_last(kind, picked.dtype))
 
     return reduced
+
+
+def _rows(picked: MaskedArray, axis: Any) -> bool:
+    """Whether an axis is the one along which there are as many as the mask picks."""
+    return (
+        type(axis) is int
+        and axis in (0, -picked.array.ndim)
+        and picked.held.ndim == 1
+        and not picked.before
+    )
 
 
 def _last(kind: str, dtype: np.dtype[Any]) -> Any:
@@ -160,10 +175,13 @@ def same_mask(a: Value, b: Value) -> bool:
     return a is b or recorder().same(a, b)
 
 
-def masked_operand(value: Any, mask: Value) -> Value | None:
-    """The elements of what was picked by `mask`, in their places; None for anything else."""
+def masked_operand(value: Any, mask: Value, before: int, ndim: int) -> Value | None:
+    """The elements of what was picked by `mask`, `before` axes before it, from an array of `ndim`, in their
+    places; None for anything else."""
     if not isinstance(value, MaskedArray):
         return None
     if not same_mask(value.same, mask):
         raise refused(f"what one mask picked is written through another: {UNKNOWN}")
+    if (value.before, value.array.ndim) != (before, ndim):
+        raise refused(f"what was picked is written to an array of other dimensions: {UNKNOWN}")
     return value.value

@@ -1,0 +1,112 @@
+"""Masks that are not known, beside slices and numbers: what is picked, written and summed up."""
+
+# pyright: basic
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irkit.errors import UnsupportedError
+from tests.unit.jitted import check, interpreted
+
+Array = np.ndarray[Any, Any]
+
+
+def drawn_key(rng: random.Random, shape: tuple[int, ...]) -> tuple[list[Any], int, int]:
+    """A key of slices, numbers and perhaps an ellipsis, and the axes that the mask has in it."""
+    at = rng.randrange(len(shape))
+    axes = rng.randint(1, min(2, len(shape) - at))
+    keys: list[Any] = []
+    for axis, size in enumerate(shape):
+        if at <= axis < at + axes:
+            if axis == at:
+                keys.append("mask")
+        elif rng.random() < 0.3:
+            keys.append(rng.randrange(-size, size))
+        else:
+            keys.append(slice(rng.choice([None, 0, 1]), None, rng.choice([None, 2, -1])))
+    if rng.random() < 0.3 and keys[-1] == slice(None, None, None):
+        keys[-1] = Ellipsis
+    return keys, at, axes
+
+
+USES = ("number", "more", "scaled", "sum", "extremes", "count")
+
+
+def made(keys: list[Any], at: int, axes: int, use: str) -> Any:
+    def function(a: Any, threshold: Any) -> Any:
+        mask = a
+        for axis in reversed(range(a.ndim)):
+            if not at <= axis < at + axes:
+                mask = mask.sum(axis=axis)
+        mask = mask > threshold
+        key = tuple(mask if k is mask or (isinstance(k, str)) else k for k in keys)
+        if use == "number":
+            a[key] = 7
+        elif use == "more":
+            a[key] += 1
+        elif use == "scaled":
+            a[key] = a[key] * 2 - np.abs(a[key])
+        elif use == "sum":
+            return a[key].sum(), np.mean(a[key] ** 2 + 1)
+        elif use == "extremes":
+            return a[key].max(), a[key].min()
+        else:
+            return a[key].size
+        return None
+
+    return function
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_masks_beside_other_indices(seed: int) -> None:
+    rng = random.Random(f"masks {seed}")
+    shape = rng.choice([(6, 5), (4, 4), (3, 4, 5), (5, 5, 5)])
+    keys, at, axes = drawn_key(rng, shape)
+    values = np.random.default_rng(seed).standard_normal(shape)
+    # Low enough for some element to be picked.
+    check(made(keys, at, axes, USES[seed % len(USES)]), values, -1.5, tolerance=1e-12)
+
+
+def test_rows_beside_columns() -> None:
+    def write(a: Array, v: Array) -> None:
+        a[a[:, 0] > 0, 1:] = v
+        a[a[:, 0] < 0, 2] *= 2
+
+    a = np.random.default_rng(0).standard_normal((6, 5))
+    check(write, a, np.arange(4.0))
+
+
+def test_columns_of_the_rows_that_a_mask_picks() -> None:
+    def sums(a: Array) -> Any:
+        picked = a[a[:, 0] > 0]
+        return picked.sum(axis=0), picked.mean(0), np.max(picked, axis=-2), picked.std(axis=0)
+
+    check(sums, np.random.default_rng(0).standard_normal((6, 5)), tolerance=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a, m: a[m].sum(axis=1), "np.sum with arguments"),
+        (lambda a, m: a[:, m].sum(axis=0), "np.sum with arguments"),
+        (lambda a, m: a[m, m].sum(), "several indices, other masks"),
+        (lambda a, m: a[m, None].sum(), "or None"),
+        (lambda a, m: a[m, [0, 1, 2, 3]].sum(), "several indices"),
+        (lambda a, m: a[m] + a[:, m], "of other dimensions"),
+        (lambda a, m: a[m] + a[m, 0], "of other dimensions"),
+        (lambda a, m: a.__setitem__((slice(None), m), a[m]), "of other dimensions"),
+        (lambda a, m: a.__setitem__((slice(None), m), a[:, :1]), "as many values as it picks"),
+    ],
+)
+def test_what_hangs_on_how_many_are_picked_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        interpreted(function)(np.ones((4, 4)), np.ones(4, bool))
+
+
+def test_masks_that_do_not_fit() -> None:
+    with pytest.raises(IndexError, match="did not match"):
+        interpreted(lambda a, m: a[:, m].sum())(np.ones((3, 4)), np.ones(3, bool))
