@@ -110,3 +110,20 @@ def test_what_hangs_on_how_many_are_picked_is_refused(function: Any, message: st
 def test_masks_that_do_not_fit() -> None:
     with pytest.raises(IndexError, match="did not match"):
         interpreted(lambda a, m: a[:, m].sum())(np.ones((3, 4)), np.ones(3, bool))
+
+
+def test_sorting_in_place() -> None:
+    def ordered(a: Array) -> Any:
+        a[1:].sort(axis=0, kind="stable")
+        a.sort()
+        return a[::2]
+
+    check(ordered, np.random.default_rng(0).standard_normal((6, 5)))
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+def test_rows_beyond_the_ends(mode: Any) -> None:
+    def taken(a: Array, k: Array) -> Any:
+        return np.take(a, k, axis=1, mode=mode), np.take(a, [-9, 3, 70], mode=mode)
+
+    check(taken, np.arange(30.0).reshape(6, 5), np.array([-7, -1, 0, 4, 12]))

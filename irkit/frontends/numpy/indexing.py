@@ -311,10 +311,23 @@ def take(
 ) -> Any:
     """`np.take`: rows along an axis, None for elements in C order."""
     array = array_of(x)
-    if out is not None or mode != "raise":
-        raise refused("np.take with out= or mode=")
+    if out is not None:
+        raise refused("np.take with out=")
     if axis is None:
         array, axis = array_of(LIBRARY.ravel(array)), 0
     keys = (slice(None),) * (axis % array.ndim)
     rows: Any = indices if is_traced(indices) else np.asarray(indices)
+    if mode == "wrap":
+        rows = rows % array.shape[axis]
+    elif mode == "clip":
+        rows = LIBRARY.clip(rows, 0, array.shape[axis] - 1)
     return array[(*keys, rows)]
+
+
+def sort_in_place(
+    array: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, stable: Any = None
+) -> None:
+    """`ndarray.sort`"""
+    if not array.flags.writeable:
+        raise ValueError("sort array is read-only")
+    assign(array, LIBRARY.sort(array, axis=axis))

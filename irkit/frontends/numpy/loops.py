@@ -222,7 +222,8 @@ class _Rounds:
     def _check_length(self) -> None:
         """Raises UnsupportedError for a loop that is too long to be unrolled and cannot be kept."""
         if not self._kept and (self._explicit or self._stop > UNROLLED):
+            own = "none of irkit.range's" if self._explicit else f"up to {UNROLLED} rounds"
             raise refused(
                 f"a loop of {self._stop} rounds that cannot be kept as a loop: {self._why} "
-                f"(up to {UNROLLED} rounds are unrolled)"
+                f"({own} are unrolled)"
             )

@@ -34,6 +34,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "repeat": shaping.repeat,
     "reshape": shaping.reshape_method,
     "round": shaping.rounded,
+    "sort": indexing.sort_in_place,
     "squeeze": shaping.viewing(np.squeeze),
     "std": reductions.std,
     "sum": reductions.of_kind("sum"),
@@ -47,6 +48,6 @@ METHODS: Mapping[str, Callable[..., Any]] = {
 """Name of a method → what it is of a traced array."""
 
 OF_COMPLEX = frozenset(METHODS) - frozenset(
-    ["argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "max", "min", "prod"]
+    ["argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "max", "min", "prod", "sort"]
 )
 """Those that complex numbers have too."""

@@ -219,8 +219,12 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> TracedArray:
     return LIBRARY.take(array, rows, axis)
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> TracedArray:
+def pad(
+    x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0, **rest: Any
+) -> TracedArray:
     """`np.pad` with a number, or by repeating elements: modes edge, reflect, symmetric and wrap."""
+    if rest:
+        raise refused(f"np.pad with {', '.join(rest)}")
     array = array_of(x)
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
     if mode == "constant":
