@@ -57,9 +57,10 @@ def softmax_cross_entropy(
     `labels`: numbers of classes (...), integers; or how probable each class is (..., classes), floats.
     `weights`: of each place (...); `class_weights`: of each class (classes). Places whose label is `ignore`
     have no loss. `smoothing`: a share that is given to all classes alike. The mean is over the weights of
-    places and of the classes of their labels. Computed as ln Σ exp(z − max z) − Σ t (z − max z), t what each
-    class should be: nothing overflows. Raises IndexError for labels that are no class,
-    UnsupportedError for shapes that do not go together.
+    places and of the classes of their labels; of probabilities over those of places alone.
+
+    Computed as ln Σ exp(z − max z) − Σ t (z − max z), t what each class should be: nothing overflows.
+    Raises IndexError for labels that are no class, UnsupportedError for shapes that do not go together.
     """
     name, places = "softmax_cross_entropy", logits.shape[:-1]
     if len(logits.shape) == 0:
@@ -72,7 +73,8 @@ def softmax_cross_entropy(
         targets = targets * (1 - smoothing) + spread
     if class_weights is not None:
         given = weights_of(f"{name}: class_weights", class_weights, (classes,), logits.dtype)
-        norm = (norm * given).sum(axis=-1)
+        # Of probabilities PyTorch counts places, whatever their classes weigh.
+        norm = None if labels.dtype.kind == "f" else (norm * given).sum(axis=-1)
         targets = targets * given
     elif ignore is not None:
         norm = norm.sum(axis=-1)

@@ -55,6 +55,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], float]]] = {
     ),
     "ignored": (lambda z: CE(z, LABELS, ignore=-1), lambda z: picked(z).mean()),
     "shares": (lambda z: CE(z, SHARES), lambda z: -(SHARES * logarithms(z)).sum(-1).mean()),
+    "shares of classes": (
+        lambda z: CE(z, SHARES, class_weights=CLASSES),
+        lambda z: -(SHARES * CLASSES * logarithms(z)).sum(-1).mean(),
+    ),
     "weights": (
         lambda z: CE(z, LABELS, weights=WEIGHTS, ignore=-1),
         lambda z: (picked(z) * WEIGHTS[KEPT]).sum() / WEIGHTS[KEPT].sum(),
@@ -224,6 +228,7 @@ def test_pytorchs_losses() -> None:
             ce(z, t(LABELS), t(CLASSES), ignore_index=-1, label_smoothing=0.3),
         ),
         (CE(Z, SHARES), ce(z, t(SHARES))),
+        (CE(Z, SHARES, class_weights=CLASSES), ce(z, t(SHARES), t(CLASSES))),
         (CE(Z, SHARES, smoothing=0.1), ce(z, t(SHARES), label_smoothing=0.1)),
         (
             losses.sigmoid_cross_entropy(Z, TARGETS, positive_weight=3.0),
