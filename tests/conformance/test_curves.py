@@ -46,6 +46,21 @@ def test_powers(standardize: bool) -> None:
         interpreted(positive).transform(wrong)
 
 
+def test_powers_that_overflow_are_refused_where_they_are_standardised() -> None:
+    x = data("wine")[0]
+    large = x.copy()
+    large[7, 0] = 1e300
+    model = PowerTransformer().fit(x)
+    model.lambdas_[0] = 3.0
+    with pytest.raises(ValueError, match="infinity"):
+        model.transform(large)
+    with pytest.raises(InvalidInputError, match="row 7: infinity reaches the scaler"):
+        interpreted(model).transform(large)
+    plain = PowerTransformer(standardize=False).fit(x)
+    plain.lambdas_[0] = 3.0
+    compare(interpreted(plain), plain, large, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("count", [2, 7, 100])
 def test_quantiles(count: int) -> None:
     # Columns of few values have knots that are equal.

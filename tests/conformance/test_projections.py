@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn import cluster, cross_decomposition, decomposition, kernel_approximation
 from sklearn.covariance import EllipticEnvelope
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -14,7 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KernelCenterer, StandardScaler
+from sklearn.preprocessing import KernelCenterer, MaxAbsScaler, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 from irkit.errors import InvalidInputError, UnsupportedError
@@ -150,3 +151,19 @@ def test_compiled(compiled: Any) -> None:
     x, _ = rows("wine")
     model = decomposition.KernelPCA(3, kernel="rbf").fit(x)
     compare(compiled(model, mode="serial", dtype="float64"), model, x, rtol=1e-8, atol=1e-8)
+
+
+def test_logarithms_of_stored_zeros_are_refused() -> None:
+    """Of those scikit-learn makes NaN; where a step before may store one, no sparse rows are taken."""
+    x = csr_array(np.abs(np.round(data("iris")[0] - 3.0)))
+    model = kernel_approximation.AdditiveChi2Sampler().fit(x)
+    np.testing.assert_allclose(
+        interpreted(model).transform(x), model.transform(x).toarray(), rtol=1e-9
+    )
+    x.data[::5] = 0.0
+    assert np.isnan(model.transform(x).data).any()
+    with pytest.raises(InvalidInputError, match="stores a 0"):
+        interpreted(model).transform(x)
+    later = make_pipeline(MaxAbsScaler(), kernel_approximation.AdditiveChi2Sampler()).fit(x)
+    with pytest.raises(UnsupportedError, match=r"AdditiveChi2Sampler. takes a stored 0 for no 0"):
+        interpreted(later).transform(x)

@@ -68,7 +68,11 @@ def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         zeros = np.abs(np.abs(lambdas - 1.0) - 1.0) < 1e-12
         y = build(MulOp, sign, _powers(importer, logs, exponents, bool(zeros.any())))
     y = importer.cast(y, dtype)
-    return standard(importer, step._scaler, y) if step.standardize else y
+    if not step.standardize:
+        return y
+    # Powers may overflow.
+    importer.require_finite(y, "the scaler of PowerTransformer", nan=True, infinite=False)
+    return standard(importer, step._scaler, y)
 
 
 # Tables of all columns

@@ -31,6 +31,7 @@ _WEIGHTS = "alpha=0 and columns that a class never has"
 
 RESTRICTIONS: Mapping[str, str] = {
     "AdaBoostClassifier": "one class",
+    "AdditiveChi2Sampler": "sparse rows that store a 0, or where it is not the first step",
     "AffinityPropagation": "affinity='precomputed'; sparse rows",
     "BernoulliNB": _WEIGHTS,
     "CalibratedClassifierCV": "method='temperature' over margins of several classes",

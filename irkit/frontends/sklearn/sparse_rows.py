@@ -23,6 +23,11 @@ _DENSE = (
     "TruncatedSVD",
 )
 """Steps that make dense rows of sparse ones."""
+_OF_ALL_STORED = {
+    "AdditiveChi2Sampler": "AdditiveChi2Sampler",
+    "TfidfTransformer": "TfidfTransformer with sublinear_tf",
+}
+"""Steps that take logarithms of all that a sparse matrix stores."""
 _FLOATS = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "StandardScaler")
 """Steps that make float64 of integers."""
 
@@ -37,9 +42,10 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
     for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
-        first = step is steps[0][1] and kind_of(step) == "TfidfTransformer"
+        first = step is steps[0][1] and kind_of(step) in _OF_ALL_STORED
         if _logarithms(step) and not counted and not first:
-            reason = f"step '{name}' (TfidfTransformer with sublinear_tf) takes a stored 0 for no 0"
+            what = _OF_ALL_STORED.get(kind_of(step), "logarithms within")
+            reason = f"step '{name}' ({what}) takes a stored 0 for no 0"
             return {"dense_only": f"{reason}, which steps before it may make"}
     if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST and not counted:
         return {"absent": "nan"}
@@ -54,8 +60,8 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
 
 def _logarithms(step: Any) -> bool:
     """Whether a step takes logarithms of all that is stored, of a 0 too, or one within it does."""
-    if kind_of(step) == "TfidfTransformer":
-        return bool(step.sublinear_tf)
+    if kind_of(step) in _OF_ALL_STORED:
+        return kind_of(step) == "AdditiveChi2Sampler" or bool(step.sublinear_tf)
     return any(_logarithms(part) for _, part in _parts(step))
 
 
