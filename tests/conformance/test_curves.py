@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array
 from sklearn.preprocessing import (
     PowerTransformer,
     QuantileTransformer,
@@ -15,7 +16,7 @@ from sklearn.preprocessing import (
 
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends import import_model
-from tests.conformance.interpreted import compare, interpreted
+from tests.conformance.interpreted import compare, interpreted, same
 from tests.conformance.sklearn_models import data, with_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -72,6 +73,29 @@ def test_quantiles(count: int) -> None:
     check(QuantileTransformer(n_quantiles=count).fit(sparse), sparse)
 
 
+@pytest.mark.parametrize("count", [2, 30, 300])
+def test_normal_quantiles(count: int) -> None:
+    """They have SciPy's own bits, also next to the ends of what was fitted."""
+    random = np.random.default_rng(count)
+    x = random.normal(size=(300, 4)) * [1.0, 1e-8, 1e6, 1.0]
+    x[:, 3] = np.round(x[:, 3], 1)
+    model = QuantileTransformer(n_quantiles=count, output_distribution="normal").fit(x)
+    knots = model.quantiles_
+    near = [knots + step for step in (0, 5e-8, -5e-8, 1e-7, -1e-7, 2e-7, -2e-7)]
+    rows = with_gaps(np.concatenate([x, *near, np.nextafter(knots, 1e9), 3 * x, -x]))
+    program = interpreted(model)
+    for given in (rows, rows.astype(np.float32)):
+        same(program.transform(given), model.transform(given))
+
+
+def test_quantiles_take_no_sparse_rows() -> None:
+    """scikit-learn leaves at 0 what is not there."""
+    x = np.abs(np.round(data("iris")[0] - 3.0))
+    model = QuantileTransformer(n_quantiles=20, ignore_implicit_zeros=True).fit(csc_array(x))
+    with pytest.raises(UnsupportedError, match="leaves what is absent at 0"):
+        interpreted(model).transform(csc_array(x))
+
+
 @pytest.mark.parametrize(
     ("degree", "extrapolation"),
     [
@@ -126,7 +150,7 @@ def test_means_of_targets() -> None:
 def test_refused_by_name() -> None:
     x = data("iris")[0]
     for model, reason in (
-        (QuantileTransformer(n_quantiles=5, output_distribution="normal").fit(x), "'normal'"),
+        (QuantileTransformer(n_quantiles=1).fit(x), "one quantile"),
         (SplineTransformer(degree=0).fit(x), "parameter degree=0 with extrapolation='constant'"),
         (TargetEncoder().fit([[b"a"], [b"b"]] * 9, np.arange(18.0)), "categories of "),
     ):

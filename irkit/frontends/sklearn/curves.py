@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i64
@@ -22,6 +22,8 @@ from irkit.dialects.graph import (
     IsNanOp,
     Log1pOp,
     LogOp,
+    MaxOp,
+    MinOp,
     MulOp,
     NegOp,
     OrOp,
@@ -32,6 +34,7 @@ from irkit.dialects.graph import (
 )
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.sklearn.importer import Importer, Transformer
+from irkit.frontends.sklearn.normal_quantiles import normal_quantile
 from irkit.frontends.sklearn.preprocessing import standard
 from irkit.weights import Array
 
@@ -147,16 +150,38 @@ def _quantile(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         importer, back, np.ascontiguousarray(-knots[:, ::-1]), np.ascontiguousarray(-values[::-1])
     )
     y = importer.mul(importer.builder(SubOp, up, down), [0.5], "half")
+    normal, dtype = step.output_distribution == "normal", importer.dtype(x)
     for number, end in ((-1, 1.0), (0, 0.0)):
-        here = importer.compare(wide, "eq", knots[:, number][None], "end")
+        # Of the normal distribution what is next to an end is the end, in x's own dtype.
+        beside = importer.add(x, [[-_NEAR if number == 0 else _NEAR]], "near") if normal else x
+        predicate = ("lt" if number == 0 else "gt") if normal else "eq"
+        here = importer.compare(
+            importer.cast(beside, np.float64), predicate, knots[:, number][None], "end"
+        )
         y = importer.where(here, y, [[end]], "end")
-    return importer.cast(y, importer.dtype(x))
+    if not normal:
+        return importer.cast(y, dtype)
+    # The uniform values are kept in x's dtype, and so are SciPy's quantiles of them.
+    y = importer.cast(importer.cast(y, dtype), np.float64)
+    return importer.cast(_clipped(importer, normal_quantile(importer, y)), dtype)
+
+
+_NEAR = 1e-7
+"""scikit-learn's BOUNDS_THRESHOLD"""
+
+
+def _clipped(importer: Importer, y: SSAValue) -> SSAValue:
+    """No further out than what is next to the ends."""
+    from scipy.stats import norm
+
+    low, high = (
+        float(cast(Any, norm).ppf(q)) for q in (_NEAR - np.spacing(1), 1 - (_NEAR - np.spacing(1)))
+    )
+    y = importer.builder(MaxOp, y, importer.constant(y, [[low]], "low"))
+    return importer.builder(MinOp, y, importer.constant(y, [[high]], "high"))
 
 
 def _why_no_quantiles(step: Any) -> list[str]:
-    distribution = step.output_distribution
-    if distribution != "uniform":
-        return [f"parameter output_distribution={distribution!r} (supported: 'uniform')"]
     return ["one quantile"] if step.n_quantiles_ == 1 else []
 
 

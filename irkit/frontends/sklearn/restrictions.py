@@ -81,7 +81,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "OneHotEncoder": _NUMBERS,
     "OneVsOneClassifier": "members over pairs of rows",
     "OrdinalEncoder": _NUMBERS,
-    "QuantileTransformer": "output_distribution='normal'; one quantile",
+    "QuantileTransformer": "one quantile; sparse rows",
     "RadiusNeighborsClassifier": f"{_NEAR}; radius=None; several outputs; outlier_label with brute force and "
     "no weights",
     "RadiusNeighborsRegressor": f"{_NEAR}; radius=None",

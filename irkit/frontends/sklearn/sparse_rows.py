@@ -42,6 +42,9 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
     for name, step in seen:
         if not step.__sklearn_tags__().input_tags.sparse:
             return {"dense_only": f"step '{name}' ({kind_of(step)}) takes none"}
+        if kind_of(step) == "QuantileTransformer":
+            reason = f"step '{name}' (QuantileTransformer) leaves what is absent at 0"
+            return {"dense_only": f"{reason}, and moves a 0 that is there"}
         first = step is steps[0][1] and kind_of(step) in _OF_ALL_STORED
         if _logarithms(step) and not counted and not first:
             what = _OF_ALL_STORED.get(kind_of(step), "logarithms within")
