@@ -213,7 +213,11 @@ def estimators() -> dict[str, type]:
     them hangs on what else was imported."""
     from sklearn.utils import discovery
 
-    return {n: c for n, c in discovery.all_estimators() if not n.startswith("Halving")}
+    return {
+        n: c
+        for n, c in discovery.all_estimators()
+        if not n.startswith(("Halving", "IterativeImputer"))
+    }
 
 
 def outcomes(

@@ -23,6 +23,7 @@ from irkit.frontends.sklearn import (
     graphs,
     histogram,
     imputation,
+    iterative_imputation,
     linear,
     multiple,
     neighbours,
@@ -54,6 +55,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **ensembles.TRANSFORMERS,
     **graphs.TRANSFORMERS,
     **imputation.TRANSFORMERS,
+    **iterative_imputation.TRANSFORMERS,
     **neural.TRANSFORMERS,
     **preprocessing.TRANSFORMERS,
     **projections.TRANSFORMERS,
@@ -224,7 +226,9 @@ def accepts(step: Any) -> tuple[bool, bool]:
     kind = kind_of(step)
     if kind in _ANYTHING:
         return True, True
-    seen = [e for name, e in estimators_within(step) if name != "final_estimator_"]
+    # What an imputer asks has no gaps left.
+    fills = kind in iterative_imputation.TRANSFORMERS
+    seen = [e for name, e in estimators_within(step) if name != "final_estimator_" and not fills]
     if seen:
         each = [accepted([s for _, s in pipeline_steps(e)]) for e in seen]
         own = kind not in _FINITE

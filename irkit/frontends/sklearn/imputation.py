@@ -33,21 +33,21 @@ from irkit.frontends.sklearn.neighbours import inverse
 from irkit.weights import Array
 
 
-def _absent(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+def absent(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """Which cells are `missing_values`, as i1."""
     if is_nan(step.missing_values):
         return importer.builder(IsNanOp, x)
     return importer.compare(x, "eq", [step.missing_values], "missing")
 
 
-def _distances(importer: Importer, step: Any, x: SSAValue, absent: SSAValue) -> SSAValue:
+def _distances(importer: Importer, step: Any, x: SSAValue, missing: SSAValue) -> SSAValue:
     """rows×fitted rows of float64, as `nan_euclidean_distances`; infinite where no feature is in both."""
     build, width = importer.builder, importer.width(x)
     known: Array = (~np.asarray(step._mask_fit_X)).astype(np.float64)
     points = np.where(known > 0, np.asarray(step._fit_X, np.float64), 0.0)
-    gone = build(CastOp, absent, to=element(np.float64))
+    gone = build(CastOp, missing, to=element(np.float64))
     present = build(SubOp, importer.constant(gone, [[1.0]], "one"), gone)
-    filled = importer.where(absent, importer.cast(x, np.float64), [0.0], "zero")
+    filled = importer.where(missing, importer.cast(x, np.float64), [0.0], "zero")
     apart = kernels.differences(importer, filled, points)
     mine = build(ReshapeOp, present, shape=[DYNAMIC, 1, width])
     both = importer.mul(mine, known[None], "known")
@@ -83,13 +83,13 @@ def _filled(importer: Importer, step: Any, far: SSAValue, kept: Array) -> SSAVal
 
 
 def _imputed(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    absent, valid = _absent(importer, step, x), np.asarray(step._valid_mask)
+    gone, valid = absent(importer, step, x), np.asarray(step._valid_mask)
     kept, dtype = np.flatnonzero(valid), importer.dtype(x)
     parts: list[SSAValue] = []
     if len(kept):
-        far = _distances(importer, step, x, absent)
+        far = _distances(importer, step, x, gone)
         filled = importer.cast(_filled(importer, step, far, kept), dtype)
-        here = importer.columns(absent, kept)
+        here = importer.columns(gone, kept)
         parts.append(importer.builder(WhereOp, here, filled, importer.columns(x, kept)))
     if step.keep_empty_features and not valid.all():
         parts.append(importer.full(x, 0.0, dtype))
@@ -97,7 +97,7 @@ def _imputed(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         places = np.where(valid, np.cumsum(valid) - 1, len(kept))
         parts = [importer.columns(importer.concat(parts), places)]
     if step.add_indicator and len(step.indicator_.features_):
-        parts.append(importer.cast(importer.columns(absent, step.indicator_.features_), dtype))
+        parts.append(importer.cast(importer.columns(gone, step.indicator_.features_), dtype))
     return importer.concat(parts)
 
 

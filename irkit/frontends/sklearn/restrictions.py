@@ -53,6 +53,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "IsolationForest": "trained on a single row",
     "Isomap": "radius; metrics other than Minkowski's and Chebyshev's",
     "IsotonicRegression": "out_of_bounds='nan'",
+    "IterativeImputer": "sample_posterior=True; rows of which nothing is there",
     "KBinsDiscretizer": "columns of one bin only",
     "KNNImputer": "metric and weights that are functions",
     "KNeighborsClassifier": f"{_NEAR}; several outputs",
