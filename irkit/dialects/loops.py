@@ -67,6 +67,16 @@ def yielded_by(loop: LoopOp) -> Sequence[SSAValue]:
 def asked_of(loop: scf.WhileOp) -> int:
     """Which of the carried values says whether there is one more turn. Raises UnsupportedError for a loop that
     is not of the form of this module."""
+    found, block = asked_by(loop), loop.before_region.block
+    types = [v.type for v in loop.arguments]
+    for values in (block.args, body_of(loop).args, yielded_by(loop), loop.res):
+        if [v.type for v in values] != types:
+            raise UnsupportedError("'scf.while' that changes the types of what it carries")
+    return found
+
+
+def asked_by(loop: scf.WhileOp) -> int:
+    """`asked_of`, of a loop some of whose values have other types by now."""
     block = loop.before_region.block
     ended = block.last_op
     assert isinstance(ended, scf.ConditionOp)
@@ -78,10 +88,6 @@ def asked_of(loop: scf.WhileOp) -> int:
         raise UnsupportedError("'scf.while' that asks for what it does not carry")
     if tensor_type(block.args[asked[0]]).get_shape():
         raise UnsupportedError("'scf.while' that asks for more than one boolean")
-    types = [v.type for v in loop.arguments]
-    for values in (block.args, body_of(loop).args, yielded_by(loop), loop.res):
-        if [v.type for v in values] != types:
-            raise UnsupportedError("'scf.while' that changes the types of what it carries")
     return asked[0]
 
 

@@ -7,12 +7,17 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.passes import ModulePass
 
-from irkit.dialects.functions import is_straight
 from irkit.dialects.graph.batch.size import specialise
 from irkit.dialects.symbols import symbols
 from irkit.errors import UnsupportedError
+
+
+def _is_whole(function: FuncOp) -> bool:
+    """Whether all ops of a function are its own, in loops too."""
+    return bool(function.body.blocks) and not any(isinstance(op, CallOp) for op in function.walk())
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,9 @@ class SpecialiseBatch(ModulePass):
     """Give the batch a size: the dynamic dimension, in the arguments and in all that follows from them.
 
     What mixes rows of the batch (a sum over it, a product of its transpose) has no program for every size,
-    but one for each. Option `size` is the number of rows, 1 or more; `symbol` names the dimension, as
-    `irkit.dims` does, where the module has several. Exact.
+    but one for each. A loop whose turns hang on data carries values of the new types. Option `size` is the
+    number of rows, 1 or more; `symbol` names the dimension, as `irkit.dims` does, where the module has
+    several. Exact.
 
     ```mlir
     func.func @main(%x: tensor<?x4xf32>) -> tensor<4xf32> attributes {irkit.dims = [["batch"]]} {
@@ -43,7 +49,7 @@ class SpecialiseBatch(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.size < 1:
             raise UnsupportedError(f"size = {self.size}: a batch has 1 row or more here")
-        functions = [f for f in op.ops if is_straight(f)]
+        functions = [f for f in op.ops if isinstance(f, FuncOp) and _is_whole(f)]
         known = list(dict.fromkeys(n for f in functions for n in symbols(f)))
         if self.symbol is None and len(known) > 1:
             raise UnsupportedError(f"symbol: it must be one of {', '.join(known)}")

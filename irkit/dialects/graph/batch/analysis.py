@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import NameLoc, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import WhileOp
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dialects.graph.base import GraphOp
@@ -58,6 +59,8 @@ class BatchAnalysis:
         if isinstance(op, GraphOp):
             self.states.update(zip(op.results, self._results(op), strict=True))
             return
+        if isinstance(op, WhileOp) and any(self.of(v) is not None for v in op.operands):
+            self.mixing.append(Mixing(op, 0, "how often it turns hangs on all rows"))
         for value in op.results:
             self.argument(value)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.scf import WhileOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.graph import ExpandOp, ReshapeOp, SliceOp
 from irkit.dialects.graph.base import GraphOp, product
+from irkit.dialects.loops import asked_by, body_of, over
 from irkit.dialects.symbols import DIMS, argument_symbols, dims_attribute
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor, tensor_type
 from irkit.errors import UnsupportedError
@@ -34,14 +36,35 @@ def specialise(function: FuncOp, size: int, symbol: str) -> None:
             element = tensor_type(argument).element_type
             made = Rewriter.replace_value_with_new_type(argument, tensor(element, fixed))
             made.name_hint, before[made] = argument.name_hint, shape
-    for op in list(function.body.block.ops):
-        if isinstance(op, GraphOp) and any(v in before for v in op.operands):
-            _fix(op, before, size)
+    _fix_all(function.body.block, before, size)
     function.update_function_type()
     left = [[n for n in own if n != symbol] for own in names]
     function.attributes.pop(DIMS, None)
     if (dims := dims_attribute(function.function_type.inputs.data, left)) is not None:
         function.attributes[DIMS] = dims
+
+
+def _fix_all(block: Block, before: dict[SSAValue, tuple[int, ...]], size: int) -> None:
+    for op in list(block.ops):
+        if isinstance(op, WhileOp) and any(v in before for v in op.operands):
+            _fix_loop(op, before, size)
+        elif isinstance(op, GraphOp) and any(v in before for v in op.operands):
+            _fix(op, before, size)
+
+
+def _fix_loop(op: WhileOp, before: dict[SSAValue, tuple[int, ...]], size: int) -> None:
+    """Give what a loop carries the types of what it starts from, and all that follows from it in its body."""
+    asked, body = asked_by(op), body_of(op)
+    for argument, start in zip(list(body.args), op.operands, strict=True):
+        if start in before:
+            before[Rewriter.replace_value_with_new_type(argument, start.type)] = before[start]
+    _fix_all(body, before, size)
+    made = over(op, list(op.operands), asked)
+    for old, new in zip(op.results, made.results, strict=True):
+        new.name_hint = old.name_hint
+        if old.type != new.type:
+            before[new] = tensor_type(old).get_shape()
+    Rewriter.replace_op(op, made)
 
 
 def _fix(op: GraphOp, before: dict[SSAValue, tuple[int, ...]], size: int) -> None:
