@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,14 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.batch import BatchAnalysis
+from irkit.dialects.loops import while_op
 from irkit.dialects.properties import attribute
 from irkit.dialects.symbols import BATCH, DIMS, dims_attribute
 from irkit.dialects.types import DYNAMIC, Tensor, tensor_type
@@ -92,7 +94,7 @@ class GraphBuilder:
         self._block = Block(arg_types=[t for _, t in inputs])
         for argument, name in zip(self._block.args, self.names, strict=True):
             argument.name_hint = name if name.isascii() and name.isidentifier() else None
-        self._builder = Builder(InsertPoint.at_end(self._block))
+        self._builder = self._outermost = Builder(InsertPoint.at_end(self._block))
         self._constants: dict[Attribute, SSAValue] = {}
         # By identity, with the array itself, so that no other one has it meanwhile.
         self._unchanging: dict[int, tuple[Array, SSAValue]] = {}
@@ -113,7 +115,8 @@ class GraphBuilder:
         op: ConstantOp = constant(array, self.weights, hint)
         known = self._constants.get(op.value)
         if known is None:
-            known = self._constants[op.value] = self._builder.insert(op).result
+            # Within a loop too they stand before it: what follows may ask for them.
+            known = self._constants[op.value] = self._outermost.insert(op).result
         return known
 
     def unchanging(self, array: Array) -> SSAValue:
@@ -134,6 +137,26 @@ class GraphBuilder:
     def __call__(self, op: type[GraphOp], *operands: SSAValue, **props: Any) -> SSAValue:
         """Append an op with one result; returns it."""
         return self.ops(op, *operands, **props)[0]
+
+    def repeat(
+        self,
+        starts: Sequence[SSAValue],
+        asked: int,
+        turn: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> Sequence[SSAValue]:
+        """Append a loop that goes on as long as the carried value `asked`, a boolean of no dimensions, holds;
+        `turn` makes of what is carried what the next turn is given. Returns what is carried in the end. Loops
+        stand in no other."""
+        assert self._builder is self._outermost
+        body = Block(arg_types=[v.type for v in starts])
+        for argument in body.args:
+            self.batch.argument(argument)
+        self._builder = Builder(InsertPoint.at_end(body))
+        self._builder.insert(YieldOp(*turn(body.args)))
+        self._builder = self._outermost
+        made = self._builder.insert(while_op(starts, asked, body))
+        self.batch.visit(made)
+        return made.results
 
     def finish(
         self,

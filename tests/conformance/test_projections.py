@@ -140,7 +140,7 @@ def test_refused_by_name() -> None:
             make_pipeline(LinearDiscriminantAnalysis(solver="lsqr"), LogisticRegression()),
             "solver='lsqr', which does not transform",
         ),
-        (decomposition.NMF(2).fit(np.abs(x)), "estimator NMF"),
+        (decomposition.MiniBatchNMF(2).fit(np.abs(x)), "estimator MiniBatchNMF"),
     ):
         with pytest.raises(UnsupportedError) as caught:
             import_model(model, "float64")

@@ -20,6 +20,7 @@ from irkit.frontends.sklearn import (
     documents,
     encoders,
     ensembles,
+    factors,
     graphs,
     histogram,
     imputation,
@@ -53,6 +54,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **documents.TRANSFORMERS,
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
+    **factors.TRANSFORMERS,
     **graphs.TRANSFORMERS,
     **imputation.TRANSFORMERS,
     **iterative_imputation.TRANSFORMERS,
@@ -97,7 +99,6 @@ REFUSED = {
     "LatentDirichletAllocation": "its iterations end by what has converged so far",
     "MiniBatchNMF": "its iterations end when the whole batch has converged",
     "MultiLabelBinarizer": "its input is sets of labels",
-    "NMF": "its iterations end when the whole batch has converged",
     "PatchExtractor": "it makes several rows of each",
 }
 """Why there are estimators of scikit-learn that are no program of rows."""

@@ -75,6 +75,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "MissingIndicator": "sparse=True",
     "MultiOutputClassifier": "members of several outputs; labels of several types",
     "MultinomialNB": _WEIGHTS,
+    "NMF": "solver='mu'; shuffle=True; sparse rows; programs for a GPU",
     "NuSVC": _MACHINE,
     "NuSVR": _MACHINE,
     "Nystroem": _KERNEL,

@@ -16,7 +16,6 @@ from irkit.frontends.sklearn.importer import kind_of
 
 _DENSE = (
     "IncrementalPCA",
-    "NMF",
     "Nystroem",
     "PCA",
     "RBFSampler",
@@ -45,6 +44,8 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
         if kind_of(step) == "QuantileTransformer":
             reason = f"step '{name}' (QuantileTransformer) leaves what is absent at 0"
             return {"dense_only": f"{reason}, and moves a 0 that is there"}
+        if kind_of(step) == "NMF":
+            return {"dense_only": f"step '{name}' (NMF) takes all rows of a batch at once"}
         first = step is steps[0][1] and kind_of(step) in _OF_ALL_STORED
         if _logarithms(step) and not counted and not first:
             what = _OF_ALL_STORED.get(kind_of(step), "logarithms within")
