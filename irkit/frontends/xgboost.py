@@ -1,11 +1,12 @@
 """XGBoost models, read from their JSON, with XGBoost's own arithmetic.
 
 Input is float32 and compared with `<`; NaN takes the default direction; trees are summed in float32,
-one after another from the base margin.
+one after another from the base margin. gblinear leaves out what is missing.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
+    AddOp,
     ArgmaxOp,
     CastOp,
     CompareOp,
     ConcatOp,
     ExpOp,
+    IsNanOp,
+    MatmulOp,
     MaxOp,
     ReshapeOp,
     SigmoidOp,
@@ -32,6 +36,7 @@ from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel, Methods, Outputs
 from irkit.frontends.trees import Trees, join
 from irkit.frontends.xgboost_json import JsonModel, base_margin, read, read_file, with_empty_tree
+from irkit.weights import Array
 
 # What is done to the margins.
 _OBJECTIVES = {
@@ -55,6 +60,7 @@ _OBJECTIVES = {
     "survival:aft": "exp",
     "survival:cox": "exp",
 }
+_BOOSTERS = ("gbtree", "dart", "gblinear")
 _CLASSIFIERS = ("XGBClassifier", "XGBRFClassifier")
 ESTIMATORS = (*_CLASSIFIERS, "XGBRFRegressor", "XGBRanker", "XGBRegressor")
 # XGBoost's Sigmoid keeps exp(-x) finite.
@@ -93,8 +99,8 @@ def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
     names = _booster(model).feature_names
     info = outputs.info(
         casts=("float64",),
-        # A Booster is given a DMatrix, which refuses infinity; the estimators go past it.
-        allow_infinity=kind in ESTIMATORS,
+        # A Booster is given a DMatrix, which refuses infinity; the estimators of trees go past it.
+        allow_infinity=kind in ESTIMATORS and found.booster != "gblinear",
         # Of several columns XGBoost gives a flat array then.
         allow_empty=found.columns == 1,
         source=f"XGBoost {kind}",
@@ -113,6 +119,34 @@ def json_of(model: Any) -> JsonModel:
 def xgboost_outputs(builder: GraphBuilder, x: SSAValue, found: JsonModel, model: Any) -> Outputs:
     """The methods of a model on rows×features of float32."""
     base, wrapper = base_margin(_booster(model), found), _wrapper(model)
+    x = _without_missing(builder, x, wrapper)
+    if found.linear is None:
+        margins = _forest_margins(builder, x, found, base, wrapper)
+    else:
+        margins = _linear_margins(builder, x, found.linear, base)
+    if type(model).__name__ in _CLASSIFIERS:
+        return _classifier(builder, model, margins, found)
+    return _predictor(builder, margins, found)
+
+
+def is_linear(model: Any) -> bool:
+    """Whether a fitted estimator's booster is gblinear."""
+    config: Any = json.loads(_booster(model).save_config())
+    return config["learner"]["gradient_booster"]["name"] == "gblinear"
+
+
+def _linear_margins(builder: GraphBuilder, x: SSAValue, weights: Array, base: Array) -> SSAValue:
+    """rows×columns: what is there by its weights, and the bias."""
+    zero = builder.constant(np.zeros(1, np.float32), "zero")
+    there = builder(WhereOp, builder(IsNanOp, x), zero, x)
+    terms = builder(MatmulOp, there, builder.constant(np.ascontiguousarray(weights[:-1])))
+    return builder(AddOp, terms, builder.constant(base[None], "bias"))
+
+
+def _forest_margins(
+    builder: GraphBuilder, x: SSAValue, found: JsonModel, base: Array, wrapper: Any
+) -> SSAValue:
+    """rows×columns: sums of trees."""
     found = found if found.trees else with_empty_tree(found)
     sets = CategorySets(found.features, unknown_left=True, named_right=True)
     weights = found.weights or [1.0] * len(found.trees)
@@ -122,11 +156,7 @@ def xgboost_outputs(builder: GraphBuilder, x: SSAValue, found: JsonModel, model:
         _tree(t, c, base, sets, np.float32(w), None if lift is None else lift[c])
         for t, c, w in zip(found.trees, found.output, weights, strict=True)
     ]
-    x = _without_missing(builder, x, wrapper)
-    margins = join(parts).build(builder, sets.extend(builder, x))
-    if type(model).__name__ in _CLASSIFIERS:
-        return _classifier(builder, model, margins, found)
-    return _predictor(builder, margins, found)
+    return join(parts).build(builder, sets.extend(builder, x))
 
 
 def _wrapper(model: Any) -> Any:
@@ -164,8 +194,10 @@ def why_not(found: JsonModel, model: Any) -> list[str]:
     """Reasons why a model cannot be imported."""
     reasons: list[str] = []
     wrapper = _wrapper(model)
-    if found.booster not in ("gbtree", "dart"):
-        reasons.append(f"booster '{found.booster}' (supported: 'gbtree', 'dart')")
+    if found.booster not in _BOOSTERS:
+        reasons.append(f"booster '{found.booster}' (supported: {', '.join(_BOOSTERS)})")
+    if found.linear is not None and not np.isfinite(found.linear).all():
+        reasons.append("weights that are not finite")
     if found.objective not in _OBJECTIVES:
         reasons.append(f"objective '{found.objective}' (supported: {', '.join(_OBJECTIVES)})")
     if found.recoded:

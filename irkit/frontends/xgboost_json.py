@@ -17,6 +17,7 @@ import numpy as np
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends import ubjson
 from irkit.plain_json import parsed
+from irkit.weights import Array
 
 _PER_NODE = {
     "left_children": np.int64,
@@ -56,7 +57,7 @@ _LEAF: dict[str, Any] = {
 @dataclass
 class JsonModel:
     """A gradient booster in XGBoost's JSON. `output`: the column that each tree adds to; `weights`: of dart;
-    `recoded`: categories of a data frame."""
+    `recoded`: categories of a data frame; `linear`: of gblinear, features and then the bias×columns."""
 
     objective: str
     booster: str
@@ -66,6 +67,7 @@ class JsonModel:
     output: list[int]
     weights: list[float] | None
     recoded: bool
+    linear: Array | None = None
 
 
 def read(booster: Any, iterations: int | None) -> JsonModel:
@@ -138,7 +140,23 @@ def model_of(document: Any, iterations: int | None) -> JsonModel:
         [int(c) for c in output],
         None if weights is None else [float(w) for w in weights],
         len(gradient_model.get("cats", {}).get("enc", ())) > 0,
+        _linear(gradient, features, columns),
     )
+
+
+def _linear(gradient: Any, features: int, columns: int) -> Array | None:
+    """What gblinear multiplies by, and its bias. Raises InvalidModelError."""
+    if gradient["name"] != "gblinear":
+        return None
+    weights = np.array(gradient["model"]["weights"], np.float32)
+    if not weights.size:  # of no round of training: as no trees
+        return None
+    if weights.shape != ((features + 1) * columns,):
+        raise InvalidModelError(
+            f"the XGBoost model has {weights.size} weights for {features} features and a bias, "
+            f"of {columns} columns"
+        )
+    return weights.reshape(features + 1, columns)
 
 
 def _check_columns(
@@ -186,7 +204,8 @@ def _tree(number: int, tree: dict[str, Any], columns: int) -> dict[str, Any]:
 def _without_trees(document: Any, found: JsonModel) -> Any:
     """A Booster of what a document says beside its trees, which knows where sums start.
 
-    Where there are trees it has one leaf a column: without any, XGBoost starts elsewhere.
+    Where there are trees it has one leaf a column: without any, XGBoost starts elsewhere. Of gblinear it has
+    the weights, of which there are as many as there should be.
     """
     try:
         import xgboost
@@ -201,6 +220,9 @@ def _without_trees(document: Any, found: JsonModel) -> Any:
         "trees": [{**_LEAF, "id": column} for column in range(columns)],
     }
     gradient: dict[str, Any] = {"model": model, "name": "gbtree"}
+    if found.linear is not None:
+        kept = {"boosted_rounds": 1, "weights": found.linear.ravel().tolist()}
+        gradient = {"model": kept, "name": "gblinear"}
     version = [int(part) for part in document["version"]]
     learner = {**document["learner"], "gradient_booster": gradient}
     whole: dict[str, Any] = {"learner": learner, "version": version}
@@ -214,7 +236,8 @@ def _without_trees(document: Any, found: JsonModel) -> Any:
 
 
 def base_margin(booster: Any, found: JsonModel) -> Any:
-    """Where the sums start, one float32 a column: XGBoost's own answer for no iterations.
+    """Where the sums start, one float32 a column: XGBoost's own answer for no iterations; of gblinear, which
+    has none, for a row of which nothing is there, with its bias.
 
     The file has base_score from before the objective's link, whose bounds and last bit differ by objective
     and release.
@@ -224,7 +247,7 @@ def base_margin(booster: Any, found: JsonModel) -> Any:
 
     row = DMatrix(csr_matrix((1, found.features), dtype=np.float32))
     # (0, 0) would mean all iterations.
-    none = (1, 1) if booster.num_boosted_rounds() else (0, 0)
+    none = (1, 1) if booster.num_boosted_rounds() and found.linear is None else (0, 0)
     margin = booster.predict(row, output_margin=True, iteration_range=none, validate_features=False)
     return np.ascontiguousarray(np.broadcast_to(margin.ravel(), (found.columns,)), np.float32)
 

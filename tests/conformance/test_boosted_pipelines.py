@@ -195,13 +195,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: piped(lgb_r(pred_early_stop=True)),
         "step 'lgbmregressor': .*LGBMRegressor with parameter pred_early_stop=True",
     ),
-    "gblinear": (
-        lambda: piped(xgb_r(booster="gblinear")),
-        "step 'xgbregressor': .*XGBRegressor with booster 'gblinear'",
+    "missing": (
+        lambda: piped(xgb_r(missing=None)),
+        "step 'xgbregressor': .*XGBRegressor with parameter missing=None",
     ),
     "within": (
-        lambda: ensemble.VotingRegressor([("x", xgb_r(booster="gblinear"))]),
-        "estimators_: .*XGBRegressor with booster 'gblinear'",
+        lambda: ensemble.VotingRegressor([("x", xgb_r(missing=None))]),
+        "estimators_: .*XGBRegressor with parameter missing=None",
     ),
     "before_the_last": (
         lambda: steps.Pipeline(

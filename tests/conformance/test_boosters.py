@@ -100,7 +100,6 @@ REFUSED_LIGHTGBM: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
 }
 REFUSED_XGBOOST: dict[str, tuple[Callable[[], Any], list[str]]] = {
-    "linear": (lambda: xgb_regressor(booster="gblinear"), ["booster 'gblinear'"]),
     "objective": (
         lambda: xgb_classifier(objective="reg:squarederror"),
         ["a classifier with objective 'reg:squarederror'"],
@@ -108,8 +107,8 @@ REFUSED_XGBOOST: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "infinity is missing": (lambda: xgb_regressor(missing=np.inf), ["parameter missing=inf "]),
     "None is missing": (lambda: xgb_regressor(missing=None), ["parameter missing=None "]),
     "all at once": (
-        lambda: xgb_regressor(booster="gblinear", missing=None),
-        ["booster 'gblinear'", "parameter missing=None "],
+        lambda: xgb_classifier(objective="reg:squarederror", missing=None),
+        ["parameter missing=None ", "a classifier with objective 'reg:squarederror'"],
     ),
 }
 

@@ -32,6 +32,11 @@ def _why_no_xgboost(step: Any) -> list[str]:
     return xgboost.why_not(xgboost.json_of(step), step)
 
 
+def takes_infinity(step: Any) -> bool:
+    """Whether a fitted estimator takes infinity: gblinear is given a DMatrix, which does not."""
+    return not (type(step).__name__ in xgboost.ESTIMATORS and xgboost.is_linear(step))
+
+
 LIGHTGBM = tuple(f"lightgbm.sklearn.{name}" for name in lightgbm.ESTIMATORS)
 XGBOOST = tuple(f"xgboost.sklearn.{name}" for name in xgboost.ESTIMATORS)
 PREDICTORS: dict[str, Predictor] = {

@@ -234,7 +234,9 @@ def accepts(step: Any) -> tuple[bool, bool]:
         each = [accepted([s for _, s in pipeline_steps(e)]) for e in seen]
         own = kind not in _FINITE
         return own and all(nan for nan, _ in each), own and all(inf for _, inf in each)
-    if kind in (*COMPOSITIONS, *boosters.PREDICTORS, *histogram.PREDICTORS, "IsolationForest"):
+    if kind in boosters.PREDICTORS:
+        return True, boosters.takes_infinity(step)
+    if kind in (*COMPOSITIONS, *histogram.PREDICTORS, "IsolationForest"):
         return True, True
     if kind == "FunctionTransformer":
         return not step.validate, not step.validate
