@@ -49,7 +49,7 @@ from irkit.frontends.module import (
     Outputs,
     refused_labels,
 )
-from irkit.frontends.trees import Trees, floor32, join
+from irkit.frontends.trees import Trees, check_splits, floor32, join
 
 # What is done to the summed trees, by objective.
 _OBJECTIVES = {
@@ -227,6 +227,7 @@ def _tree(
             child = numbers(tree, key, np.int64)
             # A negative child is the complement of a leaf's number.
             side[:inner] = np.where(child < 0, inner + ~child, child)
+    check_splits(left, right, nodes < inner)
     if inner:
         _use_sets(tree, feature, threshold, nan_left, sets)
     threshold = _among_dropped(threshold)

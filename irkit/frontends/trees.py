@@ -13,6 +13,7 @@ from irkit.dialects.graph import ForestOp
 from irkit.dialects.types import tensor_type
 from irkit.errors import InvalidModelError
 from irkit.frontends.module import GraphBuilder
+from irkit.weights import Array
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -112,6 +113,16 @@ class Trees:
             comparison=self.comparison,
             depth=max(self.depth(), 1),
             strategy="auto",
+        )
+
+
+def check_splits(left: Array, right: Array, split: Array) -> None:
+    """Raise InvalidModelError if a node that splits is its own child, which here would make a leaf of it."""
+    nodes = np.arange(len(left))
+    own: Array = split & ((left == nodes) | (right == nodes))
+    if own.any():
+        raise InvalidModelError(
+            f"node {int(own.argmax())} of a tree of the ensemble is its own child"
         )
 
 

@@ -34,7 +34,7 @@ from irkit.dialects.types import DYNAMIC, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.categories import CategorySets
 from irkit.frontends.module import GraphBuilder, ImportedModel, Methods, Outputs
-from irkit.frontends.trees import Trees, join
+from irkit.frontends.trees import Trees, check_splits, join
 from irkit.frontends.xgboost_json import JsonModel, base_margin, read, read_file, with_empty_tree
 from irkit.weights import Array
 
@@ -242,6 +242,7 @@ def _tree(
     left, right = tree["left_children"], tree["right_children"]
     condition, nan_left = tree["split_conditions"].copy(), tree["default_left"].copy()
     leaf, nodes = left < 0, np.arange(len(left))
+    check_splits(left, right, ~leaf)
     feature = np.where(leaf, 0, tree["split_indices"])
     # At a leaf the condition is its value; vectors are kept apart, a leaf's number in its right child.
     leaves = condition if lift is None else (condition + lift) - lift

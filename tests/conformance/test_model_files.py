@@ -248,6 +248,22 @@ def test_a_node_of_two_parents(files: dict[str, bytes], tmp_path: Path) -> None:
         import_model(path)
 
 
+def test_a_node_that_is_its_own_child(files: dict[str, bytes], tmp_path: Path) -> None:
+    """Its library would never come to an end."""
+    tree = json.loads(files["m.json"])["learner"]["gradient_booster"]["model"]["trees"][0]
+    text = files["m.txt"]
+    start = text.index(b"right_child=")
+    damaged = text[:start] + b"right_child=0" + text[text.index(b" ", start) :]
+    for side in ("left_children", "right_children"):
+        children = [0, *tree[side][1:]]
+        (tmp_path / "m.json").write_bytes(_with(files, **{side: children}))
+        with pytest.raises(InvalidModelError, match=r"node 0 of a tree .* is its own child"):
+            import_model(tmp_path / "m.json")
+    (tmp_path / "m.txt").write_bytes(damaged)
+    with pytest.raises(InvalidModelError, match=r"node 0 of a tree .* is its own child"):
+        import_model(tmp_path / "m.txt")
+
+
 @pytest.mark.parametrize(
     ("data", "value"),
     [
