@@ -2,9 +2,9 @@
 
 Whether everything fits below a limit is asked of the lower bound first. Where the answer is no, the bound
 rises; where it is not found out within the bounds, limits between it and the best packing known are tried.
-Searches start again and again, in other orders of preference (`packing_orders.py`) and with Luby's limits:
-how long one takes has a heavy tail. The same buffers come to the same packing, as long as it is steps that
-bound the search.
+Searches start again and again, in other orders of preference (`packing_orders.py`), by cliques and by offset
+in turn, and with Luby's limits: how long one takes has a heavy tail. The same buffers come to the same
+packing, as long as it is steps that bound the search.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from numpy.typing import NDArray
 
 from irkit.schedule.box_overlap import Mask
 from irkit.schedule.packing_orders import Orders
-from irkit.schedule.packing_search import FOUND, NONE, UNKNOWN, Search, solve
+from irkit.schedule.packing_search import FOUND, NONE, UNKNOWN, solve
+from irkit.schedule.packing_state import DEEPEST, STEPS, Search
 from irkit.schedule.pool import SearchBounds
 
 Ints = NDArray[np.int64]
 
 _FADING = 0.9
 """Of the blame of one attempt in the next."""
+
+_LEARNED = 10
+"""What a search begins with for the clique with the most blame of those before it."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,22 @@ class ExactPacking:
     bounds: SearchBounds = field(default_factory=SearchBounds)
 
     def __post_init__(self) -> None:
+        used = self.sizes > 0
         self._unit = max(1, math.gcd(*self.sizes.tolist()))
         self._steps = self.bounds.steps
         self._blame = np.zeros(len(self.cliques))
+        self._attempts = 0
+        self._tables = SearchTables(
+            self.sizes // self._unit, self.rivals & used & used[:, None], self.cliques & used
+        )
+        # The loops are compiled, or read, before the clock starts.
+        self._attempt(np.arange(len(self.sizes)), 0, 0)
+        self._attempts = 0
         self._until = time.monotonic() + self.bounds.seconds
 
     def improve(self, offsets: Ints, bound: int) -> Packed:
         """The best packing found, no worse than `offsets`, and the best bound, no less than `bound`."""
+        bound = max(bound, int((self.cliques @ self.sizes).max(initial=0)))
         best, low = offsets, -(-bound // self._unit) * self._unit
         bound = limit = low
         while limit < (height := self._height(best)) and self._left():
@@ -106,41 +119,70 @@ class ExactPacking:
 
     def _attempt(self, order: Ints, limit: int, steps: int) -> tuple[int, Ints, int, int]:
         """One search in one order: what it comes to, offsets, the steps that it took, how deep it went."""
-        search = self._search(order, steps)
+        learned = (_LEARNED * self._blame).astype(np.int64)
+        # MiniMalloc's orders by cliques; then both ways in turn, as each finds what the other does not.
+        by_clique = self._attempts < 3 or self._attempts % 2 == 0
+        search = self._tables.search(order, steps, learned, by_clique)
+        self._attempts += 1
         state = FOUND
-        for members in components(search.apart):
-            state = solve(search, members, 0, 0, -1, limit // self._unit)
+        for members, cliques in self._tables.components:
+            state = solve(search, members, cliques, 0, limit // self._unit)
             if state != FOUND:
                 break
-        offsets = np.zeros(len(order), np.int64)
-        offsets[order] = search.low * self._unit
-        self._blame = _FADING * self._blame + search.blame / max(1, search.blame.max(initial=0))
-        left, _, depth = search.counts.tolist()
-        return int(state), offsets, steps - left, depth
+        blame = search.blame - learned
+        self._blame = _FADING * self._blame + blame / max(1, blame.max(initial=0))
+        left = int(search.counts[STEPS])
+        state = UNKNOWN if left < 0 else int(state)
+        return state, search.low * self._unit, steps - max(left, 0), int(search.counts[DEEPEST])
 
-    def _search(self, order: Ints, steps: int) -> Search:
-        count = len(order)
-        rivals = self.rivals[np.ix_(order, order)]
-        sizes = self.sizes[order] // self._unit
-        cliques = self.cliques[:, order].T
-        rival_at, rival = _lists(rivals)
-        clique_at, clique = _lists(cliques)
+
+class SearchTables:
+    """What all searches over some buffers share: lists of rivals and cliques, and rooms to write to."""
+
+    def __init__(self, sizes: Ints, rivals: Mask, cliques: Mask) -> None:
+        count, many = len(sizes), len(cliques)
+        bits = np.zeros((count, -(-count // 64) * 64), bool)
+        bits[:, :count] = rivals
+        near = np.ascontiguousarray(np.packbits(bits, axis=1, bitorder="little")).view(np.uint64)
+        self._lists = (*_lists(rivals), near, *_lists(cliques.T), *_lists(cliques))
+        self._sizes, self._weights = sizes, cliques @ sizes
+        self._alike = _alike(rivals, sizes)
+        self.components = [
+            (members, np.flatnonzero(cliques[:, members].any(axis=1)))
+            for members in components(rivals)
+            if sizes[members].all()
+        ]
+        # Rooms for what a search writes before it reads it: fresh ones would cost as much as a short search.
+        self._trail = np.empty((2 * count * (count + 1) + 1, 3), np.int64)
+        self._rows, self._ends, self._some_ends = (
+            np.empty((count + 1, count), np.int64) for _ in range(3)
+        )
+        self._some = np.empty((count + 1, many + 1), np.int64)
+
+    def search(self, order: Ints, steps: int, blame: Ints, by_clique: bool) -> Search:
+        """One that has not begun."""
+        count, words = len(order), self._lists[2].shape[1]
+        rank = np.empty(count, np.int64)
+        rank[order] = np.arange(count)
         return Search(
-            sizes,
-            rival_at,
-            rival,
-            rivals,
-            clique_at,
-            clique,
-            _twins(rivals, sizes),
+            self._sizes,
+            rank,
+            _twins(self._alike, rank),
+            *self._lists,
             np.zeros(count, np.int64),
+            np.full(count, -1, np.int64),
             np.zeros(count, np.int64),
-            np.empty((2 * count * (count + 1) + 1, 2), np.int64),
-            np.array([steps, 0, 0], np.int64),
-            np.empty((count + 1, count), np.int64),
-            np.empty((count + 1, count), np.int64),
-            np.zeros(self.cliques.shape[0], np.int64),
-            np.zeros(self.cliques.shape[0], np.int64),
+            self._trail,
+            np.array([steps, 0, 0, 0, -1, by_clique], np.int64),
+            self._rows,
+            self._ends,
+            self._some,
+            self._some_ends,
+            blame.copy(),
+            self._weights.copy(),
+            np.zeros(len(blame), np.int64),
+            np.zeros(words, np.uint64),
+            np.zeros(words, np.uint64),
             np.zeros(count, np.int64),
         )
 
@@ -151,16 +193,21 @@ def _lists(mask: Mask) -> tuple[Ints, Ints]:
     return at, np.nonzero(mask)[1].astype(np.int64)
 
 
-def _twins(rivals: Mask, sizes: Ints) -> Ints:
-    """Of each buffer the one before it that is its rival, of its size, and has its rivals; or -1."""
-    twin = np.full(len(sizes), -1, np.int64)
-    seen: dict[tuple[int, bytes], int] = {}
+def _alike(rivals: Mask, sizes: Ints) -> list[Ints]:
+    """Buffers of one size that are rivals and have the same others; sets of more than one."""
+    rows = rivals | np.eye(len(sizes), dtype=bool)
+    sets: dict[tuple[int, bytes], list[int]] = {}
     for number, size in enumerate(sizes.tolist()):
-        row = rivals[number].copy()
-        row[number] = True
-        key = size, row.tobytes()
-        twin[number] = seen.get(key, -1)
-        seen[key] = number
+        sets.setdefault((size, rows[number].tobytes()), []).append(number)
+    return [np.array(members) for members in sets.values() if len(members) > 1]
+
+
+def _twins(alike: list[Ints], rank: Ints) -> Ints:
+    """Of each buffer the one before it that is alike; or -1."""
+    twin = np.full(len(rank), -1, np.int64)
+    for members in alike:
+        ordered = members[np.argsort(rank[members])]
+        twin[ordered[1:]] = ordered[:-1]
     return twin
 
 

@@ -1,248 +1,269 @@
 """The search behind exact packing: compact packings below a limit, all of them if need be, in compiled loops.
 
-A packing is *compact* if no buffer can be moved down; every packing becomes one by moving buffers down, so it
-is enough to look at those. Buffers are placed in order of (offset, number), each as low as those placed
-before allow. That and most rules are those of MiniMalloc (M. D. Moffitt, "MiniMalloc: A Lightweight Memory
-Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023): canonical order, dominance, sections,
-dynamic decomposition. Two are irkit's: sections are any cliques of rivals, each bounded as one machine is
-with release dates, and a buffer that was passed over must be lifted by a rival that is not placed yet.
+A packing is *compact* if no buffer can be moved to a lower place; every packing becomes one by moving
+buffers, so it is enough to look at those. A buffer that no rival may lie below is placed as low as it may
+be, or passed over: then a rival begins in the hole that it leaves, and it lies above that. Which buffer is
+asked next is free, so that a search can stay where room is scarce: at the clique that refused last or most
+often (weights: F. Boussemart et al., ECAI 2004; last conflicts: C. Lecoutre et al., Artificial Intelligence
+173, 2009). The other way is by offset, as MiniMalloc does (M. D. Moffitt, "MiniMalloc: A Lightweight Memory
+Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023), whose dynamic decomposition both have.
+What follows from a step is found by `packing_rules.py`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from irkit.schedule.packing_rules import changes_fit
+from irkit.schedule.packing_state import (
+    BY_CLIQUE,
+    DEEPEST,
+    HEIGHT,
+    LAST,
+    MARK,
+    STEPS,
+    Ints,
+    Search,
+    Words,
+    free,
+    lift,
+    place,
+    take_back,
+)
 
 FOUND, NONE, UNKNOWN = 1, 0, -1
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+_ONE = np.uint64(1)
+_NONE_BELOW = np.iinfo(np.int64).max
+_HALVES = np.array(
+    [
+        0xAAAAAAAAAAAAAAAA,
+        0xCCCCCCCCCCCCCCCC,
+        0xF0F0F0F0F0F0F0F0,
+        0xFF00FF00FF00FF00,
+        0xFFFF0000FFFF0000,
+        0xFFFFFFFF00000000,
+    ],
+    np.uint64,
+)
+"""The bits whose number has a one at each place."""
 
 
-class Search(NamedTuple):
-    """Buffers in the order of preference, with sizes in units, and the state of a search over them.
+@njit(cache=True)
+def solve(s: Search, row: Ints, cliques: Ints, depth: int, limit: int) -> int:
+    """Place the buffers of `row`, which only rivals connect, below `limit`; `cliques` are those they are in.
 
-    `rivals` of buffer b are `rivals[rival_at[b] : rival_at[b + 1]]`, and so the cliques that it is in.
-    `twin`: the buffer before it of the same size and rivals, or -1. `low`: the least offset that is left to
-    a buffer, its offset once it is `placed`. `trail`: rows (buffer, its `low` before), to be taken back;
-    `counts`: steps that are left, the height of the trail, and how deep the search has been. `rows`: per
-    depth, who is to be placed; `ends`: per depth, where its components end. `blame`: how often a clique
-    refused. `apart`: the rivals as a matrix. `finish` and `mark` are for one rule at a time.
+    FOUND, and their offsets are in `low`; NONE if there is no such packing; UNKNOWN if the steps end before.
     """
-
-    sizes: Ints
-    rival_at: Ints
-    rivals: Ints
-    apart: Mask
-    clique_at: Ints
-    cliques: Ints
-    twin: Ints
-    low: Ints
-    placed: Ints
-    trail: Ints
-    counts: Ints
-    rows: Ints
-    ends: Ints
-    finish: Ints
-    blame: Ints
-    mark: Ints
-
-
-@njit(cache=True)
-def _lift(s: Search, buffer: int, low: int) -> None:
-    """From now on `buffer` lies at `low` or above."""
-    top = s.counts[1]
-    s.trail[top, 0], s.trail[top, 1] = buffer, s.low[buffer]
-    s.counts[1] = top + 1
-    s.low[buffer] = low
-
-
-@njit(cache=True)
-def _take_back(s: Search, height: int) -> None:
-    for top in range(s.counts[1] - 1, height - 1, -1):
-        s.low[s.trail[top, 0]] = s.trail[top, 1]
-    s.counts[1] = height
-
-
-@njit(cache=True)
-def _place(s: Search, buffer: int) -> None:
-    s.placed[buffer] = 1
-    end = s.low[buffer] + s.sizes[buffer]
-    for at in range(s.rival_at[buffer], s.rival_at[buffer + 1]):
-        rival = s.rivals[at]
-        if s.placed[rival] == 0 and s.low[rival] < end:
-            _lift(s, rival, end)
+    s.counts[DEEPEST] = max(s.counts[DEEPEST], depth)
+    height = s.counts[HEIGHT]
+    while True:
+        if s.counts[STEPS] <= 0:
+            return UNKNOWN
+        s.counts[STEPS] -= 1
+        buffer = _choice(s, row, cliques)
+        here = s.counts[HEIGHT]
+        hole = s.hole[buffer]
+        least = _forced(s, buffer)
+        if least <= s.low[buffer]:
+            if place(s, buffer, limit) and changes_fit(s, here, limit):
+                state, begin, first = FOUND, 0, 0
+                for component in range(_split(s, row, cliques, buffer, depth)):
+                    end, until = s.ends[depth, component], s.some_ends[depth, component]
+                    members, theirs = s.rows[depth, begin:end], s.some[depth, first:until]
+                    state = solve(s, members, theirs, depth + 1, limit)
+                    if state != FOUND:
+                        break
+                    begin, first = end, until
+                if state != NONE:
+                    return state
+                _free_all(s, row)
+            free(s, buffer)
+            take_back(s, here)
+            hole = s.low[buffer]
+            least = _least_end(s, buffer, hole + s.sizes[buffer])
+        if least > limit - s.sizes[buffer]:
+            break
+        lift(s, buffer, least, hole)
+        if not changes_fit(s, here, limit):
+            break
+    take_back(s, height)
+    return NONE
 
 
 @njit(cache=True)
-def _least_lift(s: Search, buffer: int, floor: int) -> int:
-    """Where the lowest rival ends that is still to be placed, at `floor` or above."""
-    least = np.iinfo(np.int64).max
-    for at in range(s.rival_at[buffer], s.rival_at[buffer + 1]):
-        rival = s.rivals[at]
-        if s.placed[rival] == 0:
-            least = min(least, max(s.low[rival], floor) + s.sizes[rival])
-    return int(least)
-
-
-@njit(cache=True)
-def _lift_passed(s: Search, row: Ints, floor: int, last: int, limit: int) -> bool:
-    """Lift who was passed over: in a compact packing a rival lies below it. False if none is left for it."""
+def _free_all(s: Search, row: Ints) -> None:
     for buffer in row:
-        low = s.low[buffer]
-        if low < floor or (low == floor and buffer < last):
-            least = _least_lift(s, buffer, floor)
-            if least > limit - s.sizes[buffer]:
-                return False
-            if least > low:
-                _lift(s, buffer, least)
-    return True
+        free(s, buffer)
 
 
 @njit(cache=True)
-def _sort(s: Search, row: Ints) -> None:
-    """By (low, number); by insertion, as little has changed."""
-    for at in range(1, len(row)):
-        buffer = row[at]
-        low = s.low[buffer]
-        to = at
-        while to > 0 and (
-            s.low[row[to - 1]] > low or (s.low[row[to - 1]] == low and row[to - 1] > buffer)
-        ):
-            row[to] = row[to - 1]
-            to -= 1
-        row[to] = buffer
+def _before(s: Search, a: int, b: int) -> bool:
+    return s.low[a] < s.low[b] or (s.low[a] == s.low[b] and s.rank[a] < s.rank[b])
 
 
 @njit(cache=True)
-def _fits(s: Search, row: Ints, floor: int, limit: int) -> bool:
-    """Whether each clique ends below the limit when its members follow one another as they come."""
-    for buffer in row:
-        for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
-            s.finish[s.cliques[at]] = floor
-    for buffer in row:
-        low, size = s.low[buffer], s.sizes[buffer]
-        for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
-            clique = s.cliques[at]
-            end = max(s.finish[clique], low) + size
-            if end > limit:
-                s.blame[clique] += 1
-                return False
-            s.finish[clique] = end
-    return True
-
-
-@njit(cache=True)
-def _ceiling(s: Search, row: Ints) -> int:
-    """Where the first of them could end: who starts there or above leaves a gap that it fits in."""
-    least = np.iinfo(np.int64).max
-    for buffer in row:
-        least = min(least, s.low[buffer] + s.sizes[buffer])
-    return int(least)
-
-
-@njit(cache=True)
-def _hub(s: Search, buffer: int) -> bool:
-    """Whether some rival that is left is one of all others, so that they stay connected without `buffer`."""
-    begin, end = s.rival_at[buffer], s.rival_at[buffer + 1]
-    for at in range(begin, end):
-        hub = s.rivals[at]
-        if s.placed[hub] == 0:
-            joins = True
-            for other in range(begin, end):
-                rival = s.rivals[other]
-                if rival != hub and s.placed[rival] == 0 and not s.apart[hub, rival]:
-                    joins = False
-                    break
-            if joins:
-                return True
-    return False
-
-
-@njit(cache=True)
-def _split(s: Search, row: Ints, without: int, depth: int) -> int:
-    """Write who is left of `row` to the row of `depth`, by connected components; their number."""
-    made, ends = s.rows[depth], s.ends[depth]
-    if _hub(s, without):
-        count = 0
+def _choice(s: Search, row: Ints, cliques: Ints) -> int:
+    """A buffer that no rival comes before: the first of all, or one that is near the scarcest clique."""
+    chosen = -1
+    if s.counts[BY_CLIQUE] == 0:
         for buffer in row:
-            made[count] = buffer
-            count += buffer != without
-        ends[0] = count
-        return 1
+            if chosen < 0 or _before(s, buffer, chosen):
+                chosen = buffer
+        return chosen
+    clique = _scarcest(s, cliques)
+    for at in range(s.member_at[clique], s.member_at[clique + 1]):
+        member = s.members[at]
+        if s.placed[member] == 0 and (chosen < 0 or _before(s, member, chosen)):
+            chosen = member
+    while True:
+        first = chosen
+        for at in range(s.rival_at[first], s.rival_at[first + 1]):
+            rival = s.rivals[at]
+            if s.placed[rival] == 0 and _before(s, rival, chosen):
+                chosen = rival
+        if chosen == first:
+            return chosen
+
+
+@njit(cache=True)
+def _scarcest(s: Search, cliques: Ints) -> int:
+    """The clique that refused last, if it is here; else who refused most often, and has most left."""
+    last, best = s.counts[LAST], -1
+    for clique in cliques:
+        if clique == last and s.rest[clique] > 0:
+            return int(clique)
+        more = best < 0 or s.blame[clique] > s.blame[best]
+        if more or (s.blame[clique] == s.blame[best] and s.rest[clique] > s.rest[best]):
+            best = clique
+    return int(best)
+
+
+@njit(cache=True)
+def _forced(s: Search, buffer: int) -> int:
+    """Where a buffer that no rival may lie below has to be lifted to, before it can be placed; or -1.
+
+    Above its twin, above what fills its hole, or on top of what is to be placed if it stands on nothing.
+    """
+    twin = s.twin[buffer]
+    if twin >= 0 and s.placed[twin] == 0:
+        return int(s.low[twin] + s.sizes[twin])
+    if s.hole[buffer] >= 0:
+        return _least_end(s, buffer, s.hole[buffer] + s.sizes[buffer])
+    if s.low[buffer] == 0:
+        return -1
+    for at in range(s.rival_at[buffer], s.rival_at[buffer + 1]):
+        rival = s.rivals[at]
+        if s.placed[rival] == 1 and s.low[rival] + s.sizes[rival] == s.low[buffer]:
+            return -1
+    return _least_end(s, buffer, _NONE_BELOW)
+
+
+@njit(cache=True)
+def _least_end(s: Search, buffer: int, below: int) -> int:
+    """Where the lowest rival ends that is still to be placed and may begin below that."""
+    least = _NONE_BELOW
+    for at in range(s.rival_at[buffer], s.rival_at[buffer + 1]):
+        rival = s.rivals[at]
+        if s.placed[rival] == 0 and s.low[rival] < below:
+            least = min(least, s.low[rival] + s.sizes[rival])
+    return int(least)
+
+
+@njit(cache=True)
+def _split(s: Search, row: Ints, cliques: Ints, without: int, depth: int) -> int:
+    """Write who is left of `row` and of `cliques` at `depth`, by connected components; their number."""
+    components = _split_row(s, row, without, depth)
+    _split_cliques(s, cliques, components, depth)
+    return components
+
+
+@njit(cache=True)
+def _split_row(s: Search, row: Ints, without: int, depth: int) -> int:
+    """Write who is left of `row` to the row of `depth`, by connected components; their number.
+
+    It is one component as soon as all rivals of `without` are reached from one another.
+    """
+    made = s.rows[depth]
+    s.left[:] = 0
     for buffer in row:
-        s.mark[buffer] = 1
-    s.mark[without] = 0
-    count = done = components = 0
+        s.left[buffer >> 6] |= _ONE << np.uint64(buffer & 63)
+    _clear(s.left, without)
+    s.goal[:] = s.left & s.near[without]
+    count = components = 0
     for seed in row:
-        if s.mark[seed] == 0:
+        if not s.left[seed >> 6] >> np.uint64(seed & 63) & _ONE:
             continue
-        s.mark[seed], made[count] = 0, seed
-        count += 1
-        while done < count:
-            buffer = made[done]
-            done += 1
-            for at in range(s.rival_at[buffer], s.rival_at[buffer + 1]):
-                rival = s.rivals[at]
-                if s.mark[rival] == 1:
-                    s.mark[rival], made[count] = 0, rival
-                    count += 1
-        ends[components] = count
+        _clear(s.left, seed)
+        _clear(s.goal, seed)
+        made[count] = seed
+        count = _reached(s, made, count, components == 0)
+        if count < 0:
+            count = 0
+            for buffer in row:
+                made[count] = buffer
+                count += buffer != without
+            s.ends[depth, 0] = count
+            return 1
+        s.ends[depth, components] = count
         components += 1
     return components
 
 
 @njit(cache=True)
-def _free(s: Search, row: Ints) -> None:
-    for buffer in row:
-        s.placed[buffer] = 0
+def _reached(s: Search, made: Ints, done: int, first: bool) -> int:
+    """Write all that `made[done]` is connected with behind it; where they end, or -1: the goal is reached."""
+    count = done + 1
+    while done < count:
+        near = s.near[made[done]]
+        done += 1
+        missing = np.uint64(0)
+        for word in range(len(near)):
+            more = near[word] & s.left[word]
+            s.left[word] &= ~more
+            s.goal[word] &= ~more
+            missing |= s.goal[word]
+            while more:
+                bit = more & (~more + _ONE)
+                made[count] = (word << 6) + _number(bit)
+                count += 1
+                more ^= bit
+        if first and not missing:
+            return -1
+    return count
 
 
 @njit(cache=True)
-def _excluded(s: Search, buffer: int, floor: int, last: int) -> bool:
-    """Whether it comes too late in the order, or before its twin."""
-    low = s.low[buffer]
-    if low < floor or (low == floor and buffer < last):
-        return True
-    return s.twin[buffer] >= 0 and s.placed[s.twin[buffer]] == 0
+def _number(bit: np.uint64) -> int:
+    number = 0
+    for place_of in range(6):
+        number += (bit & _HALVES[place_of] != 0) << place_of
+    return number
 
 
 @njit(cache=True)
-def solve(s: Search, row: Ints, depth: int, floor: int, last: int, limit: int) -> int:
-    """Place the buffers of `row`, which only rivals connect, below `limit` and behind (`floor`, `last`).
+def _clear(words: Words, buffer: int) -> None:
+    words[buffer >> 6] &= ~(_ONE << np.uint64(buffer & 63))
 
-    FOUND, and their offsets are in `low`; NONE if there is no such packing; UNKNOWN if the steps end before.
-    """
-    if s.counts[0] <= 0:
-        return UNKNOWN
-    s.counts[0] -= 1
-    s.counts[2] = max(s.counts[2], depth)
-    if not _lift_passed(s, row, floor, last, limit):
-        return NONE
-    _sort(s, row)
-    if not _fits(s, row, floor, limit):
-        return NONE
-    ceiling = _ceiling(s, row)
-    height = s.counts[1]
-    for buffer in row:
-        low = int(s.low[buffer])
-        if low >= ceiling:
-            break
-        if _excluded(s, buffer, floor, last):
-            continue
-        _place(s, buffer)
-        state, begin = FOUND, 0
-        for component in range(_split(s, row, buffer, depth)):
-            end = s.ends[depth, component]
-            state = solve(s, s.rows[depth, begin:end], depth + 1, low, buffer, limit)
-            if state != FOUND:
-                break
-            begin = end
-        if state != NONE:
-            return state
-        _free(s, row)
-        _take_back(s, height)
-    return NONE
+
+@njit(cache=True)
+def _split_cliques(s: Search, cliques: Ints, components: int, depth: int) -> None:
+    """Write the cliques of the components at `depth`, of those of all, one component behind another."""
+    made, count, begin = s.some[depth], 0, 0
+    if components == 1:
+        for clique in cliques:
+            made[count] = clique
+            count += s.rest[clique] > 0
+        s.some_ends[depth, 0] = count
+        return
+    for component in range(components):
+        s.counts[MARK] += 1
+        for buffer in s.rows[depth, begin : s.ends[depth, component]]:
+            for at in range(s.clique_at[buffer], s.clique_at[buffer + 1]):
+                clique = s.cliques[at]
+                made[count] = clique
+                count += s.seen[clique] != s.counts[MARK]
+                s.seen[clique] = s.counts[MARK]
+        s.some_ends[depth, component] = count
+        begin = s.ends[depth, component]

@@ -10,15 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedule_toys import whole
 
-from benchmarks.interval_sets import interval_set
+from benchmarks.interval_sets import ARENA, interval_set
 from irkit.schedule.devices import device
-from irkit.schedule.exact_packing import ExactPacking, Packed
+from irkit.schedule.exact_packing import ExactPacking, Packed, SearchTables
 from irkit.schedule.model import Access, Append, Buffer, Launch, Schedule
+from irkit.schedule.packing_search import FOUND, NONE, solve
+from irkit.schedule.packing_state import STEPS
 from irkit.schedule.planner import plan_memory
 from irkit.schedule.pool import SearchBounds
 from irkit.schedule.verifier import verify_schedule
 
 PLENTY = SearchBounds(10**6, 60.0)
+UNIT = 1024
 
 
 def overlapping(offsets, sizes, rivals) -> bool:
@@ -43,10 +46,15 @@ def stacked(sizes):
     return np.concatenate([[0], sizes.cumsum()[:-1]]).astype(np.int64)
 
 
+def pairs_of(rivals):
+    """The pairs of rivals, and each buffer alone."""
+    pairs = [np.isin(np.arange(len(rivals)), pair) for pair in np.argwhere(np.triu(rivals))]
+    return np.array([*pairs, *np.eye(len(rivals), dtype=bool)])
+
+
 def packed(sizes, rivals, bounds=PLENTY) -> Packed:
     """From one above the other, with the pairs of rivals as cliques."""
-    pairs = [np.isin(np.arange(len(sizes)), pair) for pair in np.argwhere(np.triu(rivals))]
-    cliques = np.array([*pairs, *np.eye(len(sizes), dtype=bool)])
+    cliques = pairs_of(rivals)
     bound = int((cliques @ sizes).max())
     return ExactPacking(sizes, rivals, cliques, bounds).improve(stacked(sizes), bound)
 
@@ -58,7 +66,7 @@ def test_rivals_of_any_kind(seed: int, count: int, density: float, largest: int)
     rng = np.random.default_rng(seed)
     rivals = np.triu(rng.random((count, count)) < density, 1)
     rivals |= rivals.T
-    sizes = rng.integers(1, largest + 1, count) * 16
+    sizes = rng.integers(0, largest + 1, count) * 16
     found = packed(sizes, rivals)
     assert not overlapping(found.offsets, sizes, rivals)
     assert found.height == found.bound == lowest(sizes, rivals)
@@ -76,6 +84,36 @@ def test_intervals(seed: int, count: int) -> None:
     found = packed(sizes, rivals)
     assert not overlapping(found.offsets, sizes, rivals)
     assert found.height == found.bound == lowest(sizes, rivals)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0.0, 1.0), st.booleans())
+def test_both_ways_to_choose(seed: int, count: int, density: float, by_clique: bool) -> None:
+    """In any order a packing is found at the lowest height, and none is claimed to be below it or missing."""
+    rng = np.random.default_rng(seed)
+    rivals = np.triu(rng.random((count, count)) < density, 1)
+    rivals |= rivals.T
+    sizes = rng.integers(1, 7, count)
+    height = lowest(sizes, rivals)
+    pairs = pairs_of(rivals)
+    tables = SearchTables(sizes, rivals, pairs)
+    for limit, expected in ((max(height - 1, (pairs @ sizes).max()), NONE), (height, FOUND)):
+        blame = rng.integers(0, 3, len(pairs))
+        search = tables.search(rng.permutation(count), 10**6, blame, by_clique)
+        states = [solve(search, *parts, 0, limit) for parts in tables.components]
+        assert (NONE if NONE in states else FOUND) == (FOUND if limit == height else expected)
+    assert not overlapping(search.low, sizes, rivals)
+    assert (search.low + sizes).max() == height
+
+
+def test_where_the_trail_ends_nothing_is_claimed() -> None:
+    problem = interval_set(60, 8.0, seed=0)
+    tables = SearchTables(problem.sizes, problem.rivals, problem.cliques)
+    blame = np.zeros(len(problem.cliques), np.int64)
+    search = tables.search(np.arange(len(problem.sizes)), 10**6, blame, True)
+    search = search._replace(trail=search.trail[:20])
+    solve(search, *tables.components[0], 0, problem.bound)
+    assert search.counts[STEPS] < 0
 
 
 def cycle() -> tuple[np.ndarray, np.ndarray]:
@@ -116,6 +154,25 @@ def test_what_is_planted_is_never_refuted(seed: int, count: int, reuse: float) -
         stacked(problem.sizes), problem.bound
     )
     assert found.height == found.bound == problem.bound
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1), st.integers(8, 40), st.floats(2.0, 6.0), st.booleans(), st.booleans()
+)
+def test_no_search_refutes_what_is_planted(
+    seed: int, count: int, reuse: float, some_fixed: bool, by_cliques: bool
+) -> None:
+    """In any order, at the planted height: a rule that lifts a byte too far says that there is none."""
+    problem = interval_set(count, reuse, 0.2 * some_fixed, seed)
+    tables = SearchTables(problem.sizes // UNIT, problem.rivals, problem.cliques)
+    rng = np.random.default_rng(seed)
+    order, blame = (
+        rng.permutation(len(problem.sizes)),
+        rng.integers(0, 3, len(problem.cliques)),
+    )
+    search = tables.search(order, 20_000, blame, by_cliques)
+    assert NONE not in [solve(search, *part, 0, ARENA // UNIT) for part in tables.components]
 
 
 def test_the_same_steps_come_to_the_same_packing() -> None:
