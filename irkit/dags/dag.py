@@ -14,7 +14,7 @@ from irkit.dags.eager import Eager
 from irkit.dags.host_calls import HostCall, HostProgram
 from irkit.dags.kernels import NumbaLaunch, RawLaunch, sizes_of
 from irkit.dags.leases import ended
-from irkit.dags.located import Located, asked_for, contiguous, locate
+from irkit.dags.located import Located, asked_for, check_copy, locate
 from irkit.dags.origins import caller
 from irkit.dags.plans import Plan
 from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
@@ -175,23 +175,20 @@ class Dag:
     def copy(self, target: Any, source: Any) -> None:
         """Copy an array of the host's to one of the device, or back: just these bytes.
 
-        Raises UnsupportedError but for one array on each side, both C-contiguous, of as many bytes, the
-        target to be written.
+        Raises UnsupportedError but for one array on each side, both C-contiguous, of one dtype and as many
+        bytes, the target to be written.
         """
         origin = caller()
-        to, of = locate(target), locate(source)
+        with _at(origin):
+            to, of = locate(target), locate(source)
         if to is None or of is None or to.space == of.space:
             raise UnsupportedError(
                 f"{origin}: copy expects an array of the host's and one on the device"
             )
         for array, name in ((target, "copy, target"), (source, "copy, source")):
             _require(array, name, origin)
-        spans = [at.region().hull for at in (to, of)]
-        sizes = {high - low for low, high in spans}
-        if len(sizes) > 1 or not (contiguous(to) and contiguous(of)) or to.readonly:
-            raise UnsupportedError(
-                f"{origin}: copy expects C-contiguous arrays of as many bytes, the target to be written"
-            )
+        with _at(origin):
+            check_copy(to, of)
         for step in self._stepper.copied(to, of, (target, source), origin):
             self._accept(step)
 

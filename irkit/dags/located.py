@@ -6,11 +6,12 @@ import ctypes
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final, cast
 
 import numpy as np
 
-from irkit.errors import InvalidInputError
+from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.schedule.host.model import Region, Space
 
 
@@ -60,6 +61,22 @@ def contiguous(at: Located) -> bool:
     """Whether elements lie side by side in C order."""
     steps = zip(at.shape, at.strides, steps_of(at.shape, at.itemsize), strict=True)
     return 0 in at.shape or all(size < 2 or a == b for size, a, b in steps)
+
+
+def check_copy(target: Located, source: Located) -> None:
+    """Raises UnsupportedError where the bytes of `source`, as they lie, are not what `target` is to hold."""
+    reason = ""
+    if target.readonly:
+        reason = "the target is read-only"
+    elif target.dtype != source.dtype:
+        reason = "a copy converts nothing: array.astype(...) does, array.view(...) takes bytes as they are"
+    elif prod(target.shape) != prod(source.shape):
+        reason = "arrays of as many elements are expected"
+    elif not (contiguous(target) and contiguous(source)):
+        reason = "C-contiguous arrays are expected"
+    if reason:
+        to, of = (f"{at.dtype}{list(at.shape)}" for at in (target, source))
+        raise UnsupportedError(f"copy to {to} from {of}: {reason}")
 
 
 def _on_device(facts: dict[str, Any]) -> Located:

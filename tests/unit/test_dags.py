@@ -606,9 +606,19 @@ def test_copies_that_cannot_be() -> None:
         for ends in ((x, x), (inner, inner), (inner, 3)):
             with pytest.raises(UnsupportedError, match=here("copy expects an array of the host")):
                 d.copy(*ends)
-        for ends in ((inner, x[:4]), (inner[:4], x[::2]), (fixed, inner)):
-            with pytest.raises(UnsupportedError, match=here("copy expects C-contiguous arrays")):
+        for ends, words in (
+            ((inner, x[:4]), r"copy to float64\[8\] from float64\[4\]: arrays of as many elements"),
+            ((inner[:4], x[::2]), "copy to .*: C-contiguous arrays are expected"),
+            ((fixed, inner), "copy to .*: the target is read-only"),
+            (
+                (inner, np.arange(8)),
+                r"copy to float64\[8\] from int64\[8\]: a copy converts nothing",
+            ),
+        ):
+            with pytest.raises(UnsupportedError, match=here(words)):
                 d.copy(*ends)
+        with pytest.raises(InvalidInputError, match=here("an array of Python objects")):
+            d.copy(inner, x.astype(object))
 
 
 # -- what is given back
