@@ -144,6 +144,57 @@ def test_what_numba_refuses_is_one_error() -> None:
         kernel_effects(will_not_compile, (A1,))
 
 
+@cuda.jit
+def inverts(x, y):
+    y[0] = np.linalg.inv(x)
+
+
+@cuda.jit
+def opens_a_file(x, y):
+    with open("a") as _:
+        y[0] = x[0]
+
+
+@cuda.jit
+def yields(x, y):
+    yield x[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "types", "words"),
+    [
+        (
+            will_not_compile,
+            (A1,),
+            "for x: array.*: Unknown attribute 'no_such_thing' of .*, in line ",
+        ),
+        (
+            inverts,
+            (A1, A1),
+            r"it has no inv\(array.* \(np.linalg.inv\(\) only supported on 2-D arrays",
+        ),
+        (
+            opens_a_file,
+            (A1, A1),
+            r"Numba refuses it for x: .*, y: .*: The 'with .* is not supported$",
+        ),
+        (yields, (A1, A1), "kernel 'yields' is a generator"),
+    ],
+)
+def test_what_numba_refuses_is_one_line(kernel: Any, types: Any, words: str) -> None:
+    with pytest.raises(UnsupportedError, match=words) as refusal:
+        kernel_effects(kernel, types)
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_arrays_of_objects_are_refused_by_argument() -> None:
+    arrays = np.zeros(3), np.array([1, 2, 3], object)
+    with pytest.raises(
+        UnsupportedError, match=r"argument 1: an array of Python objects \(object\)"
+    ):
+        argument_types(inverts, arrays)
+
+
 def test_arguments_of_no_type_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="kernel 'will_not_compile', argument 1: "):
         argument_types(will_not_compile, (np.zeros(3), object()))

@@ -35,7 +35,7 @@ def _inferred(function: Any, types: tuple[Any, ...]) -> Effects | None:
     errors: Any = import_module("numba.core.errors")
     try:
         function.compile(types)
-    except errors.NumbaError:
+    except (errors.NumbaError, errors.UnsupportedBytecodeError):
         return None
     code = getattr(function.overloads.get(types), "type_annotation", None)
     if code is None or not hasattr(code, "blocks"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from irkit.dags.inference.refused_by_numba import check_is_function, refused
 from irkit.errors import UnsupportedError
 from irkit.runtime.cuda.numba_device import capability_of, compiling_for
 
@@ -19,6 +20,11 @@ def argument_types(kernel: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
     typing: Any = import_module("numba.cuda.typing.typeof")
     types: list[Any] = []
     for number, argument in enumerate(arguments):
+        if getattr(getattr(argument, "dtype", None), "hasobject", False):
+            raise UnsupportedError(
+                f"kernel '{kernel.py_func.__name__}', argument {number}: an array of Python objects "
+                f"({argument.dtype}), which no kernel takes: numbers are expected"
+            )
         try:
             types.append(typing.typeof(argument, typing.Purpose.argument))
         except (errors.NumbaError, ValueError) as error:
@@ -27,6 +33,13 @@ def argument_types(kernel: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
                 f"kernel '{kernel.py_func.__name__}', argument {number}: {reason}"
             ) from None
     return tuple(types)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What Numba raises for code that it does not compile: its two halves have errors of their own."""
+    known = ("numba.core.errors", "numba.cuda.core.errors")
+    found = [import_module(name).NumbaError for name in known]
+    return (*found, import_module("numba.cuda.errors").UnsupportedBytecodeError)
 
 
 def typed_code(kernel: Any, types: tuple[Any, ...], arch: str = ARCH) -> Any:
@@ -39,17 +52,14 @@ def typed_code(kernel: Any, types: tuple[Any, ...], arch: str = ARCH) -> Any:
     if known is not None and getattr(known, "type_annotation", None) is not None:
         return known.type_annotation
     compiler: Any = import_module("numba.cuda.compiler")
-    errors: Any = import_module("numba.core.errors")
-    cuda_errors: Any = import_module("numba.cuda.core.errors")
+    check_is_function(kernel)
+    refusals = _refusals()
     none: Any = import_module("numba.cuda").types.void
     with compiling_for(capability_of(arch)):
         try:
             made = compiler.compile_cuda(kernel.py_func, none, types, cc=capability_of(arch))
-        except (errors.NumbaError, cuda_errors.NumbaError) as error:
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            raise UnsupportedError(
-                f"kernel '{kernel.py_func.__name__}': Numba refuses it for {types}:", lines[:4]
-            ) from None
+        except refusals as error:
+            raise refused(kernel, types, error) from None
     return made.type_annotation
 
 
