@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from irkit.dags.programs import ProgramSource, source_of, why_not_in_a_stream
 from irkit.dags.repeated import Repeats, key_of
 from irkit.dags.steps import HOST_BUFFER, Step, Stepper
 from irkit.dags.works import Launch
-from irkit.errors import DeviceError, IrkitError, UnsupportedError
+from irkit.errors import IrkitError, UnsupportedError
 from irkit.schedule.host.model import HostTask, Use
 from irkit.schedule.host.planning import STREAMS
 
@@ -49,7 +49,8 @@ def _at(origin: str) -> Generator[None]:
     try:
         yield
     except IrkitError as error:
-        error.args = (f"{origin}: {error.args[0]}", *error.args[1:])
+        if f"({origin})" not in error.args[0]:
+            error.args = (f"{origin}: {error.args[0]}", *error.args[1:])
         raise
 
 
@@ -91,8 +92,11 @@ class Dag:
         self._recording = False
         if kind is not None:
             self._left = kind.__name__
+        if self._left:
             self._abandon()
+        if kind is not None:
             return
+        self._require_sound()
         for step in self._stepper.home("the end of the DAG"):
             self._accept(step)
         if self._eager is not None:
@@ -104,9 +108,8 @@ class Dag:
         """After an error: what was started ends before its memory goes."""
         if self._eager is None:
             return
-        # The error that led here is the one to tell of.
-        with suppress(DeviceError), Launching():
-            self._eager.finish()
+        with Launching():
+            self._eager.abandon()
         self._stepper.close()
 
     # -- launches
@@ -209,8 +212,9 @@ class Dag:
             twin = self._stepper.twin_of(located)
             span = located.region().hull
             steps = [] if twin is None else self._stepper.to_host(span, twin, origin)
-        for step in steps:
-            self._accept(step)
+        with _at(origin):
+            for step in steps:
+                self._accept(step)
         if self._eager is not None:
             seen = Use(_located(array).region(HOST_BUFFER), True, False)
             task = HostTask("read", "function", (seen,), origin=origin)
@@ -251,8 +255,21 @@ class Dag:
             self._steps.append(step)
             self._plan = None
             return
-        with Launching():
-            self._eager.start(step)
+        self._require_sound()
+        try:
+            with Launching():
+                self._eager.start(step)
+        except BaseException as error:
+            # What did not start may have been counted on. A function of the host left its arrays to others.
+            self._left = "" if step.task.on_host else type(error).__name__
+            raise
+
+    def _require_sound(self) -> None:
+        """Raises UnsupportedError after an error: results may be on the device alone, or nowhere."""
+        if self._left:
+            raise UnsupportedError(
+                f"an error ended this DAG ({self._left}): begin another, once arrays are as they should be"
+            )
 
     def wait(self) -> None:
         """In a DAG that starts launches as they come, wait for all of them. Raises DeviceError."""

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from irkit.dags.device import DagDevice, do_here, put
+from irkit.dags.failures import drain, failed
 from irkit.dags.steps import Step
+from irkit.errors import DeviceError
 from irkit.schedule.host.frontier import Frontier
 from irkit.schedule.host.model import HOST, Use
 from irkit.schedule.host.streams import Placed, Streams
@@ -98,7 +100,13 @@ class Eager:
         return len(self._frontier) + len(self._flying) + len(self._buffers) + len(self._tails)
 
     def start(self, step: Step) -> None:
-        """Start one step. Raises DeviceError where the device fails."""
+        """Start one step. Raises DeviceError where the device fails: nothing is under way then."""
+        try:
+            self._start(step)
+        except DeviceError as error:
+            raise self._failed(error, step) from error
+
+    def _start(self, step: Step) -> None:
         uses = self._numbered(step.task.uses)
         parents = [parent for use, buffer in uses for parent in self._frontier.before(use, buffer)]
         by_number = {parent.placed.number: parent for parent in parents}
@@ -113,10 +121,26 @@ class Eager:
         self._note(running)
 
     def finish(self) -> None:
-        """Wait for everything."""
-        while self._flying:
-            self._end(self._flying.popleft(), wait=True)
+        """Wait for everything. Raises DeviceError where the device fails."""
+        try:
+            while self._flying:
+                self._end(self._flying[0], wait=True)
+                self._flying.popleft()
+        except DeviceError as error:
+            raise self._failed(error, None) from error
         self._forget()
+
+    def abandon(self) -> None:
+        """Wait for what is under way, whatever became of it."""
+        drain(self._device, self._streams[1:])
+        self._flying.clear()
+
+    def _failed(self, error: DeviceError, doing: Step | None) -> DeviceError:
+        begun = [running.step for running in self._flying if running.step is not None]
+        steps = begun if doing is None else [*begun, doing]
+        told = failed(error, doing, steps, steps, whole=False)
+        self.abandon()
+        return told
 
     def _issue(self, step: Step, queue: int, events: list[Any]) -> Any:
         if queue == HOST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,12 @@ PINNED_FROM = 1 << 16
 VIEWS = 4096
 """So many device arrays are kept for those who ask again."""
 _NOT_READY, _ALREADY = 600, 712
+_DRIVER_ERRORS = (
+    ("numba.cuda.cudadrv.error", "CudaDriverError"),
+    ("cupy_backends.cuda.api.driver", "CUDADriverError"),
+    ("cupy_backends.cuda.api.runtime", "CUDARuntimeError"),
+    ("torch", "AcceleratorError"),
+)
 
 
 class GpuDevice:
@@ -108,10 +115,14 @@ class GpuDevice:
 
     def start(self, launch: Launch, stream: Stream) -> None:
         """Put a launch into a stream."""
-        if isinstance(launch, NumbaLaunch):
-            launch.start(self._numba_stream(stream))
-        else:
-            launch.start(int(stream.handle))
+        try:
+            launch.start(
+                self._numba_stream(stream)
+                if isinstance(launch, NumbaLaunch)
+                else int(stream.handle)
+            )
+        except _driver_errors() as error:
+            raise DeviceError(f"the launch failed: {error}") from error
 
     def _numba_stream(self, stream: Stream) -> Any:
         handle = int(stream.handle)
@@ -160,3 +171,9 @@ class GpuDevice:
     def replay(self, graph: Graph, stream: Stream) -> None:
         """Put a graph into a stream."""
         graph.launch(stream.handle)
+
+
+def _driver_errors() -> tuple[type[BaseException], ...]:
+    """What Numba, CuPy and PyTorch raise where the driver failed."""
+    found = (getattr(sys.modules.get(module), name, None) for module, name in _DRIVER_ERRORS)
+    return tuple(kind for kind in found if kind is not None)

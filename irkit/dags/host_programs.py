@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from irkit.dags.device import DagDevice
+from irkit.dags.failures import named, names_of
 from irkit.dags.host_runs import (
     Array,
     DeviceFunction,
@@ -90,6 +91,7 @@ class HostProgramRunner:
         self._pages = Pages(device)
         # Locking the pages of results takes longer than copying them: they serve again when nobody holds
         # the results of an earlier call.
+        self._in_part = _in_part(program)
         self._returns = [place.buffer for place in (*program.results, *program.left.values())]
         sizes = [program.buffers[n].nbytes for n in self._returns]
         self._outputs = OutputMemory(2 * len(sizes), 2 * sum(sizes), 0 if keep else LARGE)
@@ -135,7 +137,20 @@ class HostProgramRunner:
         program = self._program
         for number, want, array in zip(program.arguments, self._wants, arguments, strict=True):
             _check_fits(program.buffers[number].name, want, array)
-        run = self._opened()
+        try:
+            run = self._opened()
+            self._do(run, arguments, one_by_one)
+        except DeviceError as error:
+            named = isinstance(error, _TaskError)
+            where = "" if named else f"a run of {names_of(self.plan.tasks)}: "
+            raise DeviceError(f"{where}{error}; {self._in_part}") from error
+        results = [_returned(run.arrays[p.buffer], p) for p in program.results]
+        left = {n: _returned(run.arrays[p.buffer], p) for n, p in program.left.items()}
+        self._close(run)
+        return Ran(results, left)
+
+    def _do(self, run: Run, arguments: Sequence[Array], one_by_one: bool) -> None:
+        """A run from its start to its end; nothing of one that failed goes on, and nothing of it is kept."""
         with ExitStack() as locked:
             try:
                 pages = self._begin(run, arguments, locked)
@@ -143,15 +158,11 @@ class HostProgramRunner:
                 if one_by_one or not self._as_graph(run, pages):
                     run.opens(run.streams[1:])
                     self._issue(run)
-                    self._finish(run, range(1, len(run.streams)))
+                    run.finishes(range(1, len(run.streams)))
             except BaseException:
                 run.drain()
                 run.close()
                 raise
-            results = [_returned(run.arrays[p.buffer], p) for p in program.results]
-            left = {n: _returned(run.arrays[p.buffer], p) for n, p in program.left.items()}
-        self._close(run)
-        return Ran(results, left)
 
     def close(self) -> None:
         """Give back the memory that is kept."""
@@ -204,8 +215,7 @@ class HostProgramRunner:
         """Whether the run went as a graph, which names the memory that it copies from and to."""
         if not self._graphed or None in pages or len(run.streams) < 2:
             return False
-        with self._to_its_end():
-            return run.replayed(pages, lambda: self._issue(run))
+        return run.replayed(pages, lambda: self._issue(run))
 
     def _issue(self, run: Run) -> None:
         for number in range(len(self.plan.tasks)):
@@ -239,8 +249,7 @@ class HostProgramRunner:
                 self._device.synchronize(run.events[number])
         except DeviceError as error:
             task = self.plan.tasks[number]
-            line = f" ({task.origin})" if task.origin else ""
-            raise DeviceError(f"'{task.name}'{line}: {error}") from error
+            raise _TaskError(f"{named(task)}: {error}") from error
 
     def _here(self, action: Action, run: Run) -> None:
         if isinstance(action, Move):
@@ -277,18 +286,9 @@ class HostProgramRunner:
             raise UnsupportedError(f"'@{action.function}': no twin of it on the device was given")
         return TwinLaunch(tuple(map(run.view, action.arrays)), twin, action.function)
 
-    def _finish(self, run: Run, queues: Sequence[int]) -> None:
-        with self._to_its_end():
-            run.finishes(queues)
 
-    @contextmanager
-    def _to_its_end(self) -> Generator[None]:
-        try:
-            yield
-        except DeviceError as error:
-            raise DeviceError(
-                f"a run of '{self.plan.tasks[0].name}' to its end: {error}"
-            ) from error
+class _TaskError(DeviceError):
+    """It says already which task failed."""
 
 
 Want = tuple[np.dtype[Any], tuple[int, ...]]
@@ -305,6 +305,15 @@ def _check_fits(name: str, want: Want, given: Array) -> None:
             f"'{name}': expected a contiguous array of {want[0]}{list(want[1])}, "
             f"got {given.dtype}{list(given.shape)}"
         )
+
+
+def _in_part(program: HostProgram) -> str:
+    """What a run that failed may have done to its arguments."""
+    written = {u.region.buffer for task in program.tasks for u in task.uses if u.writes}
+    names = [f"'{program.buffers[n].name}'" for n in program.arguments if n in written]
+    if not names:
+        return "no argument was written"
+    return f"these arguments may be written in part: {', '.join(names)}"
 
 
 def _check_moves(program: HostProgram) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from irkit.dags.device import DagDevice
+from irkit.dags.failures import drain
 from irkit.dags.located import Located, address_of
 from irkit.dags.programs import DeviceProgram, ProgramLaunch, ProgramSource
 from irkit.dialects.types import numpy_dtype
@@ -231,12 +232,7 @@ class Run:
 
     def drain(self) -> None:
         """Nothing of a run that failed may go on in memory that is given back."""
-        for stream in self.streams[1:]:
-            try:
-                self.device.synchronize(self.device.record(stream))
-            except DeviceError:
-                # A device that is lost does nothing more.
-                return
+        drain(self.device, self.streams[1:])
 
     def close(self) -> None:
         """Give everything back."""

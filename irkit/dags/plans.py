@@ -12,6 +12,7 @@ from typing import Any
 from irkit.dags.capture import Launching
 from irkit.dags.clocks import Clocks
 from irkit.dags.device import DagDevice, do_here, put
+from irkit.dags.failures import drain, failed, in_part
 from irkit.dags.memory import Memory
 from irkit.dags.planning import plan_of, report_of
 from irkit.dags.steps import Step
@@ -54,6 +55,8 @@ class Plan:
         self._graph: Any = None
         self._ends: tuple[Any, Any] = None, None
         self._ran = False
+        self._doing: Step | None = None
+        self._begun: list[Step] = []
         self._one = threading.RLock()
         """Threads that run it do so one after the other: its memory is one."""
 
@@ -74,18 +77,19 @@ class Plan:
     def _run(self, mode: str) -> None:
         graph = self._graph_mode(mode)
         self._watch.check()
-        if graph and self._graph is not None:
-            self._replay()
-            self._finish(self._ends[1])
-            return
-        with Launching():
-            self._open()
-            if not graph:
-                self._stream()
-            elif len(self._streams) > 1:
-                self._graph = self._device.graph(self._forked, self._streams[1])
+        with self._guarded():
+            if graph and self._graph is not None:
                 self._replay()
-                self._finish(self._ends[1])
+                self._device.synchronize(self._ends[1])
+                return
+            with Launching():
+                self._open()
+                if not graph:
+                    self._stream()
+                elif len(self._streams) > 1:
+                    self._record()
+                    self._replay()
+                    self._device.synchronize(self._ends[1])
         self._ran = True
 
     def start(self) -> None:
@@ -95,12 +99,15 @@ class Plan:
             self.run("graph" if self._ran else "streams")
         else:
             self._watch.check()
-            self._replay()
+            with self._guarded():
+                self._replay()
 
     def wait(self) -> None:
         """Wait for what was started. Raises DeviceError where the device fails."""
         if self._ends[1] is not None:
-            self._finish(self._ends[1])
+            with self._guarded():
+                self._begun = self._steps
+                self._device.synchronize(self._ends[1])
 
     def _graph_mode(self, mode: str) -> bool:
         if mode not in ("auto", "streams", "graph"):
@@ -119,8 +126,9 @@ class Plan:
         made = [self._device.new_stream() for _ in range(self.plan.queues - 1)]
         for step in self._steps:
             if isinstance(step.work, Launch):
-                with self._named(step):
-                    step.work.prepare()
+                self._doing = step
+                step.work.prepare()
+        self._doing = None
         self._streams = [None, *made]
 
     def _stream(self) -> None:
@@ -128,7 +136,12 @@ class Plan:
         for stream in self._streams[1:]:
             self._device.wait(stream, begin)
         for event in self._issue():
-            self._finish(event)
+            self._device.synchronize(event)
+
+    def _record(self) -> None:
+        self._graph = self._device.graph(self._forked, self._streams[1])
+        # Until it is replayed nothing is done.
+        self._begun = []
 
     def _replay(self) -> None:
         """The graph, behind what others put on the device. Its two events serve every run."""
@@ -136,6 +149,7 @@ class Plan:
         begin, end = self._ends
         begin = self._device.begin(begin)
         self._device.wait(first, begin)
+        self._begun = self._steps
         self._device.replay(self._graph, first)
         self._ends = begin, self._device.record(first, end)
 
@@ -153,12 +167,14 @@ class Plan:
         its stream, before it is put there and after."""
         events: dict[int, Any] = {}
         for number, (step, place) in enumerate(zip(self._steps, self.plan.places, strict=True)):
-            with self._named(step):
-                before = [events[wait] for wait in place.waits if wait in events]
-                self._wait(place, before)
-                watched(number, self._streams[place.queue])
-                self._issue_one(number, step, place, events)
-                watched(number, self._streams[place.queue])
+            self._doing = step
+            before = [events[wait] for wait in place.waits if wait in events]
+            self._wait(place, before)
+            watched(number, self._streams[place.queue])
+            self._begun.append(step)
+            self._issue_one(number, step, place, events)
+            watched(number, self._streams[place.queue])
+        self._doing = None
         return [self._device.record(stream) for stream in self._streams[1:]]
 
     def _wait(self, place: Place, before: Sequence[Any]) -> None:
@@ -179,34 +195,21 @@ class Plan:
             events[number] = self._device.record(stream)
 
     @contextmanager
-    def _named(self, step: Step) -> Generator[None]:
+    def _guarded(self) -> Generator[None]:
+        """Errors say where they came from and what may be written, and nothing of a run that failed goes on:
+        the next one starts anew."""
+        self._doing, self._begun = None, []
         try:
             yield
-        except DeviceError as error:
-            raise DeviceError(
-                f"'{step.task.name}' ({step.task.origin}): {error}{self._begun()}"
-            ) from error
-
-    def _finish(self, event: Any) -> None:
-        try:
-            self._device.synchronize(event)
-        except DeviceError as error:
-            names = ", ".join(sorted({f"'{s.task.name}'" for s in self._steps}))
-            raise DeviceError(f"a run of {names}: {error}{self._begun()}") from error
-
-    def _begun(self) -> str:
-        """What may have happened to arrays before the device failed."""
-        written = {
-            f"{use.name} of '{step.task.name}' ({step.task.origin})"
-            for step in self._steps
-            for use in step.used
-            if use.writes
-        }
-        return (
-            f"; these arrays may be written in part: {', '.join(sorted(written))}"
-            if written
-            else ""
-        )
+        except BaseException as error:
+            drain(self._device, self._streams[1:])
+            self._graph, self._ends, self._streams = None, (None, None), []
+            doing, begun = self._doing, list(self._begun)
+            if isinstance(error, DeviceError):
+                raise failed(error, doing, self._steps, begun) from error
+            if doing is not None:
+                error.add_note(f"'{doing.task.name}' ({doing.task.origin}); {in_part(begun)}")
+            raise
 
     # -- what it has of the device
 
@@ -246,13 +249,13 @@ class Plan:
         """One run, task by task, with a clock around each: events in its stream, or the host's. Raises as
         `run` does."""
         self._watch.check()
-        with Launching():
+        with self._guarded(), Launching():
             self._open()
             clocks = Clocks(self._device)
             for stream in self._streams[1:]:
                 self._device.wait(stream, clocks.begin)
             for event in self._issue(clocks.note):
-                self._finish(event)
+                self._device.synchronize(event)
         return measured(self.plan, clocks.spans())
 
     def picture(self, title: str = "DAG") -> str:

@@ -17,7 +17,7 @@ from irkit.dags.located import Located, Path, locate, owner_of, steps_of
 from irkit.dags.memory import Memory
 from irkit.dags.programs import ProgramLaunch, ProgramSource, rows_of
 from irkit.dags.works import ArrayUse, Copy, Launch, Work
-from irkit.errors import InvalidInputError
+from irkit.errors import DeviceError, InvalidInputError
 from irkit.schedule.host.expected import estimate
 from irkit.schedule.host.model import ON_HOST, HostTask, Kind, Region, Use
 
@@ -92,9 +92,13 @@ class Stepper:
         moved: dict[Path, Any] = {}
         uses: list[Use] = []
         for use in used:
-            located = use.located
+            # Before anything is taken to be copied, all that may fail.
             if (problem := ended(use.array, f"'{work.name}', {use.name}")) is not None:
                 raise problem
+            if use.located.space == "host" and not on_host:
+                self._placed(work, use)
+        for use in used:
+            located = use.located
             if located.space == "host":
                 made += self._copies(_needed(use, used), on_host, origin)
                 if not on_host:
@@ -221,6 +225,12 @@ class Stepper:
             direction = "to_device"
         return [self._copy(s, twin, direction, origin) for s in spans]
 
+    def _placed(self, work: Launch, use: ArrayUse) -> None:
+        try:
+            self._twin(use)
+        except DeviceError as error:
+            raise DeviceError(f"'{work.name}', {use.name}: {error}") from error
+
     def _copy(self, span: Span, twin: Twin, to: Kind, origin: str) -> Step:
         size, name = span[1] - span[0], twin.name
         host = Region.of(HOST_BUFFER, span[0], (size,), (1,), 1)
@@ -244,8 +254,12 @@ class Stepper:
                     "two arrays of the host share memory and are not of one allocation: the device cannot "
                     "have both"
                 )
-        self.memory.pin(*root)
         address = self.memory.allocate(root[1] - root[0])
+        try:
+            self.memory.pin(*root)
+        except DeviceError:
+            self.memory.free(address)
+            raise
         twin = Twin(weakref.ref(owner), root, address, Sides(Spans(root)), use.name)
         self._twins[root] = twin
         return twin

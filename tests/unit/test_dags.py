@@ -496,7 +496,7 @@ def test_arrays_that_were_resized() -> None:
 def test_too_little_memory() -> None:
     with (
         irkit.dag(mock(memory=100)),
-        pytest.raises(DeviceError, match=here("the mock device has 100 bytes")),
+        pytest.raises(DeviceError, match=here("'square', x: the mock device has 100 bytes")),
     ):
         square[1, 32](np.zeros(50), np.zeros(50))
 

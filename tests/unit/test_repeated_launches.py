@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import irkit
-from irkit.dags.dag import Dag
 from irkit.dags.kernels import NumbaLaunch
 from irkit.dags.located import address_of
 from irkit.dags.mock import MockDevice
@@ -317,15 +316,18 @@ def test_errors_of_launches_that_came_before_say_the_line() -> None:
             super().start(launch, stream)
 
     device = Broken(0, MODELS)
-    d: Dag
-    with irkit.dag(device, eager=True) as d:
+    d = irkit.dag(device, eager=True)
+
+    def launches() -> None:
         x = d.empty(8)
         for n in range(3):
             device.failing = n == 2
-            if n < 2:
-                fill[1, 32](x, 8)
-                continue
-            with pytest.raises(
-                irkit.errors.DeviceError, match=r"^test_repeated_launches.py:\d+: it is"
-            ):
-                fill[1, 32](x, 8)
+            fill[1, 32](x, 8)
+
+    with (
+        pytest.raises(
+            irkit.errors.DeviceError, match=r"^test_repeated_launches.py:\d+: 'fill': it is"
+        ),
+        d,
+    ):
+        launches()
