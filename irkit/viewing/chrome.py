@@ -43,8 +43,9 @@ def _stages(stages: Mapping[str, float]) -> list[Event]:
 
 
 def _process(one: Timeline, pid: int) -> list[Event]:
-    events = [_named("process_name", f"{one.title}: rTasks on vEUs", pid)]
-    events += [_named("thread_name", f"vEU {v}", pid, v) for v in range(one.veus)]
+    rows = "streams" if one.queues else "vEUs"
+    events = [_named("process_name", f"{one.title}: {one.bars} on {rows}", pid)]
+    events += [_named("thread_name", one.row_name(v), pid, v) for v in range(one.veus)]
     kernels, appends = one.numbers(one.kernel), one.numbers(one.append)
     places = zip(appends, one.numbers(one.task), one.numbers(one.veu), strict=True)
     for row, (append, task, veu) in enumerate(places):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from irkit.schedule.host.expected import expected
-from irkit.schedule.host.model import HostPlan
+from irkit.schedule.host.model import HOST, HostPlan
 from irkit.viewing.timeline import Kernel, Step, Timeline
 
 
@@ -36,5 +36,17 @@ def _timeline(title: str, plan: HostPlan, rows: Sequence[tuple[float, float, flo
     count = np.arange(len(plan.tasks))
     queues = np.array([place.queue for place in plan.places], dtype=np.int64)
     return Timeline(
-        title, plan.queues, kernels, steps, count, np.zeros_like(count), queues, *times.T
+        title,
+        plan.queues,
+        kernels,
+        steps,
+        count,
+        np.zeros_like(count),
+        queues,
+        *times.T,
+        queues=_named(plan),
     )
+
+
+def _named(plan: HostPlan) -> tuple[str, ...]:
+    return tuple("host" if queue == HOST else f"stream {queue}" for queue in range(plan.queues))

@@ -74,7 +74,7 @@ def _panel(one: Timeline, y: float, longest: float) -> tuple[str, float]:
     parts = [
         f'<text x="{LEFT}" y="{y + 12:.1f}" class="panel">{escape(one.title)}</text>',
         f'<text x="{WIDTH - RIGHT}" y="{y + 12:.1f}" text-anchor="end" class="soft">'
-        f"{len(one.task)} rTasks in {microseconds(one.duration)}   {shares}</text>",
+        f"{len(one.task)} {one.bars} in {microseconds(one.duration)}   {shares}</text>",
     ]
     top, bottom = y + 22, y + 22 + pitch * one.veus
     every = max(1, round(14 / pitch))
@@ -87,7 +87,7 @@ def _panel(one: Timeline, y: float, longest: float) -> tuple[str, float]:
         if veu % every == 0:
             parts.append(
                 f'<text x="{LEFT - 6}" y="{at + pitch / 2 + 4:.1f}" text-anchor="end" class="soft">'
-                f"vEU {veu}</text>"
+                f"{escape(one.row_name(veu))}</text>"
             )
     for t in ticks(longest):
         x = LEFT + t * scale

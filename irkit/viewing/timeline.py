@@ -52,6 +52,17 @@ class Timeline:
     arrived: Times
     start: Times
     end: Times
+    queues: tuple[str, ...] = ()
+    """Names of rows that are no vEUs: queues of a plan, and their tasks no rTasks."""
+
+    @property
+    def bars(self) -> str:
+        """What bars are."""
+        return "tasks" if self.queues else "rTasks"
+
+    def row_name(self, row: int) -> str:
+        """What a row is."""
+        return self.queues[row] if self.queues else f"vEU {row}"
 
     @property
     def duration(self) -> float:

@@ -421,8 +421,16 @@ def test_plans_are_seen() -> None:
         plan.plan.places,
         [t.uses for t in plan.plan.tasks],
     )
-    assert plan.picture("VEC").count("difference") >= 1
+    picture = plan.picture("VEC")
+    assert picture.count("difference") >= 1
+    assert picture.count(">stream 1<") == 1
+    assert "vEU" not in picture
     events = json.loads(plan.trace())["traceEvents"]
+    rows = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+    assert rows == ["host", *(f"stream {n}" for n in range(1, plan.plan.queues))]
+    assert {e["args"]["name"] for e in events if e["name"] == "process_name"} == {
+        "planned: tasks on streams"
+    }
     assert {e["name"] for e in events if e["ph"] == "X"} >= {"square", "to device: x"}
     line = plan.timeline()
     assert line.veus == plan.plan.queues
