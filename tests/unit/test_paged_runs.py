@@ -38,6 +38,7 @@ from irkit.schedule.host.verifier import verify
 from tests.unit.jitted import check
 from tests.unit.paged import Chunking
 from tests.unit.test_page import CASES, LINE, NAMES, PLANE, neighbours, scaled, standardised
+from tests.unit.test_page_random import made
 
 
 class Source:
@@ -246,6 +247,25 @@ def test_too_little_memory_on_the_device():
     with pytest.raises(DeviceError, match=r"memory of the device for '.*': the mock device has"):
         on(device, 700)(neighbours)(x)
     assert device.used == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_of_a_few_bytes_and_more(seed: int):
+    """Each is right, or refused with the line; the device never has more than that."""
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal((int(rng.integers(13, 30)), 3)) for _ in range(3)]
+    refused = 0
+    for limit in (1, 7, 24, 64, 120, *rng.integers(1, arrays[0].nbytes, 8).tolist()):
+        device = Device(seed, memory=limit)
+        try:
+            check(made(seed), *arrays, tolerance=1e-9, jit=on(device, limit, 1 + seed))
+        except UnsupportedError as error:
+            refused += 1
+            told = str(error)
+            assert "region @" in told
+            assert "test_page_random.py:" in told
+        assert device.used == 0
+    assert refused >= 5
 
 
 def test_locked_pages_are_let_go():

@@ -21,6 +21,7 @@ from irkit.passes.program.paging.budget import Budget, bytes_of
 from irkit.passes.program.paging.calls import PagedCall, PagedSweep, unread
 from irkit.passes.program.paging.emission import erase_unused
 from irkit.passes.program.splitting.bands import Unsplittable
+from irkit.passes.program.splitting.demands import line_of
 from irkit.passes.program.splitting.plan import split
 from irkit.weights import WeightStore
 
@@ -102,8 +103,11 @@ def _page(
         share = limit // max(len(budgets), 1)
         sizes = [(b, b.size(share, buffers)) for b in budgets]
     except Unsplittable as reason:
+        lines = [line for op in region.walk() if (line := line_of(op))]
+        where = f" ({lines[-1]})" if lines else ""
         raise UnsupportedError(
-            f"region @{name} has arrays of more than {limit} bytes, and is not computed in chunks: {reason}"
+            f"region @{name}{where} has arrays of more than {limit} bytes, and is not computed in chunks: "
+            f"{reason}"
         ) from None
     made = PagedCall(module, main, call, plan, weights, buffers)
     homes = {n: call.operands[written[n]] for n in live}

@@ -57,11 +57,14 @@ def described(op: Operation) -> str:
     where = unmarked(op.location)
     if isinstance(where, NameLoc):
         return f"node '{where.desc.data}' ({op.name})"
-    return name if str(where) in ("loc(unknown)", "") else f"{name} at {_line(op)}"
+    line = line_of(op)
+    return f"{name} at {line}" if line else name
 
 
-def _line(op: Operation) -> str:
-    return str(unmarked(op.location)).removeprefix("loc(").removesuffix(")").replace('"', "")
+def line_of(op: Operation) -> str:
+    """The line of an op in the user's file; nothing where it is not known."""
+    line = str(unmarked(op.location)).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return "" if line == "unknown" else line
 
 
 def demanded(
