@@ -242,6 +242,7 @@ def test_translate_then_run(tmp_path: Path):
         ("m.json", b'{"learner": 3}', "is not readable: an entry is of another kind, or shorter"),
         ("m.json", b"[]", "is not readable: an entry is of another kind, or shorter"),
         ("m.pkl", b"", "a pickle may run any code"),
+        ("m.mlir", b"", "this is a module already: irkit-opt and irkit-run take it"),
         ("m.bin", b"", "cannot tell the format from the suffix '.bin'"),
     ],
 )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from irkit.weights import WeightStore
 
 STDIN = "<stdin>"
+MODELS = (".onnx", ".ubj")
+"""Suffixes of files, not of text, that irkit-translate takes."""
 
 
 def read_bytes(path: str) -> bytes:
@@ -31,13 +33,18 @@ def read_text(path: str, stdin: IO[str] | None) -> tuple[str, str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"not MLIR text: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8",
-            path,
-        ) from None
+        where = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8"
+        raise _not_text(where, name) from None
     if "\0" in text:
-        raise UserError(f"not MLIR text: zero byte at offset {text.index(chr(0))}", name)
+        raise _not_text(f"zero byte at offset {text.index(chr(0))}", name)
     return text, name
+
+
+def _not_text(where: str, name: str) -> UserError:
+    path = Path(name)
+    imports = path.suffix in MODELS
+    hint = f"; 'irkit-translate {name} -o {path.stem}.mlir' imports such a model" if imports else ""
+    return UserError(f"not MLIR text: {where}{hint}", name)
 
 
 def _stdin_bytes(stdin: IO[str] | None) -> bytes:

@@ -93,6 +93,8 @@ def format_of(path: str, wanted: str | None) -> str:
             "call irkit.compile(model) or irkit.frontends.import_model(model, dtype) in Python",
             path,
         )
+    if wanted is None and suffix == ".mlir":
+        raise UserError("this is a module already: irkit-opt and irkit-run take it", path)
     found = wanted or SUFFIXES.get(suffix)
     if found is None:
         raise UserError(
