@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ class Program:
         path = self.folder / f"{self.facts['module_name']}_{kind}.py"
         if not path.exists():
             raise NpbenchError(f"npbench has no {path.name}")
-        module = _loaded(path)
+        module = _loaded(path, self.root)
         if loops is not None:
             module.__dict__["range"] = loops
         return getattr(module, self.facts["func_name"])
@@ -72,10 +73,11 @@ class Program:
             path = self.folder / f"{self.facts['module_name']}.py"
             if not path.exists():
                 raise NpbenchError(f"npbench has no {path.name}")
-            initialize = getattr(_loaded(path), made["func_name"])
+            initialize = getattr(_loaded(path, self.root), made["func_name"])
             given = [values[a] for a in made["input_args"]]
             found = initialize(*given, **_datatype(initialize, datatype))
             results = found if isinstance(found, tuple) else (found,)
+            _same_count(path, made["output_args"], results)
             values.update(zip(made["output_args"], results, strict=True))
         return values
 
@@ -85,13 +87,33 @@ class Program:
         return [v.copy() if isinstance(v, np.ndarray) else v for v in given]
 
     def results(self, returned: Any, arguments: list[Any]) -> list[Any]:
-        """What a call has returned, and the arrays that it wrote to."""
+        """What a call has returned, and the arrays that it wrote to, each once: of versions of one program
+        some return what they wrote, some all that they were given."""
         made = returned if isinstance(returned, tuple | list) else [returned]
-        written = self.facts.get("output_args", [])
-        places = [
-            self.facts["input_args"].index(a) for a in written if a in self.facts["input_args"]
+        known = self.facts["input_args"]
+        written = [
+            arguments[known.index(a)] for a in self.facts.get("output_args", []) if a in known
         ]
-        return [*(r for r in made if r is not None), *(arguments[n] for n in places)]
+        given = arguments if written else []
+        new = [r for r in made if r is not None and not any(_is_of(r, a) for a in given)]
+        return [*new, *written]
+
+
+def _same_count(path: Path, names: list[str], results: tuple[Any, ...]) -> None:
+    """Raises NpbenchError where `initialize` and the JSON file are of different versions of npbench."""
+    if len(names) != len(results):
+        raise NpbenchError(
+            f"{path.name} initialises {len(results)} values, and bench_info names {len(names)} "
+            f"({', '.join(names)}): these files are of different versions of npbench"
+        )
+
+
+def _is_of(result: Any, argument: Any) -> bool:
+    """Is this result an argument, or part of its memory?"""
+    arrays = isinstance(result, np.ndarray), isinstance(argument, np.ndarray)
+    if all(arrays):
+        return np.may_share_memory(result, argument)
+    return not any(arrays) and bool(result == argument)
 
 
 def _datatype(initialize: Callable[..., Any], asked: str | None) -> dict[str, Any]:
@@ -121,11 +143,17 @@ def program(root: Path, name: str) -> Program:
     return Program(root, name, json.loads(path.read_text())["benchmark"])
 
 
-def _loaded(path: Path) -> ModuleType:
-    """A fresh module of a file."""
+def _loaded(path: Path, root: Path) -> ModuleType:
+    """A fresh module of a file, which may import what else is in the checkout."""
     spec = importlib.util.spec_from_file_location(f"npbench_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise NpbenchError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(root))
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise NpbenchError(f"{path.name} cannot be imported: {error}") from None
+    finally:
+        sys.path.remove(str(root))
     return module

@@ -168,7 +168,25 @@ def _why_not(
     except (IrkitError, TypeError, ValueError) as refusal:
         return f"refused: {str(refusal).splitlines()[0][:200]}"
     off = error(got, want)
-    return {"wrong": off} if off > limit(want) else None
+    right = off <= limit(want) or _as_near_as(known, values, got, want)
+    return None if right else {"wrong": off}
+
+
+def _as_near_as(
+    known: npbench_programs.Program, values: dict[str, Any], got: Any, want: Any
+) -> bool:
+    """Whether, of a program that float32 computes badly (vadv), `got` is as near to float64 as NumPy's
+    `want` is."""
+    if not any(str(np.asarray(w).dtype) == "float32" for w in want):
+        return False
+    wide = {name: _as_double(value) for name, value in values.items()}
+    given = known.arguments(wide)
+    exact = known.results(known.function("numpy")(*given), given)
+    return error(got, exact) <= error(want, exact)
+
+
+def _as_double(value: Any) -> Any:
+    return value.astype(np.float64) if getattr(value, "dtype", None) == np.float32 else value
 
 
 def means(suites: dict[str, Any]) -> dict[str, float]:

@@ -84,6 +84,44 @@ def test_a_program_of_a_checkout(checkout: Path) -> None:
     assert seen == [3]
 
 
+def test_versions_that_return_what_they_were_given_are_compared(checkout: Path) -> None:
+    known = npbench_programs.program(checkout, "jacobi_1d")
+    given = known.arguments(known.inputs("S"))
+    steps, a, b = given
+    for returned in (None, (a, b), (a, b[1:-1]), (steps, a, b)):
+        found = known.results(returned, given)
+        assert [id(f) for f in found] == [id(a), id(b)]
+    # What is made anew is a result.
+    assert len(known.results((a + 1, b), given)) == 3
+    assert len(known.results(steps + 1, given)) == 3
+
+
+def test_files_of_different_versions_are_named(checkout: Path) -> None:
+    known = npbench_programs.program(checkout, "jacobi_1d")
+    (known.folder / "smooth.py").write_text("def initialize(N):\n    return [N]\n")
+    with pytest.raises(NpbenchError, match=r"initialises 1 values.* names 2 \(A, B\): .* versions"):
+        known.inputs("S")
+    (known.folder / "smooth_numpy.py").write_text("import npbench.no_such_thing\n")
+    with pytest.raises(NpbenchError, match=r"smooth_numpy.py cannot be imported: No module named"):
+        known.function("numpy")
+
+
+def test_what_float32_computes_badly_is_held_against_float64(checkout: Path) -> None:
+    known = npbench_programs.program(checkout, "jacobi_1d")
+    lines = "import numpy as np\ndef kernel(STEPS, A, B):\n    B[:] = A + np.float32(1e8) - np.float32(1e8)\n"
+    (known.folder / "smooth_numpy.py").write_text(lines)
+    values = {"STEPS": 1, "A": np.full(4, 3, np.float32), "B": np.zeros(4, np.float32)}
+
+    def answer(value: float) -> Any:
+        return lambda _, __, b: b.fill(value)
+
+    given = known.arguments(values)
+    want = known.results(known.function("numpy")(*given), given)
+    assert want[1][0] == 0
+    assert programs._why_not(known, values, answer(3), want) is None
+    assert "wrong" in programs._why_not(known, values, answer(30), want)
+
+
 def test_floats_are_of_the_type_asked_for(checkout: Path) -> None:
     known = npbench_programs.program(checkout, "jacobi_1d")
     path = known.folder / "smooth.py"
