@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
 
-from benchmarks import operators, pipelines, texts
+from benchmarks import operator_peers, operators, pipelines, texts
 
 
 def test_thirty_pipelines() -> None:
@@ -27,6 +28,35 @@ def test_one_is_measured_and_written(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("sys.argv", ["operators", *arguments, "--out", str(tmp_path)])
     assert operators.main() == 0
     assert json.loads((tmp_path / "operators.json").read_text())["suites"]["StandardScaler"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_peers_that_are_absent_are_named(tmp_path, monkeypatch) -> None:
+    def peer(name):
+        if name in ("torch", "skl2onnx"):
+            raise ImportError(name)
+        return harness_peer(name)
+
+    harness_peer = operator_peers.harness.peer
+    monkeypatch.setattr(operator_peers.harness, "peer", peer)
+    arguments = ["StandardScaler", "--rows", "50", "--one-thread", "--peers", "--runs", "2"]
+    monkeypatch.setattr("sys.argv", ["operators", *arguments, "--out", str(tmp_path)])
+    assert operators.main() == 0
+    found = json.loads((tmp_path / "operators.json").read_text())["suites"]["StandardScaler"]
+    many, one = found["peers"].values()
+    assert many["irkit"]["max error"] < 1e-6 < one["irkit"]["median_us"]
+    assert many["Hummingbird"]["absent"] == "torch and hummingbird-ml are not installed"
+    assert one["ONNX Runtime"]["absent"] == "onnxruntime and skl2onnx are not installed"
+
+
+def test_a_peer_that_is_wrong_has_no_times() -> None:
+    answers = {"irkit": lambda: np.ones(3), "other": lambda: np.zeros(3), "absent": {"absent": "?"}}
+    found = operator_peers._timed(answers, np.ones(3), 2, time.perf_counter)
+    assert found["other"] == {"wrong": 1.0}
+    assert found["absent"] == {"absent": "?"}
+    assert "median_us" in found["irkit"]
+    assert "ratio" not in found
+    assert operator_peers._off(np.array([1, 0]), np.array([1, 1])) == 0.5
 
 
 @pytest.mark.filterwarnings("ignore")
