@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks import plots
+from benchmarks import kernel_targets, plots
 from benchmarks.harness import DETAILS, RESULTS
 from benchmarks.render_costs import cost_tables
 from benchmarks.targets import TARGETS, Results, Target, measured, reached, shown
@@ -99,7 +99,25 @@ def figures(results: Results, gpus: dict[str, Results]) -> str:
     parts += _lines(
         (t.where, t.work, t.must, _cell(results, t)) for t in TARGETS if t.where != "GPU"
     )
+    for name, found in gpus.items():
+        parts += _missed(name, kernel_targets.limits(found))
     return "\n".join(parts)
+
+
+def _missed(gpu: str, found: list[Row]) -> list[str]:
+    """A table of products that are slower than they are to be, and how far from the machine's limits."""
+    if not found:
+        return []
+    return [
+        "",
+        f"Products that miss their figure on {gpu}: what the tensor cores do, float32's six products of "
+        "parts counted as such, beside cuBLAS in the same run (in bfloat16, or in TF32), and bytes moved. "
+        "Packing is of both operands; that of weights is done when a program is built.",
+        "",
+        "| product | speed, × cuBLAS | asked | TFLOP/s | TB/s |",
+        "|---|--:|--:|--:|--:|",
+        *_lines(found),
+    ]
 
 
 def _cell(results: Results, target: Target) -> str:
@@ -135,7 +153,8 @@ def _files(folder: Path) -> list[Results]:
 
 
 def _suites(files: list[Results]) -> Results:
-    return {facts["suite"]: facts["suites"] for facts in files if "suite" in facts}
+    found = {facts["suite"]: facts["suites"] for facts in files if "suite" in facts}
+    return {**found, **kernel_targets.speed_ups(found)}
 
 
 def main() -> int:

@@ -121,6 +121,8 @@ def graphed(torch: Any, step: Callable[[], Any], warm: int) -> tuple[Callable[[]
         loss = step()
 
     def replay() -> Any:
+        """What the graph reads lives as long as this does."""
+        assert step
         graph.replay()
         return loss
 

@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 
 from benchmarks import cpu, harness, opt, plots, pushdown
+from benchmarks.attention import TOKENS
+from benchmarks.kernel_targets import limits, speed_ups
+from benchmarks.kernel_targets import products as products_to_reach
+from benchmarks.products import CASES
 from benchmarks.render import render
 from benchmarks.targets import TARGETS, Target, lookup, measured, reached
 from irkit.cli import bench
@@ -186,6 +190,8 @@ def test_looking_up_a_result(path: str, value: float | None):
         ("speed-up", 4, ("cpu/a/x", "gone"), ("cpu/a/y", "gone"), 4.0, True),
         ("speed-up", 5, ("cpu/a/x",), ("cpu/a/y",), 4.0, False),
         ("speed-up", None, ("cpu/a/x",), ("cpu/a/y",), 4.0, None),
+        ("least", 10, ("cpu/a/y", "cpu/a/x"), (), 10.0, True),
+        ("least", 11, ("cpu/a/y", "cpu/a/x"), (), 10.0, False),
         ("correct", 2, ("cpu/a/x", "cpu/a/y"), (), 2.0, True),
         ("correct", 2, ("cpu/a/x", "gone"), (), 1.0, False),
     ],
@@ -290,3 +296,49 @@ def test_the_mean_needs_every_part():
     assert measured(RESULTS, mean) == pytest.approx(20.0)
     gone = Target("", "", "", "time", None, ("cpu/gone",))
     assert measured(RESULTS, Target("", "", "", "mean", 20, parts=(*parts, gone))) is None
+
+
+def _product(us: float, tflops: float) -> dict[str, float]:
+    return {"us": us, "tflops": tflops, "error": 1e-7, "packing_us": 1.0}
+
+
+def test_speeds_of_products_and_attention_are_held_to_their_figures():
+    """Each in its own precision; what misses its figure says how far the tensor cores are from cuBLAS."""
+    shape, halves = "4096x4096x4096", "4096x4096x4096 of bfloat16"
+    torch = {
+        "torch float32": _product(300, 50),
+        "torch TF32": _product(46, 400),
+        "torch bfloat16": _product(20, 800),
+    }
+    own = {"product.a": _product(200, 80), "product.a, tf32": _product(50, 250)}
+    both = {"product.b": _product(60, 300), "product.b, bf16": _product(40, 400)}
+    products = {"products": {shape: {**own, **torch}, halves: {**both, **torch}}}
+    attention = {"attention": {f"12x{n}x64 of float32": {"ratio": 0.25 + n / 8192} for n in TOKENS}}
+    found = speed_ups({"products": products, "attention": attention})
+    figures = {
+        t.work: (value, reached(t, value))
+        for t in TARGETS
+        if t.what == "least" and (value := measured(found, t)) is not None
+    }
+    assert figures == {
+        f"product {shape}, bf16": (0.5, False),
+        f"product {shape}, tf32": (0.92, True),
+        f"product {shape}, fp32": (1.5, False),
+        "attention, 12 heads of 64, float32: the slowest of 10 lengths": (
+            pytest.approx(4 / 3),
+            False,
+        ),
+    }
+    missed = limits({"products": products})
+    assert [row[:3] for row in missed] == [
+        (f"{halves}, bf16", "0.5", "0.9"),
+        (shape, "1.5", "2"),
+    ]
+    assert [row[3] for row in missed] == ["400 of 800", "480 of 800"]
+    assert missed[1][4].startswith("1, 1 µs of packing")
+
+
+def test_every_figure_of_a_product_is_of_a_case_that_is_measured():
+    for _, _, _, case in products_to_reach():
+        name = case.removesuffix(", bf16").removesuffix(", tf32")
+        assert name in CASES
