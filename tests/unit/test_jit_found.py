@@ -28,6 +28,13 @@ def test_limits_that_numpy_refuses():
         interpreted(lambda x: np.clip(x, 300, 400))(BYTES)
 
 
+def test_limits_of_a_number_leave_a_number():
+    check(
+        lambda x: (np.clip(np.min(x), 0, 9), np.min(x).clip(0, 9).astype(np.bool)),
+        np.float32(TURNED),
+    )
+
+
 def test_numbers_have_an_axis_of_their_own():
     check(lambda x: (np.sum(x[0], axis=0), np.max(x[0], axis=-1)), SIGNED)
     check(lambda x: (np.argmin(x[0], axis=-1, keepdims=True), np.cumsum(x[0], axis=0)), SIGNED)

@@ -46,4 +46,4 @@ def _between(array: TracedArray, low: Any, high: Any) -> Any:
     """One op, which has the slope 1 at its limits, where `maximum` and `minimum` have one half."""
     least = -np.inf if low is None else float(low)
     most = np.inf if high is None else float(high)
-    return fresh(recorder().op(ClipOp, value_of(array), min=least, max=most))
+    return fresh(recorder().op(ClipOp, value_of(array), min=least, max=most), scalar=True)
