@@ -213,6 +213,17 @@ class _Builder:
             scope.update(zip(op.results, copy.results, strict=True))
         return []
 
+    def take(self, block: Block, scope: dict[SSAValue, SSAValue]) -> list[SSAValue]:
+        """Move the ops of a body that nobody needs any more; returns what it yields."""
+        for argument in block.args:
+            if argument in scope:
+                argument.replace_all_uses_with(scope[argument])
+        *ops, end = block.ops
+        for op in ops:
+            op.detach()
+        self.block.add_ops(ops)
+        return list(end.operands)
+
     def finish(self, replaced: dict[SSAValue, SSAValue]) -> linalg.GenericOp:
         """Put the new op in the old one's place. `replaced` has values for the old body's inputs."""
         old = self.old
@@ -223,7 +234,7 @@ class _Builder:
                 scope[argument] = self.argument(operand, amap)
         for argument in old.body.block.args[len(old.inputs) :]:
             scope[argument] = self.block.insert_arg(argument.type, len(self.block.args))
-        yielded = self.inline(old.body.block, scope)
+        yielded = self.take(old.body.block, scope)
         self.block.add_op(linalg.YieldOp(*yielded))
         operands = [*self.inputs, *outputs]
         new = linalg.GenericOp(
@@ -265,6 +276,7 @@ def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> linalg.Gen
     replaced: dict[SSAValue, SSAValue] = {}
     known: dict[AffineMap, SSAValue] = {}
     result = producer.results[0]
+    put = builder.inline if _is_needed_still(producer, consumer) else builder.take
     reads = list(zip(consumer.body.block.args, consumer.inputs, maps(consumer), strict=False))
     # All arguments first: they stand before the body's ops.
     for _, operand, amap in reads:
@@ -276,12 +288,19 @@ def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> linalg.Gen
         if operand is result:
             if amap not in known:
                 scope = _producer_scope(builder, producer, amap)
-                (known[amap],) = builder.inline(producer.body.block, scope)
+                (known[amap],) = put(producer.body.block, scope)
             replaced[argument] = known[amap]
     new = builder.finish(replaced)
     if not result.uses:
         Rewriter.erase_op(producer)
     return new
+
+
+def _is_needed_still(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
+    """Whether a producer's body is read once it stands in `consumer`: by another, or there once more."""
+    result = producer.results[0]
+    reads = {m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is result}
+    return len(reads) > 1 or any(use.operation is not consumer for use in result.uses)
 
 
 def _producer_scope(
