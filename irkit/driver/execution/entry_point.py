@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 from irkit.batch_place import BatchPlace
 from irkit.dialects.batch_border import INPUT_BATCH, places_of
 from irkit.dialects.bufferization import Array, tensor_of_array
+from irkit.dialects.host import ProgramOp
 from irkit.dialects.program.check import result_names
 from irkit.dialects.state import StatePair, state_of
 from irkit.dialects.types import Tensor, tensor
@@ -64,6 +65,13 @@ def _outside(t: Attribute, place: BatchPlace | None) -> Tensor:
 
 def main_function_of(module: ModuleOp) -> FuncOp:
     """The function that runs. Raises UserError if there is none, or more than one."""
+    plans = [op for op in module.ops if isinstance(op, ProgramOp)]
+    if plans:
+        raise UserError(
+            f"expected a function @main, got a plan of tasks, 'host.program' @{plans[0].sym_name.data}: it"
+            " names what is called and does not have it; run the text from before lower-to-host",
+            place_of(plans[0]),
+        )
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     named = [f for f in functions if f.sym_name.data == "main"]
     if len(named or functions) != 1:

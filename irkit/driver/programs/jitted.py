@@ -26,6 +26,8 @@ from irkit.frontends.numpy.probing import learn
 from irkit.frontends.numpy.recorder import tracing
 from irkit.frontends.numpy.tables.objects import NeedNumberError
 from irkit.frontends.numpy.trace import ArraySpec, Guard, NewArrayError, Pattern, trace
+from irkit.viewing.chrome import chrome_trace
+from irkit.viewing.svg import schedule_svg
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
 
@@ -177,6 +179,21 @@ class JittedFunction:
     def timelines(self) -> list[Timeline]:
         """The planned schedule of the pattern that was called last."""
         return self._of((), {}).runner.timelines()
+
+    def picture(self, title: str | None = None) -> str:
+        """The planned schedule of the pattern that was called last, as an SVG picture."""
+        return schedule_svg(self.timelines(), title or self._function.__qualname__)
+
+    def trace(self, *args: Any, **kwargs: Any) -> str:
+        """The planned schedule of the pattern that was called last, as a trace for Perfetto or
+        chrome://tracing, JSON text; with arguments that of theirs, and beside it a run on them as measured,
+        after which they are as they were. Raises UnsupportedError for a measured one of a function that calls
+        the host, or is several programs."""
+        if not args and not kwargs:
+            return chrome_trace(self.timelines(), {})
+        with self._lock:
+            made, flat = self._specialise(args, kwargs)
+        return chrome_trace(made.timelines(flat.arrays), {})
 
     @property
     def source(self) -> str:

@@ -106,6 +106,10 @@ class Lowered:
         """What was compiled, and how it runs."""
         return self._variant.report()
 
+    def measured(self, buffers: Sequence[Array]) -> list[Timeline]:
+        """Its planned schedule, and a warm run as measured. `buffers` stay as they are."""
+        return self._variant.timelines(buffers, "persistent")
+
     def timelines(self) -> list[Timeline]:
         """Its planned schedule."""
         return self._variant.timelines(None, "persistent")

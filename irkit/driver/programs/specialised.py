@@ -12,13 +12,14 @@ from irkit.annotations.held import Held
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.hosted import Hosted
-from irkit.driver.programs.lowering import Runner
+from irkit.driver.programs.lowering import Lowered, Runner
 from irkit.driver.programs.memory import Layout
 from irkit.driver.programs.placed import Placed
-from irkit.errors import InvalidInputError
+from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends.numpy.emission import emitted
 from irkit.frontends.numpy.records import Buffer, ComplexView, For
 from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
+from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
 
 
@@ -104,6 +105,18 @@ class Specialised:
         for number, label, structure in self._effects:
             assign(tables[number], label, filled(structure, found, made))
         return filled(self.structure, found, made)
+
+    def timelines(self, arrays: Sequence[Array] | None = None) -> list[Timeline]:
+        """Its planned schedule; with arrays of its pattern, which stay as they are, also a run of it as
+        measured. Raises UnsupportedError for a measured one of several programs."""
+        if arrays is None:
+            return self.runner.timelines()
+        if not isinstance(self.runner, Lowered):
+            raise UnsupportedError(
+                "a measured trace of a function that is several programs, or calls the host:"
+                " expected one compiled program; without arguments the trace is of what is planned"
+            )
+        return self.runner.measured([p.buffer(arrays) for p in self.layout.places])
 
     def explained(self) -> list[str]:
         """What was traced, and how it runs, a line each."""

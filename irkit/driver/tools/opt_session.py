@@ -126,16 +126,19 @@ class Session:
     def _draw(self, ctx: IrkitContext, module: ModuleOp) -> None:
         from irkit.driver.tools.schedule_views import (
             check_picture,
+            host_timelines,
             planned_timelines,
             write_schedule_view,
         )
 
         check_picture(self.options.schedule_view)
-        if (level := level_of(module)) != "schedule":
+        timelines = host_timelines(module)
+        level = level_of(module)
+        if not timelines and level != "schedule":
             raise UserError(
                 f"--schedule-view needs a scheduled module, this is at the {level} level"
             )
-        timelines = planned_timelines(module, ctx.weights)
+        timelines = timelines or planned_timelines(module, ctx.weights)
         title = f"Schedule of {self.options.input}"
         write_schedule_view(self.options.schedule_view, timelines, title)
 

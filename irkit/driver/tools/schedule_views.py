@@ -38,6 +38,23 @@ def write_trace(path: str, timelines: list[Timeline], stages: Mapping[str, float
     write_text(path, chrome_trace(timelines, stages))
 
 
+def host_timelines(module: ModuleOp) -> list[Timeline]:
+    """What each plan of tasks in a module expects, if it has any. Raises UserError without streams."""
+    from irkit.passes.host.program_text import programs_of, read_plan
+    from irkit.viewing import host_plans
+
+    found: list[Timeline] = []
+    for program in programs_of(module):
+        plan = read_plan(program)
+        if len(plan.places) != len(plan.tasks):
+            name = program.sym_name.data
+            raise UserError(
+                f"--schedule-view needs streams, 'host.program' @{name} has none: assign-streams gives them"
+            )
+        found.append(host_plans.planned(plan))
+    return found
+
+
 def planned_timelines(module: ModuleOp, weights: WeightStore) -> list[Timeline]:
     """What a scheduled and proved module plans, for each range of rows that it has a schedule for."""
     from irkit.dialects.task import ROperatorOp

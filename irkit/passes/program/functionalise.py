@@ -30,6 +30,7 @@ from irkit.dialects.bufferization import (
 )
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.loops import while_op
+from irkit.dialects.program import CallOp
 from irkit.dialects.program.check import (
     arrays_read,
     arrays_written,
@@ -43,6 +44,7 @@ from irkit.errors import UnsupportedError
 from irkit.passes.program.carried import drop_dead_values
 from irkit.passes.program.decode import Box, decoded
 from irkit.passes.program.emitter import Emitter
+from irkit.passes.program.splitting.demands import line_of
 from irkit.passes.program.versions import Contents
 from irkit.weights import WeightStore
 
@@ -155,6 +157,12 @@ class _Walk:
 
     def _op(self, op: Operation) -> None:
         step = _STEPS.get(type(op))
+        if isinstance(op, CallOp):
+            at = f" at {line}" if (line := line_of(op)) else ""
+            raise UnsupportedError(
+                f"'program.call' of @{op.callee.string_value()}{at} is the host's: form-regions cuts the"
+                " program there, and gives functions that can be made values of"
+            )
         if step is None:
             raise UnsupportedError(f"'{op.name}' is no effect on arrays, nor a value")
         step(self, op)
