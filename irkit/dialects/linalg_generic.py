@@ -81,6 +81,13 @@ def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:
     return kind, last
 
 
+def widens(op: Operation) -> bool:
+    """Whether it only extends floats, 16-bit ones to float32 or these to float64, as they are read."""
+    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
+        return False
+    return all(isinstance(inner, arith.ExtFOp | linalg.YieldOp) for inner in op.body.block.ops)
+
+
 def is_contraction(op: Operation) -> bool:
     """acc + a * b over some dimensions, of floats, or in i32 of integers of 8 or 16 bits; a factor of floats may
     be one of 16 bits, extended to f32."""

@@ -297,6 +297,9 @@ PROGRAMS = {
     "row by a matrix": text(
         "matmul", "tensor<1x512xf32>, tensor<512x256xf32>", "tensor<1x256xf32>"
     ),
+    "rows by few columns": text(
+        "matmul", "tensor<64x50xf32>, tensor<50x3xf32>", "tensor<64x3xf32>"
+    ),
     "inserted": """func.func @main(%x: tensor<4x6xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %r = tensor.insert_slice %x into %y[1, 1] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<8x8xf32>
   func.return %r : tensor<8x8xf32>

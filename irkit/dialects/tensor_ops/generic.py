@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, prod
 
-from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float64Type
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
@@ -15,9 +16,11 @@ from irkit.dialects.linalg_generic import (
     is_elementwise,
     is_projection,
     iterators,
+    loop_of,
     loop_sizes,
     maps,
     row_term,
+    widens,
 )
 from irkit.dialects.precision import precision_of, rounded
 from irkit.dialects.roperator_root import Root
@@ -33,7 +36,7 @@ from irkit.dialects.tensor_ops.interface import (
 )
 from irkit.dialects.tensor_ops.intervals import of_affine
 from irkit.dialects.tensor_ops.loop_nest import evaluate_generic
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
 
@@ -100,9 +103,13 @@ class Generic(TensorOpModel[linalg.GenericOp]):
             return None
         indices = [e for i in position for e in maps(op)[i].results]
         if any(not isinstance(e, AffineDimExpr) for e in indices):
-            free = cheap or (_widens(producer) and not is_contraction(op))
+            free = cheap or (widens(producer) and not is_contraction(op))
             return None if free else "its windows read elements more than once"
-        return "a contraction reads each element many times" if is_contraction(op) else None
+        wide = isinstance(tensor_type(producer.results[0]).element_type, Float64Type)
+        few = wide and widens(producer) and _times_read(op, position) <= _FEW
+        if few or not is_contraction(op):
+            return None
+        return "a contraction reads each element many times"
 
     def why_no_epilogue(self, op: linalg.GenericOp, producer: Operation) -> str | None:
         """None if `producer` is read once per element (or a fixed set of its last dimension), in place."""
@@ -144,11 +151,17 @@ class Generic(TensorOpModel[linalg.GenericOp]):
         return tuple(where[e.position] for e in out.results if isinstance(e, AffineDimExpr))
 
 
-def _widens(op: Operation) -> bool:
-    """Whether it only extends 16-bit floats: as they are read, they become float32."""
-    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.inputs) != 1:
-        return False
-    return all(isinstance(inner, arith.ExtFOp | linalg.YieldOp) for inner in op.body.block.ops)
+_FEW = 4
+"""So often an element is read and widened in less time than it takes to be written and read, widened."""
+
+
+def _times_read(op: linalg.GenericOp, operands: Sequence[int]) -> float:
+    """How many outputs of a contraction read an element of each of these operands, at most: of a matrix with
+    rows of its own as many as there are columns."""
+    pairs = list(zip(loop_sizes(op), iterators(op), strict=True))
+    used = [{loop_of(e) for e in maps(op)[i].results} for i in operands]
+    free = [[s for d, (s, p) in enumerate(pairs) if p and d not in dims] for dims in used]
+    return max(inf if DYNAMIC in sizes else prod(sizes) for sizes in free)
 
 
 def _narrow(loops: list[Interval], box: Box | None, results: Sequence[object]) -> None:

@@ -179,7 +179,8 @@ class FormROperators(ModulePass):
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue, and so does one behind which only dimensions of
-    size 1 are added or left out; a slice that elementwise ops alone read is computed in each of them.
+    size 1 are added or left out, and one that widens float32 for a contraction of at most four columns; a
+    slice that elementwise ops alone read is computed in each of them.
     Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
