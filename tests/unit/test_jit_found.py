@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,60 @@ def test_views_at_computed_indices_that_tell():
             UnsupportedError, match=r"test_jit_found.py:\d+: a write to .* computed"
         ):
             interpreted(f)(np.zeros((3, 2)), np.array([1, 3]))
+
+
+def test_sums_in_the_dtype_of_truths_are_truths():
+    few = np.array([0.5, 0.25, -3, 0])
+    check(lambda x: (np.sum(x, dtype=bool), np.prod(x[:3], dtype=bool), x.prod(dtype=bool)), few)
+    check(lambda x: np.sum(x, dtype=bool), np.ones(256))
+
+
+def test_what_truths_begin_with():
+    check(lambda x: (np.min(x, initial=-2), np.max(x & False, initial=2.5)), SIGNED > 0)
+    check(
+        lambda x: (np.logical_and.reduce(x, initial=0), np.logical_or.reduce(x, initial=2)), BYTES
+    )
+    check(lambda x: np.logical_and.reduce(x, where=x > 0, initial=True), BYTES)
+
+
+def test_an_einsum_that_sums_nothing_is_a_view():
+    def written(x):
+        turned, diagonal, rows = np.einsum("ij->ji", x), np.einsum("ii->i", x), np.einsum("i...", x)
+        turned[0] = 5
+        diagonal += 1
+        return x * 2, turned, diagonal, rows, np.einsum("ji", x)
+
+    check(written, np.ones((3, 3)))
+
+
+def test_padding_is_converted_to_the_dtype():
+    check(lambda x: (np.pad(x, 1, constant_values=-1), np.pad(x, 1, constant_values=300)), BYTES)
+
+
+def test_numbers_of_python_that_are_arrays():
+    halves = np.array([1, 0.1], np.float16)
+    check(lambda x: (np.subtract.outer(x, 2.5), np.add.outer(1, x)), halves)
+    check(lambda x: np.einsum("i,->i", x, 2.5), np.array([1, 0.1], np.float32))
+    check(lambda x: (np.remainder(300, x, casting="no"), np.add(1, x, casting="safe")), TURNED)
+
+
+def test_numbers_that_are_added_at_places():
+    first: Any = (..., 0)
+
+    def added(x, i):
+        np.add.at(x, i, 1)
+        np.multiply.at(x, first, 0.5)
+        return x * 1
+
+    check(added, np.ones(3, np.float32), np.array([0, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("x", "number"), [(np.float32(BYTES), 1.1), (np.uint64(BYTES), 1), (BYTES, -1), (SIGNED, 2.0)]
+)
+def test_numbers_that_are_added_in_wider_dtypes(x, number):
+    def added(x):
+        np.add.at(x, [0, 0], number)
+
+    with pytest.raises(UnsupportedError, match="convert the values before"):
+        interpreted(added)(x)

@@ -71,7 +71,9 @@ def combine_at(ufunc: np.ufunc, array: Any, key: Any, value: Any) -> None:
     if not array.flags.writeable:
         raise ValueError("assignment destination is read-only")
     found = operand(value)
-    dtypes = {np.dtype(t) for t in resolved(ufunc, [operand(array), found], array, {})}
+    _check_number(name, array.dtype, found.given)
+    to = resolved(ufunc, [operand(array), found], array, {"casting": "unsafe"})
+    dtypes = {np.dtype(t) for t in to}
     if dtypes != {array.dtype} or array.dtype == bool:
         raise refused(
             f"{name} of {found.kind} on an array of {array.dtype}: convert the values before"
@@ -83,8 +85,28 @@ def combine_at(ufunc: np.ufunc, array: Any, key: Any, value: Any) -> None:
         combine_picked(ufunc.__name__, array, keys, value)
     else:
         # Nothing is there twice.
-        part = get_item(array, (*keys, Ellipsis))
+        rest = () if any(k is Ellipsis for k in keys) else (Ellipsis,)
+        part = get_item(array, (*keys, *rest))
         ufunc(part, value, out=part)
+
+
+def _check_number(name: str, own: np.dtype[Any], number: Any) -> None:
+    """Of a number of Python's NumPy makes an array here, of a wide dtype, which it computes in; rounded to
+    `own` that is the same where `own` has the number (Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    if type(number) not in (int, float) or own.kind == "c":
+        return
+    wide: Array = np.asarray(number)
+    kind = np.result_type(own, wide).kind if wide.dtype != object else ""
+    with np.errstate(all="ignore"):
+        same = kind == own.kind and np.array_equal(
+            wide.astype(own), wide, equal_nan=own.kind == "f"
+        )
+    if not same:
+        raise refused(
+            f"{name} of {number}, which NumPy takes as {wide.dtype}, on an array of {own}: convert the "
+            "values before"
+        )
 
 
 def assign(target: TracedArray, value: Any) -> None:

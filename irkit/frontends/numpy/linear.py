@@ -10,9 +10,9 @@ import numpy as np
 from irkit.dialects import graph
 from irkit.errors import UnsupportedError
 from irkit.frontends.array_ops import products
-from irkit.frontends.numpy.arrays import fresh
+from irkit.frontends.numpy.arrays import TracedArray, fresh
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.frontends.numpy.operands import Operand, array_of, operand, promoted
+from irkit.frontends.numpy.operands import WEAK, Operand, array_of, operand, promoted
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import ComplexValue, Value
@@ -135,6 +135,9 @@ def inner(a: Any, b: Any) -> Any:
 
 def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any:
     """`np.einsum` of a text such as "ij,jk->ik". Raises UnsupportedError for `...` and other forms."""
+    if len(operands) == 1 and out is None and not set(rest) - {"optimize"} and _turns(subscripts):
+        array = array_of(operands[0])
+        return TracedArray(array.spot.viewed(np.einsum(subscripts, array.spot.layout)))
     if not isinstance(subscripts, str) or "." in subscripts or set(rest) - {"optimize"}:
         raise refused("np.einsum other than of a text without '...'")
     left, arrow, output = subscripts.replace(" ", "").partition("->")
@@ -142,7 +145,8 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any
     if not arrow:
         joined = "".join(inputs)
         output = "".join(sorted(c for c in {*joined} if joined.count(c) == 1))
-    found = [operand(x) for x in operands]
+    # Numbers of Python's are arrays here, whose dtype counts.
+    found = [operand(np.asarray(x) if type(x) in WEAK else x) for x in operands]
     for letters, x in zip(inputs, found, strict=True):
         if len(letters) != len(x.shape):
             raise ValueError(f"einstein sum subscripts '{letters}' do not fit shape {x.shape}")
@@ -155,6 +159,16 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any
     except UnsupportedError as error:
         raise refused(str(error)) from None
     return _finished(fresh(result), output_of(out))
+
+
+def _turns(subscripts: Any) -> bool:
+    """Whether nothing of one operand is summed: what NumPy returns is a view."""
+    if not isinstance(subscripts, str) or "," in subscripts:
+        return False
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        return bool(given) and len({*given} - {"."}) == len(given.replace(".", ""))
+    return bool(output) and {*given} == {*output}
 
 
 def _diagonals(letters: str, x: Operand) -> tuple[str, Operand]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from irkit.dialects import graph
+from irkit.dialects.graph.base import GraphOp
 from irkit.frontends.array_ops import reductions as composed
 from irkit.frontends.numpy import accumulating
 from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
@@ -31,6 +32,17 @@ KINDS = {
     "logical_and": "all",
 }
 """Universal function → what its `reduce` is."""
+OF_TRUTHS = {"sum": "any", "max": "any", "prod": "all", "min": "all"}
+"""What a reduction in the dtype of truths is."""
+COMBINED: dict[str, type[GraphOp]] = {
+    "sum": graph.AddOp,
+    "prod": graph.MulOp,
+    "max": graph.MaxOp,
+    "min": graph.MinOp,
+    "any": graph.MaxOp,
+    "all": graph.MinOp,
+}
+"""What two results of a reduction combine by; truths are 0 and 1."""
 
 
 def ufunc_reduce(
@@ -66,17 +78,23 @@ def reduce(
     array = array_of(x)
     axes = _axes(axis, array.ndim)
     accumulated = _dtype(kind, array.dtype, dtype)
+    has_initial = initial is not NO_VALUE and initial is not None
+    has_mask = where is not True and where is not NO_VALUE
+    if not has_initial and kind in ("max", "min"):
+        _check_neutral(kind, [array.shape[a] for a in axes], has_mask)
+    kind = OF_TRUTHS.get(kind, kind) if accumulated.kind == "b" else kind
     r = recorder()
     value = truth_or_cast(r, kind, array, accumulated)
-    if where is not True and where is not NO_VALUE:
+    first = None
+    if has_initial:
+        given = operand(initial).value(accumulated)
+        first = r.cast(given, value.dtype)
+    if has_mask:
         mask = r.expand(operand(where).value(np.dtype(bool)), array.shape)
-        value = r.op(graph.WhereOp, mask, value, _identity(r, kind, value.dtype, initial))
-    elif kind in ("max", "min") and 0 in [array.shape[a] for a in axes] and initial is NO_VALUE:
-        raise ValueError(f"zero-size array to reduction operation {kind}imum which has no identity")
+        value = r.op(graph.WhereOp, mask, value, _neutral(r, kind, value.dtype, first))
     result = _reduced(r, kind, value, axes, bool(keepdims) and keepdims is not NO_VALUE)
-    if initial is not NO_VALUE and initial is not None:
-        combine = {"sum": graph.AddOp, "prod": graph.MulOp, "max": graph.MaxOp, "min": graph.MinOp}
-        result = r.op(combine[kind], result, operand(initial).value(result.dtype))
+    if first is not None:
+        result = r.op(COMBINED[kind], result, first)
     result = r.cast(result, accumulated)
     target = output_of(out)
     return fresh(result, scalar=True) if target is None else store(result, target)
@@ -124,14 +142,21 @@ def _dtype(kind: str, own: np.dtype[Any], asked: Any) -> np.dtype[Any]:
     return (np.add if kind == "sum" else np.multiply).reduce(probe, dtype=asked).dtype
 
 
-def _identity(r: Recorder, kind: str, dtype: np.dtype[Any], initial: Any) -> Value:
+def _check_neutral(kind: str, extents: Sequence[int], has_mask: bool) -> None:
+    """Of no elements there is no largest."""
+    if has_mask:
+        raise refused(f"{kind} with where= and no initial=")
+    if 0 in extents:
+        raise ValueError(f"zero-size array to reduction operation {kind}imum which has no identity")
+
+
+def _neutral(r: Recorder, kind: str, dtype: np.dtype[Any], first: Value | None) -> Value:
     """What leaves the others as they are."""
     fixed = {"sum": 0, "prod": 1, "any": 0, "all": 1}
     if kind in fixed:
         return r.constant(np.array(fixed[kind], dtype))
-    if initial is NO_VALUE or initial is None:
-        raise refused(f"{kind} with where= and no initial=")
-    return operand(initial).value(dtype)
+    assert first is not None
+    return first
 
 
 def ufunc_accumulate(

@@ -232,7 +232,9 @@ def pad(
         if known.shape != ():
             raise refused("np.pad with several constant_values")
         shape = [n + low + high for n, (low, high) in zip(array.shape, widths, strict=True)]
-        made = full_like(array, constant_values, shape=shape)
+        # NumPy puts an array there, so that a number that the dtype has not is converted all the same.
+        filler: Any = constant_values if is_traced(known.given) else np.asarray(constant_values)
+        made = full_like(array, filler, shape=shape)
         keys = zip(array.shape, widths, strict=True)
         made[tuple(slice(low, low + n) for n, (low, _) in keys)] = array
         return made

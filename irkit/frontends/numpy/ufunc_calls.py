@@ -37,9 +37,11 @@ def ufunc_call(
         case "reduceat":
             return accumulating.reduceat(ufunc, *inputs, **kwargs)
         case "outer":
-            left, right = (operand(x) for x in inputs)
-            wide = np.reshape(inputs[0], left.shape + (1,) * len(right.shape))
-            return ufunc(wide, inputs[1], **kwargs)
+            # Numbers of Python's are arrays here, whose dtype counts.
+            given = [np.asarray(x) if type(x) in WEAK else x for x in inputs]
+            left, right = (operand(x) for x in given)
+            wide = np.reshape(given[0], left.shape + (1,) * len(right.shape))
+            return ufunc(wide, given[1], **kwargs)
         case "at" if len(inputs) == 3 and not kwargs:
             indexing.combine_at(ufunc, *inputs)
             return None
@@ -229,5 +231,10 @@ def resolved(
     options: dict[str, Any] = {"casting": kwargs.get("casting", "same_kind")}
     if signature is not None:
         options["signature"] = signature
-    found: Any = ufunc.resolve_dtypes((*kinds, out.dtype if out is not None else None), **options)
-    return found
+    target = out.dtype if out is not None else None
+    resolve: Any = ufunc.resolve_dtypes
+    if options["casting"] in ("no", "equiv", "safe") and any(k in WEAK for k in kinds):
+        # Python's numbers become what they promote to, and are none that is cast.
+        loose = resolve((*kinds, target), **{**options, "casting": "unsafe"})
+        kinds = [to if k in WEAK else k for k, to in zip(kinds, loose, strict=False)]
+    return resolve((*kinds, target), **options)
