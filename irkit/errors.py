@@ -36,6 +36,17 @@ class OpenBatchError(UnsupportedError):
         super().__init__(message, missing)
 
 
+class BudgetError(UnsupportedError):
+    """A program needs more bytes than it may: `needed` is how many it would take."""
+
+    def __init__(self, budget: int, needed: int, plain: int) -> None:
+        self.budget, self.needed, self.plain = budget, needed, plain
+        super().__init__(
+            f"budget = {budget}: the least that was found is {needed} bytes in use at once,"
+            f" of {plain} without recomputation"
+        )
+
+
 class InvalidModelError(IrkitError):
     """The model itself is unusable: unfitted, truncated, malformed."""
 

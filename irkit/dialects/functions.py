@@ -9,6 +9,9 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Operation
 
+BUDGET = "irkit.budget"
+"""How many bytes a function of calls may have in use at once, beside arguments, results and state."""
+
 
 def function_named(module: ModuleOp, name: str) -> FuncOp | None:
     """The function `name` of a module, if there is one; it may be a declaration."""

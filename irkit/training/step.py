@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irkit.driver.programs.arguments import check_budget
+from irkit.driver.programs.chunked import within_budget
 from irkit.driver.programs.jitted import JittedFunction, jit
 from irkit.errors import InvalidInputError, InvalidModelError, NotFiniteError, UnsupportedError
 from irkit.model_info import ModelInfo
@@ -116,14 +117,17 @@ class TrainingStep:
                 f"takes, got {len(given)}"
             )
         names = [f"x{n}" for n in range(len(given))]
-        traced = TracedProgram(self._update.function(), self._live.arrays(), given, names)
-        if self._parallel is None:
-            made = (traced, traced.compiled(self._options))
-        else:
-            made = (traced, self._parallel.compiled(traced.graph(), self._options))
+        made = within_budget(lambda: self._made(given, names))
         self._known.setdefault(key, []).append(made)
         self._last = made
         return made
+
+    def _made(self, given: Sequence[Any], names: list[str]) -> tuple[TracedProgram, Program]:
+        """The step for arrays like `given`, traced and compiled."""
+        traced = TracedProgram(self._update.function(), self._live.arrays(), given, names)
+        if self._parallel is None:
+            return traced, traced.compiled(self._options)
+        return traced, self._parallel.compiled(traced.graph(), self._options)
 
     def _move_to(self, state: ProgramState) -> None:
         """Make `state` the one that is trained."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -16,6 +17,7 @@ from irkit.driver.compiler.models import ONE_BUILDER
 from irkit.driver.diagnostics.library_errors import library_errors
 from irkit.driver.pipelines.runner import PipelineRunner, Verify
 from irkit.driver.pipelines.specification import build_pipeline
+from irkit.driver.programs.chunked import chunks_now
 from irkit.driver.programs.jitted import JittedFunction, jit
 from irkit.driver.registry import all_passes, register_dialects
 from irkit.errors import UnsupportedError
@@ -153,6 +155,7 @@ class Lowered:
         """What the derivative returns, in the trace at hand; `given` are cotangents or tangents."""
         with ONE_BUILDER, library_errors():
             try:
+                ask = replace(ask, chunked=chunks_now())
                 made = differentiated(self.main, ask, self.weights)
             except UnsupportedError as error:
                 text = str(error).replace("@main", f"{self.what} of '{self.name}'")

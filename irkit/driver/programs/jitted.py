@@ -15,6 +15,7 @@ import numpy as np
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
 from irkit.driver.programs.arguments import Flattened, check_array, check_budget
+from irkit.driver.programs.chunked import within_budget
 from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.lowering import Runner
 from irkit.driver.programs.memory import Layout, layout_of, overlaps
@@ -109,7 +110,8 @@ class JittedFunction:
             try:
                 if learned is NEEDED:
                     learned = self._learned(flat, layout)
-                made = self._traced(flat, layout, learned, OFTEN if often else "")
+                why = OFTEN if often else ""
+                made = within_budget(functools.partial(self._traced, flat, layout, learned, why))
             except NewArrayError as met:
                 check_array(met.array, met.guard.name)
                 self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard

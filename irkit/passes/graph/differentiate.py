@@ -44,8 +44,10 @@ class Differentiate(ModulePass):
     in the order in which values are read. Integers and booleans have no gradient. A loop runs again from its
     last round to its first in reverse mode: what it carries, and what its products give, is stacked, a row
     for each round; sums of products over all rounds, such as gradients of weights, are one product of the
-    stacks behind it. Layers that have no rule of their own (recurrent ones, batch normalisation) become what
-    they are composed of, recurrent ones of more than 32 steps as loops.
+    stacks behind it. With `chunked`, loops of 16 rounds or more are loops over chunks of the square root of
+    their rounds: what a chunk begins with is stacked alone, and the way back runs each chunk again. Layers
+    that have no rule of their own (recurrent ones, batch normalisation) become what they are composed of,
+    recurrent ones of more than 32 steps as loops.
 
     Refused: an argument that no result hangs on, unless `allow_unused` (its gradient is then zeros), ops
     without a rule, extents that are not known.
@@ -74,6 +76,7 @@ class Differentiate(ModulePass):
     of: tuple[str, ...] = ()
     value: bool = True
     allow_unused: bool = False
+    chunked: bool = False
     into: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -113,6 +116,7 @@ class Differentiate(ModulePass):
             seeded=self.mode != "gradient",
             value=self.value,
             allow_unused=self.allow_unused,
+            chunked=self.chunked,
         )
 
 

@@ -8,13 +8,13 @@ from typing import ClassVar
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func, scf, tensor
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.dialects.functions import function_named, is_composed
+from irkit.dialects.functions import BUDGET, function_named, is_composed
 from irkit.dialects.loop_places import first_byte, trips_of
 from irkit.dialects.loops import (
     LoopOp,
@@ -29,7 +29,7 @@ from irkit.dialects.state import state_of
 from irkit.dialects.task import BufferOp, CompositeOp, ProgramOp, RepeatOp, RunOp, WhileOp
 from irkit.dialects.task.composite import Place
 from irkit.dialects.types import tensor_type
-from irkit.errors import UnsupportedError
+from irkit.errors import BudgetError, UnsupportedError
 from irkit.passes.task.composed_meaning import place_in
 from irkit.passes.task.composite_text import composite_of
 from irkit.passes.task.launch_reader import row_bytes
@@ -45,7 +45,8 @@ class LinkParts(ModulePass):
     What a loop carries has one buffer, a result of the function where it is returned, and so has state; a
     slice at a moving place is that place of the buffer. What else passes between calls has a buffer of its
     own, in bytes that lie below the arenas of the programs. Needs the programs' own memory to be planned;
-    changes nothing else.
+    changes nothing else. A function that has a budget (`irkit.budget`, of `rematerialise`) and needs more
+    is refused.
     A loop that asks is one that looks at the buffer of what it asks for; on a GPU it is refused.
 
     ```mlir
@@ -82,6 +83,8 @@ class LinkParts(ModulePass):
             if composite_of(op, function.sym_name.data) is None:
                 try:
                     _Linker(op, function).run()
+                except BudgetError:
+                    raise
                 except UnsupportedError as error:
                     raise PassFailedException(str(error)) from None
 
@@ -111,10 +114,24 @@ class _Linker:
         self._steps(self.main.body.block, [], self.builder)
         name = self.main.sym_name.data
         device = self.device.name
+        self._hold_to_budget()
         composite = CompositeOp(
             f"{name}_schedule", name, device, Region(self.block), self.link_bytes
         )
         Rewriter.insert_op(composite, InsertPoint.after(self.main))
+
+    def _hold_to_budget(self) -> None:
+        """Raises BudgetError where `rematerialise` said how many bytes there are, and these are more."""
+        budget = self.main.attributes.get(BUDGET)
+        if not isinstance(budget, IntegerAttr):
+            return
+        runs = [op for op in self.block.walk() if isinstance(op, RunOp)]
+        ran = {op.program.string_value() for op in runs}
+        plans = [p for p in self.module.ops if isinstance(p, ProgramOp) and p.sym_name.data in ran]
+        arenas = (p.arena_bytes.value.data for p in plans if p.arena_bytes is not None)
+        needed = self.link_bytes + max(arenas, default=0)
+        if needed > budget.value.data:
+            raise BudgetError(budget.value.data, needed, needed)
 
     # Places
 

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from irkit.dialects.functions import function_named, is_straight
+from irkit.dialects.functions import BUDGET, function_named, is_composed, is_straight
 from irkit.dialects.linalg_generic import is_contraction
 from irkit.dialects.segments import segment_of
 from irkit.dialects.state import state_of
@@ -25,7 +25,7 @@ from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import Tensor, tensor_type
-from irkit.errors import UnsupportedError
+from irkit.errors import BudgetError, UnsupportedError
 from irkit.passes.task.launch_reader import LaunchReader, Unscheduled, is_batch, row_bytes
 from irkit.passes.task.vdevices import device_of
 from irkit.remarks import applied
@@ -50,7 +50,9 @@ class Rematerialise(ModulePass):
     estimated to take least time, by the costs of the launches' alternatives. Nothing changes where the budget
     holds as it is, unless ops are in segments that the user named, by `loc("segment NAME"(...))`: what is
     made in one and read nowhere else before the turn is made again in any case, without a budget too. A
-    budget below what is found to be possible is refused, with the least that was found.
+    budget below what is found to be possible is refused, with the least that was found. A function with loops
+    stays as it is: `link-parts`, which knows what its parts need, holds it to the budget. What loops keep is
+    for `differentiate{chunked=true}` to say.
 
     Results are those of the function without it, bit for bit: the same launches run on the same values. What
     reads state is run again before that is written only, and never what hangs on an open batch. Launches come
@@ -78,9 +80,12 @@ class Rematerialise(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = function_named(op, "main")
+        if main is not None and is_composed(main) and self.budget is not None:
+            main.attributes[BUDGET] = IntegerAttr(self.budget, i64)
+            return
         if main is None or not is_straight(main):
             raise UnsupportedError(
-                "rematerialise of a function with loops: it takes one of launches"
+                "rematerialise of a function with loops, without a budget: it takes one of launches"
             )
         self._within(ctx, op, main)
 
@@ -89,10 +94,7 @@ class Rematerialise(ModulePass):
         found = search.asked if self.budget is None else search.within(self.budget)
         if self.budget is not None and found.peak > self.budget:
             least = search.least().peak
-            raise UnsupportedError(
-                f"budget = {self.budget}: the least that was found is {least} bytes in use at once,"
-                f" of {search.naive.peak} without recomputation"
-            )
+            raise BudgetError(self.budget, least, search.naive.peak)
         if [n for n, _ in found.runs] != _places(main, steps):
             _rewrite(main, steps, found)
         text = "{} bytes in use at once, of {}; {} launches again, {:.3f} times the time"

@@ -19,6 +19,7 @@ from irkit.dialects.loops import is_loop
 from irkit.dialects.state import STATE, state_of
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
+from irkit.passes.graph.differentiation.chunks import join_slices
 from irkit.passes.graph.differentiation.forward import Forward
 from irkit.passes.graph.differentiation.recurrences import prepared
 from irkit.passes.graph.differentiation.reverse import Reverse
@@ -37,7 +38,8 @@ class Differentiation:
     `seeded`: in reverse mode, whether cotangents of the results are arguments; else there is one result, of
     one element, whose cotangent is 1. `value`: whether the function's own results are still there, before
     the others. `allow_unused`: whether an argument that no result hangs on has a gradient of zeros; else it
-    is refused.
+    is refused. `chunked`: in reverse mode, whether loops keep what chunks of their rounds begin with, and run
+    each again on the way back, in place of keeping what every round begins with.
     """
 
     mode: str
@@ -46,6 +48,7 @@ class Differentiation:
     seeded: bool = True
     value: bool = True
     allow_unused: bool = False
+    chunked: bool = False
 
 
 def names_of(function: FuncOp, which: str) -> list[str]:
@@ -68,7 +71,8 @@ def differentiated(function: FuncOp, ask: Differentiation, weights: WeightStore)
     UnsupportedError, naming them, for arguments and results that have no gradient, and ops without a rule.
     """
     _check(function, ask)
-    function = prepared(function, ask.with_respect_to, weights)
+    chunked = ask.chunked and ask.mode == "reverse"
+    function = prepared(function, ask.with_respect_to, weights, chunked=chunked)
     source = function.body.block
     block = Block(arg_types=list(source.arg_types))
     for old, new in zip(source.args, block.args, strict=True):
@@ -89,6 +93,7 @@ def differentiated(function: FuncOp, ask: Differentiation, weights: WeightStore)
     new.location = function.location
     if any(is_loop(op) for op in block.ops):
         drop_dead_values(new)
+        join_slices(new)
     new.attributes.update(function.attributes)
     all_inputs = [*inputs, *given[0]]
     all_outputs = [*(outputs if ask.value else []), *given[1]]

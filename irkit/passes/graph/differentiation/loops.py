@@ -27,6 +27,7 @@ from irkit.dialects.graph.gradients.linear import product
 from irkit.dialects.graph.gradients.rule import Composed, Linear, Maybe, made_good, total, zeros
 from irkit.dialects.program.views import trips_of
 from irkit.dialects.types import ints, numpy_dtype, tensor_type
+from irkit.passes.graph.differentiation.chunks import CHUNKED
 from irkit.passes.graph.differentiation.tape import Tape
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ class Back:
 
     def _leave(self, value: SSAValue, term: SSAValue) -> bool:
         """Whether a term of the cotangent of a value from outside is summed up behind the loop."""
-        if value not in self.sums:
+        if value not in self.sums or CHUNKED in self.kept.source.attributes:
             return False
         shaped: list[GraphOp] = []
         while isinstance(op := term.owner, graph.ReshapeOp | graph.TransposeOp):
