@@ -1,28 +1,24 @@
-"""The mutation campaign for a bounded time; `python -m tools.fuzz schedules` runs it for longer."""
+"""Some of the mutation campaign; `python -m tools.fuzz schedules` runs it for longer."""
 
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from tools.fuzz import schedules
 from tools.fuzz.schedule_mutants import MUTATIONS, Text
 
-SECONDS = 40.0
-MOST = 600
+# The same on every machine.
+TRIES = 150
 
 
 def test_no_mutant_that_is_accepted_is_wrong() -> None:
     """Each kind of change is refused now and then, or right; none is accepted and wrong."""
     schedules.counts.clear()
-    until = time.monotonic() + SECONDS
-    for number in range(MOST):
+    for number in range(TRIES):
         finding = schedules.attempt(random.Random(f"ci/{number}"))
         assert finding is None, f"{finding.what}\n{finding.data.decode()}"
-        if time.monotonic() > until:
-            break
     refused = sum(n for (_, outcome), n in schedules.counts.items() if outcome != "accepted")
     accepted = sum(schedules.counts.values()) - refused
     assert refused > accepted > 0
@@ -47,7 +43,7 @@ def test_the_judge_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(verify_schedule, "prove", lambda schedule, function: Proof(list(Mode)))
     found = 0
-    for number in range(60):
+    for number in range(25):
         rng = random.Random(number)
         text, weights = schedules.scheduled("lstm", "test4")
         changed = MUTATIONS[rng.choice(["waits", "operand", "append dropped", "wave"])](
@@ -55,4 +51,4 @@ def test_the_judge_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         if changed is not None:
             found += schedules.judge(changed, weights)[1] is not None
-    assert found > 5
+    assert found > 3
