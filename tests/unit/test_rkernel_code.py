@@ -269,6 +269,7 @@ def test_workers_that_are_started_ahead_are_asked_first_and_ended(gathered, monk
     """They have set Numba up for a GPU by then; those that nobody asks for anything end with the block."""
     pytest.importorskip("numba_cuda")
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: 3)
+    monkeypatch.setattr(side_by_side, "MOST_WORKERS", 15)
     started = []
 
     class Counted(subprocess.Popen):
