@@ -41,7 +41,7 @@ MORE: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "both turned": ("C(m, n) +=! A(k, m) * B(n, k)", ((30, 33), (28, 30))),
     "images": (
         "O(b, o, y, x) +=! I(b, c, y + r, x + s) * W(o, c, r, s)",
-        ((2, 4, 8, 9), (16, 4, 3, 3)),
+        ((2, 3, 5, 6), (9, 3, 3, 3)),
     ),
     "little": ("C(m, n) +=! A(m, k) * B(k, n)", ((8, 10), (10, 9))),
     "even": ("C(m, n) +=! A(m, k) * B(k, n)", ((16, 24), (24, 32))),
