@@ -153,7 +153,7 @@ def _quantile(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     normal, dtype = step.output_distribution == "normal", importer.dtype(x)
     for number, end in ((-1, 1.0), (0, 0.0)):
         # Of the normal distribution what is next to an end is the end, in x's own dtype.
-        beside = importer.add(x, [[-_NEAR if number == 0 else _NEAR]], "near") if normal else x
+        beside = importer.add(x, [[-NEAR if number == 0 else NEAR]], "near") if normal else x
         predicate = ("lt" if number == 0 else "gt") if normal else "eq"
         here = importer.compare(
             importer.cast(beside, np.float64), predicate, knots[:, number][None], "end"
@@ -166,7 +166,7 @@ def _quantile(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return importer.cast(_clipped(importer, normal_quantile(importer, y)), dtype)
 
 
-_NEAR = 1e-7
+NEAR = 1e-7
 """scikit-learn's BOUNDS_THRESHOLD"""
 
 
@@ -175,7 +175,7 @@ def _clipped(importer: Importer, y: SSAValue) -> SSAValue:
     from scipy.stats import norm
 
     low, high = (
-        float(cast(Any, norm).ppf(q)) for q in (_NEAR - np.spacing(1), 1 - (_NEAR - np.spacing(1)))
+        float(cast(Any, norm).ppf(q)) for q in (NEAR - np.spacing(1), 1 - (NEAR - np.spacing(1)))
     )
     y = importer.builder(MaxOp, y, importer.constant(y, [[low]], "low"))
     return importer.builder(MinOp, y, importer.constant(y, [[high]], "high"))

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from irkit.dialects.graph import (
     AddOp,
     DivOp,
+    ErfOp,
     ExpOp,
     Log1pOp,
     MulOp,
@@ -19,6 +20,7 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
+from irkit.frontends.sklearn.curves import NEAR
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Values, kind_of
 from irkit.frontends.sklearn.interpolation import interpolated
 from irkit.frontends.sklearn.outputs import regressor
@@ -96,11 +98,28 @@ def _root(importer: Importer, y: SSAValue, exponent: float, plain: bool) -> SSAV
 
 def _quantile(importer: Importer, step: Any, y: SSAValue) -> SSAValue:
     knots = np.asarray(step.quantiles_)
+    normal = step.output_distribution == "normal"
+    shares = _normal_shares(importer, y) if normal else y
     columns = [
-        interpolated(importer, importer.columns(y, [k]), step.references_, knots[:, k])
+        interpolated(importer, importer.columns(shares, [k]), step.references_, knots[:, k])
         for k in range(knots.shape[1])
     ]
-    return importer.cast(importer.concat(columns), importer.dtype(y))
+    found = importer.concat(columns)
+    if normal:
+        low = importer.compare(importer.add(shares, [[-NEAR]], "near"), "lt", [[0.0]], "low")
+        high = importer.compare(importer.add(shares, [[NEAR]], "near"), "gt", [[1.0]], "high")
+        found = importer.where(high, found, knots[-1][None], "last")
+        found = importer.where(low, found, knots[0][None], "first")
+    return importer.cast(found, importer.dtype(y))
+
+
+def _normal_shares(importer: Importer, y: SSAValue) -> SSAValue:
+    """The normal distribution below y, in float64: what is nearer to 0 or 1 than `NEAR` counts as that, so
+    that the error function is near enough in the tails too."""
+    scaled = importer.mul(importer.cast(y, np.float64), [[np.sqrt(0.5)]], "root")
+    return importer.add(
+        importer.mul(importer.builder(ErfOp, scaled), [[0.5]], "half"), [[0.5]], "half"
+    )
 
 
 INVERSES: dict[str, Callable[[Importer, Any, SSAValue], SSAValue]] = {
@@ -137,8 +156,6 @@ def _why_no_inverse(part: Any) -> list[str]:
     kind = kind_of(part)
     if kind not in INVERSES:
         return [f"parameter transformer={kind} (supported: {', '.join(INVERSES)})"]
-    if kind == "QuantileTransformer" and part.output_distribution != "uniform":
-        return [f"a transformer with output_distribution={part.output_distribution!r}"]
     if kind != "FunctionTransformer" or part.inverse_func is None:
         return []
     known = isinstance(part.inverse_func, np.ufunc) and part.inverse_func in FUNCTIONS
