@@ -4,8 +4,8 @@
 
 These are written anew: figures are none of npbench's (that is `benchmarks.programs --npbench`). Random
 inputs, all results and all arguments compared with NumPy's afterwards; what is wrong has no time. Both take
-turns in one process, which is warm. Processor time says more than wall-clock where others work on the machine, and of
-it the least, as threads that wait for a core that others have take time too.
+turns in one process, which is warm. Processor time says more than wall-clock where others work on the
+machine, and of it the least, as threads that wait for a core that others have take time too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def outcome(function: Callable[..., Any], arguments: Arguments) -> list[Any]:
     """What a call returns, and its arrays as they are then."""
     returned: Any = function(*arguments)
     made: Arguments = returned if isinstance(returned, tuple) else (returned,)  # pyright: ignore
-    return [np.asarray(v) for v in (*made, *arguments) if isinstance(v, np.ndarray | np.generic)]
+    return [np.asarray(v) for v in (*made, *arguments) if hasattr(v, "dtype")]
 
 
 def difference(got: Sequence[Any], want: Sequence[Any]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.annotations.split_types import Broadcast, SplitType
+from irkit.annotations.split_types import Broadcast, Elementwise, Generic, SplitType
 from irkit.annotations.structures import Argument, ArrayType
 from irkit.errors import UnsupportedError
 
@@ -240,6 +240,12 @@ def _check_kinds(made: Annotation) -> None:
         for n, t in (splits | {"returns": made.returns or Broadcast()}).items()
         if not isinstance(t, SplitType)
     ]
+    wants = {n: ("size", "split") for n in splits} | {"returns": ("merge",)}
+    odd += [
+        (n, t, f"a split type with {' and '.join(lacking)}()")
+        for n, t in (splits | {"returns": made.returns}).items()
+        if (lacking := _lacking(t, wants[n]))
+    ]
     odd += [(n, f, "a function") for n, f in given.items() if f is not None and not callable(f)]
     if not isinstance(result, str | ArrayType | Argument | type(None)) and not callable(result):
         wanted = "the name of a parameter, an ArrayType, an Argument or a function"
@@ -248,6 +254,13 @@ def _check_kinds(made: Annotation) -> None:
         raise UnsupportedError(
             f"irkit.annotate of '{made.name}': {name} is {value!r}: expected {expected}"
         )
+
+
+def _lacking(split: Any, methods: Sequence[str]) -> list[str]:
+    """Which of these methods a split type leaves as they are; types that are left open need none."""
+    if not isinstance(split, SplitType) or isinstance(split, Generic | Elementwise):
+        return []
+    return [name for name in methods if getattr(type(split), name) is getattr(SplitType, name)]
 
 
 def _check_names(made: Annotation) -> None:

@@ -139,7 +139,11 @@ def declared(
     bound = annotation.bound(args, kwargs)
     if callable(rule):
         whole, named = unpacked((args, kwargs), lambda slot: given[slot.number])
-        found = rule(*whole, **named)
+        try:
+            found = rule(*whole, **named)
+        except Exception as error:
+            error.add_note(f"in the result that is known of '{annotation.name}'")
+            raise
     else:
         found = given[_slot(annotation, bound, rule).number] if isinstance(rule, str) else rule
     types: list[ArrayType] = []

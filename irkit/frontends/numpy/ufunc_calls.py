@@ -136,7 +136,7 @@ def _of_host(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) 
     plain = tuple(traced_or_plain(x) for x in inputs)
     if all(t is None for t in targets):
         return host_call(ufunc_annotation(ufunc), plain, {})
-    if None in targets or ufunc.nout > 1:
+    if any(t is None for t in targets) or ufunc.nout > 1:
         raise refused(f"universal function '{ufunc.__name__}' with some of its out=")
     return host_call(ufunc_annotation(ufunc), (*plain, *targets), {})
 
