@@ -138,7 +138,9 @@ class Plane:
 
 def as_plane(root: Root) -> Plane | None:
     """`root` as sums over planes; None if its input is computed, or its windows move otherwise."""
-    return plane_of(as_product(root))
+    if "planes" not in root.counted:
+        root.counted["planes"] = plane_of(as_product(root))
+    return root.counted["planes"]
 
 
 def plane_of(product: Product | None) -> Plane | None:

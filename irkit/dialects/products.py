@@ -108,7 +108,9 @@ PACKED_ROWS = 16
 
 def as_packed_product(root: Root) -> Product | None:
     """`root` as a product of a packed A, as `pack-filters` leaves it; None if it is none."""
-    return _find_product(root, packed=True)
+    if "packed product" not in root.counted:
+        root.counted["packed product"] = _find_product(root, packed=True)
+    return root.counted["packed product"]
 
 
 def packed_layout(batch: Sequence[int], m: int, k: Sequence[int]) -> list[AffineExpr]:

@@ -178,10 +178,4 @@ def _gain(partition: Partition, op: ROperatorOp) -> float:
     product = packable(turned)
     assert isinstance(product, Product)
     read_packed(turned, product)
-    return _alone(partition, op.clone()) - _alone(partition, turned)
-
-
-def _alone(partition: Partition, op: ROperatorOp) -> float:
-    """The estimated time of an rOperator that has the device to itself, in ns."""
-    veus = partition.device.veus
-    return min(math.ceil(a.tasks / veus) * a.cost_ns for a in partition.alternatives(op))
+    return partition.fastest_ns(op.clone()) - partition.fastest_ns(turned)

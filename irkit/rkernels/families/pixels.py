@@ -18,7 +18,9 @@ from irkit.rkernels.family import Family, of_floats
 
 def pixel_plane(root: Root) -> Plane | None:
     """The planes of a convolution, its filters packed or not."""
-    return plane_of(as_packed_product(root)) or as_plane(root)
+    if "pixel planes" not in root.counted:
+        root.counted["pixel planes"] = plane_of(as_packed_product(root)) or as_plane(root)
+    return root.counted["pixel planes"]
 
 
 def kept_elements(plane: Plane) -> int:
