@@ -127,14 +127,16 @@ def _turn_rows(rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int) ->
         b.run(at_b, 16 * k)[i::16] = row
 
 
-def _multiply_pixels(
+def multiply_pixels(
     vectors: int, rows: int, columns: int, width: int, pitch: int, a: Memory, at_a: int, channels: int,
     step: int, terms: int, places: Memory, b: Memory, at_b: int, c: Memory, at_c: int, apart: int,
+    ahead: int,
 ) -> None:  # fmt: skip
     assert rows * columns <= 16
     assert columns <= width if rows == 1 else columns == width
     k = channels * terms
     filters = a.run(at_a, 16 * vectors * k).reshape(vectors, k, 16)
+    a.run(ahead, 16 * k)  # what is asked for is there
     at = [n * step + places[t] for n in range(channels) for t in range(terms)]
     for tile in range(0, width, columns):
         x = min(tile, width - columns)
@@ -291,7 +293,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "packed_node": _packed_node,
         "multiply_panels": _multiply_panels,
         "multiply_strided": _multiply_strided,
-        "multiply_pixels": _multiply_pixels,
+        "multiply_pixels": multiply_pixels,
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,
         "turn_rows": _turn_rows,

@@ -6,6 +6,7 @@ import math
 from contextlib import contextmanager
 from dataclasses import replace
 
+import cpu_emulator
 import numpy as np
 import pytest
 from cpu_emulator import run as emulate
@@ -200,6 +201,31 @@ def test_whole_images_in_tiles_of_pixels(rows, size):
     y = net.conv(array(rows, 20, 1, 1), array(rows), relu=True)
     kernels = None if size == (1, 1) else 1
     judged(net, y, inputs=[array(2, 20, *size)], variant="pixels.wide", kernels=kernels)
+
+
+def test_the_last_tiles_ask_for_all_filters_that_are_next(monkeypatch):
+    """Each vector of them in packed order, none behind the last; of 40 filters two blocks, then one."""
+    net, asked, own, terms = Net((1, 20, 7, 7)), set[int](), cpu_emulator.multiply_pixels, 20
+    w, x = array(40, 20, 1, 1), array(1, 20, 7, 7)
+    model = net.model(net.conv(w))
+
+    def noted(*arguments):
+        ahead, filters = arguments[-1], arguments[6]
+        if ahead > filters:
+            asked.update(range(ahead // 16, ahead // 16 + terms))
+        own(*arguments)
+
+    monkeypatch.setattr(cpu_emulator, "multiply_pixels", noted)
+    with only("pixels.wide") as kind:
+        device = planned("cpu1", kind)
+        if device.name not in device_names():
+            register_device(device.name, device)
+        (op,) = roperators(model, device.name)
+    kernel, got = registry.find("cpu", op.rkernel.data), np.zeros(40 * 49, np.float32)
+    binding = bind(op, find_root(op.body.block), kernel, 1)
+    emulate(kernel, binding, [*in_order(op, x, w), got], 0, 1, 1)
+    assert asked == set(range(2 * terms, 3 * terms))
+    np.testing.assert_allclose(got, (w.reshape(40, 20) @ x.reshape(20, 49)).ravel(), 1e-5, 1e-5)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))

@@ -67,6 +67,8 @@ def pixels_tiles(task, tasks, rows, scratch, OPERANDS):
             for m in range(m0 // 16 * 16 if PACKED else m0, m1, 16 * ACROSS):
                 n = min(16 * ACROSS, m1 - m)
                 filters = (b * DEPTH + m) * k if PACKED else KEPT
+                # What the last tiles of these filters ask for: the next, a vector of each term at a time.
+                others = min(16 * ACROSS, m1 - m - 16 * ACROSS) if PACKED else 0
                 if not PACKED:
                     for i in range(0, n, 16):
                         turn_rows(min(16, n - i), A, (b * M + m + i) * k, k, plane, KEPT + i * k)
@@ -75,15 +77,17 @@ def pixels_tiles(task, tasks, rows, scratch, OPERANDS):
                     for y in range(y0, y1, ROWS):
                         at = start + ROW(y)
                         to = sums + (y - y0) * WIDTH
+                        later = (last - 1 - y) // ROWS * 16
+                        ahead = filters + (16 * ACROSS + later) * k if later < others else filters
                         if n > 16 and y + ROWS <= y1:
                             multiply_pixels(
                                 ACROSS, ROWS, COLUMNS, WIDTH, PITCH, FILTERS, filters, CHANNELS,
-                                STEP, TERMS, places, SOURCE, at, plane, to, apart,
+                                STEP, TERMS, places, SOURCE, at, plane, to, apart, ahead,
                             )  # fmt: skip
                         elif y + ROWS <= y1:
                             multiply_pixels(
                                 1, ROWS, COLUMNS, WIDTH, PITCH, FILTERS, filters, CHANNELS,
-                                STEP, TERMS, places, SOURCE, at, plane, to, apart,
+                                STEP, TERMS, places, SOURCE, at, plane, to, apart, ahead,
                             )  # fmt: skip
                         else:
                             for z in range(y, y1):
@@ -93,6 +97,7 @@ def pixels_tiles(task, tasks, rows, scratch, OPERANDS):
                                     multiply_pixels(
                                         1, 1, COLUMNS, WIDTH, PITCH, FILTERS, filters + i * k,
                                         CHANNELS, STEP, TERMS, places, SOURCE, at, plane, to, apart,
+                                        ahead,
                                     )  # fmt: skip
                     for i in range(max(m0 - m, 0), n):
                         behind = sums + i * apart - y0 * WIDTH

@@ -109,6 +109,7 @@ def turn_rows(typingctx: Any, rows: Any, a: Any, at_a: Any, k: Any, b: Any, at_b
 def multiply_pixels(
     typingctx: Any, vectors: Any, rows: Any, columns: Any, width: Any, pitch: Any, a: Any, at_a: Any,
     channels: Any, step: Any, terms: Any, places: Any, b: Any, at_b: Any, c: Any, at_c: Any, apart: Any,
+    ahead: Any,
 ) -> Any:  # fmt: skip
     """C[i, y * width + x] = sum over n < channels, t < terms of A[i, n * terms + t] * b[place].
 
@@ -116,6 +117,8 @@ def multiply_pixels(
     `columns` outputs of a row at once, times `rows` at most 16: those of several rows are whole. All five are
     literals. A is as `turn_rows` lays it out, 16 rows behind another; rows of C are `apart`, of which up to
     15 elements more are written. Elements of `a`, `b` and `c` are counted from `at_a`, `at_b`, `at_c`.
+    As many vectors of `a` as there are terms, from `ahead` on, are asked for meanwhile, so that what is
+    multiplied next comes from memory beside the sums.
     """
     literals = (vectors, rows, columns, width, pitch)
     if not all(isinstance(value, types.IntegerLiteral) for value in literals):
@@ -124,8 +127,8 @@ def multiply_pixels(
     offsets = [y * below + x for y in range(down) for x in range(along)]
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        *_, a, at_a, channels, step, terms, places, b, at_b, c, at_c, apart = arguments
-        filters = builder.gep(a, [at_a])
+        *_, a, at_a, channels, step, terms, places, b, at_b, c, at_c, apart, ahead = arguments
+        filters, following = builder.gep(a, [at_a]), builder.gep(a, [ahead])
         tile = Tile(builder, a.type.pointee, across)
         unknown = ir.Constant(tile.vector, ir.Undefined)
         # The last tile of a row may begin sooner.
@@ -134,7 +137,7 @@ def multiply_pixels(
             behind = builder.icmp_signed(">", x, _I64(wide - along))
             x = builder.select(behind, _I64(wide - along), x)
             first = builder.gep(b, [builder.add(at_b, x)])
-            loops = _Pixels(tile, channels, step, terms, places, filters, first, offsets)
+            loops = _Pixels(tile, channels, step, terms, places, filters, following, first, offsets)
             for number, sums in enumerate(zip(*loops.sums(), strict=True)):
                 padded = [*sums, *[unknown] * (LANES - len(sums))]
                 for row, value in enumerate(transposed(builder, padded)):
@@ -145,7 +148,7 @@ def multiply_pixels(
 
     integer = types.int64
     return types.void(vectors, rows, columns, width, pitch, a, integer, integer, integer, integer,
-                      places, b, integer, c, integer, integer), codegen  # fmt: skip
+                      places, b, integer, c, integer, integer, integer), codegen  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ class _Pixels:
     terms: Any
     places: Any
     filters: Any
+    following: Any
     b: Any
     offsets: list[int]
 
@@ -180,6 +184,7 @@ class _Pixels:
         term, column = builder.phi(_I64), builder.phi(_I64)
         totals = [[builder.phi(tile.vector) for _ in row] for row in so_far]
         added = self._added(totals, column, apart, plane, term)
+        self._ask(column)
         next_term = builder.add(term, _I64(1))
         next_column = builder.add(column, _I64(LANES))
         builder.cbranch(builder.icmp_signed("<", next_term, self.terms), inner, latch)
@@ -204,6 +209,15 @@ class _Pixels:
                 phi.add_incoming(start, outer)
                 phi.add_incoming(total, inner)
         return added
+
+    def _ask(self, column: Any) -> None:
+        """Have one vector of the filters that are next come to the second cache."""
+        builder, letter = self.tile.builder, ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [letter, _I32, _I32, _I32])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.bitcast(builder.gep(self.following, [column]), letter)
+        # To read, not into the first cache, data.
+        builder.call(prefetch, [place, _I32(0), _I32(2), _I32(1)])
 
     def _added(
         self, totals: list[list[Any]], column: Any, apart: Any, plane: Any, term: Any
