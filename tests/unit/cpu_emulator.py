@@ -127,6 +127,18 @@ def _turn_rows(rows: int, a: Memory, at_a: int, k: int, b: Memory, at_b: int) ->
         b.run(at_b, 16 * k)[i::16] = row
 
 
+def _turn_runs(
+    rows: int, lanes: int, width: int, panel: Memory, at: int, source: Memory, begins: Memory,
+    lows: Memory, highs: Memory, count: int,
+) -> None:  # fmt: skip
+    assert count <= lanes
+    assert rows <= min(lanes, width)
+    for i in range(rows):
+        for e in range(count):
+            inside = lows[i] <= e < highs[i]
+            panel[at + e * width + i] = source[begins[i] + e] if inside else 0
+
+
 def multiply_pixels(
     vectors: int, rows: int, columns: int, width: int, pitch: int, a: Memory, at_a: int, channels: int,
     step: int, terms: int, places: Memory, b: Memory, at_b: int, c: Memory, at_c: int, apart: int,
@@ -297,6 +309,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_planes": _multiply_planes,
         "multiply_tile": _multiply_tile,
         "turn_rows": _turn_rows,
+        "turn_runs": _turn_runs,
         **_VECTORS,
     }
     for approximation in ULP:

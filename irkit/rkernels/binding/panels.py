@@ -5,8 +5,11 @@ As `packing.py`, but for a range of k, and along whichever loop the operand's el
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import Float64Type
+from xdsl.ir import Attribute
 
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import Product, Window, windows
@@ -16,6 +19,7 @@ from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, strides
 from irkit.rkernels.work import TYPICAL_ROWS
 
+_VECTOR_BYTES = 64
 _SHORT = 8
 """Fewer neighbours than a vector has are no run worth while."""
 
@@ -35,6 +39,13 @@ class Walk:
     length: int
 
 
+def _moved(window: Window, names: Mapping[int, str], rest: str) -> str:
+    """How far these loops move in a dimension, and `rest`."""
+    return " + ".join(
+        [*(f"{n} * {window.factors[d]}" for d, n in names.items() if d in window.factors), rest]
+    )
+
+
 def walk_of(product: Product) -> Walk | None:
     """How B is copied; None where it is computed."""
     found = windows(product)
@@ -50,6 +61,14 @@ def walk_of(product: Product) -> Walk | None:
     near = terms.step in (0, 1) and columns.step not in (0, 1)
     longer = terms.length > columns.length and (terms.step in (0, 1) or columns.step not in (0, 1))
     return terms if near or longer else columns
+
+
+def turns(product: Product, walk: Walk) -> bool:
+    """Whether runs of terms become rows of a panel in registers: elements side by side, of the sums' type."""
+    found = windows(product)
+    assert found is not None
+    sums = tensor_type(product.op.results[0]).element_type
+    return walk.by_k and walk.step == 1 and tensor_type(found[0]).element_type == sums
 
 
 def _steps(product: Product) -> list[int]:
@@ -120,6 +139,9 @@ class _Panel:
             return
         terms = ("t", "depth", "k", self.product.k)
         columns = ("i", "count", "first", self.product.columns)
+        if turns(self.product, walk):
+            self._turn(walk, names)
+            return
         inner, other = (terms, columns) if walk.by_k else (columns, terms)
         letter, end, start, loops = other
         self.open(f"for {letter} in range({end}):")
@@ -171,6 +193,73 @@ class _Panel:
                 self._part(walk, letter, a, z, source)
         self.line("done += n")
 
+    def _turn(self, walk: Walk, names: dict[int, str]) -> None:
+        """Runs of terms of several columns at once, that become rows of the panel in registers.
+
+        Where a column begins, and how far it is in padded dimensions, is kept for all its runs.
+        """
+        found = windows(self.product)
+        assert found is not None
+        source, dims = found
+        padded = [(f"far{n}", w) for n, w in enumerate(dims) if w.guarded]
+        lanes = _VECTOR_BYTES // (8 if isinstance(self._sums(), Float64Type) else 4)
+        rows = min(self.width, lanes)
+        for kept in ("starts", "begins", "lows", "highs", *(name for name, _ in padded)):
+            self.line(f"{kept} = stack_int64({rows})")
+        self.open(f"for group in range(0, count, {rows}):")
+        self._columns(rows, names, padded)
+        self.line("done = 0")
+        self.open("while done < depth:")
+        outer = dict[int, str]()
+        if walk.outer:
+            self.line(f"run = (k + done) // {walk.length}")
+            self.line(f"x = k + done - run * {walk.length}")
+            self.line(f"n = min({walk.length} - x, depth - done)")
+            outer = self._split("run", walk.outer)
+        else:
+            self.line("x = k + done")
+            self.line("n = depth - done")
+        self.line(f"base = {self._address(outer, False)} + x")
+        for name, window in padded:
+            moving = "x" if window.factors.get(walk.along[0], 0) else "0"
+            self.line(f"{name}_run = {_moved(window, outer, moving)}")
+        self.open(f"for part in range(0, n, {lanes}):")
+        self.line(f"length = min({lanes}, n - part)")
+        self.open(f"for i in range({rows}):")
+        self.line("begins[i] = starts[i] + base + part")
+        self.line("low, high = 0, length")
+        for name, window in padded:
+            self.line(f"y = {name}[i] + {name}_run")
+            if window.factors.get(walk.along[0], 0):
+                # Along it an element a term: as many as lie before the first and behind the last.
+                self.line("low = max(low, -(y + part))")
+                self.line(f"high = min(high, {window.size} - (y + part))")
+            else:
+                self.line(f"high = high if y >= 0 and y < {window.size} else 0")
+        self.line("lows[i] = low")
+        self.line("highs[i] = high")
+        self.depth -= 1
+        place = f"at + (done + part) * {self.width} + group"
+        self.line(
+            f"turn_runs({rows}, {lanes}, {self.width}, panel, {place}, p{source.index}, begins, lows, "
+            "highs, length)"
+        )
+        self.depth -= 1
+        self.line("done += n")
+        self.depth -= 2
+
+    def _columns(
+        self, rows: int, names: dict[int, str], padded: Sequence[tuple[str, Window]]
+    ) -> None:
+        """Of each column of a group where it begins; behind the last stands that once more."""
+        self.open(f"for i in range({rows}):")
+        self.line("at_i = first + min(group + i, count - 1)")
+        names = names | self._split("at_i", self.product.columns)
+        self.line(f"starts[i] = {self._address(names)}")
+        for name, window in padded:
+            self.line(f"{name}[i] = {_moved(window, names, str(window.offset))}")
+        self.depth -= 1
+
     def _place(self, letter: str, offset: str) -> str:
         if letter == "t":
             return f"panel[at + ({offset}) * {self.width} + i]"
@@ -193,8 +282,11 @@ class _Panel:
         """Whether the operand's elements are of the type of the sums."""
         found = windows(self.product)
         assert found is not None
-        sums = tensor_type(self.product.op.results[0]).element_type
-        return tensor_type(found[0]).element_type == sums
+        return tensor_type(found[0]).element_type == self._sums()
+
+    def _sums(self) -> Attribute:
+        """The type of the sums."""
+        return tensor_type(self.product.op.results[0]).element_type
 
     def _part(
         self, walk: Walk, letter: str, begin: str, end: str, source: str, offset: str = "done"
@@ -206,12 +298,13 @@ class _Panel:
         self.line(f"{self._place(letter, where)} = {value}")
         self.depth -= 1
 
-    def _address(self, names: dict[int, str]) -> str:
-        """Position of the element at these loops, as far as they are named."""
+    def _address(self, names: dict[int, str], begun: bool = True) -> str:
+        """Position of the element at these loops, as far as they are named; if not `begun`, from where the
+        others begin."""
         found = windows(self.product)
         assert found is not None
         each, steps = strides(tensor_type(found[0]).get_shape()), _steps(self.product)
-        offset = sum(s * w.offset for s, w in zip(each, found[1], strict=True))
+        offset = sum(s * w.offset for s, w in zip(each, found[1], strict=True)) if begun else 0
         return " + ".join(
             [*(f"{n} * {steps[d]}" for d, n in names.items() if steps[d]), str(offset)]
         )

@@ -13,7 +13,7 @@ from irkit.dialects.panel_products import as_panel_product, turned
 from irkit.dialects.products import Product, as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.binding.panels import walk_of
+from irkit.rkernels.binding.panels import turns, walk_of
 from irkit.rkernels.cpu.product import LARGE, PANEL_BYTES, SMALL, Tile, fitted, itemsize
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -111,6 +111,10 @@ def _scratch(root: Root, parameters: Parameters) -> int:
     return (rows * deep + columns * deep + rows * columns) * itemsize(root)
 
 
+# By measurement: of a run of terms that becomes part of a panel's column, its bounds and its masks.
+_TURNED = work(index=1, scalar=8)
+
+
 def _packed(part: Part, product: Product) -> Work:
     """What it takes to copy B once."""
     columns, terms = part.share(product.columns), part.share(product.k)
@@ -119,6 +123,8 @@ def _packed(part: Part, product: Product) -> Work:
         each = part.load(product.op.inputs[product.b])
         return (each + work(scalar=1, index=1)) * (columns * terms)
     found = windows(product)
+    if turns(product, walk):
+        return work(pack=0.5) * (columns * terms) + _TURNED * (columns * terms / walk.length)
     apart = work(stride=1) if walk.by_k or walk.step not in (0, 1) else Work()
     padded = found is not None and any(w.guarded for w in found[1])
     run = work(row=1) + (work(index=2, scalar=8) if walk.outer or padded else Work())
