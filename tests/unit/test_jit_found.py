@@ -202,3 +202,7 @@ def test_numbers_that_are_added_in_wider_dtypes(x, number):
 
     with pytest.raises(UnsupportedError, match="convert the values before"):
         interpreted(added)(x)
+
+
+def test_powers_of_one_truth_are_integers():
+    check(lambda x: (x[0] ** 2, x[0] ** 1, x**2, x**1), SIGNED > 0)

@@ -197,7 +197,11 @@ class TracedArray(NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) in (int, float) and (self.dtype.kind in "fc" or other in (1, 2)):
+        # Of truths arrays have squares; their other powers, and all of one truth, are those of integers.
+        number = type(other) in (int, float)
+        if number and self.dtype.kind == "b":
+            number = other == 2 and not self.spot.scalar
+        if number and (self.dtype.kind in "fc" or other in (1, 2)):
             ufunc = FAST_POWERS.get(other)
             if ufunc is not None:
                 return ufunc(self)
