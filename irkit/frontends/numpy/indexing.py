@@ -98,10 +98,10 @@ def _check_number(name: str, own: np.dtype[Any], number: Any) -> None:
         return
     wide: Array = np.asarray(number)
     kind = np.result_type(own, wide).kind if wide.dtype != object else ""
+    # Of integers every result is the same, modulo the range of `own`, in one that holds all of it.
+    alike = kind == own.kind or {kind, own.kind} == {"i", "u"}
     with np.errstate(all="ignore"):
-        same = kind == own.kind and np.array_equal(
-            wide.astype(own), wide, equal_nan=own.kind == "f"
-        )
+        same = alike and np.array_equal(wide.astype(own), wide, equal_nan=own.kind == "f")
     if not same:
         raise refused(
             f"{name} of {number}, which NumPy takes as {wide.dtype}, on an array of {own}: convert the "
