@@ -12,6 +12,7 @@ from benchmarks.attention import TOKENS
 from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
 from benchmarks.pipelines import PIPELINES
+from benchmarks.written_programs import PROGRAMS
 
 Results = dict[str, Any]
 
@@ -122,8 +123,9 @@ def _batch_targets() -> Iterator[Target]:
 def _light_targets() -> Iterator[Target]:
     """The networks inside the onnx package, with their own weights and with random ones."""
     for model in ("light_resnet50", "light_squeezenet", "light_bvlc_alexnet"):
-        asked = model != "light_bvlc_alexnet"
         for weights in ("as it is", "random weights"):
+            # Files with constant weights say little: they are there to be read.
+            asked = model != "light_bvlc_alexnet" and weights == "random weights"
             yield Target(
                 "2 cores",
                 f"{model}, {weights}",
@@ -148,6 +150,27 @@ def _light_targets() -> Iterator[Target]:
             (f"light/light_resnet50/compile/{cache}/file to program, s",),
             unit="s",
         )
+
+
+def _written_targets() -> Iterator[Target]:
+    """Programs of NumPy beside NumPy, on as many threads."""
+    shares = tuple(
+        Target(
+            "2 cores",
+            name,
+            "",
+            "share",
+            None,
+            (f"written/{name}/irkit",),
+            (f"written/{name}/NumPy",),
+        )
+        for name in PROGRAMS
+    )
+    work = f"{len(shares)} programs of NumPy, written anew: geometric mean"
+    yield Target("2 cores", work, "≤ 0.2 × NumPy", "mean", 0.2, parts=shares)
+    speeds = tuple(f"written/{name}/irkit, times NumPy" for name in PROGRAMS)
+    work = "the slowest of them: speed, times NumPy"
+    yield Target("2 cores", work, "≥ 0.9", "least", 0.9, speeds)
 
 
 _NETWORKS = ("MobileNetV2", "ResNet-18", "EfficientNet-B0", "U-Net", "VAE decoder", "WaveNet")
@@ -338,6 +361,7 @@ TARGETS = (
     ),
     *_pipeline_targets(),
     *_light_targets(),
+    *_written_targets(),
     *_network_targets(),
     *(
         Target(
