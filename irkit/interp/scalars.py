@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from irkit.dialects.float_remainder import RemFOp
 from irkit.dialects.fused import multiply_add
-from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum
+from irkit.dialects.graph.semantics.elementwise import divide, maximum, minimum, power
 from irkit.dialects.types import numpy_dtype
 from irkit.errors import UnsupportedError
 from irkit.weights import Array
@@ -127,7 +127,7 @@ _FUNCTIONS: dict[type[Operation], Function] = {
     math.Log1pOp: np.log1p,
     math.Log2Op: np.log2,
     math.LogOp: np.log,
-    math.PowFOp: np.power,
+    math.PowFOp: power,
     math.SqrtOp: np.sqrt,
     math.TanhOp: np.tanh,
 }

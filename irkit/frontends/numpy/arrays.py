@@ -201,11 +201,16 @@ class TracedArray(NDArrayOperatorsMixin):
         number = type(other) in (int, float)
         if number and self.dtype.kind == "b":
             number = other == 2 and not self.spot.scalar
+        if self.spot.scalar and not (number and other in (2, -1, 1)):
+            return power_of(self, other)
         if number and (self.dtype.kind in "fc" or other in (1, 2)):
             ufunc = FAST_POWERS.get(other)
             if ufunc is not None:
                 return ufunc(self)
         return np.power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return power_of(other, self)
 
     def __round__(self, digits: int = 0) -> Any:
         return np.round(self, digits)
@@ -250,6 +255,13 @@ class TracedArray(NDArrayOperatorsMixin):
         if not self.spot.scalar:
             raise TypeError("unhashable type: 'numpy.ndarray'")
         return hash(self._known("hash(), a key of a dict or an element of a set")[()])
+
+
+def power_of(base: Any, exponent: Any) -> Any:
+    """The power that an operator asks for: of two numbers, C's, which of 0.5 is no root (`powers.py`)."""
+    from irkit.frontends.numpy.powers import number_power
+
+    return number_power(base, exponent)
 
 
 class _Method:

@@ -12,6 +12,7 @@ from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, v
 from irkit.frontends.numpy.complex_calls import complex_call
 from irkit.frontends.numpy.operands import WEAK, Operand, operand
 from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.powers import check_power, is_uniform, uniform_power
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Value
 from irkit.frontends.numpy.ufuncs import Rule, rule_of
@@ -58,10 +59,10 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         return _of_host(ufunc, inputs, kwargs)
     if rule is not None and ufunc.nout > 1:
         return _several(ufunc, rule, inputs, kwargs)
-    if ufunc is np.power:
-        _check_power(*operands)
     out = output_of(kwargs.get("out"))
     dtypes = resolved(ufunc, operands, out, kwargs)
+    if ufunc is np.power:
+        check_power(operands[1], dtypes[-1])
     shape = _broadcast(operands)
     mask = kwargs.get("where", True)
     if mask is not True:
@@ -94,7 +95,10 @@ def _computed(
     assert rule is not None
     if (certain := _certain(ufunc, operands, dtypes)) is not None:
         return r.constant(np.array(certain))
-    return rule(r.compose, *(o.value(t) for o, t in zip(operands, dtypes, strict=False)))
+    values = [o.value(t) for o, t in zip(operands, dtypes, strict=False)]
+    if ufunc is np.power and dtypes[0].kind == "f" and is_uniform(*operands):
+        return uniform_power(operands[1].known, *values)
+    return rule(r.compose, *values)
 
 
 _COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
@@ -156,18 +160,6 @@ def _several(ufunc: np.ufunc, rule: Rule, inputs: Sequence[Any], kwargs: Mapping
     dtypes = resolve((*kinds, *(None,) * ufunc.nout))
     values = [o.value(t) for o, t in zip(operands, dtypes, strict=False)]
     return tuple(fresh(v, scalar=True) for v in rule(recorder().compose, *values))
-
-
-def _check_power(base: Operand, exponent: Operand) -> None:
-    """Of integers to powers below 0 NumPy makes an error."""
-    dtypes = resolved(np.power, [base, exponent], None, {})
-    if dtypes[-1].kind != "i" or exponent.kind in (np.uint8, np.uint16, np.uint32):
-        return
-    known = exponent.known
-    if known is None:
-        raise refused("integers to powers that are computed: NumPy refuses those below 0")
-    if (known < 0).any():
-        raise ValueError("Integers to negative integer powers are not allowed.")
 
 
 def _made(result: Value, operands: Sequence[Operand], order: str) -> TracedArray:

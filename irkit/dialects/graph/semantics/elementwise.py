@@ -58,7 +58,9 @@ def minimum(lhs: Array, rhs: Array) -> Array:
 def power(lhs: Array, rhs: Array) -> Array:
     """C's pow; integers wrap, and to a negative power are truncated."""
     if lhs.dtype.kind != "i":
-        return np.power(lhs, rhs)
+        # Where one exponent holds for all, NumPy takes 0.5 for a root, which has signs of its own.
+        edge = (rhs == 0.5) & ((lhs == 0) | (lhs == -np.inf))
+        return np.where(edge, np.abs(lhs), np.power(lhs, rhs))
     inverse = np.where(lhs == -1, np.where(rhs & 1, -1, 1), lhs == 1).astype(lhs.dtype)
     return np.where(rhs < 0, inverse, np.power(lhs, np.where(rhs < 0, 0, rhs).astype(rhs.dtype)))
 

@@ -15,6 +15,7 @@ from irkit.dialects.graph.semantics.elementwise import (
     erf,
     maximum,
     minimum,
+    power,
     relu,
     sigmoid,
 )
@@ -56,7 +57,7 @@ FUNCTIONS: dict[str, Function] = {
     "select": np.where,
     "max": maximum,
     "min": minimum,
-    "pow": np.power,
+    "pow": power,
     "atan2": np.arctan2,
     "copysign": np.copysign,
     "abs": np.abs,
