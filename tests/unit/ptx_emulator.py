@@ -11,6 +11,7 @@ WARP = 32
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "setp.ge.u64": operator.ge,
     "setp.gt.u64": operator.gt,
+    "setp.gt.u32": operator.gt,
     "setp.ne.u32": operator.ne,
 }
 _COMPUTE: dict[str, Callable[..., int]] = {
@@ -21,7 +22,12 @@ _COMPUTE: dict[str, Callable[..., int]] = {
     "cvta.to.global.u64": lambda a: a,
     "add.u64": lambda a, b: (a + b) % 2**64,
     "and.b64": lambda a, b: a & b,
+    "and.b32": lambda a, b: a & b,
     "max.u64": max,
+    "max.u32": max,
+    "mov.b32": lambda a: a,
+    "mul.lo.u64": lambda a, b: a * b % 2**64,
+    "shr.u64": lambda a, b: a >> b,
     "shl.b64": lambda a, b: (a << b) % 2**64,
     "mul.wide.u32": lambda a, b: a * b,
     "mad.wide.u32": lambda a, b, c: (a * b + c) % 2**64,
@@ -109,9 +115,14 @@ class Thread:
             self.at = self.entry.labels[operands[0]]
         elif name.startswith("ld.param"):
             self.registers[operands[0]] = self.given[operands[1].strip("[]")]
-        elif name.startswith("ld.global.b"):
+        elif name.startswith("ld.global."):
+            targets = operands[0].strip("{}").split(", ")
             size, at = int(name[-2:]) // 8, self.place(operands[1])
-            self.registers[operands[0]] = int.from_bytes(self.memory[at : at + size], "little")
+            assert at % (size * len(targets)) == 0, "a vector lies at a multiple of its size"
+            assert at + size * len(targets) <= len(self.memory), "nothing is read behind the end"
+            for number, target in enumerate(targets):
+                first = at + number * size
+                self.registers[target] = int.from_bytes(self.memory[first : first + size], "little")
         elif name == "red.relaxed.gpu.global.max.u64":
             at = self.place(operands[0])
             old = int.from_bytes(self.memory[at : at + 8], "little")

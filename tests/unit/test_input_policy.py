@@ -97,12 +97,12 @@ def test_values_that_a_model_has_no_meaning_for(rules: Any, values: Any, words: 
 # On the device
 
 
-def looked_at(array: Any, blocks: int = 2) -> Extent:
+def looked_at(array: Any, blocks: int = 2, threads: int = THREADS) -> Extent:
     """What the kernel finds, thread by thread."""
     start = 64
     memory = bytearray(start) + bytearray(array.tobytes())
     entry = Entry(extent_ptx(), f"extent_{array.dtype}")
-    entry.run(blocks, THREADS, [start, array.size, 16], memory)
+    entry.run(blocks, threads, [start, array.size, 16], memory)
     words = struct.unpack("<2Q", memory[16:32])
     assert not any(memory[:16] + memory[32:64])
     return read_extent(str(array.dtype), words)
@@ -131,6 +131,18 @@ def test_the_kernel_finds_what_numpy_finds(dtype: str, size: int) -> None:
     infinity.view(f"u{array.itemsize}")[-1] += 1
     assert looked_at(infinity) == (INF if size > 1 else 0.0, True)
     assert looked_at(np.full(size, NAN, dtype)) == (0.0, True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1023, 1024, 2600])
+def test_threads_that_read_several_vectors_at_once_leave_nothing_out(dtype: str, size: int) -> None:
+    array = np.random.default_rng(size).standard_normal(size).astype(dtype)
+    for place in (0, 3, 500, size // 2, size - 5, size - 1):
+        odd = array.copy()
+        odd[place] = -1e30
+        assert looked_at(odd, threads=32) == extent_of(odd)
+        odd[place] = NAN
+        assert looked_at(odd, 1, 32) == extent_of(odd)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

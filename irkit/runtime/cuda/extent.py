@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from irkit.runtime.input_policy import Extent
 
 THREADS = 256
 # A thread should have some elements to look at, and a multiprocessor some warps.
-_ELEMENTS, _BLOCKS_PER_MULTIPROCESSOR = 4, 8
+_ELEMENTS, _BLOCKS_PER_MULTIPROCESSOR = 16, 8
 RESULT_BYTES = 16
 
 _HEADER = """\
@@ -34,10 +36,11 @@ _HEADER = """\
 _ENTRY = """
 .visible .entry extent_{name}(.param .u64 first, .param .u64 count, .param .u64 result)
 {{
-    .reg .pred %done, %is_nan, %more;
+    .reg .pred %more, %is_nan, %inside;
     .reg .b32 %block, %threads, %thread, %blocks, %lane, %low, %high;
-    .reg .{bits} %word;
-    .reg .b64 %array, %n, %out, %i, %stride, %at, %size, %largest, %nan, %other;
+    .reg .{bits} {words};
+    .reg .{bits} %size, %most;
+    .reg .b64 %array, %n, %vectors, %out, %i, %last, %next, %stride, %ahead, %at, %largest, %nan, %other;
 
     ld.param.u64 %array, [first];
     cvta.to.global.u64 %array, %array;
@@ -50,23 +53,36 @@ _ENTRY = """
     mov.u32 %blocks, %nctaid.x;
     cvt.u64.u32 %i, %thread;
     mad.wide.u32 %i, %block, %threads, %i;
+    mov.u64 %next, %i;
     mul.wide.u32 %stride, %blocks, %threads;
-    mov.u64 %largest, 0;
+    mul.lo.u64 %ahead, %stride, {behind};
+    shr.u64 %vectors, %n, {lanes};
+    mov.{bits} %most, 0;
     mov.u64 %nan, 0;
-$look:
-    setp.ge.u64 %done, %i, %n;
-    @%done bra $meet;
+$many:
+    add.u64 %last, %i, %ahead;
+    setp.ge.u64 %more, %last, %vectors;
+    @%more bra $few;
+{loads}
+{looks}
+    bra $many;
+$few:
+    setp.ge.u64 %more, %i, %vectors;
+    @%more bra $rest;
+{load}
+{look}
+    bra $few;
+$rest:
+    shl.b64 %i, %vectors, {lanes};
+    add.u64 %i, %i, %next;
+    setp.ge.u64 %more, %i, %n;
+    @%more bra $meet;
     shl.b64 %at, %i, {shift};
     add.u64 %at, %array, %at;
-    ld.global.{bits} %word, [%at];
-    {widen} %size, %word;
-    and.b64 %size, %size, {magnitude};
-    setp.gt.u64 %is_nan, %size, {infinity};
-    @%is_nan mov.u64 %nan, 1;
-    @!%is_nan max.u64 %largest, %largest, %size;
-    add.u64 %i, %i, %stride;
-    bra $look;
+    ld.global.{bits} %word0_0, [%at];
+{look_at_one}
 $meet:
+    {widen} %largest, %most;
 {butterfly}
     mov.u32 %lane, %laneid;
     setp.ne.u32 %more, %lane, 0;
@@ -76,15 +92,28 @@ $meet:
     ret;
 }}
 """
+_LOAD = """\
+    shl.b64 %at, %i, 4;
+    add.u64 %at, %array, %at;
+    ld.global.v{width}.{bits} {{{words}}}, [%at];
+    add.u64 %i, %i, %stride;"""
+_LOOK = """\
+    and.{bits} %size, {word}, {magnitude};
+    setp.gt.{unsigned} %is_nan, %size, {infinity};
+    @%is_nan mov.u64 %nan, 1;
+    @!%is_nan max.{unsigned} %most, %most, %size;"""
 _EXCHANGE = """\
     mov.b64 {{%low, %high}}, {value};
     shfl.sync.bfly.b32 %low, %low, {distance}, 31, 0xffffffff;
     shfl.sync.bfly.b32 %high, %high, {distance}, 31, 0xffffffff;
     mov.b64 %other, {{%low, %high}};
     max.u64 {value}, {value}, %other;"""
+_AT_ONCE = 4
+"""Vectors of 16 bytes that a thread has on their way together: so many bytes hide what memory takes."""
 _TYPES = {
     "float32": {
         "bits": "b32",
+        "unsigned": "u32",
         "shift": 2,
         "widen": "cvt.u64.u32",
         "magnitude": "0x7fffffff",
@@ -92,6 +121,7 @@ _TYPES = {
     },
     "float64": {
         "bits": "b64",
+        "unsigned": "u64",
         "shift": 3,
         "widen": "mov.b64",
         "magnitude": "0x7fffffffffffffff",
@@ -102,14 +132,41 @@ _FORMATS = {"float32": ("<I", "<f"), "float64": ("<Q", "<d")}
 
 
 def extent_ptx() -> str:
-    """The module with an entry for each dtype; a warp of an entry must have all of its 32 threads."""
+    """The module with an entry for each dtype; a warp of an entry must have all of its 32 threads.
+
+    Arrays begin at multiples of 16; whoever launches an entry has as many threads as a vector has elements.
+    """
+    return _HEADER + "".join(_entry(name, **facts) for name, facts in _TYPES.items())
+
+
+def _entry(name: str, **facts: Any) -> str:
+    lanes = 4 - facts["shift"]
+    vectors = [[f"%word{v}_{i}" for i in range(1 << lanes)] for v in range(_AT_ONCE)]
+
+    def load(words: Sequence[str]) -> str:
+        return _LOAD.format(width=len(words), words=", ".join(words), **facts)
+
+    def look(words: Sequence[str]) -> str:
+        return "\n".join(_LOOK.format(word=word, **facts) for word in words)
+
     butterfly = "\n".join(
         _EXCHANGE.format(value=value, distance=distance)
         for distance in (16, 8, 4, 2, 1)
         for value in ("%largest", "%nan")
     )
-    entries = (_ENTRY.format(name=n, butterfly=butterfly, **t) for n, t in _TYPES.items())
-    return _HEADER + "".join(entries)
+    return _ENTRY.format(
+        name=name,
+        words=", ".join(chain.from_iterable(vectors)),
+        lanes=lanes,
+        behind=_AT_ONCE - 1,
+        loads="\n".join(map(load, vectors)),
+        looks="\n".join(map(look, vectors)),
+        load=load(vectors[0]),
+        look=look(vectors[0]),
+        look_at_one=look(vectors[0][:1]),
+        butterfly=butterfly,
+        **facts,
+    )
 
 
 def read_extent(dtype: str, words: Any) -> Extent:
