@@ -233,15 +233,21 @@ def test_subclasses_and_other_streams_are_asked(fake: FakeDriver, torch: Any) ->
 
 def test_values_that_matter_are_looked_at_in_every_call(fake: FakeDriver, torch: Any) -> None:
     run = made(STRICT, mode="per-op")
-    for values in (rows(5), rows(5, float("nan"))):
+
+    def tensor(values: Any) -> Tensor:
         x = Tensor(fake, (5, 4))
         fake.memory[x.at : x.at + values.nbytes] = values.tobytes()
-        assert run.again([x]) is None
-        if not np.isnan(values).any():
-            run.run([x])
-            continue
+        return x
+
+    run.run([tensor(rows(5))])
+    assert run.again([tensor(rows(5))]) is not None
+    fake.log.clear()
+    for call in (run.again, run.run):
         with pytest.raises(InvalidInputError, match="'x' has NaN"):
-            run.run([x])
+            call([tensor(rows(5, float("nan")))])
+    # What is refused does not run: all that is launched is what looks.
+    assert fake.names("cuLaunchKernel", "cuGraphLaunch") == ["cuLaunchKernel"] * 2
+    assert run.again([tensor(rows(5))]) is not None
 
 
 def test_outputs_are_made_as_compiled_pytorch_makes_them(fake: FakeDriver, torch: Any) -> None:

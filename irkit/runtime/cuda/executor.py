@@ -75,7 +75,7 @@ class CudaExecutor:
         self._last_stream = self.stream
         self._foreign: tuple[int, Any] | None = None
         self.inputs = Inputs(self.policy, self.pool)
-        self._tensors = tensor_calls(program, self.policy, device_number)
+        self._tensors = tensor_calls(program, device_number)
         self._constants = load_constants(self.pool, program, weights, self.stream)
         self._others = Others[CudaExecutor]()
         self._lock = threading.Lock()
@@ -215,7 +215,10 @@ class CudaExecutor:
         return [array if library is not None else array.numpy() for _, array in made]
 
     def again(self, inputs: Sequence[Any]) -> list[Any] | None:
-        """As `run`, for tensors such as came before, in the stream of the last call; None for others."""
+        """As `run`, for tensors such as came before, in the stream of the last call; None for others.
+
+        Raises InvalidInputError for values that the program does not take, DeviceError.
+        """
         found = None if self._tensors is None else self._tensors.call(inputs)
         if found is None:
             return None
@@ -225,6 +228,7 @@ class CudaExecutor:
             if foreign is None or foreign[0] != handle or foreign[1] is not self._last_stream:
                 return None
             self.device.activate()
+            self.inputs.look(inputs, addresses, self._last_stream)
             outputs = [make() for make in makers]
             addresses.extend([y.data_ptr() for y in outputs])
             self.plan_of(rows)._run(addresses, rows, self._last_stream)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from irkit.runtime.cuda import arrays, driver
@@ -17,6 +19,7 @@ class Inputs:
 
     def __init__(self, policy: InputPolicy, pool: Pool) -> None:
         self._policy, self._pool = policy, pool
+        self._looked = [policy.restricts(number) for number in range(len(policy.ports))]
 
     def bind(self, number: int, value: Any, stream: Any) -> arrays.Bound:
         """Input `number`, copied to the device unless it is there."""
@@ -33,10 +36,21 @@ class Inputs:
         self._policy.check_device_array(number, facts)
         if facts.producer is not None and facts.producer != (int(stream) or 1):
             order(driver.api().CUstream(facts.producer), stream)
-        if self._policy.restricts(number):
-            count = math.prod(facts.shape)
-            result = self._pool.take(RESULT_BYTES)
-            probe = extent_probe(self._pool.device)
-            extent = probe(facts.address, count, str(facts.dtype), result, stream)
-            self._policy.check_extent(number, extent, lambda: arrays.host_copy(facts, stream))
+        if self._looked[number]:
+            self._look(number, value, facts.address, facts.shape, stream)
         return arrays.Bound(facts.address, facts.shape, value)
+
+    def look(self, values: Sequence[Any], addresses: Sequence[int], stream: Any) -> None:
+        """Whether the program takes the values of arrays on the device, of which all else is known."""
+        for number in itertools.compress(range(len(values)), self._looked):
+            value = values[number]
+            self._look(number, value, addresses[number], value.shape, stream)
+
+    def _look(
+        self, number: int, value: Any, address: int, shape: Sequence[int], stream: Any
+    ) -> None:
+        probe = extent_probe(self._pool.device)
+        dtype, count = self._policy.dtypes[number].name, math.prod(shape)
+        extent = probe(address, count, dtype, self._pool.take(RESULT_BYTES), stream)
+        facts = arrays.device_facts
+        self._policy.check_extent(number, extent, lambda: arrays.host_copy(facts(value), stream))

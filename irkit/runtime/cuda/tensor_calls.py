@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irkit.runtime.input_policy import DEVICE_ALIGNMENT, InputPolicy
+from irkit.runtime.input_policy import DEVICE_ALIGNMENT
 from irkit.schedule.tables import Port, Program
 
 _KNOWN = 256
@@ -23,7 +23,7 @@ TensorCall = tuple[list[int], int, int, Sequence[Callable[[], Any]]]
 
 
 class TensorCalls:
-    """The calls of a program of these ports on one device. It must look at no values of its inputs."""
+    """The calls of a program of these ports on one device. Values of inputs are for the caller to look at."""
 
     def __init__(self, inputs: Sequence[Port], outputs: Sequence[Port], device: int) -> None:
         self._inputs, self._outputs, self._device = tuple(inputs), tuple(outputs), device
@@ -89,7 +89,6 @@ class TensorCalls:
         return known and (addresses, known[0], self._stream(device), known[1])
 
 
-def tensor_calls(program: Program, policy: InputPolicy, device: int) -> TensorCalls | None:
-    """The calls of a program; None where it looks at the values of its inputs, or has state."""
-    looks = any(policy.restricts(number) for number in range(len(program.inputs)))
-    return None if looks or program.states else TensorCalls(program.inputs, program.outputs, device)
+def tensor_calls(program: Program, device: int) -> TensorCalls | None:
+    """The calls of a program; None where it has state."""
+    return None if program.states else TensorCalls(program.inputs, program.outputs, device)
