@@ -6,7 +6,7 @@ from typing import Final
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.rkernel import RKernel
-from irkit.rkernels.work import TYPICAL_ROWS, Part, Work, work
+from irkit.rkernels.work import Part, Work, work
 
 
 def map_elements(task, tasks, rows, scratch, OPERANDS):
@@ -54,16 +54,17 @@ MANY: Final = 1 << 17
 
 
 def _many(root: Root) -> bool:
-    sizes = (TYPICAL_ROWS if size == DYNAMIC else size for size in root.parallel)
-    return math.prod(sizes) >= MANY
+    """Of a batch there may be any number of rows."""
+    return DYNAMIC in root.parallel or math.prod(root.parallel) >= MANY
 
 
 def _fetched_work(part: Part) -> Work:
     each = part.store
     gathers = each.units.get("gather", 0)
-    turns = math.ceil(part.rounds(part.elements, part.threads) / AT_ONCE)
+    turns, left = divmod(part.rounds(part.elements, part.threads), AT_ONCE)
     # Three of four are not waited for, but what they read comes behind it.
-    return each * part.elements + work(round=turns * (1.5 + gathers * AT_ONCE))
+    waits = turns * (1.5 + gathers * AT_ONCE) + left * (1 + gathers)
+    return each * part.elements + work(round=waits)
 
 
 def _work(part: Part) -> Work:
