@@ -20,6 +20,7 @@ from irkit.syntax_trees import in_one_thread
 
 OPEN_FROM: Mapping[str, int] = {
     "add32": 0,
+    "add_tile": 3,
     "divide": 0,
     "copy_every": 2,
     "copy_run": 1,

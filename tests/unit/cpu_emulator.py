@@ -94,6 +94,20 @@ def _multiply_panels(
         into[:] = sums
 
 
+def _add_tile(
+    most: int, vectors: int, lanes: int, rows: int, k: int, a: Memory, at_a: int, below_a: int,
+    b: Memory, at_b: int, below_b: int, c: Memory, at_c: int, below_c: int, anew: int,
+) -> None:  # fmt: skip
+    across = lanes * vectors
+    assert rows <= most
+    for row in range(rows):
+        into = c.run(at_c + row * below_c, across)
+        sums = np.zeros(across, into.dtype) if anew else into.copy()
+        for i in range(k):
+            sums += a[at_a + row * below_a + i] * b.run(at_b + i * below_b, across)
+        into[:] = sums
+
+
 def _multiply_strided(
     most: int, vectors: int, rows: int, k: int, a: Memory, at_a: int, below_a: int, b: Memory,
     at_b: int, below_b: int, c: Memory, at_c: int, below_c: int,
@@ -303,6 +317,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "element_by_element": lambda: None,
         "extremes": _extremes,
         "packed_node": _packed_node,
+        "add_tile": _add_tile,
         "multiply_panels": _multiply_panels,
         "multiply_strided": _multiply_strided,
         "multiply_pixels": multiply_pixels,

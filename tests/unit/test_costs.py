@@ -204,6 +204,9 @@ PROGRAMS = {
     ),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "product of few rows": text(
+        "matmul", "tensor<4x900xf32>, tensor<900x400xf32>", "tensor<4x400xf32>"
+    ),
     "product of a transposed factor": text(
         "gemm",
         "tensor<64x80xf32>, tensor<64x96xf32>",

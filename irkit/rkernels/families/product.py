@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from irkit.dialects import te
 from irkit.dialects.access_boxes import grid_of
-from irkit.dialects.products import Product, as_product
+from irkit.dialects.products import Product, as_product, matrix_of_b, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
@@ -41,7 +41,8 @@ def cut_one(
 class MatrixProduct(Family):
     """Contractions and convolutions as a product of matrices, A in memory (`irkit.dialects.products`).
 
-    `PART`, `INIT`, `STORE`, pointer `A`, `M`, `K`, `TRANSPOSED`; on a CPU `PACK`, on a GPU `COLUMN`,
+    `PART`, `INIT`, `STORE`, pointer `A`, `M`, `K`, `TRANSPOSED`; on a CPU `PACK` and,
+    where B is a matrix of rows in memory, pointer `B` and `COLUMNS`, on a GPU `COLUMN`,
     `STEP`, `FETCH`, `INSIDE` and `LEAVE`.
     """
 
@@ -86,6 +87,7 @@ class MatrixProduct(Family):
         if binder.target == "cpu":
             pack(binder, product)
             store(binder, product)
+            _matrix(binder, product)
         else:
             store(binder, product)
             fetch(binder, product)
@@ -98,6 +100,14 @@ def _leave(binder: Binder) -> None:
     both operands lie in memory."""
     if "AT" in binder.binding.names:
         binder.binding.part("LEAVE", "irkit.rkernels.cuda.product_tile", "leave_tile")
+
+
+def _matrix(binder: Binder, product: Product) -> None:
+    """`B` and `COLUMNS`, where B lies in memory row behind row of so many columns."""
+    found = windows(product)
+    if found is not None and matrix_of_b(product) is False:
+        binder.binding.names["B"] = f"p{found[0].index}"
+        binder.literal("COLUMNS", product.extent(product.columns))
 
 
 def _packed(binder: Binder, product: Product) -> None:

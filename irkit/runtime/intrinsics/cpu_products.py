@@ -110,6 +110,39 @@ def multiply_panels(
                       integer), codegen  # fmt: skip
 
 
+@intrinsic(prefer_literal=True)
+def add_tile(
+    typingctx: Any, most: Any, vectors: Any, lanes: Any, rows: Any, k: Any, a: Any, at_a: Any,
+    below_a: Any, b: Any, at_b: Any, below_b: Any, c: Any, at_c: Any, below_c: Any, anew: Any,
+) -> Any:  # fmt: skip
+    """C[i, j] += sum over k of A[i, k] * B[k, j], for `rows` rows i and `vectors` times `lanes` columns j.
+
+    The literals are those of `multiply_tile`; rows are `below_a`, `below_b` and `below_c` elements apart.
+    Where `anew` is not 0, C are sums of these terms alone.
+    """
+    if not all(isinstance(n, types.IntegerLiteral) for n in (most, vectors, lanes)):
+        return None
+    largest, across, side = (n.literal_value for n in (most, vectors, lanes))
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, _, rows, k, a, at_a, below_a, b, at_b, below_b, c, at_c, below_c, anew = arguments
+        tile = Tile(builder, c.type.pointee, across, side)
+        place = builder.gep(c, [at_c])
+        fresh = builder.icmp_signed("!=", anew, _I64(0))
+        for size, first in powers(builder, largest, rows):
+            numbers = [builder.add(first, _I64(i)) for i in range(size)]
+            starts = [builder.add(at_a, builder.mul(below_a, n)) for n in numbers]
+            rows_of_a = [builder.gep(a, [start]) for start in starts]
+            start = tile.load(fresh, place, below_c, numbers)
+            sums = tile.sums(rows_of_a, k, builder.gep(b, [at_b]), below_b, start)
+            tile.store(sums, place, below_c, numbers)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(most, vectors, lanes, integer, integer, a, integer, integer, b, integer, integer,
+                      c, integer, integer, integer), codegen  # fmt: skip
+
+
 def _by_powers(tile: Tile, largest: int, rows: Any, *operands: Any) -> None:
     """`rows` rows of a tile, so many at once as powers of two of them there are."""
     for size, first in powers(tile.builder, largest, rows):
