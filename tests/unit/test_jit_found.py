@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irkit
 from irkit.errors import UnsupportedError
 from tests.unit.jitted import check, interpreted
 
@@ -206,3 +207,51 @@ def test_numbers_that_are_added_in_wider_dtypes(x, number):
 
 def test_powers_of_one_truth_are_integers():
     check(lambda x: (x[0] ** 2, x[0] ** 1, x**2, x**1), SIGNED > 0)
+
+
+def test_integers_to_powers_that_are_floats_are_floats():
+    check(lambda i: (i**2.0, i**1.0, i**2, i**1, i**0.5, i[1] ** 2.0), np.arange(4))
+
+    def in_place(i):
+        i **= 2.0
+
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'power'"):
+        interpreted(in_place)(np.arange(4))
+
+
+def test_arrays_without_elements_need_not_be_written():
+    def chosen(x, y):
+        return np.choose((x > 0).astype(int), [x, y])
+
+    check(chosen, np.zeros((3, 0)), np.array(1.0), jit=irkit.jit(target="cpu"))
+
+
+def test_arrays_of_the_callers_keep_their_shape():
+    def shaped(x):
+        x.shape = (2, 2)
+        return x
+
+    def own(x):
+        y, z = x[:], x * 2
+        y.shape = z.shape = 2, 2
+        x.shape = (4,)
+        y += z
+        return y, z
+
+    with pytest.raises(UnsupportedError, match=r"py:\d+: the shape of an array of the caller's"):
+        interpreted(shaped)(np.arange(4.0))
+    check(own, np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(lambda x: np.add.accumulate(x[0]), lambda x: np.hypot.reduceat(x[0], [0])),
+        *(lambda x: np.matvec(x, x), lambda x: np.vecmat(x, x), lambda x: np.vecdot(x, x[0])),
+    ],
+)
+def test_too_few_dimensions_are_numpys_errors(function):
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        function(np.ones(3))
+    with pytest.raises(type(theirs.value), match=r"scalar|does not have enough dimensions"):
+        interpreted(function)(np.ones(3))

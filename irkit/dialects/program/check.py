@@ -232,7 +232,10 @@ _CHECKS: Mapping[type[Operation], Callable[[Operation], str | None]] = {
 def _unwritten(op: Operation, written: set[SSAValue]) -> str | None:
     """What reads an array of which nothing was written before; notes what is written now."""
     for value in arrays_read(op):
-        buffer = view_of(value).buffer
+        view = view_of(value)
+        buffer = view.buffer
+        if 0 in view.sizes:
+            continue  # of no elements there is nothing to write
         if isinstance(buffer.owner, memref.AllocOp) and buffer not in written:
             return "reads an array that was never written"
     written.update(view_of(value).buffer for value in arrays_written(op))

@@ -33,6 +33,14 @@ FAST_POWERS: Mapping[float, np.ufunc] = {
 """Powers for which NumPy's operator takes another function, with other bits."""
 
 
+def fast_power(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
+    """The function that `**` of arrays of `dtype` takes for one of Python's numbers, if any: integers to a
+    power that is a float are floats, and have none."""
+    if type(exponent) is not int and (type(exponent) is not float or dtype.kind not in "fc"):
+        return None
+    return FAST_POWERS.get(exponent) if dtype.kind in "fc" or exponent in (1, 2) else None
+
+
 def unknown(what: str) -> Exception:
     """The error of who wants a value."""
     return refused(
@@ -82,6 +90,10 @@ class TracedArray(NDArrayOperatorsMixin):
     @shape.setter
     def shape(self, shape: Any) -> None:
         seen = self.spot.layout.reshape(shape)
+        if self.spot.outside and seen.shape != self.shape:
+            raise refused(
+                "the shape of an array of the caller's is assigned to: x = x.reshape(...)"
+            )
         if not self.spot.owns(seen):
             raise AttributeError("Incompatible shape for in-place modification.")
         self.spot = self.spot.viewed(seen)
@@ -201,13 +213,10 @@ class TracedArray(NDArrayOperatorsMixin):
         number = type(other) in (int, float)
         if number and self.dtype.kind == "b":
             number = other == 2 and not self.spot.scalar
-        if self.spot.scalar and not (number and other in (2, -1, 1)):
+        if self.spot.scalar and self.dtype.kind != "c" and not (number and other in (2, -1, 1)):
             return power_of(self, other)
-        if number and (self.dtype.kind in "fc" or other in (1, 2)):
-            ufunc = FAST_POWERS.get(other)
-            if ufunc is not None:
-                return ufunc(self)
-        return np.power(self, other)
+        ufunc = fast_power(self.dtype, other) if number else None
+        return np.power(self, other) if ufunc is None else ufunc(self)
 
     def __rpow__(self, other: Any) -> Any:
         return power_of(other, self)
@@ -280,8 +289,9 @@ def _in_place(plain: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[...
     def method(self: TracedArray, other: Any) -> Any:
         if self.spot.scalar:
             return plain(self, other)
-        if ufunc is np.power and type(other) in (int, float) and other in FAST_POWERS:
-            return FAST_POWERS[other](self, out=(self,))
+        fast = fast_power(self.dtype, other) if ufunc is np.power else None
+        if fast is not None:
+            return fast(self, out=(self,))
         return ufunc(self, other, out=(self,))
 
     return method

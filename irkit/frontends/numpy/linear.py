@@ -37,6 +37,7 @@ def product_call(
     if ufunc.__name__ == "matmul":
         return matmul(inputs[0], inputs[1], dtype, out)
     left, right = (array_of(x) for x in inputs)
+    _check_dimensions(ufunc, left, right)
     if ufunc.__name__ in ("vecdot", "vecmat"):
         left = conjugated(left)
     if ufunc.__name__ == "vecdot":
@@ -44,6 +45,17 @@ def product_call(
     if ufunc.__name__ == "matvec":
         return _squeezed(left, right[..., :, None], dtype, out, (-1,))
     return _squeezed(left[..., None, :], right, dtype, out, (-2,))
+
+
+def _check_dimensions(ufunc: np.ufunc, *arrays: Any) -> None:
+    """Raises NumPy's ValueError for an array of fewer dimensions than the function takes."""
+    left, right = {"vecdot": (1, 1), "matvec": (2, 1), "vecmat": (1, 2)}[ufunc.__name__]
+    for number, (array, least) in enumerate(zip(arrays, (left, right), strict=True)):
+        if array.ndim < least:
+            raise ValueError(
+                f"{ufunc.__name__}: Input operand {number} does not have enough dimensions (has "
+                f"{array.ndim}, gufunc core with signature {ufunc.signature} requires {least})"
+            )
 
 
 def _squeezed(a: Any, b: Any, dtype: np.dtype[Any], out: Any, axes: tuple[int, ...]) -> Any:

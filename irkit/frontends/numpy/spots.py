@@ -33,6 +33,8 @@ class Spot:
     ) -> None:
         self.buffer, self._shadow, self.terms = buffer, shadow, terms
         self.scalar, self.weak = scalar, weak
+        self.outside = False
+        """Whether it is that of the caller's own array, and not of a view."""
 
     @property
     def layout(self) -> Array:

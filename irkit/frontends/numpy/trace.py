@@ -255,7 +255,9 @@ def _array(spec: ArraySpec, buffer: Buffer) -> TracedArray:
         shadow = np.ndarray(spec.sizes[:-1], kind, memory, offset, strides[:-1])
     if not spec.writeable:
         shadow.flags.writeable = False
-    return TracedArray(Spot(buffer, shadow))
+    made = TracedArray(Spot(buffer, shadow))
+    made.spot.outside = True
+    return made
 
 
 def _check_picks(r: Recorder) -> None:

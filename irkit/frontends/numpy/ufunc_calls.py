@@ -28,6 +28,8 @@ def ufunc_call(
 
     if ufunc.signature is not None:
         return linear.product_call(ufunc, method, inputs, kwargs)
+    if method in ("accumulate", "reduceat") and operand(inputs[0]).shape == ():
+        raise TypeError(f"cannot {method} on a scalar")
     match method:
         case "__call__":
             return _call(ufunc, inputs, kwargs)
