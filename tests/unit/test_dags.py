@@ -457,6 +457,18 @@ def test_kernels_that_numba_refuses() -> None:
     assert d.report() == []
 
 
+def test_kernels_that_compute_with_rows() -> None:
+    @cuda.jit
+    def rows(x):
+        x[0] += 1
+
+    with (
+        irkit.dag("mock"),
+        pytest.raises(UnsupportedError, match=here("kernel 'rows': Numba refuses it for x: .*add")),
+    ):
+        rows[1, 32](np.zeros((3, 2)))
+
+
 def test_arrays_that_are_read_only() -> None:
     x = np.zeros(4)
     x.flags.writeable = False

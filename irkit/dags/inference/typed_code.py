@@ -36,10 +36,11 @@ def argument_types(kernel: Any, arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """What Numba raises for code that it does not compile: its two halves have errors of their own."""
+    """What Numba raises for code that it does not compile: its two halves have errors of their own, and
+    arithmetic of whole rows ends in a KeyError of the universal function."""
     known = ("numba.core.errors", "numba.cuda.core.errors")
     found = [import_module(name).NumbaError for name in known]
-    return (*found, import_module("numba.cuda.errors").UnsupportedBytecodeError)
+    return (*found, import_module("numba.cuda.errors").UnsupportedBytecodeError, KeyError)
 
 
 def typed_code(kernel: Any, types: tuple[Any, ...], arch: str = ARCH) -> Any:
