@@ -11,6 +11,8 @@ from benchmarks import gpu_targets, kernel_targets
 from benchmarks.attention import TOKENS
 from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
+from benchmarks.operator_peers import BACKENDS
+from benchmarks.operators import OPERATORS
 from benchmarks.pipelines import PIPELINES
 from benchmarks.written_programs import PROGRAMS
 
@@ -226,6 +228,21 @@ def _forest_targets() -> Iterator[Target]:
     yield Target("GPU", work, "≤ 0.67 × nvForest", "mean", 0.67, parts=tuple(everywhere))
 
 
+def _operator_targets() -> Iterator[Target]:
+    """Single operators on a million rows, device to device, beside the faster form of Hummingbird."""
+    for name in OPERATORS:
+        place = f"gpu_operators/{name}"
+        yield Target(
+            "GPU",
+            f"{name}, 1,000,000 x 20",
+            "≤ 1 × Hummingbird",
+            "share",
+            1.0,
+            (f"{place}/irkit",),
+            tuple(f"{place}/Hummingbird {backend}" for backend in BACKENDS),
+        )
+
+
 _STEPS = (
     *(("MLP", batch, 0.6) for batch in (32, 128)),
     *(("CNN", 128, 0.6), ("LSTM", 128, 0.6), ("decoder", 8, 0.6)),
@@ -285,6 +302,7 @@ TARGETS = (
         ("gpu_nvforest/nvForest/1000000 rows",),
     ),
     *_forest_targets(),
+    *_operator_targets(),
     Target(
         "GPU",
         "the CNN and the MLP",
