@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks import written, written_stencils
 from benchmarks.npbench_programs import NAMES
@@ -82,3 +83,23 @@ def test_irkit_computes_them() -> None:
     found = written.written_program(small, "S", 1, 0)
     assert found["max_error"] < 1e-13
     assert found["irkit, times NumPy"] > 0
+
+
+def test_a_first_call_is_timed_without_what_looks_at_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+
+    def slow_difference(got: object, want: object) -> float:
+        now[0] += 100
+        return 0.0
+
+    def called(x: np.ndarray) -> np.ndarray:
+        now[0] += 1
+        return x
+
+    monkeypatch.setattr(written.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(written, "difference", slow_difference)
+    monkeypatch.setattr(written.irkit, "jit", lambda target: lambda function: function)
+    small = Written(called, lambda rng, n: (rng.random(n),), {"S": (8,)})
+    assert written.written_program(small, "S", 1, 0)["compile_s"] == 1
