@@ -19,6 +19,7 @@ METHODS = ("predict_proba", "predict", "transform")
 BACKENDS = ("torch", "torch.jit")
 TOLERANCE = 1e-4
 """Of float32, relative to the largest value; what is further off has no times."""
+_BLOCKS = 5
 _REFUSALS = (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 """What the converters raise of what they do not take."""
 _WITHOUT_ZIPMAP = {"zipmap": False}
@@ -58,12 +59,14 @@ def compare(
 def _timed(
     candidates: dict[str, Any], want: Any, runs: int, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """Times by candidate, taken in turn; of those that are wrong their error, of words the words."""
+    """Times by candidate, taken in turn, block by block: PyTorch's threads spin after a call. Of those that
+    are wrong their error, of words the words."""
     said: dict[str, Any] = {n: c for n, c in candidates.items() if not callable(c)}
     calls: dict[str, Call] = {n: c for n, c in candidates.items() if callable(c)}
     errors = {n: _off(call(), want) for n, call in calls.items()}
     right = {n: c for n, c in calls.items() if errors[n] <= TOLERANCE}
-    times = harness.interleaved(right, runs, clock)
+    blocks = min(_BLOCKS, runs)
+    times = harness.in_blocks(right, blocks, -(-runs // blocks), clock=clock)
     found: dict[str, Any] = {n: {"wrong": e} for n, e in errors.items() if n not in right}
     found |= {n: {"max error": errors[n], **times[n]} for n in right}
     rest = [times[n]["median_us"] for n in right if n not in ("irkit", "scikit-learn")]
