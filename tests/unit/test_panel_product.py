@@ -214,3 +214,19 @@ def test_transposed_factors_are_not_read_one_by_one(sizes: tuple[int, int, int])
         irkit.parse(gemm(*sizes, True, True)), "cpu", device="cpu2", cache=False
     )
     assert "gemm.dot" not in program.ir()
+
+
+def test_windows_of_an_image_are_not_copied_pixel_by_pixel():
+    """A few filters over many pixels: packed, they would be columns, and panels of eight pixels the rows."""
+    source = """
+func.func @main(%x: tensor<1x32x64x64xf32>) -> tensor<1x3x128x128xf32> {
+  %w = arith.constant dense<0.5> : tensor<32x3x4x4xf32>
+  %y = graph.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>,
+       dilations = array<i64: 1, 1>, group = 1 : i64, output_padding = array<i64: 0, 0>}
+       : (tensor<1x32x64x64xf32>, tensor<32x3x4x4xf32>) -> tensor<1x3x128x128xf32>
+  return %y : tensor<1x3x128x128xf32>
+}
+"""
+    ir = irkit.compile(irkit.parse(source), "cpu", device="cpu2", cache=False).ir()
+    assert "product.wide" in ir
+    assert "panel_product" not in ir

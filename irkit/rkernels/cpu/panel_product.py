@@ -115,8 +115,8 @@ def _scratch(root: Root, parameters: Parameters) -> int:
 _TURNED = work(index=1, scalar=8)
 
 
-def _packed(part: Part, product: Product) -> Work:
-    """What it takes to copy B once."""
+def _packed(part: Part, product: Product, panel: int) -> Work:
+    """What it takes to copy B once, in panels of so many columns, at which runs of columns end too."""
     columns, terms = part.share(product.columns), part.share(product.k)
     walk = walk_of(product)
     if walk is None:
@@ -128,8 +128,9 @@ def _packed(part: Part, product: Product) -> Work:
     apart = work(stride=1) if walk.by_k or walk.step not in (0, 1) else Work()
     padded = found is not None and any(w.guarded for w in found[1])
     run = work(row=1) + (work(index=2, scalar=8) if walk.outer or padded else Work())
+    length = walk.length if walk.by_k else min(walk.length, panel)
     each = work(scalar=1) if walk.by_k or padded else work(pack=0.5)
-    return (each + apart) * (columns * terms) + run * (columns * terms / walk.length)
+    return (each + apart) * (columns * terms) + run * (columns * terms / length)
 
 
 def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
@@ -151,8 +152,8 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
             **{kind: computed * across * tile.columns * words * terms},
             tile=(whole + len(powers)) * across * blocks,
         )
-        packed = _packed(part, turned(product)) * math.ceil(columns / _COLUMNS)
-        packed = packed + _packed(part, product) * math.ceil(rows / _ROWS)
+        packed = _packed(part, turned(product), tile.rows) * math.ceil(columns / _COLUMNS)
+        packed = packed + _packed(part, product, tile.columns) * math.ceil(rows / _ROWS)
         stored = part.store + (work(stride=1) if product.transposed else work(scalar=1))
         outputs = stored * (rows * columns) + work(row=rows)
         return (tiles + packed + outputs) * times
