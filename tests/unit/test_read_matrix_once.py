@@ -16,6 +16,10 @@ CASES = {
     "apart": (lambda a, x, r: (r @ a, a @ x), 1),
     "transposed": (lambda a, x, r: (a.T @ r, a @ x * 2), 1),
     "transposed and chained": (lambda a, x, r: a.T @ (a @ x), 1),
+    "read between": (lambda a, x, r: (a @ x + 1, r @ a), 1),
+    "summed between": (lambda a, x, r: ((r @ a) * 2 + x, (a @ x).sum() - r), 1),
+    "needed between": (lambda a, x, r: ((z := a @ x), (r + z.sum()) @ a), 0),
+    "another shape kept": (lambda a, x, r: ((z := (a @ x).reshape(1, -1)) @ a, z + 1, z.sum()), 1),
     "of the whole": (lambda a, x, r: ((a @ x) / np.linalg.norm(a @ x)) @ a, 0),
     "the other way": (lambda a, x, r: a @ (r @ a), 0),
 }

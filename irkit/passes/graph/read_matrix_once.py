@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant
@@ -93,28 +95,21 @@ class ReadMatrixOnce(Rule):
             )
         blocks = _Blocks(pair, rows, self.weights)
         y, z = blocks.emit()
-        later = pair.row if pair.row in _after(pair.column) else pair.column
+        later = pair.row if pair.row in _following(pair.column) else pair.column
         rewriter.insert(blocks.ops, InsertPoint.before(later))
-        for reshape in pair.early:
-            reshape.detach()
-            rewriter.insert(reshape, InsertPoint.before(later))
+        for reader in pair.early:
+            reader.detach()
+            rewriter.insert(reader, InsertPoint.before(later))
         if z is not None:
             rewriter.replace(pair.column, [], [z])
         rewriter.replace(pair.row, [], [y])
 
 
-def _after(op: Operation) -> set[Operation]:
-    """Ops that follow in the block."""
-    found, following = set[Operation](), op.next_op
-    while following is not None:
-        found.add(following)
-        following = following.next_op
-    return found
-
-
-def _users(op: Operation) -> set[Operation]:
-    """Ops that read results of an op."""
-    return {use.operation for result in op.results for use in result.uses}
+def _following(op: Operation) -> Iterator[Operation]:
+    """Ops that follow in the block, in order."""
+    while (following := op.next_op) is not None:
+        yield following
+        op = following
 
 
 def _reshapes(value: SSAValue) -> list[Operation]:
@@ -141,16 +136,26 @@ def _pair(column: MatmulOp) -> Pair | None:
         assert isinstance(row, MatmulOp)
         chain = _reshapes(row.operands[0])
         chained = _source(chain, row.operands[0]) is product
-        ahead, behind = (column, row) if row in _after(column) else (row, column)
-        read = [ahead.results[0], *(v for op in chain for v in op.results if chained)]
+        ahead, behind = (column, row) if row in _following(column) else (row, column)
         own = {*chain, row} if chained else set[Operation]()
-        others = [u.operation for v in read for u in v.uses if u.operation not in own]
-        # What reads the first of the two must come after both: other shapes of it can.
-        later = _after(behind)
-        early = [op for op in others if op not in later]
-        if all(isinstance(op, ReshapeOp) and _users(op) <= later for op in early):
-            return Pair(column, row, chained, bool(others) or not chained, early)
+        read = [ahead.results[0], *(v for op in chain for v in op.results if chained)]
+        is_kept = not chained or any(use.operation not in own for v in read for use in v.uses)
+        early = _early(ahead, behind)
+        feeds = {v.owner for v in behind.operands} & set(early) - own
+        if not feeds and all(is_side_effect_free(op) for op in early):
+            return Pair(column, row, chained, is_kept, early)
     return None
+
+
+def _early(ahead: Operation, behind: Operation) -> list[Operation]:
+    """What reads the first of two products, itself or through others, before the second, in order: it must
+    come after both."""
+    found, reached = list[Operation](), {ahead}
+    for op in takewhile(lambda op: op is not behind, _following(ahead)):
+        if any(v.owner in reached for inner in op.walk() for v in inner.operands):
+            found.append(op)
+            reached.add(op)
+    return found
 
 
 @dataclass
