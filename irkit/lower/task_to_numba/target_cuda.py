@@ -81,6 +81,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.spread,
             b.symbol + SPREAD * (b.spread > 1),
             b.rows_at_once,
+            b.longest,
         )
         for b in bindings
     ]

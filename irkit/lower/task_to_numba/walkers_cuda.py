@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from irkit.lower.task_to_numba.header_cuda import POINTERS
 from irkit.lower.task_to_numba.mail_cuda import MAIL, RESOLVING, carrying
+from irkit.rkernels.binding.longest import Longest
 from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.mail import stage_of
@@ -268,7 +269,8 @@ class Kernel:
 
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
-    mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch.
+    mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There the
+    rTasks that take the `longest` start first.
     """
 
     function: str
@@ -279,6 +281,7 @@ class Kernel:
     spread: int = 1
     alone: str = ""
     rows_at_once: int = 1
+    longest: Longest | None = None
 
     @property
     def scratch(self) -> int:
@@ -307,6 +310,7 @@ def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[
     and has asked for as many bytes of each as `ahead` says.
     """
     of_block = "block b is rTask b" if kernel.spread == 1 else "several blocks are one rTask"
+    of_block += ", the longest first" if kernel.longest is not None else ""
     lines = [
         f"def op_{number}(record, bases, rows, rows_padded):",
         f'    """Runs {kernel.alone or kernel.function} alone: {of_block}."""',
@@ -319,6 +323,11 @@ def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[
     if kernel.spread > 1:
         lines.append(f"    share = {_BLOCKS.format(tasks='words[2]')}")
         arguments[:2] = ["divide(block_index(), share)[0]", "words[2]"]
+    if kernel.longest is not None:
+        lines += [
+            f"    {line}" for line in (f"task = {arguments[0]}", *kernel.longest.lines("task"))
+        ]
+        arguments[0] = "task"
     how, given = ("resolve_early", "bases") if early else ("resolve", "table")
     for i, pointer in enumerate(kernel.pointers):
         lines.append(f"    a{i} = {how}(words, {i}, {given}, rows_padded)")

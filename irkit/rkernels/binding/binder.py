@@ -37,6 +37,7 @@ from irkit.rkernels.binding.inserted import (
     store_slices,
     store_within,
 )
+from irkit.rkernels.binding.longest import Longest
 from irkit.rkernels.binding.read_ahead import read_ahead
 from irkit.rkernels.binding.scalars import memory_type, numba_type
 from irkit.rkernels.rkernel import Target
@@ -51,7 +52,7 @@ class Binding:
     `spread`: how many blocks at most may share an rTask that runs alone on a GPU. `rows_at_once`: how many
     rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
     read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the rKernel's
-    template names them, by placeholder.
+    template names them, by placeholder. `longest`: which rTasks should start first, where that matters.
     """
 
     symbol: str
@@ -63,6 +64,7 @@ class Binding:
     scratch_bytes: int = 0
     batch: bool = False
     spread: int = 1
+    longest: Longest | None = None
     rows_at_once: int = 1
     call: LibraryCall | None = None
     wide: set[int] = field(default_factory=set[int])

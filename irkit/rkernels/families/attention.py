@@ -21,6 +21,7 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, literal
+from irkit.rkernels.binding.longest import Longest
 from irkit.rkernels.families.attention_rows import rows_of
 from irkit.rkernels.family import Family, leading_parts, of_floats
 from irkit.rkernels.work import Part, Work, work
@@ -241,6 +242,10 @@ def _part(binder: Binder, loops: Loops) -> None:
     """`PART(task, tasks, rows)`: this rTask's leading elements b0 to b1, flattened, and rows i0 to i1."""
     grid = grid_of(binder.op, binder.root)
     lines = part_lines(grid, loops.sizes, loops.order)
+    if loops.op.diagonal is not None and DYNAMIC not in loops.sizes:
+        # Later rows see more keys.
+        rows = loops.order.index(len(grid) - 2)
+        binder.binding.longest = Longest.of(grid, rows)
     binder.binding.function("PART", "task, tasks, rows", lines)
 
 

@@ -25,6 +25,7 @@ from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, literal
+from irkit.rkernels.binding.longest import Longest
 from irkit.rkernels.families.attention import cut_rows, part_lines
 from irkit.rkernels.family import Family, leading_parts, of_floats
 from irkit.rkernels.work import Part, Work, work
@@ -163,7 +164,11 @@ class AttentionGradient(Family):
         """Operands are read through what is fused before them."""
         sides, op = Sides.of(binder.root), Sides.of(binder.root).op
         element = tensor_type(op.y).element_type
-        lines = part_lines(grid_of(binder.op, binder.root), sides.sizes)
+        grid = grid_of(binder.op, binder.root)
+        lines = part_lines(grid, sides.sizes)
+        if op.diagonal is not None and DYNAMIC not in sides.sizes:
+            # Later queries see more keys, and later keys are seen by fewer queries.
+            binder.binding.longest = Longest.of(grid, len(grid) - 2, last=not sides.of_keys)
         binder.binding.function("PART", "task, tasks, rows", lines)
         for name, number in {
             "ROWS": max(sides.sizes[-2], 0),
