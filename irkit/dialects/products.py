@@ -282,7 +282,12 @@ def pitch_of_runs(product: Product) -> int | None:
     if found is None or run is None or any(w.guarded for w in found[1]):
         return None
     factors = _in_memory_order(*found)
-    dims = [d for d in (product.columns if run.by_k else product.k) if product.sizes[d] > 1]
+    return _pitch(product, product.columns if run.by_k else product.k, factors)
+
+
+def _pitch(product: Product, group: Sequence[int], factors: dict[int, int]) -> int | None:
+    """What a step of a group of loops is, counted through; None where it is no one distance."""
+    dims = [d for d in group if product.sizes[d] > 1]
     if not dims:
         return 0
     pitch = expected = factors.get(dims[-1], 0)
@@ -291,6 +296,33 @@ def pitch_of_runs(product: Product) -> int | None:
             return None
         expected *= product.sizes[d]
     return pitch
+
+
+@dataclass(frozen=True)
+class MatrixInMemory:
+    """B as matrices in memory: the element it begins at, how far apart its runs are, and its matrices."""
+
+    first: int
+    pitch: int
+    between: int
+
+
+def matrices_of_b(product: Product) -> MatrixInMemory | None:
+    """How B lies, where the whole group of terms or of columns runs side by side and all other loops are one
+    step each; None where windows or padding lie between, or columns are led by others."""
+    found, run, pitch = windows(product), run_of_b(product), pitch_of_runs(product)
+    if found is None or run is None or pitch is None or product.lead:
+        return None
+    source, dims = found
+    factors = _in_memory_order(source, dims)
+    between = _pitch(product, product.batch, factors)
+    if between is None or not _lie_together(
+        product, product.k if run.by_k else product.columns, factors
+    ):
+        return None
+    steps = _row_major(tensor_type(source).get_shape())
+    first = sum(w.offset * step for w, step in zip(dims, steps, strict=True))
+    return MatrixInMemory(first, pitch, between)
 
 
 def _in_memory_order(source: SSAValue, dims: Sequence[Window]) -> dict[int, int]:

@@ -45,6 +45,7 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binding.resident = op.residents is not None
     binding.names |= {name: str(value) for name, value in parameters.items()}
     binding.names |= _of_target(op, rkernel, binding, threads)
+    _maps(rkernel, binding)
     if binding.batch:
         binding.rows_at_once = rkernel.rows_at_once
     if rkernel.spreads and not binding.batch:
@@ -55,6 +56,14 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
             f"placeholder {', '.join(missing)} in rKernel template '{rkernel.function}'"
         )
     return binding
+
+
+def _maps(rkernel: RKernel, binding: Binding) -> None:
+    """Tensor maps come behind the operands, as pointers that are only handed on."""
+    named = {placeholder: f"map{number}" for number, placeholder in enumerate(rkernel.maps)}
+    binding.pointers += named.values()
+    binding.pointer_types += ["uint64"] * len(named)
+    binding.names |= {**named, "MAPS": ", ".join(named.values())}
 
 
 def _spread(op: ROperatorOp, root: Root, threads: int) -> int:

@@ -25,6 +25,7 @@ from irkit.rkernels.accesses import refuses_accesses
 from irkit.rkernels.bind import bind, parameters_of
 from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.binding.scalars import HALVES, numba_type
+from irkit.rkernels.boxes import moves
 from irkit.rkernels.in_place import refuses_in_place
 from irkit.rkernels.library_calls import LIBRARIES, library_call
 from irkit.rkernels.rkernel import Parameters, RKernel, Target
@@ -100,6 +101,7 @@ def check(rkernel: RKernel, op: ROperatorOp, root: Root, device: VDevice) -> str
         or refuses_scratch(rkernel, root, parameters, device)
         or _refuses_facts(rkernel, op, root, parameters)
         or _refuses_room(op.scratch_bytes, device)
+        or _refuses_maps(rkernel, op)
         or _refuses_library(op, root, device)
         or _refuses_body(rkernel, op, root, device)
     )
@@ -150,6 +152,13 @@ def _refuses_facts(
     if set(granted.data) != set(rkernel.fastmath.data):
         return f"its rKernel computes with {rkernel.fastmath}, it grants {granted}"
     return None
+
+
+def _refuses_maps(rkernel: RKernel, op: ROperatorOp) -> str | None:
+    """Why the copy engine cannot be told where its operands are."""
+    if not rkernel.maps or not moves(op):
+        return None
+    return f"rKernel '{rkernel.name}' takes operands that do not move with the turns of loops"
 
 
 def _refuses_library(op: ROperatorOp, root: Root, device: VDevice) -> str | None:

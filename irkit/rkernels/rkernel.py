@@ -11,6 +11,7 @@ from xdsl.dialects.utils import FastMathFlag
 
 from irkit.dialects.loop import ScheduleAttr
 from irkit.dialects.roperator_root import Root
+from irkit.rkernels.boxes import MapOf
 from irkit.rkernels.work import Part, Work
 from irkit.schedule.model import VDevice
 
@@ -45,6 +46,8 @@ class RKernel:
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
     `anywhere`: it reads operands and stores results by plain accesses, wherever they lie: they may in shared
     memory.
+    `maps`: the tensor maps by which the copy engine of a GPU copies boxes of operands, by the placeholders
+    that they are in the template, MAPS being all of them in this order.
     `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
@@ -81,6 +84,7 @@ class RKernel:
     wgmma: bool = False
     spreads: bool = False
     rows_at_once: int = 1
+    maps: Mapping[str, MapOf] = field(default_factory=dict[str, MapOf])
 
     @property
     def name(self) -> str:

@@ -100,13 +100,10 @@ def walker_bytes(*schedules: Schedule) -> int:
     spaces = ("input", "output", "state")
     ports = sum(b.space in spaces and b.parent is None for b in schedules[0].buffers)
     waits = (len(append.waits) for schedule in schedules for append in schedule.appends)
-    operands = (
-        len(launch.reads) + len(launch.writes)
-        for schedule in schedules
-        for launch in schedule.launches
-    )
+    launches = [launch for schedule in schedules for launch in schedule.launches]
+    operands = (len(launch.reads) + len(launch.writes) + launch.maps for launch in launches)
     memory = BlockMemory(
-        FIRST_INPUT + ports,
+        FIRST_INPUT + ports + any(launch.maps for launch in launches),
         max(waits, default=0),
         max(operands, default=0),
         stage=Stage.for_all([carried_stage(schedule) for schedule in schedules]),

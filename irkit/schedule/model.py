@@ -148,6 +148,8 @@ class Launch:
     `in_place`: (number of a read, number of a write) that may be of the same bytes, as each element is
     read before it is written, by the rTask that writes it, and not again.
 
+    `maps` counts the tensor maps that its rTasks are given beside their operands.
+
     `computes` names what it computes: launches of the same name, on the same operands, give the same; by
     default they are those of one `symbol`.
 
@@ -168,6 +170,7 @@ class Launch:
     option: int = 0
     whole: Callable[[], Sequence[Boxes]] | None = None
     computes: str = ""
+    maps: int = 0
 
     @property
     def meaning(self) -> str:

@@ -49,6 +49,25 @@ class Appended(NamedTuple):
     pinned: tuple[Pinned, ...] = ()
 
 
+class TensorMap(NamedTuple):
+    """An operand at `base` and `offset` as a GPU's copy engine sees it, which copies boxes of it.
+
+    `sizes` counts elements and `box` those of a box, the dimension that lies side by side first; `steps` are
+    bytes from one to the next in every other. `element` is a NumPy name, or "tfloat32": float32, rounded so.
+    """
+
+    base: int
+    offset: int
+    element: str
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+MAP_BYTES = 128
+"""What a tensor map takes on the device, at a multiple of half as many."""
+
+
 class Published(NamedTuple):
     """Operand `operand`, a result, of append `append`, of `elements`, is stored in a mailbox too; `pieces`
     says which table of pieces has what each rTask writes of it."""
@@ -127,6 +146,9 @@ class Program:
     same inputs, outputs, state, constants and kernels.
 
     `needed`: of each output, which appends it hangs on; nothing where each hangs on all.
+
+    `maps`: tensor maps, which lie on the device behind the table of bases, whose last entry says where. An
+    append of an rKernel that copies boxes has its own behind its operands.
     """
 
     device: str
@@ -151,6 +173,7 @@ class Program:
     moving: tuple[Moving, ...] = ()
     mail: Mail = NO_MAIL
     needed: tuple[tuple[int, ...], ...] = ()
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def plans(self) -> tuple[Program, ...]:
@@ -196,9 +219,17 @@ class Program:
         """Whether the program takes a batch of any size."""
         return any(p.shape[:1] == (-1,) for p in self.inputs)
 
+    @property
+    def bases(self) -> int:
+        """Entries of the table of bases: spaces, ports, what moves in loops, and where tensor maps are."""
+        return FIRST_INPUT + len(self.ports) + len(self.moving) + bool(self.maps)
+
     def cuts_batch(self, append: Appended) -> bool:
         """Whether an append's rTasks are shares of the batch: then its results are row by row."""
         result = append.operands[-1]
+        if self.maps and result.base == self.bases - 1:
+            # A rKernel that copies boxes takes sizes that are known.
+            return False
         if result.base < FIRST_INPUT:
             return result.base == ROWS
         # Behind the ports are moving bases: where there are any, no size is open.
@@ -212,6 +243,7 @@ _SAID_IF: dict[str, Callable[[Program], bool]] = {
     "moving": lambda program: bool(program.steps),
     "mail": lambda program: bool(program.mail.carried),
     "needed": lambda program: bool(program.needed),
+    "maps": lambda program: bool(program.maps),
 }
 
 

@@ -19,7 +19,15 @@ import emulated_bytes
 import emulated_wgmma as wgmma
 import numpy as np
 from cuda_samples import Sample, kernel_text
-from emulated_mma import any_unsure, magnitudes, mma_store, mma_store_across, mma_sums
+from emulated_mma import (
+    any_unsure,
+    magnitudes,
+    mma_store,
+    mma_store_across,
+    mma_sums,
+    store_piece,
+    store_piece_across,
+)
 from half_memory import ROUND, HalfMemory
 
 from irkit.bfloat16 import is_half
@@ -358,6 +366,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "arrive": lambda p, place: block.barriers.at[place].arrive(),
         "await_phase": lambda p, place, parity: block.barriers.at[place].wait(parity),
         "copy_rows": block.barriers.copy_rows,
+        "copy_box": lambda *given: bulk.copy_box(block.barriers, *given),
+        "see_map": lambda source: None,
+        "store_piece": store_piece,
+        "store_piece_across": store_piece_across,
         "packed_magnitudes": bulk.packed_magnitudes,
         "store_terms": bulk.store_terms,
         "await_products": lambda left: None,
@@ -399,12 +411,18 @@ def run(
     )
 
 
+def _pointer(array: Any) -> Any:
+    if isinstance(array, bulk.BoxMap):
+        return array
+    return HalfMemory(array) if is_half(array.dtype) else array.reshape(-1)
+
+
 def run_text(
     text: str, kernel: str, arrays: Sequence[Any], tasks: int, rows: int, threads: int,
     shared_bytes: int = 1 << 16, only: int | None = None,
 ) -> None:  # fmt: skip
     """Run all rTasks of the kernel that a text defines, or the one of number `only`."""
-    pointers = [HalfMemory(a) if is_half(a.dtype) else a.reshape(-1) for a in arrays]
+    pointers = [_pointer(a) for a in arrays]
     for task in range(tasks) if only is None else (only,):
         block = Block(threads, shared_bytes)
         names = names_of(block)

@@ -9,6 +9,7 @@ import numpy as np
 from emulated_wgmma import parts
 from half_memory import HalfMemory
 
+from irkit.rkernels.boxes import Boxed
 from irkit.runtime.intrinsics import cuda_mma
 from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
 
@@ -79,6 +80,45 @@ class Barriers:
         assert count % 16 == index * size % 16 == 4 * place % 16 == 0
         assert 4 * len(words) == count, "rows beyond the end of what is copied"
         self.at[barrier].copy(p.view(np.uint32), place, words)
+
+
+class BoxMap:
+    """A tensor map: an operand, and how its rKernel sees it."""
+
+    def __init__(self, array: Any, boxed: Boxed) -> None:
+        self.bytes, self.boxed = array.reshape(-1).view(np.uint8), boxed
+
+    def rows(self, first: tuple[int, ...]) -> Any:
+        """The rows of the box that begins at `first`, each as bytes; zeros outside."""
+        of, (x, y, z) = self.boxed, first
+        size = 2 if of.element in ("bfloat16", "float16") else 4
+        across, down, back = of.box
+        assert across * size == 128
+        found = np.zeros((back * down, 128), np.uint8)
+        for n in range(back * down):
+            row, matrix = y + n % down, z + n // down
+            count = min(across, of.sizes[0] - x) * size
+            if not (0 <= row < of.sizes[1] and 0 <= matrix < of.sizes[2] and count > 0):
+                continue
+            at = of.first + x * size + row * of.steps[0] + matrix * of.steps[1]
+            assert at + count <= len(self.bytes), "a box reads beyond its operand"
+            found[n, :count] = self.bytes[at : at + count]
+        if of.element == "tfloat32":
+            words = found.view(np.uint32)
+            found = ((words + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.uint8)
+        return found
+
+
+def copy_box(
+    barriers: Barriers, p: Any, place: int, source: BoxMap, x: int, y: int, z: int, barrier: int
+) -> None:
+    assert 4 * place % 1024 == 0, "a box that does not begin at a multiple of 1024 bytes"
+    rows = source.rows((int(x), int(y), int(z)))
+    # Chunks of 16 bytes of a row, each eighth of which begins anew.
+    order = np.arange(8)[None, :] ^ (np.arange(len(rows))[:, None] % 8)
+    chunks = np.empty_like(rows).reshape(len(rows), 8, 16)
+    np.put_along_axis(chunks, order[:, :, None], rows.reshape(len(rows), 8, 16), axis=1)
+    barriers.at[barrier].copy(p.view(np.uint32), place, chunks.reshape(-1).view(np.uint32))
 
 
 def packed_magnitudes(least: Any, most: Any, p: Any, place: int, inside: Any) -> tuple[Any, Any]:

@@ -56,3 +56,17 @@ def mma_store_across(p: Any, position: int, step: int, sums: Any, columns: int, 
 def any_unsure(sums: Any, least: Any) -> Any:
     sizes = np.abs(np.array(sums, np.float32))
     return np.int32(not ((sizes >= least) & (sizes < np.inf)).all())
+
+
+def store_piece(
+    p: Any, position: int, step: int, sums: Any, columns: int, piece: int, lane: int
+) -> None:
+    held = sums[piece * columns // 2 : (piece + 1) * columns // 2]
+    mma_store(p, position, step, held, columns, lane)
+
+
+def store_piece_across(
+    p: Any, position: int, step: int, sums: Any, columns: int, piece: int, lane: int
+) -> None:
+    held = sums[piece * columns // 2 : (piece + 1) * columns // 2]
+    mma_store_across(p, position, step, held, columns, lane)

@@ -9,6 +9,7 @@ from typing import Any
 import cuda_emulator
 import numpy as np
 import pytest
+from emulated_bulk import BoxMap
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import StringAttr
@@ -183,10 +184,14 @@ def run_in_groups(
         binding = bound(op, root)
         given = {"THREADS": 256, "VECTOR": 1, **parameters_of(root)}
         names = {**binding.names, **{k: str(v) for k, v in given.items()}}
+        named = {name: f"map{n}" for n, name in enumerate(rkernel.maps)}
+        names |= {**named, "MAPS": ", ".join(named.values())}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
         text = "\n".join([*binding.functions, *binding.parts.values(), body])
         y = np.zeros(want.shape, kind)
         arrays = [*operands(op, onnx_model, x), y]
+        boxed = [made(root, given) for made in rkernel.maps.values()]
+        arrays += [BoxMap(arrays[one.operand], one) for one in boxed]
         cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
         scale = float(abs(want.astype(np.float64)).max())
         off = abs(y.astype(np.float64) - want.astype(np.float64)).max()
@@ -200,6 +205,36 @@ def test_warp_groups_multiply_16_bit_floats(transposed: bool, precision: str) ->
     own = halved(product(19, 72, 80, transposed))
     parameters_of = partial(product_wgmma_halves.parameters_of, {**GROUPS, "BK": 64, "STAGES": 4})
     run_in_groups(variant, parameters_of, own, precision, 2e-3)
+
+
+@pytest.mark.parametrize("tile", ["128x64", "64x64", "64x32", "64x64_deep"])
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "transposed", "precision"),
+    [
+        (19, 72, 80, False, "float32"),
+        (130, 200, 136, False, "f16"),
+        (19, 328, 83, True, "float32"),
+        (66, 328, 24, True, "f16"),
+    ],
+)
+def test_boxes_of_16_bit_floats(
+    tile: str, rows: int, terms: int, columns: int, transposed: bool, precision: str
+) -> None:
+    own = halved(product(rows, terms, columns, transposed))
+    variant = f"product.boxes{tile}"
+
+    # Few stages are filled again and again.
+    def parameters_of(root: Any) -> Any:
+        return {**registry.find("cuda", variant).literals(root), "STAGES": 4}
+
+    run_in_groups(variant, parameters_of, own, precision, 3e-3)
+
+
+@pytest.mark.parametrize("tile", ["128x64", "64x64"])
+def test_boxes_of_float32_are_multiplied_in_tf32(tile: str) -> None:
+    variant = f"product.boxes{tile}_words"
+    parameters_of = registry.find("cuda", variant).literals
+    run_in_groups(variant, parameters_of, product(70, 140, 90, True), "tf32", 2e-3)
 
 
 @pytest.mark.parametrize("tile", product_fed.TILES)

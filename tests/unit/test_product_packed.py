@@ -115,7 +115,7 @@ def run(
     op.grid = int_array(cut(root, tasks) if isinstance(tasks, int) else tasks)
     binder = Binder(op, root, "cuda")
     families.find(rkernel.family).bind(binder)
-    given = {"THREADS": 256, "VECTOR": 1, **parameters(root)}
+    given = {"THREAD": "thread_index()", "THREADS": 256, "VECTOR": 1, **parameters(root)}
     names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     text = "\n".join([*binder.binding.functions, *binder.binding.parts.values(), body])

@@ -23,7 +23,7 @@ from irkit.rkernels.library_calls import library_call
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.templates import specialise, template_source
 from irkit.row_ranges import called
-from irkit.schedule.tables import Appended, Mail, Program, Ran, Repeated
+from irkit.schedule.tables import Appended, Mail, Program, Ran, Repeated, TensorMap
 from irkit.weights import WeightStore
 
 
@@ -99,6 +99,8 @@ def _banner(op: ROperatorOp, rkernel: RKernel) -> str:
 def print_program(program: Program) -> str:
     """The schedule table as text that builds a `Program`, and the tables of its other plans."""
     names = "from irkit.schedule.tables import Moving, Ran, Repeated\n\n" if program.steps else ""
+    if any(plan.maps for plan in program.plans):
+        names += "from irkit.schedule.tables import TensorMap\n\n"
     if any(plan.mail.carried for plan in program.plans):
         names += "from irkit.schedule.tables import Carried, Mail, Published\n\n"
     lines = [f"{names}PROGRAM = Program("]
@@ -122,7 +124,7 @@ def print_program(program: Program) -> str:
             f"    steps={_steps_text(program.steps)},",
             f"    moving=({''.join(f'Moving{tuple(m)!r}, ' for m in program.moving)}),",
         ]
-    lines += [*_mail_lines(program.mail), *_needed_lines(program)]
+    lines += [*_mail_lines(program.mail), *_needed_lines(program), *_map_lines(program.maps)]
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
     if program.others:
@@ -148,8 +150,22 @@ def _plan_lines(plan: Program) -> list[str]:
     lines = ["    PROGRAM.plan(", f"        rows={plan.rows!r},  # {called(plan.rows)}"]
     lines += [f"        {name}={getattr(plan, name)!r}," for name in _OWN]
     appends = (f"    {line}" for line in _append_lines(plan.appends, plan.kernels))
-    more = (f"    {line}" for line in (*_mail_lines(plan.mail), *_needed_lines(plan)))
+    own = (*_mail_lines(plan.mail), *_needed_lines(plan), *_map_lines(plan.maps))
+    more = (f"    {line}" for line in own)
     return [*lines, *more, "        appends=(", *appends, "        ),", "    ),"]
+
+
+def _map_lines(maps: Sequence[TensorMap]) -> list[str]:
+    """Tensor maps, if there are any."""
+    if not maps:
+        return []
+    what = "# base, offset, element, sizes, bytes between, sizes of a box"
+    return [
+        "    maps=(",
+        f"        {what}",
+        *(f"        TensorMap{tuple(m)!r}," for m in maps),
+        "    ),",
+    ]
 
 
 def _needed_lines(program: Program) -> list[str]:

@@ -62,6 +62,7 @@ from irkit.runtime.intrinsics.cuda_approximations import (
     log_float64, pow_float32, sin_float32, sin_float64, sinh_float64, tanh_float32,
     tanh_float64,
 )
+from irkit.runtime.intrinsics.cuda_boxes import copy_box, see_map, store_piece, store_piece_across
 from irkit.runtime.intrinsics.cuda_bulk import (
     arrive,
     arrive_behind_copies,

@@ -15,6 +15,11 @@ from irkit.errors import InvalidModelError
 from irkit.passes.task.composite_text import composite_of
 from irkit.passes.task.program_text import function_of, plans_of, read_program
 from irkit.passes.task.proof import require_proof
+from irkit.passes.task.vdevices import device_of
+from irkit.rkernels import registry
+from irkit.rkernels.bind import parameters_of
+from irkit.rkernels.boxes import Boxed
+from irkit.rkernels.legality import root_of, target_of
 from irkit.schedule.carried import Carriage, Source, written_pieces
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.mail import ELEMENT_BYTES
@@ -24,6 +29,7 @@ from irkit.schedule.tables import (
     ARENA,
     CONSTANTS,
     FIRST_INPUT,
+    MAP_BYTES,
     NO_MAIL,
     ROWS,
     Appended,
@@ -34,6 +40,7 @@ from irkit.schedule.tables import (
     Port,
     Program,
     Published,
+    TensorMap,
 )
 from irkit.weights import WeightStore
 
@@ -70,6 +77,20 @@ def kernels_of(module: ModuleOp, schedules: Sequence[Schedule]) -> list[str]:
     ]
 
 
+def boxed_operands(module: ModuleOp) -> dict[str, tuple[Boxed, ...]]:
+    """What the rKernels of rOperators copy in boxes, by symbol."""
+    found: dict[str, tuple[Boxed, ...]] = {}
+    target = target_of(device_of(module))
+    for op in module.ops:
+        if not isinstance(op, ROperatorOp) or op.rkernel is None:
+            continue
+        maps = registry.find(target, op.rkernel.data).maps
+        if maps:
+            given = root_of(op), parameters_of(op)
+            found[op.sym_name.data] = tuple(made(*given) for made in maps.values())
+    return found
+
+
 def _first(item: tuple[tuple[int, int], Source]) -> tuple[int, int]:
     return item[0]
 
@@ -90,6 +111,9 @@ class Describer:
         found = (("input", self.inputs), ("output", self.outputs), ("state", self.states))
         bases = count(FIRST_INPUT)
         self.bases = {(space, number): next(bases) for space, ports in found for number in ports}
+        self.boxed = boxed_operands(module)
+        self.at_maps = next(bases)
+        self.maps: list[TensorMap] = []
 
     def _constants(self, weights: WeightStore) -> list[tuple[str, int, int]]:
         """(name, offset, bytes) of each constant; equal ones are one buffer's bytes."""
@@ -152,6 +176,7 @@ class Describer:
     def program(self, kernels: list[str]) -> Program:
         """Everything together; `kernels` are those of all plans."""
         device = self.schedule.device
+        appends = tuple(self.append(n, kernels) for n in range(len(self.schedule.appends)))
         return Program(
             device.name,
             device.veus,
@@ -164,14 +189,23 @@ class Describer:
             self.schedule.constant_bytes,
             tuple(self.constants),
             tuple(kernels),
-            tuple(self.append(n, kernels) for n in range(len(self.schedule.appends))),
+            appends,
             tuple(m.data for m in self.op.modes or ()),
             self.op.verified.data if self.op.verified is not None else "",
             states=tuple(self.states.values()),
             rows=self.op.row_range,
             mail=self.mail(),
             needed=needed_appends(self.schedule),
+            maps=tuple(self.maps),
         ).sealed()
+
+    def map(self, of: Operand, boxed: Boxed) -> Operand:
+        """Where the tensor map of an operand is: with equal ones, which are one."""
+        at = of.offset + boxed.first
+        made = TensorMap(of.base, at, boxed.element, boxed.sizes, boxed.steps, boxed.box)
+        if made not in self.maps:
+            self.maps.append(made)
+        return Operand(self.at_maps, MAP_BYTES * self.maps.index(made))
 
     def mail(self) -> Mail:
         """What is carried with its flag."""
@@ -206,6 +240,8 @@ class Describer:
             Pinned(r.operand, r.offset, *self._bytes(launch.reads[r.operand]))
             for r in append.residents
         )
+        operands = tuple(self.operand(a.buffer) for a in (*launch.reads, *launch.writes))
+        maps = (self.map(operands[b.operand], b) for b in self.boxed.get(launch.symbol, ()))
         return Appended(
             kernels.index(launch.symbol),
             launch.tasks,
@@ -213,7 +249,7 @@ class Describer:
             append.veus,
             append.wave,
             append.waits,
-            tuple(self.operand(a.buffer) for a in (*launch.reads, *launch.writes)),
+            (*operands, *maps),
             pinned,
         )
 

@@ -24,7 +24,7 @@ from irkit.schedule.block_memory import WORD, BlockMemory
 from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.mail import stage_of
 from irkit.schedule.step_tables import NO_STEPS, StepPlaces, places_of
-from irkit.schedule.tables import CONSTANTS, FIRST_INPUT, HEADER, Program, record_sizes
+from irkit.schedule.tables import CONSTANTS, HEADER, Program, record_sizes
 
 COUNTER_BYTES = 32
 """Distance of two counters: one sector each, so that they do not contend."""
@@ -365,7 +365,7 @@ def layout_of(program: Program) -> Layout:
     waits, operands = record_sizes(program.plans)
     shared_bytes = max(plan.shared_bytes for plan in program.plans)
     steps = places_of(program)
-    bases = FIRST_INPUT + len(program.ports) + len(program.moving)
+    bases = max(plan.bases for plan in program.plans)
     memory = BlockMemory(bases, waits, operands, shared_bytes, steps.words, stage_of(program))
     return Layout(program.threads, memory, steps)
 

@@ -12,6 +12,7 @@ from irkit.dialects.access_boxes import operand_boxes
 from irkit.dialects.task import AlternativeAttr, ROperatorOp
 from irkit.dialects.types import ints
 from irkit.passes.task.same_bodies import digests, meanings_of
+from irkit.rkernels import registry
 from irkit.schedule.model import Access, Boxes, Launch, Option, VDevice
 
 # Of an rOperator that `partition-rtasks` has not seen.
@@ -58,7 +59,14 @@ class RTaskFootprints:
             options,
             whole=(lambda: self._boxes(symbol, ())) if options else None,
             computes=self._meanings[symbol],
+            maps=self._maps(op),
         )
+
+    def _maps(self, op: ROperatorOp) -> int:
+        """How many tensor maps its rTasks are given, once it has an rKernel."""
+        if op.rkernel is None or self.device.kind != "cuda":
+            return 0
+        return len(registry.find("cuda", op.rkernel.data).maps)
 
     def _options_of(self, symbol: str) -> tuple[Option, ...]:
         if symbol not in self._options:

@@ -37,7 +37,7 @@ def pack_pieces(task, tasks, rows, scratch, OPERANDS):
         return fixed(start * COUNT), terms
 
     # Four at once, so that their loads are on their way together.
-    for i in range(thread_index(), count, 4 * THREADS):
+    for i in range(THREAD, count, 4 * THREADS):
         one = piece(i)
         two = piece(min(i + THREADS, count - 1))
         three = piece(min(i + 2 * THREADS, count - 1))
@@ -74,5 +74,6 @@ RKERNELS = [
         work=_work,
         vectors=("X",),
         halves=True,
+        spreads=True,
     ),
 ]

@@ -27,7 +27,7 @@ from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS
 from irkit.rkernels.cuda.product import fits, product_of, reach
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
-from irkit.rkernels.cuda.product_wgmma import sets
+from irkit.rkernels.cuda.product_wgmma import TOGETHER, sets
 from irkit.rkernels.packed_operands import packed_operands, packing_of
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
@@ -128,35 +128,26 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             if KIND == 0:
                 # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind
                 # one another, the less.
-                for first in range(0, turns - 1, LONG):
+                for far in range(0, turns, LONG):
                     total = sums
                     sums = zeros_like(staged, WN // 2)
-                    # While sums of first parts are added, the others are computed, of two stages together.
-                    for turn in range(first, min(first + LONG, turns - 1), 2):
-                        tile = arrived(turn)
-                        large = products(tile, sums, SETS, 2)
-                        small = products(tile, sums, 1, 1)
-                        refill(turn - 2)
-                        refill(turn - 1)
-                        sums = group_added(sums, large, 1, 1)
-                        least, most = seen(turn, least, most)
-                        tile = arrived(turn + 1)
-                        large = products(tile, sums, SETS, 2)
-                        small = products(tile, small, 0, 1)
-                        sums = group_added(sums, large, 1, 1)
-                        read(turn)
-                        least, most = seen(turn + 1, least, most)
+                    # Products of all parts but the first are a 256th of the sums: what truncation takes of
+                    # them is too little to be seen, so that they leave the tensor cores but once in TOGETHER
+                    # stages, and these always have some to compute while sums of first parts are added.
+                    for near in range(far, min(far + LONG, turns), TOGETHER):
+                        small = zeros_like(staged, WN // 2)
+                        for turn in range(near, min(near + TOGETHER, min(far + LONG, turns))):
+                            tile = arrived(turn)
+                            large = products(tile, sums, SETS, 2)
+                            small = products(tile, small, 0, 1)
+                            refill(turn - 2)
+                            sums = group_added(sums, large, 1, 1)
+                            if turn > near:
+                                read(turn - 1)
+                            least, most = seen(turn, least, most)
                         sums = group_added(sums, small, 1, 0)
-                        read(turn + 1)
+                        read(min(near + TOGETHER, min(far + LONG, turns)) - 1)
                     sums = group_added(sums, total, 1, 0)
-                if (K + BK - 1) // BK % 2:
-                    tile = arrived(turns - 1)
-                    large = products(tile, sums, SETS, 2)
-                    small = products(tile, sums, 1, 1)
-                    sums = group_added(sums, large, 1, 1)
-                    least, most = seen(turns - 1, least, most)
-                    sums = group_added(sums, small, 1, 0)
-                    read(turns - 1)
             elif FRESH:
                 # Two stages at once: while the sums of one are added, the other's are computed.
                 for turn in range(0, turns - 1, 2):
@@ -289,6 +280,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "SETS": sets(tile["WN"], form.width),
         "AHEAD": 1 if tile["WN"] > _NARROW else 3,
         "LONG": _LONG if tile["WN"] <= _NARROW else _ANY,
+        "TOGETHER": TOGETHER,
     }
 
 

@@ -21,6 +21,7 @@ from irkit.schedule.tables import (
     Published,
     Ran,
     Repeated,
+    TensorMap,
 )
 from irkit.syntax_trees import in_one_thread
 
@@ -79,6 +80,7 @@ def read_facts(source: str) -> tuple[Program, LaunchFacts]:
         "Moving": Moving,
         "Ran": Ran,
         "Repeated": Repeated,
+        "TensorMap": TensorMap,
         "__builtins__": {},
     }
     found: dict[str, Any] = {}

@@ -11,6 +11,7 @@ import numpy as np
 from irkit.runtime.cuda.driver import call
 from irkit.runtime.cuda.facts import LaunchFacts
 from irkit.runtime.cuda.memory import DeviceBuffer, Pool
+from irkit.runtime.cuda.tensor_maps import put, room
 from irkit.schedule.mail import Stage, mail_bytes, with_mail
 from irkit.schedule.tables import FIRST_INPUT, Program, ProgramTables, Table
 from irkit.weights import Array
@@ -86,7 +87,8 @@ class Residence:
         self.epoch = 0
         # Behind the ports are bases that move: kernels put them where they lie.
         self._ports = slice(FIRST_INPUT, FIRST_INPUT + len(program.ports))
-        self._bases = np.zeros(self._ports.stop + len(program.moving), dtype=np.int64)
+        # Where others of its plans have tensor maps, the walker reads one more.
+        self._bases = np.zeros(room(program.bases, program.maps) + 1, dtype=np.int64)
         spaces = self.arena, self.row_arena, constants
         self._bases[: len(spaces)] = [buffer.address for buffer in spaces]
         self._on_device = np.full_like(self._bases, -1)
@@ -154,11 +156,22 @@ class Residence:
         self._kept.append(buffer)
         return buffer.address
 
-    def bases_of(self, addresses: Sequence[int]) -> Table:
-        """The bases of a run on these inputs, outputs and state that keeps nothing per row."""
+    @property
+    def table_bytes(self) -> int:
+        """Of a table of bases, and of the tensor maps behind it."""
+        return self._bases.nbytes
+
+    def bases_of(self, addresses: Sequence[int], at: int) -> Table:
+        """The table of a run on these inputs, outputs and state that keeps nothing per row, to lie `at` an
+        address."""
         bases = self._bases.copy()
         bases[self._ports] = addresses
+        self._put_maps(bases, at)
         return bases
+
+    def _put_maps(self, bases: Table, at: int) -> None:
+        if self.program.maps:
+            put(bases, self.program.bases, self.program.maps, at)
 
     @property
     def host_bases(self) -> list[int]:
@@ -174,6 +187,7 @@ class Residence:
             self.rows_capacity = rows_padded
             self._bases[1] = self.row_arena.address
         self._bases[self._ports] = addresses
+        self._put_maps(self._bases, self.bases)
         if not np.array_equal(self._bases, self._on_device):
             self._base_buffer.upload(self._bases, stream)
             self._on_device[:] = self._bases

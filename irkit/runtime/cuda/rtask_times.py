@@ -13,9 +13,12 @@ from irkit.runtime.rtask_times import sample_inputs
 from irkit.schedule.modes import Mode
 
 
-def gpu_times(artifact: Artifact, rows: int, runs: int, net: bool = True) -> dict[str, float]:
-    """rOperator → nanoseconds of its kernel with a block an rTask, less an empty kernel's if `net`; the
-    median of `runs`. Raises DeviceError where the program cannot run."""
+def gpu_times(
+    artifact: Artifact, rows: int, runs: int, net: bool = True, spread: bool = False
+) -> dict[str, float]:
+    """rOperator → nanoseconds of its kernel with a block an rTask, or if `spread` as many as mode `per-op`
+    gives it, less an empty kernel's if `net`; the median of `runs`. Raises DeviceError where the program
+    cannot run."""
     from irkit.runtime.cuda.driver import Graph, Module
     from irkit.runtime.cuda.executor import CudaExecutor
 
@@ -47,6 +50,8 @@ def gpu_times(artifact: Artifact, rows: int, runs: int, net: bool = True) -> dic
         if symbol in found:
             continue
         blocks = append.tasks
+        if spread:
+            blocks = executor.blocks(append.kernel, append.tasks, rows)
         record = executor.residence.serial + int(first[number]) * executor.residence.record_bytes
         arguments = (record, executor.residence.bases, rows, -(-rows // 16) * 16)
         kernel = executor.ops[append.kernel]

@@ -87,8 +87,8 @@ class SingleLaunch:
         if len(self._tables) >= _TABLES:
             self._forget(stream, graphs)
             self._tables.clear()
-        bases = self._home.bases_of(addresses)
-        table = self._pool.take(bases.nbytes)
+        table = self._pool.take(self._home.table_bytes)
+        bases = self._home.bases_of(addresses, table.address)
         table.upload(bases, stream)
         self._tables[addresses] = table, bases
         return table
