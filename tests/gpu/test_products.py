@@ -26,6 +26,10 @@ HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
 BFLOAT16 = dtype_of("bfloat16")
 WORDS = [n for n in TENSOR_CORES if n.endswith("_words")]
 MMA = [n for n in TENSOR_CORES if n not in (*HALVES, *WORDS)]
+# Of matrices in memory alone.
+BOXES = [k.name for k in registry.registered("cuda") if k.name.startswith("product.boxes")]
+BOXES_OF_WORDS = [n for n in BOXES if n.endswith("_words")]
+BOXES_OF_HALVES = [n for n in BOXES if n not in BOXES_OF_WORDS]
 
 
 def any_case(number: int) -> Case:
@@ -116,6 +120,30 @@ def test_terms_side_by_side_are_rounded_where_they_lie(number: int, rkernel: str
     assert right(case, "tf32", rkernel, number)
 
 
+@pytest.mark.parametrize("rkernel", BOXES_OF_WORDS)
+@pytest.mark.parametrize("number", range(3))
+def test_boxes_are_rounded_on_their_way(number: int, rkernel: str) -> None:
+    draw = random.Random(number)
+    m, k, n = draw.randint(8, 300), 4 * draw.randint(4, 70), draw.randint(8, 300)
+    assert right(Case("random", (m, k), (n, k), transposed=True), "tf32", rkernel, number)
+
+
+@pytest.mark.parametrize("rkernel", BOXES_OF_WORDS)
+def test_what_is_no_number_stays_none_on_its_way(rkernel: str) -> None:
+    case = Case("special", (64, 96), (64, 96), transposed=True)
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.x, case.w))
+    x[3, 5], x[7, 1], x[9, 2] = np.inf, -np.inf, np.nan
+    # NaN whose marks are among the bits that are rounded off, of either sign.
+    x[11, 3] = np.uint32(0x7F800001).view(np.float32)
+    x[12, 3] = np.uint32(0xFF801FFF).view(np.float32)
+    y = ran(case, "tf32", rkernel, x, w)
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float64) @ w.T.astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(y), np.isinf(want))
+
+
 @pytest.mark.parametrize("rkernel", [n for n in MMA if "256" not in n])
 def test_values_that_cannot_be_split_come_out_as_of_plain_sums(rkernel: str) -> None:
     case = Case("special", (64, 96), (96, 64))
@@ -152,13 +180,14 @@ def test_sums_of_parts_are_not_drawn_towards_zero(rkernel: str, terms: int) -> N
     assert abs((off * want).sum()) <= 4.3e-8 * size**2
 
 
-@pytest.mark.parametrize("rkernel", HALVES)
+@pytest.mark.parametrize("rkernel", [*HALVES, *BOXES_OF_HALVES])
 @pytest.mark.parametrize("number", range(6))
 def test_products_of_16_bit_floats_are_exact_but_for_rounding_the_result(
     rkernel: str, number: int
 ) -> None:
     draw = random.Random(number)
-    m, k, n = draw.randint(8, 300), 8 * draw.randint(1, 70), draw.randint(8, 300)
+    least = 2 if rkernel in BOXES else 1
+    m, k, n = draw.randint(8, 300), 8 * draw.randint(least, 70), draw.randint(8, 300)
     transposed, precision = bool(number % 2), ("float32", "bf16")[number // 2 % 2]
     kind = BFLOAT16 if number % 3 else np.dtype(np.float16)
     if kind is not BFLOAT16 and precision == "bf16":

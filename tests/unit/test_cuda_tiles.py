@@ -14,9 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import StringAttr
 
-import irkit
-from benchmarks.products import Case
-from benchmarks.rtask_times import Prepared
+from benchmarks.products import Case, Job, program
 from irkit.context import IrkitContext
 from irkit.dialects.precision import PRECISION
 from irkit.dialects.roperator_body import find_root
@@ -258,13 +256,10 @@ def test_half_of_the_warps_feed_the_other(
 
 def test_rows_that_are_fed_are_as_far_apart_as_16_bit_floats() -> None:
     """What the emulator does not see: addresses in bytes."""
-    text = Case("test", (128, 768), (768, 2304), element="bf16").text("bf16")
-    prepared = Prepared.of("test", irkit.parse(text), "h200", False)
-    (op,) = prepared.roperators()
-    chosen = next(a for a in op.alternatives or () if a.rkernel == "product.fed64x64")
-    op.choose(chosen)
-    prepared.schedule()
-    source = emit_module(prepared.module, prepared.ctx.weights, "cuda")
+    case = Case("test", (128, 768), (768, 2304), element="bf16")
+    built = program(Job(case, "bf16", "h200", "product.fed64x64"))
+    assert built is not None
+    source = built.artifact.source
     made = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")
     # Sixteen rows of A, and of B.
     for apart in (16 * 768 * 2, 16 * 2304 * 2):

@@ -303,7 +303,7 @@ def _scratch(root: Root, p: Parameters) -> int:
 
 # A multiply-add of warp groups in 16 bits and in TF32, in those of one warp in TF32.
 _EFFORT = {2: 0.35, 4: 0.7}
-# Rows of 128 bytes that come to a multiprocessor while one stage is waited for, and what a stage takes beside.
+# Rows of 128 bytes that come to a multiprocessor while one stage is waited for, and what one takes beside.
 _AT_ONCE, _STAGE = 220, 0.1
 # Where few multiprocessors ask, each is given more; from so many rTasks on all share what there is.
 _FEW, _MANY = 0.7, 128
