@@ -1,4 +1,4 @@
-"""Operands that a GPU's copy engine copies in boxes: their maps, in the program, in records and on the device."""
+"""Operands that a GPU copies in boxes: their maps in the program, in records and on the device."""
 
 from __future__ import annotations
 
