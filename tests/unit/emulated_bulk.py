@@ -92,6 +92,8 @@ class BoxMap:
         """The rows of the box that begins at `first`, each as bytes; zeros outside."""
         of, (x, y, z) = self.boxed, first
         size = 2 if of.element in ("bfloat16", "float16") else 4
+        # Other boxes are no legal instruction.
+        assert x * size % 16 == 0, "a box that does not begin at a multiple of 16 bytes"
         across, down, back = of.box
         assert across * size == 128
         found = np.zeros((back * down, 128), np.uint8)

@@ -213,6 +213,8 @@ def test_warp_groups_multiply_16_bit_floats(transposed: bool, precision: str) ->
         (130, 200, 136, False, "f16"),
         (19, 328, 83, True, "float32"),
         (66, 328, 24, True, "f16"),
+        # Parts of the columns begin anywhere.
+        (36, 104, 56, False, "float32"),
     ],
 )
 def test_boxes_of_16_bit_floats(

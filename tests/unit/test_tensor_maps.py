@@ -22,8 +22,9 @@ from irkit.lower.task_to_numba.walkers_cuda import layout_of
 from irkit.passes.task.program_text import programs_of, read_program
 from irkit.rkernels import registry
 from irkit.rkernels.legality import root_of, why_illegal
-from irkit.runtime.cuda import driver, tensor_maps
+from irkit.runtime.cuda import compiling, driver, tensor_maps
 from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.cuda.ptx import forbidden_forms
 from irkit.schedule.block_memory import walker_bytes
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.tables import FIRST_INPUT, MAP_BYTES, TensorMap, build_tables
@@ -132,6 +133,31 @@ def test_what_the_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
     # What does not start at 16 bytes is read without.
     assert not tensor_maps.encoded(one, 4100).any()
+
+
+@pytest.mark.parametrize(
+    ("rkernel", "precision", "case"),
+    [
+        ("product.boxes128x256", "bf16", CASE),
+        ("product.boxes128x128", "float32", replace(CASE, w=(256, 320), transposed=True)),
+        ("product.boxes64x64_deep", "float32", CASE),
+        (
+            "product.boxes128x256_words",
+            "tf32",
+            Case("words", (192, 320), (256, 320), transposed=True),
+        ),
+    ],
+)
+def test_they_become_cubins_without_spills(rkernel: str, precision: str, case: Case) -> None:
+    built = program(Job(case, precision, "h200", rkernel))
+    assert built is not None
+    entries = ["persistent", "op_0"]
+    made = compiling.compile_module_with_ptx(built.artifact.source, entries, 256, "sm_90a")
+    assert not forbidden_forms(made.ptx)
+    # Nothing runs one product after another for want of knowing better.
+    assert "C75" not in made.log
+    for name, resources in made.resources().items():
+        assert resources["spill_stores"] == resources["spill_loads"] == 0, name
 
 
 LOOP = """

@@ -25,7 +25,7 @@ from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.boxes import LARGEST, Boxed
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda import product_wgmma_words as words
-from irkit.rkernels.cuda.product import product_of, tiles_of
+from irkit.rkernels.cuda.product import product_of
 from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.product_grids import cut_largest
@@ -49,7 +49,9 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
         right = packs + BM * 32 * PLANES + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
     own = packs + STAGES * STAGE + warp * OWN
     turns = (K + BK - 1) // BK
-    across = (c1 - c0 + BN - 1) // BN
+    # Boxes begin at multiples of 16 bytes.
+    c_first = c0 - c0 % (8 - 7 * BY_K)
+    across = (c1 - c_first + BN - 1) // BN
     down = (m1 - m0 + BM - 1) // BM
     tiles = (b1 - b0) * down * across
     everything = tiles * turns if VECTOR else 0
@@ -58,7 +60,7 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     def tile_at(number):
         above, beside = divide32(number, across)
         b, y = divide32(above, down)
-        return b0 + b, m0 + y * BM, c0 + beside * BN
+        return b0 + b, m0 + y * BM, c_first + beside * BN
 
     # Ask for stage n of all, of terms from k on of a tile, which lies where stage n - STAGES was read.
     def fill(n, k, b, m, c):
@@ -314,7 +316,7 @@ def _work(tile: Mapping[str, int]):
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        count = tiles_of(tile, part)
+        count = halves.tiles(tile, part)
         stages = count * math.ceil(part.terms / p["BK"])
         products = count * tile["BM"] * tile["BN"] * part.terms
         crowd = min(max(math.prod(part.grid) / _MANY, _FEW), 1.0)
@@ -344,7 +346,7 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
         vectors=("A", "B"),
         streams=True,
         halves=not of,
-        grid=cut_largest(partial(tiles_of, tile)),
+        grid=cut_largest(partial(halves.tiles, tile)),
         work=_work(tile),
         maps={"MAP_A": map_of_a, "MAP_B": map_of_b},
     )

@@ -42,179 +42,147 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     group, quarter = divide(warp, 4)
     group_y, group_x = divide(group, BN // WN)
     staged = shared_of(FLOAT(0), scratch)
-    # First the barriers, two words each: of stages that are there, then of stages that were read.
+    # First the barriers, two words each: of tiles that are there, then of tiles that were read.
     packs = aligned_place(staged, 4 * STAGES)
     left = packs + group_y * 64 * ROW
     right = packs + PARTS * BM * ROW + group_x * WN * ROW
-    own = packs + STAGES * STAGE + warp * OWN
     turns = (K + BK - 1) // BK
-    # Groups of 8 rows and columns are packed together, whatever the grid.
-    m_first, c_first = m0 - m0 % 8, c0 - c0 % 8
-    across = (c1 - c_first + BN - 1) // BN
-    tiles = (m1 - m_first + BM - 1) // BM * across
-    everything = tiles * turns
-
-    def tile_at(number):
-        down, beside = divide32(number, across)
-        return m_first + down * BM, c_first + beside * BN
-
-    # Ask for stage n of all, a block of terms of a tile: a lane for each part of each operand.
-    def fill(n, turn, m, c):
-        high = min(BM, GROUPS_A * 8 - m)
-        wide = min(BN, GROUPS_B * 8 - c)
-        stage = divide32(n, STAGES)[1]
-        tile = packs + stage * STAGE
-        part = turn * PARTS + lane % PARTS
-        if lane == 0:
-            expect(staged, 2 * stage, PARTS * (high + wide) * ROW * 4)
-        if lane < PARTS:
-            first = fixed((part * (GROUPS_A * 8) + m) * BK)
-            place = tile + lane * BM * ROW
-            copy_rows(staged, place, PACKED_A, first, high * ROW * 4, 2 * stage)
-        elif lane < 2 * PARTS:
-            first = fixed((part * (GROUPS_B * 8) + c) * BK)
-            place = tile + (PARTS * BM + (lane - PARTS) * BN) * ROW
-            copy_rows(staged, place, PACKED_B, first, wide * ROW * 4, 2 * stage)
-
-    # A warp asks for stages from n on, of a tile's terms from a block on, to `last`; what is next then.
-    def asked(last, n, turn, number, m, c):
-        for one in range(n, last):
-            if one >= STAGES:
-                times, stage = divide32(one - STAGES, STAGES)
-                await_phase(staged, 2 * (STAGES + stage), times % 2)
-            fill(one, turn, m, c)
-            turn += 1
-            if turn >= turns:
-                turn, number = 0, number + 1
-                m, c = tile_at(number)
-        cuda.syncwarp()
-        return max(n, last), turn, number, m, c
-
-    # Where a stage lies, once it is there.
-    def arrived(n):
-        times, stage = divide32(n, STAGES)
-        await_phase(staged, 2 * stage, times % 2)
-        return stage * STAGE
-
-    # Products of its terms: of whole ones, or of some parts.
-    def products(tile, given, fresh, parts):
-        return group_products(
-            given, staged, tile + left, tile + right,
-            WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, fresh, parts,
-        )  # fmt: skip
-
-    def read(n):
-        cuda.syncwarp()
-        if lane == 0:
-            arrive(staged, 2 * (STAGES + divide32(n, STAGES)[1]))
-
-    # Magnitudes of first parts: of A's along one row of tiles, of B's of all of them. Those of a row's first
-    # tile, and of the first row's tiles, are looked at: others have the same terms.
-    def seen(n, m, c, least_a, most_a, least_b, most_b):
-        tile = packs + divide32(n, STAGES)[1] * STAGE
-        if c <= c0:
-            high = min(BM, GROUPS_A * 8 - m)
-            for i in range((BM * ROW // 4 + THREADS - 1) // THREADS):
-                word = 4 * (thread + i * THREADS)
-                place, inside = tile + min(word, BM * ROW - 4), word < high * ROW
-                least_a, most_a = packed_magnitudes(least_a, most_a, staged, place, inside)
-        if m <= m0:
-            tile += PARTS * BM * ROW
-            wide = min(BN, GROUPS_B * 8 - c)
-            for i in range((BN * ROW // 4 + THREADS - 1) // THREADS):
-                word = 4 * (thread + i * THREADS)
-                place, inside = tile + min(word, BN * ROW - 4), word < wide * ROW
-                least_b, most_b = packed_magnitudes(least_b, most_b, staged, place, inside)
-        return least_a, most_a, least_b, most_b
-
+    done = 0
     if thread == 0:
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
             open_barrier(staged, 2 * (STAGES + stage), THREADS // 32)
     publish_barriers()
     cuda.syncthreads()
-    # What the first warp asks for next.
-    n, block, number = 0, 0, 0
-    next_m, next_c = tile_at(0)
-    if warp == 0:
-        # What others wrote, here or in memory, is for asynchronous copies to see.
-        publish_barriers()
-        last = min(STAGES, everything)
-        n, block, number, next_m, next_c = asked(last, n, block, number, next_m, next_c)
-    least_a, most_a = uint32(0xFFFFFFFF), uint32(0)
     least_b, most_b = uint32(0xFFFFFFFF), uint32(0)
-    for tile_number in range(tiles):
-        m, c = tile_at(tile_number)
-        if c <= c0:
-            least_a, most_a = uint32(0xFFFFFFFF), uint32(0)
-        done = tile_number * turns
-        ends = done + turns
-        sums = zeros_like(staged, WN // 2)
-        if KIND == 0:
-            # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind one
-            # another, the less.
-            for far in range(done, ends, LONG):
-                total = sums
-                sums = zeros_like(staged, WN // 2)
-                # Products of all parts but the first are a 256th of the sums: what truncation takes of them
-                # is too little to be seen, so that they leave the tensor cores but once in TOGETHER stages,
-                # and these always have some to compute while sums of first parts are added.
-                for near in range(far, min(far + LONG, ends), TOGETHER):
-                    small = zeros_like(staged, WN // 2)
-                    behind = min(near + TOGETHER, min(far + LONG, ends))
-                    for turn in range(near, behind):
-                        tile = arrived(turn)
-                        large = products(tile, sums, SETS, 2)
-                        small = products(tile, small, 0, 1)
-                        if warp == 0 and turn > done + 1:
-                            last = min(turn - 1 + STAGES, everything)
-                            n, block, number, next_m, next_c = asked(
-                                last, n, block, number, next_m, next_c
+    # Groups of 8 rows and columns are packed together, whatever the grid.
+    for m in range(m0 - m0 % 8, m1, BM):
+        least_a, most_a = uint32(0xFFFFFFFF), uint32(0)
+        for c in range(c0 - c0 % 8, c1, BN):
+            high = min(BM, GROUPS_A * 8 - m)
+            wide = min(BN, GROUPS_B * 8 - c)
+            # A lane copies one part of one operand: from where, how far on the next block is, where to.
+            of_a = lane < PARTS
+            part = lane % PARTS
+            source = PACKED_A if of_a else PACKED_B
+            first_row = part * (GROUPS_A * 8) + m if of_a else part * (GROUPS_B * 8) + c
+            start = fixed(first_row * BK)
+            step = PARTS * GROUPS_A * 8 * BK if of_a else PARTS * GROUPS_B * 8 * BK
+            place = packs + part * BM * ROW if of_a else packs + (PARTS * BM + part * BN) * ROW
+            count = high * ROW * 4 if of_a else wide * ROW * 4
+
+            def fill(turn):
+                stage = divide32(done + turn, STAGES)[1]
+                if lane == 0:
+                    expect(staged, 2 * stage, PARTS * (high + wide) * ROW * 4)
+                if lane < 2 * PARTS:
+                    copy_rows(
+                        staged, place + stage * STAGE, source, start + turn * step, count, 2 * stage
+                    )
+
+            # Where a stage lies, once it is there.
+            def arrived(turn):
+                times, stage = divide32(done + turn, STAGES)
+                await_phase(staged, 2 * stage, times % 2)
+                return stage * STAGE
+
+            # Products of its terms: of whole ones, or of some parts.
+            def products(tile, given, fresh, parts):
+                return group_products(
+                    given, staged, tile + left, tile + right,
+                    WN, BK, ROW, BM * ROW, BN * ROW, 1, KIND, fresh, parts,
+                )  # fmt: skip
+
+            def begun(turn, sums):
+                return products(arrived(turn), sums, FRESH, 0)
+
+            # A stage that all warps have read is filled again.
+            def refill(turn):
+                if warp == 0 and turn >= 0 and turn + STAGES < turns:
+                    times, stage = divide32(done + turn, STAGES)
+                    await_phase(staged, 2 * (STAGES + stage), times % 2)
+                    fill(turn + STAGES)
+
+            def read(turn):
+                cuda.syncwarp()
+                if lane == 0:
+                    arrive(staged, 2 * (STAGES + divide32(done + turn, STAGES)[1]))
+
+            # Magnitudes of first parts: of A's along one row of tiles, of B's of all of them. Those of a
+            # row's first tile, and of the first row's tiles, are looked at: others have the same terms.
+            def seen(turn, least_a, most_a, least_b, most_b):
+                tile = packs + divide32(done + turn, STAGES)[1] * STAGE
+                if c <= c0:
+                    for i in range((BM * ROW // 4 + THREADS - 1) // THREADS):
+                        word = 4 * (thread + i * THREADS)
+                        place, inside = tile + min(word, BM * ROW - 4), word < high * ROW
+                        least_a, most_a = packed_magnitudes(least_a, most_a, staged, place, inside)
+                if m <= m0:
+                    tile += PARTS * BM * ROW
+                    for i in range((BN * ROW // 4 + THREADS - 1) // THREADS):
+                        word = 4 * (thread + i * THREADS)
+                        place, inside = tile + min(word, BN * ROW - 4), word < wide * ROW
+                        least_b, most_b = packed_magnitudes(least_b, most_b, staged, place, inside)
+                return least_a, most_a, least_b, most_b
+
+            if warp == 0:
+                # What others wrote, here or in memory, is for asynchronous copies to see.
+                publish_barriers()
+                for turn in range(min(STAGES, turns)):
+                    fill(turn)
+            sums = zeros_like(staged, WN // 2)
+            if KIND == 0:
+                # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind
+                # one another, the less.
+                for far in range(0, turns, LONG):
+                    total = sums
+                    sums = zeros_like(staged, WN // 2)
+                    # Products of all parts but the first are a 256th of the sums: what truncation takes of
+                    # them is too little to be seen, so that they leave the tensor cores but once in TOGETHER
+                    # stages, and these always have some to compute while sums of first parts are added.
+                    for near in range(far, min(far + LONG, turns), TOGETHER):
+                        small = zeros_like(staged, WN // 2)
+                        for turn in range(near, min(near + TOGETHER, min(far + LONG, turns))):
+                            tile = arrived(turn)
+                            large = products(tile, sums, SETS, 2)
+                            small = products(tile, small, 0, 1)
+                            refill(turn - 2)
+                            sums = group_added(sums, large, 1, 1)
+                            if turn > near:
+                                read(turn - 1)
+                            least_a, most_a, least_b, most_b = seen(
+                                turn, least_a, most_a, least_b, most_b
                             )
-                        sums = group_added(sums, large, 1, 1)
-                        if turn > near:
-                            read(turn - 1)
-                        least_a, most_a, least_b, most_b = seen(
-                            turn, m, c, least_a, most_a, least_b, most_b
-                        )
-                    sums = group_added(sums, small, 1, 0)
-                    read(behind - 1)
-                sums = group_added(sums, total, 1, 0)
-        elif FRESH:
-            # Two stages at once: while the sums of one are added, the other's are computed.
-            for turn in range(done, ends - 1, 2):
-                first = products(arrived(turn), sums, 1, 0)
-                second = products(arrived(turn + 1), sums, 1, 0)
-                if warp == 0:
-                    last = min(turn + STAGES, everything)
-                    n, block, number, next_m, next_c = asked(last, n, block, number, next_m, next_c)
-                sums = group_added(sums, first, 1, 1)
-                read(turn)
-                sums = group_added(sums, second, 1, 0)
-                read(turn + 1)
-            if (K + BK - 1) // BK % 2:
-                first = products(arrived(ends - 1), sums, 1, 0)
-                sums = group_added(sums, first, 1, 0)
-                read(ends - 1)
-        else:
-            # One stage behind the other, the sums in the tensor cores' hands until the last.
-            for turn in range(done, ends):
-                sums = products(arrived(turn), sums, 0, 0)
-                if warp == 0 and turn > done + AHEAD:
-                    last = min(turn - AHEAD + STAGES, everything)
-                    n, block, number, next_m, next_c = asked(last, n, block, number, next_m, next_c)
-                await_products(AHEAD)
-                if turn >= done + AHEAD:
-                    read(turn - AHEAD)
-            sums = group_added(sums, sums, 0, 0)
-            for turn in range(max(ends - AHEAD, done), ends):
-                read(turn)
-        if warp == 0:
-            # The next tile's terms arrive while the sums of this one leave.
-            last = min(ends + STAGES, everything)
-            n, block, number, next_m, next_c = asked(last, n, block, number, next_m, next_c)
-        anew, unsure = 0, FLOAT(0)
-        if KIND == 0:
+                        sums = group_added(sums, small, 1, 0)
+                        read(min(near + TOGETHER, min(far + LONG, turns)) - 1)
+                    sums = group_added(sums, total, 1, 0)
+            elif FRESH:
+                # Two stages at once: while the sums of one are added, the other's are computed.
+                for turn in range(0, turns - 1, 2):
+                    first = begun(turn, sums)
+                    second = begun(turn + 1, sums)
+                    refill(turn - 2)
+                    refill(turn - 1)
+                    sums = group_added(sums, first, 1, 1)
+                    read(turn)
+                    sums = group_added(sums, second, 1, 0)
+                    read(turn + 1)
+                if (K + BK - 1) // BK % 2:
+                    first = begun(turns - 1, sums)
+                    sums = group_added(sums, first, 1, 0)
+                    read(turns - 1)
+            else:
+                # One stage behind the other, the sums in the tensor cores' hands until the last.
+                for turn in range(turns):
+                    sums = begun(turn, sums)
+                    refill(turn - AHEAD - 1)
+                    await_products(AHEAD)
+                    if turn >= AHEAD:
+                        read(turn - AHEAD)
+                sums = group_added(sums, sums, 0, 0)
+                for turn in range(max(turns - AHEAD, 0), turns):
+                    read(turn)
+            done += turns
             # As in `product_wgmma.py`, of the first parts: a part below 2^-126 may count as zero, which a
             # factor of 2^-101 or more does not notice.
             low = min(
@@ -225,25 +193,31 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                 max(most_a & uint32(0xFFFF), most_a >> uint32(16)),
                 max(most_b & uint32(0xFFFF), most_b >> uint32(16)),
             )
-            small_ones = cuda.syncthreads_or(int32(low < uint32(26 << 7)))
-            large_ones = cuda.syncthreads_or(int32(top > uint32(147 << 7)))
-            if small_ones:
-                unsure = FLOAT(math.inf) if large_ones else FLOAT(int32(K)) * FLOAT(2.07e-25)
-            anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
-        y, x = m + group_y * 64 + quarter * 16, c + group_x * WN
-        for piece in range(WN // PIECE):
+            small = cuda.syncthreads_or(int32(low < uint32(26 << 7)))
+            large = cuda.syncthreads_or(int32(top > uint32(147 << 7)))
+            unsure = FLOAT(0)
+            if small:
+                unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
+            anew = 0
+            if KIND == 0:
+                anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
             if TRANSPOSED:
-                store_piece_across(staged, own, 16 + 4, sums, PIECE, piece, lane)
+                mma_store_across(
+                    staged, packs + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                    BM + 4, sums, WN, lane,
+                )  # fmt: skip
             else:
-                store_piece(staged, own, PIECE + 8, sums, PIECE, piece, lane)
-            cuda.syncwarp()
+                mma_store(
+                    staged, packs + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                    BN + 8, sums, WN, lane,
+                )  # fmt: skip
+            cuda.syncthreads()
 
             LEAVE(
-                OPERANDS, staged, own, (lane, 32), (16, PIECE), (0, 0, y, x + piece * PIECE),
-                (m1, c0, c1), VECTOR, anew, unsure, max(m0 - y, 0),
+                OPERANDS, staged, packs, (thread, THREADS), (BM, BN), (0, 0, m, c), (m1, c0, c1),
+                VECTOR, anew, unsure, max(m0 - m, 0),
             )  # fmt: skip
-            cuda.syncwarp()
-    cuda.syncthreads()
+            cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):
             close_barrier(staged, 2 * stage)
@@ -266,8 +240,6 @@ _LONG, _ANY = 32, 1 << 20
 """Stages whose sums meet before those of others do: where registers hold two sets."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
 """All stages together, and how many there are at most."""
-_PIECE = 32
-"""Columns of a warp's sums that leave together."""
 
 
 def _legal(tile: Mapping[str, int]):
@@ -310,7 +282,6 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     form = FORMATS[packing := _packing(root)]
     row = form.row_bytes // 4
     stage = form.parts * (tile["BM"] + tile["BN"]) * row
-    piece = min(tile["WN"], _PIECE)
     return {
         "KIND": KINDS[packing],
         **tile,
@@ -324,14 +295,12 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "AHEAD": 1 if tile["WN"] > _NARROW else 3,
         "LONG": _LONG if tile["WN"] <= _NARROW else _ANY,
         "TOGETHER": TOGETHER,
-        "PIECE": piece,
-        "OWN": max(16 * (piece + 8), piece * (16 + 4)),
     }
 
 
 def _scratch(root: Root, tile: Parameters) -> int:
-    """Barriers, all stages, and what each warp's sums leave through."""
-    staged = tile["STAGES"] * tile["STAGE"] + THREADS_PER_BLOCK // 32 * tile["OWN"]
+    """Barriers, and all stages or all sums behind them."""
+    staged = max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
     return 4 * (4 * tile["STAGES"] + 256 + staged)
 
 
