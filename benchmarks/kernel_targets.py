@@ -15,7 +15,9 @@ _PRECISIONS = (
     (_HALVES, ", bf16", "bf16", "cuBLAS", 0.9),
     (f"{_HALVES}, transposed", ", bf16", "bf16, weights transposed", "cuBLAS", 0.9),
     ("", ", tf32", "tf32", "cuBLAS", 0.9),
+    (", transposed", ", tf32", "tf32, weights transposed", "cuBLAS", 0.9),
     ("", "", "fp32", "cuBLAS's fp32", 2.0),
+    (", transposed", "", "fp32, weights transposed", "cuBLAS's fp32", 2.0),
 )
 # (elements, at least so many times the peer's speed)
 _ATTENTION = (("bfloat16", 0.9), ("float32", 3.0))
