@@ -81,6 +81,23 @@ class Barriers:
         self.at[barrier].copy(p.view(np.uint32), place, words)
 
 
+class Turns:
+    """Turns of a block's halves: one waits until all threads of the other have given it theirs."""
+
+    def __init__(self, threads: int) -> None:
+        # All must come, be it to wait or to give.
+        self.barriers = [Barrier(2 * threads), Barrier(2 * threads)]
+
+    def wait(self, half: int) -> None:
+        barrier = self.barriers[half]
+        parity = barrier.phase % 2
+        barrier.arrive()
+        barrier.wait(parity)
+
+    def give(self, half: int) -> None:
+        self.barriers[half].arrive()
+
+
 def packed_magnitudes(least: Any, most: Any, p: Any, place: int, inside: Any) -> tuple[Any, Any]:
     held = p.view(np.uint16)[2 * place : 2 * place + 8].reshape(4, 2) & np.uint16(0x7FFF)
     if not inside:
