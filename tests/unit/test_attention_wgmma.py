@@ -86,6 +86,33 @@ def test_blocks_of_keys_in_turns(
     check(got, attended(*wide, None, 0.3, causal), 2.0**-10)
 
 
+@pytest.mark.parametrize(
+    ("name", "tokens", "causal", "parts"),
+    [
+        # 64 rows each, which both groups have: half of the time.
+        ("128x128", 512, None, 8),
+        # One tile each, whatever else is free.
+        ("128x128", 1024, None, 8),
+        # A tile and a half each, on all vEUs; where groups cannot share keys, two tiles.
+        ("128x128", 2048, None, 11),
+        ("128x192", 2048, None, 8),
+        # The longest rTask, or what all do: 64 rows each, then 128.
+        ("128x128", 1024, 0, 16),
+        ("128x128", 2048, 0, 16),
+    ],
+)
+def test_parts_that_take_the_same_time(
+    name: str, tokens: int, causal: int | None, parts: int
+) -> None:
+    arrays = [np.empty((12, tokens, 64), BFLOAT16)] * 3
+    op, _module = scheduled(program(arrays, 0.125, causal, "heads")[0])
+    root = root_of(op)
+    assert root.op is not None
+    root.op.attributes[PRECISION] = StringAttr("bf16")
+    grid = attention_wgmma.grid_of(attention_wgmma.TILES[name])(root, 132)
+    assert grid == [12, parts, 1]
+
+
 def test_what_is_not_aligned() -> None:
     rng = np.random.default_rng(3)
     arrays = [rng.standard_normal((1, n, 8)).astype(np.float16) for n in (3, 5, 5)]
