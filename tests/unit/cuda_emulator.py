@@ -47,6 +47,7 @@ class Block:
         self.slots: list[Any] = [None] * threads
         self.local = threading.local()
         self.barriers = bulk.Barriers()
+        self.turns = bulk.Turns(threads // 2)
 
     def exchange(self, value: Any, source: int) -> Any:
         """The value that lane `source` of this warp gave."""
@@ -381,6 +382,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "round_chunks": wgmma.round_chunks,
         "group_products": lambda *given: wgmma.group_products(block.local.thread, *given),
         "group_added": wgmma.group_added,
+        "settled": lambda values: values,
+        "packed_weights": wgmma.packed_weights,
+        "await_turn": block.turns.wait,
+        "give_turn": block.turns.give,
         "weighted_products": lambda *given: wgmma.weighted_products(
             block.exchange, block.local.thread % 32, *given
         ),

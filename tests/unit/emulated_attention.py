@@ -124,6 +124,28 @@ def row_store(p: Any, place: int, values: Any, lane: int) -> None:
         p[place + lane // 4 + 8 * n] = value
 
 
+def row_load(p: Any, place: int, count: int, lane: int) -> tuple[Any, ...]:
+    return tuple(p[place + lane // 4 + 8 * n] for n in range(count))
+
+
+def column_load(p: Any, place: int, step: int, count: int) -> tuple[Any, ...]:
+    return tuple(p[place + n * step] for n in range(count))
+
+
+def row_shares(largest: Any, totals: Any, others: Any, theirs: Any) -> tuple[Any, ...]:
+    own, other = (np.array(x, np.float32) for x in (largest, others))
+    top = np.fmax(own, other)
+    shift = np.where(top == _LOWEST, np.float32(0), top)
+    own, other = power_of_two(own - shift), power_of_two(other - shift)
+    every = own * np.array(totals, np.float32) + other * np.array(theirs, np.float32)
+    return tuple(own / every)
+
+
+def row_scaled(sums: Any, factors: Any, columns: int) -> tuple[Any, ...]:
+    y, _ = held_sums(0, 8 * len(factors), columns)
+    return tuple(np.array(sums, np.float32) * np.array(factors, np.float32)[y // 8])
+
+
 def mma_load(p: Any, place: int, step: int, rows: int, columns: int, lane: int) -> tuple[Any, ...]:
     y, x = held_sums(lane, rows, columns)
     return tuple(p[place + y * step + x])
@@ -194,6 +216,7 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
         return tuple(scaled)
 
     return {
+        "column_load": column_load,
         "cut_terms": cut_terms,
         "part_scores": part_scores,
         "part_sums": part_sums,
@@ -201,6 +224,9 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
         "mma_load": mma_load,
         "online_softmax": online_softmax,
         "power_of_two": power_of_two,
+        "row_load": row_load,
+        "row_scaled": row_scaled,
+        "row_shares": row_shares,
         "row_store": row_store,
         "row_totals": lambda totals: tuple(over_row(np.array(totals, np.float32), np.add)),
         "scaled_terms": scaled_terms,

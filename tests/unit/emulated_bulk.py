@@ -106,8 +106,9 @@ class BoxMap:
             assert at + count <= len(self.bytes), "a box reads beyond its operand"
             found[n, :count] = self.bytes[at : at + count]
         if of.element == "tfloat32":
-            words = found.view(np.uint32)
-            found = ((words + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.uint8)
+            words, kept = found.view(np.uint32), np.isnan(found.view(np.float32))
+            nearest = (words + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+            found = np.where(kept, np.uint32(0x7FFFE000), nearest).view(np.uint8)
         return found
 
 
@@ -121,6 +122,23 @@ def copy_box(
     chunks = np.empty_like(rows).reshape(len(rows), 8, 16)
     np.put_along_axis(chunks, order[:, :, None], rows.reshape(len(rows), 8, 16), axis=1)
     barriers.at[barrier].copy(p.view(np.uint32), place, chunks.reshape(-1).view(np.uint32))
+
+
+class Turns:
+    """Turns of a block's halves: one waits until all threads of the other have given it theirs."""
+
+    def __init__(self, threads: int) -> None:
+        # All must come, be it to wait or to give.
+        self.barriers = [Barrier(2 * threads), Barrier(2 * threads)]
+
+    def wait(self, half: int) -> None:
+        barrier = self.barriers[half]
+        parity = barrier.phase % 2
+        barrier.arrive()
+        barrier.wait(parity)
+
+    def give(self, half: int) -> None:
+        self.barriers[half].arrive()
 
 
 def packed_magnitudes(least: Any, most: Any, p: Any, place: int, inside: Any) -> tuple[Any, Any]:

@@ -162,12 +162,16 @@ def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -
     return tuple(found)
 
 
+def packed_weights(weights: Any, kind: int) -> Any:
+    """Each by itself."""
+    return np.array(weights, np.float32).astype(_SIXTEEN[kind]).astype(np.float32)
+
+
 def weighted_products(
     exchanged: Any,
     lane: int,
     sums: Any,
-    factors: Any,
-    weights: Any,
+    own: Any,
     p: Any,
     values: int,
     *rest: int,
@@ -176,7 +180,6 @@ def weighted_products(
     columns, keys, plane, kind = rest
     right = _Tile(p, values, 32, plane, kind).columns_first(columns, keys)
     # A row's weights are those of four lanes, two neighbours of each eight.
-    own = np.array(weights, np.float32).astype(_SIXTEEN[kind]).astype(np.float32)
     rows = np.zeros((2, keys), np.float32)
     for t in range(4):
         theirs = np.array(exchanged(own, lane - lane % 4 + t))
@@ -185,8 +188,7 @@ def weighted_products(
                 rows[half, 2 * t + e :: 8] = theirs[2 * half + e :: 4]
     x = np.array([j + 2 * (lane % 4) + e for j in range(0, columns, 8) for e in (0, 1, 0, 1)])
     y = np.array([h for _ in range(0, columns, 8) for h in (0, 0, 1, 1)])
-    total = np.array(sums, np.float32) * np.array(factors, np.float32)[y]
-    return tuple(total + (rows[y] * right[x]).sum(axis=1, dtype=np.float32))
+    return tuple(np.array(sums, np.float32) + (rows[y] * right[x]).sum(axis=1, dtype=np.float32))
 
 
 def group_added(sums: Any, products: Any, fresh: int, left: int) -> tuple[Any, ...]:

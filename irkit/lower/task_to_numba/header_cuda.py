@@ -149,7 +149,9 @@ from irkit.runtime.intrinsics.cuda_wgmma_terms import (
     read_terms,
     round_chunks,
 )
-from irkit.runtime.intrinsics.cuda_weighted import weighted_products
+from irkit.runtime.intrinsics.cuda_turns import await_turn, give_turn
+from irkit.runtime.intrinsics.cuda_row_shares import column_load, row_load, row_scaled, row_shares
+from irkit.runtime.intrinsics.cuda_weighted import packed_weights, settled, weighted_products
 
 fused = cuda.jit(device=True)
 """

@@ -1,8 +1,12 @@
 """Attention of 16-bit floats on tensor cores, by warp groups (`wgmma`).
 
-Two warp groups have 64 queries each and, one after another, blocks of BN keys and values, which are copied
-asynchronously, STAGES - 1 ahead, straight to the rows that `wgmma` reads. Scores leave the tensor cores in
-registers, become weights there, and go back from them: only queries, keys and values are in shared memory.
+Two warp groups have 64 queries each and, one after another, blocks of BN keys and values; the last queries,
+if they are few, both have, and every second block. Blocks are copied asynchronously, to the rows that `wgmma`
+reads, into SLOTS that are used again and again: barriers of each say when it is filled and when it was read,
+so that nothing waits for the whole block. Scores leave the tensor cores in registers, become weights there,
+and go back from them: only queries, keys and values are in shared memory. While a group computes the weights
+of some keys, tensor cores multiply its last ones by values, or work for the other group: the groups take
+turns.
 After T. Dao, FlashAttention-2, arXiv:2307.08691, and J. Shah and others, FlashAttention-3, arXiv:2407.08608.
 
 Weights are rounded to the operands' type, so precision must allow it: what asks for more is for
@@ -19,146 +23,55 @@ from xdsl.dialects.builtin import Float32Type
 
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.attention_mma import grid_of, packed_kind
+from irkit.rkernels.cuda.attention_mma import packed_kind
 from irkit.rkernels.cuda.product_mma import THREADS_PER_BLOCK
-from irkit.rkernels.families.attention import Loops, score, seen
+from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
+from irkit.rkernels.families.attention import Loops, cut, score, seen
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-
-def attention_wgmma(task, tasks, rows, scratch, OPERANDS):
-    b0, b1, i0, i1 = PART(task, tasks, rows)
-    thread = thread_index()
-    warp, lane = divide(thread, 32)
-    warp = same_in_warp(warp)
-    group, quarter = divide(warp, 4)
-    own_row = group * 64 + quarter * 16
-    staged = shared_of(FLOAT(0), scratch)
-    packs = aligned_place(staged, 0)
-    # Operands that do not start at multiples of 16 bytes cannot be copied.
-    stop = i1 if VECTOR else i0
-    for b in range(b0, b1):
-        for i in range(stop + warp, i1, THREADS // 32):
-            ROW(OPERANDS, staged, warp * (SIZE + COLUMNS), b, i, lane)
-        from_q, from_k, from_v = OFFSET_Q(b), OFFSET_K(b), OFFSET_V(b)
-        for i in range(i0, stop, BM):
-            ends = max(min(min(i + BM, i1) + DIAGONAL, KEYS), 0) if CAUSAL else KEYS
-            # The first key that not all rows see.
-            whole = min(i + DIAGONAL + 1, ends) if CAUSAL else ends
-
-            # What lies past the end is zero: a weight of zero times NaN is NaN.
-            def copies(turn):
-                tile = packs + QUERIES + (turn % STAGES) * STAGE
-                for n in range(BN * DEPTH // 8 // THREADS):
-                    y, chunk = divide(thread + n * THREADS, DEPTH // 8)
-                    key, e = turn * BN + y, chunk * 8
-                    plane, chunk = divide(chunk, 8)
-                    copy_chunk(
-                        staged, tile + plane * (BN * 32), y, chunk, KEY,
-                        from_k + min(key, KEYS - 1) * STEP_K + min(e, SIZE - 8),
-                        (key < ends) & (e < SIZE),
-                    )  # fmt: skip
-                tile += BN * DEPTH // 2
-                for n in range(BN * WIDTH // 8 // THREADS):
-                    y, chunk = divide(thread + n * THREADS, WIDTH // 8)
-                    key, e = turn * BN + y, chunk * 8
-                    plane, chunk = divide(chunk, 8)
-                    copy_chunk(
-                        staged, tile + plane * (BN * 32), y, chunk, VALUE,
-                        from_v + min(key, KEYS - 1) * STEP_V + min(e, COLUMNS - 8),
-                        (key < ends) & (e < COLUMNS),
-                    )  # fmt: skip
-                commit_copies()
-
-            for n in range(BM * DEPTH // 8 // THREADS):
-                y, chunk = divide(thread + n * THREADS, DEPTH // 8)
-                e = chunk * 8
-                plane, chunk = divide(chunk, 8)
-                copy_chunk(
-                    staged, packs + plane * (BM * 32), y, chunk, QUERY,
-                    from_q + min(i + y, i1 - 1) * STEP_Q + min(e, SIZE - 8), e < SIZE,
-                )  # fmt: skip
-            for turn in range(STAGES - 1):
-                copies(turn)
-            largest = lowest_rows(2)
-            totals = zeros_like(staged, 2)
-            none = zeros_like(staged, BN // 2)
-            sums = zeros_like(staged, WIDTH // 2)
-            for turn in range((ends + BN - 1) // BN):
-                await_copies(STAGES - 2)
-                publish_tiles()
-                cuda.syncthreads()
-                tile = packs + QUERIES + (turn % STAGES) * STAGE
-                begun = group_products(
-                    none, staged, packs + group * (64 * 32), tile, BN, DEPTH, 32,
-                    BM * 32, BN * 32, 1, KIND, 1, 0,
-                )  # fmt: skip
-                copies(turn + STAGES - 1)
-                scores = group_added(none, begun, 1, 0)
-                k = turn * BN
-                if MASKED:
-                    own = packs + MASKS + warp * (16 * (BN + 8))
-                    mma_store(staged, own, BN + 8, scores, BN, lane)
-                    cuda.syncwarp()
-                    for n in range(lane, 16 * BN, 32):
-                        r, j = divide(n, BN)
-                        row, key = min(i + own_row + r, i1 - 1), min(k + j, KEYS - 1)
-                        at = own + r * (BN + 8) + j
-                        staged[at] = SCORE(OPERANDS, b, row, key, staged[at] * SCALE)
-                    cuda.syncwarp()
-                    scores = mma_load(staged, own, BN + 8, 16, BN, lane)
-                    cuda.syncwarp()
-                if k + BN > whole:
-                    scores = scores_within(
-                        scores, lane, i + own_row + DIAGONAL + 1 - k, ends - k, BN, CAUSAL
-                    )
-                weights, largest, totals, factors = online_softmax(
-                    scores, largest, totals, FLOAT(1) if MASKED else SCALE, BN, 0
-                )
-                begun = weighted_products(
-                    sums, factors, weights, staged, tile + BN * DEPTH // 2, WIDTH, BN, BN * 32, KIND
-                )
-                sums = group_added(sums, begun, 0, 0)
-            await_copies(0)
-            cuda.syncthreads()
-            row_store(staged, packs + STATS + own_row, row_totals(totals), lane)
-            mma_store(staged, packs + own_row * (WIDTH + 8), WIDTH + 8, sums, WIDTH, lane)
-            cuda.syncthreads()
-            for n in range(BM * WIDTH // THREADS):
-                r, e = divide(thread + n * THREADS, WIDTH)
-                if i + r < i1 and e < COLUMNS:
-                    total = staged[packs + r * (WIDTH + 8) + e] / staged[packs + STATS + r]
-                    STORE(OPERANDS, b, i + r, e, total)
-            cuda.syncthreads()
-
-
-_TILES: dict[str, Mapping[str, int]] = {
-    "128x64": {"BM": 128, "BN": 64, "STAGES": 3},
-    "128x128": {"BM": 128, "BN": 128, "STAGES": 2},
+TILES: dict[str, Mapping[str, int]] = {
+    "128x64": {"BM": 128, "BN": 64},
+    "128x128": {"BM": 128, "BN": 128},
+    "128x192": {"BM": 128, "BN": 192},
 }
 _LARGEST = 128
 """Elements of a query or a value: the sums of more do not fit the registers."""
+_MOST_COLUMNS = 256
+"""Of scores and of sums together, which a group holds in registers."""
 _PLANE = 64
 """Elements of a row of 128 bytes."""
-_EFFORT, _BARRIERS = 0.42, 6.0
-"""A multiply-add in those of one warp in TF32, and what a block of keys takes beside, in barriers."""
+_SLOTS, _ROOM = 5, 216 << 10
+"""Tiles of keys and values that are there or on their way, and bytes for them."""
+_TURN, _ENDS = 50, 400
+"""What a turn takes beside its keys, and a tile beside its turns, in keys."""
+_EFFORT, _LATENCY = 0.076, 205
+"""A multiply-add in those of one warp in TF32, and the keys that a turn takes as long as beside its own."""
+_SOFTMAX, _BARRIERS = 1.8, 4.2
+"""A score in exponentials, and what a turn takes beside in barriers."""
 
 
 def _up(n: int) -> int:
     return -(-n // _PLANE) * _PLANE
 
 
-def _legal(root: Root) -> bool:
+def _legal(tile: Mapping[str, int]) -> Callable[[Root], bool]:
     """Operands that lie in memory as 16-bit floats, and weights that may be rounded as they are."""
-    loops = Loops.of(root)
-    if DYNAMIC in root.parallel or loops.op.count is not None:
-        return False
-    if max(loops.size, loops.columns) > _LARGEST:
-        return False
-    if not isinstance(tensor_type(loops.op.y).element_type, Float32Type):
-        return False
-    found = packed_kind(root)
-    return found is not None and found[1] == 1
+
+    def legal(root: Root) -> bool:
+        loops = Loops.of(root)
+        if DYNAMIC in root.parallel or loops.op.count is not None:
+            return False
+        if max(loops.size, loops.columns) > _LARGEST:
+            return False
+        if tile["BN"] + _up(loops.columns) > _MOST_COLUMNS:
+            return False
+        if not isinstance(tensor_type(loops.op.y).element_type, Float32Type):
+            return False
+        found = packed_kind(root)
+        return found is not None and found[1] == 1
+
+    return legal
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
@@ -166,11 +79,13 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     loops, found = Loops.of(root), packed_kind(root)
     assert found is not None
     depth, width = _up(loops.size), _up(loops.columns)
-    queries, stage = tile["BM"] * depth // 2, tile["BN"] * (depth + width) // 2
-    masks = queries + tile["STAGES"] * stage
-    ends = masks
+    queries, slot = tile["BM"] * depth // 2, tile["BN"] * max(depth, width) // 2
+    masks = 0
     if loops.op.mask is not None:
-        ends += THREADS_PER_BLOCK // 32 * 16 * (tile["BN"] + 8)
+        masks = THREADS_PER_BLOCK // 32 * 16 * (tile["BN"] + 8)
+    # Where both groups take turns, they have two blocks of keys at a time.
+    splits = int(4 * (queries + 2 * _SLOTS * slot + masks) <= _ROOM)
+    slots = _SLOTS * (1 + splits)
     rows = THREADS_PER_BLOCK // 32 * (loops.size + loops.columns)
     return {
         **tile,
@@ -178,30 +93,65 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "DEPTH": depth,
         "WIDTH": width,
         "QUERIES": queries,
-        "STAGE": stage,
-        "MASKS": masks,
-        "STATS": max(ends, tile["BM"] * (width + 8), rows),
+        "APART": THREADS_PER_BLOCK // width,
+        "SLOT": slot,
+        "SLOTS": slots,
+        "SPLITS": splits,
+        "MASKS": queries + slots * slot,
+        "STATS": max(queries + slots * slot + masks, tile["BM"] * (width + 8), rows),
     }
 
 
 def _scratch(root: Root, p: Parameters) -> int:
-    """Queries, stages and masks, or sums, or rows; and the total of each row."""
-    return 4 * (256 + p["STATS"] + p["BM"])
+    """Barriers; queries, slots and masks, or sums, or rows; and what groups of keys tell of each row."""
+    return 4 * (4 * p["SLOTS"] + ALIGNMENT // 4 + p["STATS"] + 2 * p["BM"])
+
+
+def _turns(p: Parameters, rows: float, keys: float) -> tuple[int, int]:
+    """Turns of so many rows that see so many keys, and tiles: the groups share a last one of few rows."""
+    tiles, blocks = math.ceil(rows / p["BM"]), math.ceil(keys / p["BN"])
+    few = int(p["SPLITS"] and rows - (tiles - 1) * p["BM"] <= p["BM"] // 2)
+    return (tiles - few) * blocks + few * math.ceil(blocks / 2), tiles
+
+
+def grid_of(tile: Mapping[str, int]) -> Callable[[Root, int], list[int]]:
+    """Where rows see more and more keys, up to three parts a vEU: what is done with the first takes another,
+    and all take their share, or the longest one its time."""
+
+    def grid(root: Root, tasks: int) -> list[int]:
+        p, loops = parameters_of(tile, root), Loops.of(root)
+        rows, diagonal = loops.sizes[-2], loops.op.diagonal
+        most = loops.keys if diagonal is None else max(min(rows + diagonal, loops.keys), 1)
+
+        def takes(height: int, keys: float) -> float:
+            turns, tiles = _turns(p, height, keys)
+            return turns * (p["BN"] + _TURN) + tiles * _ENDS
+
+        def makespan(lead: int, height: int) -> float:
+            longest = takes(height, most)
+            if diagonal is None:
+                return lead * longest
+            first = max(min(height + diagonal, most), 1)
+            parts = math.prod(loops.lead) / lead * math.ceil(rows / height)
+            return lead * max(longest, parts / tasks * takes(height, (first + most) / 2))
+
+        return cut(root, tasks if diagonal is None else 3 * tasks, makespan)
+
+    return grid
 
 
 def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
-    """Blocks of keys one after another, each behind a few barriers."""
+    """Turns one after another, each behind a few waits; the sums leave by way of shared memory."""
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        lead, count, many = seen(part)
-        tiles = lead * math.ceil(count / p["BM"])
-        blocks = tiles * math.ceil(many / p["BN"])
-        pairs = p["BM"] * p["BN"]
-        each = work(mma=_EFFORT * pairs * (p["DEPTH"] + p["WIDTH"]), barrier=_BARRIERS)
-        each += score(part) * pairs
-        ends = part.store * (lead * count * Loops.of(part.root).columns)
-        return each * blocks + work(tile=tiles * (1 + p["BM"] * p["WIDTH"] / 16384)) + ends
+        lead, rows, keys = seen(part)
+        turns, tiles = _turns(p, rows, keys)
+        products = p["BM"] * (p["BN"] + _LATENCY) * (p["DEPTH"] + p["WIDTH"])
+        each = work(mma=_EFFORT * products, barrier=_BARRIERS)
+        each += score(part) * (_SOFTMAX * p["BM"] * p["BN"])
+        each = each * turns + work(tile=tiles * (1 + p["BM"] * p["WIDTH"] / 16384))
+        return each * lead + part.store * (lead * rows * Loops.of(part.root).columns)
 
     return counted
 
@@ -211,9 +161,9 @@ RKERNELS = [
         "attention",
         f"wgmma{name}",
         "cuda",
-        __name__,
+        "irkit.rkernels.cuda.attention_groups",
         "attention_wgmma",
-        legal=_legal,
+        legal=_legal(tile),
         wgmma=True,
         work=_work(tile),
         reassociates=True,
@@ -225,5 +175,5 @@ RKERNELS = [
         halves=True,
         grid=grid_of(tile),
     )
-    for name, tile in _TILES.items()
+    for name, tile in TILES.items()
 ]

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from irkit.runtime.intrinsics.cuda import asm, shared_address
-from irkit.runtime.intrinsics.cuda_attention import literal, row_of, unpacked
+from irkit.runtime.intrinsics.cuda_attention import literal, unpacked
 from irkit.runtime.intrinsics.cuda_wgmma import SHAPES, Stage
 from irkit.runtime.intrinsics.cuda_wgmma_terms import Packer
 
@@ -39,15 +39,46 @@ def _text(stage: Stage, count: int) -> str:
 
 
 @intrinsic
+def settled(typing_context: Any, values: Any) -> Any:
+    """A tuple of float32 that is computed here, and not where it is used."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        count = values.count
+        constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["~{memory}"])
+        kind = ir.LiteralStructType([F32] * count)
+        made = asm(builder, "", kind, unpacked(builder, args[0], count), constraints)
+        found = [builder.extract_value(made, i) for i in range(count)]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return values(values), generate
+
+
+@intrinsic
+def packed_weights(typing_context: Any, weights: Any, kind: Any) -> Any:
+    """Weights rounded to `kind` (literal, BF16 or F16), two a word, for `weighted_products`."""
+    if not literal(kind):
+        return None
+    made = types.UniTuple(types.uint32, weights.count // 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        packer = Packer(builder, kind.literal_value)
+        words = packer.pairs(unpacked(builder, args[0], weights.count))
+        return context.make_tuple(builder, made, words)
+
+    return made(weights, kind), generate
+
+
+@intrinsic
 def weighted_products(
-    typing_context: Any, sums: Any, factors: Any, weights: Any, staged: Any, values: Any,
+    typing_context: Any, sums: Any, words: Any, staged: Any, values: Any,
     columns: Any, keys: Any, plane: Any, kind: Any,
 ) -> Any:  # fmt: skip
-    """Start `sums` times `factors`, and the warp group's weights times `keys` packed rows at staged[values].
+    """Start `sums`, and the warp group's weights times `keys` packed rows at staged[values].
 
     What comes back is for `group_added` alone. Rows hold 64 of the `columns` each, in planes `plane` words
-    apart; weights lie as `group_products` of `keys` columns leaves them. From `columns` on all are literal:
-    `columns` is a multiple of 8, `keys` of 16, `kind` BF16 or F16.
+    apart; `words` are what `packed_weights` makes of weights that lie as `group_products` of `keys` columns
+    leaves them. From `columns` on all are literal: `columns` is a multiple of 8, `keys` of 16, `kind` BF16 or
+    F16.
     """
     given = (columns, keys, plane, kind)
     if not literal(*given):
@@ -56,19 +87,14 @@ def weighted_products(
     stage = Stage(width, count, 32, 0, apart, False, how)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        b, packer = builder, Packer(builder, how)
-        scales = unpacked(b, args[1], factors.count)
-        found = [
-            b.fmul(value, scales[row_of(n, width // 8)])
-            for n, value in enumerate(unpacked(b, args[0], sums.count))
-        ]
-        words = packer.pairs(unpacked(b, args[2], weights.count))
-        tile = stage.descriptor(b, shared_address(b, args[3], args[4]), by_k=False)
+        b, found = builder, unpacked(builder, args[0], sums.count)
+        held = unpacked(b, args[1], words.count)
+        tile = stage.descriptor(b, shared_address(b, args[2], args[3]), by_k=False)
         tied = [str(i) for i in range(len(found))]
-        constraints = ",".join(["=f"] * len(found) + ["r"] * len(words) + ["l", *tied, "~{memory}"])
+        constraints = ",".join(["=f"] * len(found) + ["r"] * len(held) + ["l", *tied, "~{memory}"])
         result = ir.LiteralStructType([F32] * len(found))
-        made = asm(b, _text(stage, len(found)), result, [*words, tile, *found], constraints)
+        made = asm(b, _text(stage, len(found)), result, [*held, tile, *found], constraints)
         added = [b.extract_value(made, i) for i in range(len(found))]
         return context.make_tuple(b, signature.return_type, added)
 
-    return sums(sums, factors, weights, staged, types.uint64, *given), generate
+    return sums(sums, words, staged, types.uint64, *given), generate
