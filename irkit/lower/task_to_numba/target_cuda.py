@@ -82,6 +82,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.symbol + SPREAD * (b.spread > 1),
             b.rows_at_once,
             b.longest,
+            b.follows_values,
         )
         for b in bindings
     ]

@@ -270,7 +270,7 @@ class Kernel:
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
     mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There the
-    rTasks that take the `longest` start first.
+    rTasks that take the `longest` start first. `follows_values`: where it reads or writes may hang on values.
     """
 
     function: str
@@ -282,6 +282,7 @@ class Kernel:
     alone: str = ""
     rows_at_once: int = 1
     longest: Longest | None = None
+    follows_values: bool = False
 
     @property
     def scratch(self) -> int:
