@@ -46,6 +46,8 @@ class RKernel:
     `anywhere`: it reads operands and stores results by plain accesses, wherever they lie: they may in shared
     memory.
     `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
+    `aligns`: a thread reads runs of elements, one by one, which the compiler reads in vectors where all
+    operands are at multiples of 16 bytes, and it is told so.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
@@ -76,6 +78,7 @@ class RKernel:
     streams: bool = False
     anywhere: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
+    aligns: bool = False
     halves: bool = False
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False

@@ -203,6 +203,10 @@ PROGRAMS = {
         granted="attributes {irkit.fastmath = #arith.fastmath<afn>}",
     ),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
+    "few terms": text("matmul", "tensor<?x20xf64>, tensor<20x96xf64>", "tensor<?x96xf64>"),
+    "few terms by rows": text(
+        "gemm", "tensor<?x20xf64>, tensor<96x20xf64>", "tensor<?x96xf64>", _BY_ROWS
+    ),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
     "product of few rows": text(
         "matmul", "tensor<4x900xf32>, tensor<900x400xf32>", "tensor<4x400xf32>"

@@ -83,6 +83,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.rows_at_once,
             b.longest,
             b.follows_values,
+            b.aligned,
         )
         for b in bindings
     ]

@@ -271,6 +271,8 @@ class Kernel:
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
     mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There the
     rTasks that take the `longest` start first. `follows_values`: where it reads or writes may hang on values.
+    `aligned`: its operands are at multiples of 16 bytes, which the compiler is told in mode `per-op`: there
+    all are in global memory.
     """
 
     function: str
@@ -283,6 +285,7 @@ class Kernel:
     rows_at_once: int = 1
     longest: Longest | None = None
     follows_values: bool = False
+    aligned: bool = False
 
     @property
     def scratch(self) -> int:
@@ -332,7 +335,7 @@ def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[
     how, given = ("resolve_early", "bases") if early else ("resolve", "table")
     for i, pointer in enumerate(kernel.pointers):
         lines.append(f"    a{i} = {how}(words, {i}, {given}, rows_padded)")
-        arguments.append(f"{POINTERS[pointer]}(a{i})")
+        arguments.append(f"{POINTERS[pointer]}(a{i}{' & -16' if kernel.aligned else ''})")
     if early:
         lines += _asking(ahead)
         lines.append("    await_previous()")

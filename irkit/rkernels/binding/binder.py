@@ -54,7 +54,8 @@ class Binding:
     rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
     read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the rKernel's
     template names them, by placeholder. `longest`: which rTasks should start first, where that matters.
-    `follows_values`: where the rKernel reads or writes may hang on values.
+    `follows_values`: where the rKernel reads or writes may hang on values. `aligned`: all operands are at
+    multiples of 16 bytes, which the compiler is told.
     """
 
     symbol: str
@@ -72,6 +73,7 @@ class Binding:
     wide: set[int] = field(default_factory=set[int])
     parts: dict[str, str] = field(default_factory=dict[str, str])
     follows_values: bool = False
+    aligned: bool = False
 
     @property
     def operands(self) -> str:
