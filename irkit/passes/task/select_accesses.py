@@ -29,10 +29,10 @@ class SelectAccesses(ModulePass):
     """Say on each rOperator how its rKernel reads: in vectors, and from shared memory.
 
     An rKernel that can read vectors, or whose compiler can, does so if every append places all that it reads
-    so at multiples of 16 bytes (`vector_bytes`). One that can have its weights in shared memory gets a second copy for that if
-    every append keeps them there (`residents`). Of an rOperator that some appends update in place, and others
-    not, those that do get a copy, which need not store what is there already (`part_in_place`). Needs
-    `plan-memory`; removes `verified`; changes nothing else.
+    so at multiples of 16 bytes (`vector_bytes`). One that can have its weights in shared memory gets a second
+    copy for that if every append keeps them there (`residents`). Of an rOperator that some appends update in
+    place, and others not, those that do get a copy, which need not store what is there already
+    (`part_in_place`). Needs `plan-memory`; removes `verified`; changes nothing else.
 
     ```mlir
     task.roperator @cell(%x, %w) attributes {rkernel = "gemv.rows"} {...}

@@ -18,7 +18,7 @@ from irkit.dialects.linalg_generic import is_elementwise
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
 from irkit.passes.tensor.group_products import Depths
 from irkit.passes.tensor.joining import join, why_not_joined
@@ -61,7 +61,10 @@ def _read_whole(op: linalg.GenericOp) -> set[SSAValue]:
 
 
 def _has_heads(op: linalg.GenericOp) -> bool:
-    """Whether what an op makes is stored, and something is made of it alone."""
+    """Whether what an op makes is stored, and something is made of it alone, for as many rows as come: where
+    all sizes are known, a library may compute the heavy op and this one, but no more."""
+    if DYNAMIC not in tensor_type(op.results[0]).get_shape():
+        return False
     users = {use.operation for result in op.results for use in result.uses}
     made = set[SSAValue](op.results)
     return len(users) > 1 and any(
@@ -173,8 +176,8 @@ class JoinSiblings(ModulePass):
     Data Locality via Loop Fusion and Distribution, LCPC 1993.)
 
     For a `device` that is a GPU, also what is returned under another shape, and what will be computed where a
-    heavy op makes what it reads with what is made of it alone, the heads of a model: they are stored by the
-    heavy op's launch. A CPU is asked for one of a program's outputs, and computes no others.
+    heavy op makes what it reads with what is made of it alone, the heads of a model of a batch: they are
+    stored by the heavy op's launch. A CPU is asked for one of a program's outputs, and computes no others.
     No value changes.
 
     ```mlir
