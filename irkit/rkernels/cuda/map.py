@@ -107,8 +107,11 @@ def _many(root: Root) -> bool:
 
 
 def _in_fours(root: Root) -> bool:
-    """Rows of whole fours, of which all that is read lies side by side, or is one element."""
-    if not _many(root) or root.body is None or not root.parallel or root.parallel[-1] % 4:
+    """A batch of rows of whole fours, of which all that is read lies side by side, or is one element. Where
+    an rTask may have a part of a row, nobody knows at what multiples that begins."""
+    if root.body is None or root.parallel[:1] != (DYNAMIC,) or len(root.parallel) < 2:
+        return False
+    if root.parallel[-1] % 4:
         return False
     made = [op for op in root.body.ops if not isinstance(op, _FREE)]
     return all(isinstance(op, linalg.GenericOp) and runs_on(op) for op in made)
