@@ -196,6 +196,7 @@ PROGRAMS = {
         "scatter_add", "tensor<40x64xf32>, tensor<100xi64>, tensor<100x64xf32>", "tensor<40x64xf32>"
     ),
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "map of a batch": text("relu", "tensor<?x64xf32>", "tensor<?x64xf32>"),
     "map of polynomials": text(
         "exp",
         "tensor<64x64xf32>",
