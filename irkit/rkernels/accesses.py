@@ -50,6 +50,8 @@ def operands_named(binding: Binding, placeholders: Sequence[str]) -> list[int]:
 def can_read_vectors(op: ROperatorOp, rkernel: RKernel, binding: Binding) -> bool:
     """Whether every append places all that the rKernel reads in vectors at multiples of their size."""
     operands = operands_named(binding, rkernel.vectors)
+    if rkernel.aligns:
+        operands = [*range(len(binding.pointers))]
     operands += [n for n in sorted(binding.wide) if operands and n not in operands]
     return bool(operands) and all(
         _aligned((*append.reads, *append.writes)[i]) for append in appends_of(op) for i in operands

@@ -43,6 +43,7 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binding, parameters = binder.binding, parameters_of(op)
     binding.scratch_bytes = op.scratch_bytes
     binding.resident = op.residents is not None
+    binding.aligned = rkernel.aligns and op.vector_bytes is not None
     binding.names |= {name: str(value) for name, value in parameters.items()}
     binding.names |= _of_target(op, rkernel, binding, threads)
     _maps(rkernel, binding)

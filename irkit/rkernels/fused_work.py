@@ -97,7 +97,7 @@ def _counted(
     reached = list(_reached(values, known))
     ops = [v for v in reached if isinstance(v, Operation)]
     operands = [v for v in reached if isinstance(v, SSAValue)]
-    vectors = all(_runs_on(op) for op in ops)
+    vectors = all(runs_on(op) for op in ops)
     counts = defaultdict[str, float](float, {"op" if vectors else "scalar": len(operands)})
     bodies = [_counts(op) for op in ops]
     if root is not None:
@@ -218,7 +218,7 @@ def _move(expr: AffineExpr, loop: int) -> int:
     return moved - expr.eval([0] * count, [])
 
 
-def _runs_on(op: Operation) -> bool:
+def runs_on(op: Operation) -> bool:
     """Whether a loop over the last dimension can take several elements of an op at once."""
     if isinstance(op, linalg.GenericOp):
         last = len(op.iterator_types) - 1

@@ -49,6 +49,8 @@ class RKernel:
     `maps`: the tensor maps by which the copy engine of a GPU copies boxes of operands, by the placeholders
     that they are in the template, MAPS being all of them in this order.
     `wgmma`: its template multiplies by warp groups, which GPUs of one architecture alone can.
+    `aligns`: a thread reads runs of elements, one by one, which the compiler reads in vectors where all
+    operands are at multiples of 16 bytes, and it is told so.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
@@ -79,6 +81,7 @@ class RKernel:
     streams: bool = False
     anywhere: bool = False
     grid: Callable[[Root, int], list[int]] | None = None
+    aligns: bool = False
     halves: bool = False
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irkit.lower.task_to_numba import header_cuda, walkers_cuda
 from irkit.rkernels import registry
@@ -321,6 +321,13 @@ def store(OPERANDS, r, j, acc):
     )
 
 
+def gemm_terms(layout: str, terms: int, columns: int, **tile: int) -> Sample:
+    """The same of few terms in float64, by a tile as its roots have it."""
+    tile = {"ACROSS": 1, "TM": 8, "TN": 2, "BY_K": int(layout == "jk")} | tile
+    one = gemm(f"terms_{layout}", terms, columns, "float64", **tile)
+    return replace(one, scratch_bytes=128 * 1024)
+
+
 ADD = """
 @fused
 def combine(acc, term):
@@ -473,10 +480,10 @@ def store(OPERANDS, r, j):
     )
 
 
-def fetched(columns: int) -> Sample:
+def fetched(columns: int, variant: str = "fetched") -> Sample:
     """The same, by a kernel that reads ahead."""
     return Sample(
-        "map.fetched",
+        f"map.{variant}",
         ["float32"] * 3,
         dict(J=columns, FLOAT="float32"),
         ROWS.format(columns=columns)
@@ -488,6 +495,10 @@ def fetch(OPERANDS, r, j):
 @fused
 def store_fetched(OPERANDS, r, j, known):
     p2[r * {columns} + j] = math.tanh(known[0]) + known[1]
+
+@fused
+def store(OPERANDS, r, j):
+    p2[r * {columns} + j] = math.tanh(p0[r * {columns} + j]) + p1[j]
 """,
     )
 
@@ -593,6 +604,8 @@ SAMPLES = {
     "gemm_tile32": gemm("tile32_jk", 100, 70),
     "gemm_tile64": gemm("tile64_kj", 100, 70),
     "gemm_tile64_float64": gemm("tile64_jk", 100, 70, "float64"),
+    "gemm_terms": gemm_terms("kj", 20, 100, ACROSS=2),
+    "gemm_terms_jk": gemm_terms("jk", 32, 300, ACROSS=4),
     "gemv_block": gemv("block", 9216, 100),
     "gemv_odd": gemv("rows", 30, 100, 3, "float64"),
     "gemv_rows": gemv("rows", 9216, 4096),
@@ -610,6 +623,7 @@ SAMPLES = {
     "layer_norm_fours_short": layer_norm("fours", 96, rows=8, centred=False, factor=1),
     "map": elementwise(100),
     "map fetched": fetched(100),
+    "map fours": fetched(100, "fours"),
     "perfect_forest": perfect_forest("staged", 28, 500, 8),
     "perfect_forest_classes": perfect_forest("staged", 64, 100, 6, columns=3, width=3),
     "perfect_forest_direct": perfect_forest("direct", 784, 100, 6, columns=3),

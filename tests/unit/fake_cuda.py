@@ -38,6 +38,7 @@ class FakeDriver:
     CUdevice_attribute = CUfunction_attribute = CUstreamCaptureMode = _Names()
     CUlaunchAttributeID = _Names()
     CUlaunchConfig = SimpleNamespace
+    CUresult = SimpleNamespace(CUDA_ERROR_NOT_READY=600)
 
     @staticmethod
     def CUlaunchAttribute() -> SimpleNamespace:
@@ -122,6 +123,15 @@ class FakeDriver:
         at, self._free = self._free, self._free + size
         assert self._free <= _MEMORY
         return (at,)
+
+    def _cuMemHostAlloc(self, size: int, flags: int) -> tuple[int]:
+        """Of the same memory, so that kernels write it."""
+        assert flags == 3
+        (at,) = self._cuMemAlloc(max(size, 256))
+        return (ctypes.addressof(ctypes.c_char.from_buffer(self.memory)) + at,)
+
+    def _cuMemHostGetDevicePointer(self, host: int, flags: int) -> tuple[int]:
+        return (host - ctypes.addressof(ctypes.c_char.from_buffer(self.memory)),)
 
     def _cuMemsetD8Async(self, at: int, value: int, size: int, stream: int) -> tuple[()]:
         self.memory[at : at + size] = bytes([value]) * size

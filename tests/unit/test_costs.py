@@ -196,6 +196,7 @@ PROGRAMS = {
         "scatter_add", "tensor<40x64xf32>, tensor<100xi64>, tensor<100x64xf32>", "tensor<40x64xf32>"
     ),
     "map": text("relu", "tensor<64x64xf32>", "tensor<64x64xf32>"),
+    "map of a batch": text("relu", "tensor<?x64xf32>", "tensor<?x64xf32>"),
     "map of polynomials": text(
         "exp",
         "tensor<64x64xf32>",
@@ -203,6 +204,10 @@ PROGRAMS = {
         granted="attributes {irkit.fastmath = #arith.fastmath<afn>}",
     ),
     "gemm": text("matmul", "tensor<?x64xf32>, tensor<64x32xf32>", "tensor<?x32xf32>"),
+    "few terms": text("matmul", "tensor<?x20xf64>, tensor<20x96xf64>", "tensor<?x96xf64>"),
+    "few terms by rows": text(
+        "gemm", "tensor<?x20xf64>, tensor<96x20xf64>", "tensor<?x96xf64>", _BY_ROWS
+    ),
     "product": text("matmul", "tensor<64x64xf32>, tensor<64x64xf32>", "tensor<64x64xf32>"),
     "product of few rows": text(
         "matmul", "tensor<4x900xf32>, tensor<900x400xf32>", "tensor<4x400xf32>"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cuda import FakeDriver
-from test_cuda_executor import PROGRAM, STRICT, OnDevice, fake, made, rows
+from test_cuda_executor import INF, NAN, PROGRAM, STRICT, OnDevice, fake, made, rows
 
-from irkit.errors import InvalidInputError
+from irkit.errors import DeviceError, InvalidInputError
 from irkit.model_info import ModelInfo
 from irkit.runtime.batch_border import BatchBorder
 from irkit.runtime.cuda import single_launch, tensor_calls
@@ -231,8 +231,17 @@ def test_subclasses_and_other_streams_are_asked(fake: FakeDriver, torch: Any) ->
     assert run.again([Tensor(fake, (5, 4))]) is not None
 
 
-def test_values_that_matter_are_looked_at_in_every_call(fake: FakeDriver, torch: Any) -> None:
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [(NAN, "has NaN"), (-INF, "has infinity"), (2e30, "has a value of size 2e\\+30")],
+)
+def test_values_that_matter_are_looked_at_in_every_call(
+    fake: FakeDriver, torch: Any, odd: float, words: str, ahead: bool
+) -> None:
     run = made(STRICT, mode="per-op")
+    assert run.facts.any_values
+    run.facts = replace(run.facts, any_values=ahead)
 
     def tensor(values: Any) -> Tensor:
         x = Tensor(fake, (5, 4))
@@ -243,11 +252,37 @@ def test_values_that_matter_are_looked_at_in_every_call(fake: FakeDriver, torch:
     assert run.again([tensor(rows(5))]) is not None
     fake.log.clear()
     for call in (run.again, run.run):
-        with pytest.raises(InvalidInputError, match="'x' has NaN"):
-            call([tensor(rows(5, float("nan")))])
-    # What is refused does not run: all that is launched is what looks.
-    assert fake.names("cuLaunchKernel", "cuGraphLaunch") == ["cuLaunchKernel"] * 2
-    assert run.again([tensor(rows(5))]) is not None
+        with pytest.raises(InvalidInputError, match=f"'x' {words}"):
+            call([tensor(rows(5, odd))])
+    # All that is launched looks, where what is refused does not run: at whether it is, and at what it is.
+    launched = [fake.functions[c[1]][1] for c in fake.log if c[0] == "cuLaunchKernel"]
+    runs = ["op_0"] if ahead else []
+    assert launched == ["look_float32", *runs, "extent_float32"] * 2
+    assert run.again([tensor(rows(5, 9e29, -9e29))]) is not None
+
+
+def test_what_runs_meanwhile_is_waited_for_by_nobody(fake: FakeDriver, torch: Any) -> None:
+    run = made(STRICT, mode="per-op")
+    run.run([Tensor(fake, (5, 4))])
+    fake.log.clear()
+    assert run.again([Tensor(fake, (5, 4))]) is not None
+    waits = "cuStreamSynchronize", "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuStreamQuery"
+    assert not fake.names(*waits)
+
+
+def test_a_run_that_cannot_be_queued_leaves_no_look_behind(fake: FakeDriver, torch: Any) -> None:
+    run = made(program=TWICE, info=STRICT, mode="per-op")
+    x = Tensor(fake, (5, 4))
+    run.run([x])
+    fake.failing.add("cuGraphLaunch")
+    with pytest.raises(DeviceError, match="cuGraphLaunch"):
+        run.again([x])
+    fake.failing.clear()
+    fake.memory[x.at : x.at + 4] = np.float32(NAN).tobytes()
+    with pytest.raises(InvalidInputError, match="'x' has NaN"):
+        run.again([x])
+    fake.memory[x.at : x.at + 4] = bytes(4)
+    assert run.again([x]) is not None
 
 
 def test_outputs_are_made_as_compiled_pytorch_makes_them(fake: FakeDriver, torch: Any) -> None:

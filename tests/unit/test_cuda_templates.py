@@ -117,6 +117,13 @@ SMALL = dict(BM=16, BN=16, BK=8)
 CHECKS: dict[str, Check] = {
     "map": (cs.elementwise(7), [real(11, 7), real(7)], lambda x, y: np.tanh(x) + y, 3, 11),
     "map fetched": (cs.fetched(7), [real(90, 7), real(7)], lambda x, y: np.tanh(x) + y, 2, 90),
+    **{
+        f"map fours {columns} {rows}": (
+            cs.fetched(columns, "fours"), [real(rows, columns), real(columns)],
+            lambda x, y: np.tanh(x) + y, 2, rows,
+        )
+        for columns, rows in ((4, 1), (12, 90), (8, 131), (7, 33))
+    },
     "reduce": (cs.reduce("reduce", "thread", 3, 9), [real(5, 3, 9)], halves, 2, 5),
     "pool_warp": (cs.reduce("pool", "warp", 3, 70), [real(5, 3, 70)], halves, 2, 5),
     "pool_warp_short": (cs.reduce("pool", "warp", 3, 5), [real(5, 3, 5)], halves, 2, 5),

@@ -110,8 +110,8 @@ def level_pipeline(
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
     `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
-    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `keep-operands`,
-    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
+    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `join-siblings`,
+    `keep-operands`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
     `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
     offers is measured on that device, which has to be at hand."""
     special = {
@@ -131,6 +131,7 @@ def level_pipeline(
                 "pack-forests",
                 "hoist-input-terms",
                 "put-channels-last",
+                "join-siblings",
                 "keep-operands",
                 "pack-products",
                 "pack-filters",

@@ -38,6 +38,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         facts["rows_at_once"] = tuple(k.rows_at_once for k in kernels)
     if begins_early(program, arch):
         facts["early"] = True
+    if not program.steps and not any(k.follows_values for k in kernels):
+        facts["any_values"] = True
     if program.moving:
         facts["places"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}

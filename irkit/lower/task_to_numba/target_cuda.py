@@ -82,6 +82,8 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.symbol + SPREAD * (b.spread > 1),
             b.rows_at_once,
             b.longest,
+            b.follows_values,
+            b.aligned,
         )
         for b in bindings
     ]

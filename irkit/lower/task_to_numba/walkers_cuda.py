@@ -270,7 +270,9 @@ class Kernel:
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
     mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There the
-    rTasks that take the `longest` start first.
+    rTasks that take the `longest` start first. `follows_values`: where it reads or writes may hang on values.
+    `aligned`: its operands are at multiples of 16 bytes, which the compiler is told; so is what stays in
+    shared memory.
     """
 
     function: str
@@ -282,6 +284,13 @@ class Kernel:
     alone: str = ""
     rows_at_once: int = 1
     longest: Longest | None = None
+    follows_values: bool = False
+    aligned: bool = False
+
+    def pointer(self, number: int, address: str) -> str:
+        """Operand `number`, of which `address` is the text."""
+        told = " & -16" if self.aligned else ""
+        return f"{POINTERS[self.pointers[number]]}({address}{told})"
 
     @property
     def scratch(self) -> int:
@@ -293,7 +302,7 @@ def run_task(kernels: Sequence[Kernel], name: str = "run_task") -> str:
     """Text of `name(kernel, task, tasks, rows, top, addresses)`; scratch ends at `top`."""
     lines = ["@fused", f"def {name}(kernel, task, tasks, rows, top, addresses):"]
     for number, kernel in enumerate(kernels):
-        pointers = [f"{POINTERS[p]}(addresses[{i}])" for i, p in enumerate(kernel.pointers)]
+        pointers = [kernel.pointer(i, f"addresses[{i}]") for i in range(len(kernel.pointers))]
         call = ", ".join(("task", "tasks", "rows", f"top - {kernel.scratch}", *pointers))
         lines.append(f"    {'el' if number else ''}if kernel == {number}:")
         lines.append(f"        {kernel.function}({call})")
@@ -329,9 +338,9 @@ def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[
         ]
         arguments[0] = "task"
     how, given = ("resolve_early", "bases") if early else ("resolve", "table")
-    for i, pointer in enumerate(kernel.pointers):
+    for i in range(len(kernel.pointers)):
         lines.append(f"    a{i} = {how}(words, {i}, {given}, rows_padded)")
-        arguments.append(f"{POINTERS[pointer]}(a{i})")
+        arguments.append(kernel.pointer(i, f"a{i}"))
     if early:
         lines += _asking(ahead)
         lines.append("    await_previous()")

@@ -28,11 +28,11 @@ from irkit.schedule.model import VDevice
 class SelectAccesses(ModulePass):
     """Say on each rOperator how its rKernel reads: in vectors, and from shared memory.
 
-    An rKernel that can read vectors does so if every append places all that it reads so at multiples of 16
-    bytes (`vector_bytes`). One that can have its weights in shared memory gets a second copy for that if
-    every append keeps them there (`residents`). Of an rOperator that some appends update in place, and others
-    not, those that do get a copy, which need not store what is there already (`part_in_place`). Needs
-    `plan-memory`; removes `verified`; changes nothing else.
+    An rKernel that can read vectors, or whose compiler can, does so if every append places all that it reads
+    so at multiples of 16 bytes (`vector_bytes`). One that can have its weights in shared memory gets a second
+    copy for that if every append keeps them there (`residents`). Of an rOperator that some appends update in
+    place, and others not, those that do get a copy, which need not store what is there already
+    (`part_in_place`). Needs `plan-memory`; removes `verified`; changes nothing else.
 
     ```mlir
     task.roperator @cell(%x, %w) attributes {rkernel = "gemv.rows"} {...}
@@ -68,7 +68,7 @@ def _select(op: ROperatorOp, device: VDevice) -> None:
     if op.rkernel is None:
         raise UnsupportedError("it has no rKernel")
     rkernel = registry.find(target_of(device), op.rkernel.data)
-    if not rkernel.vectors and not rkernel.kept:
+    if not (rkernel.vectors or rkernel.kept or rkernel.aligns):
         return
     binding = bind(op, root_of(op), rkernel, device.threads)
     if can_read_vectors(op, rkernel, binding):

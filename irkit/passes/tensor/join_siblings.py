@@ -17,7 +17,9 @@ from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_elementwise
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
-from irkit.dialects.types import tensor_type
+from irkit.dialects.tensor_ops.reshape import RESHAPES
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.passes.gpu import gpu_of
 from irkit.passes.tensor.group_products import Depths
 from irkit.passes.tensor.joining import join, why_not_joined
 from irkit.remarks import applied, missed
@@ -42,16 +44,44 @@ def _whole(op: linalg.GenericOp) -> list[SSAValue]:
     return [*op.results, *read, *sliced]
 
 
-def _why_alone(op: linalg.GenericOp) -> str | None:
-    """Why an op goes by itself; None if it may be joined."""
-    if (reason := why_not_joined([op])) is not None:
-        return reason
+def _is_epilogue(op: linalg.GenericOp) -> bool:
+    """Whether an op will be computed where a heavy op makes what it alone reads."""
     for value in op.inputs:
         maker = value.owner
         made = isinstance(maker, Operation) and kind_of(maker) is Kind.HEAVY
         if made and {use.operation for use in value.uses} == {op}:
-            return "it is computed where what it reads is made"
+            return True
+    return False
+
+
+def _read_whole(op: linalg.GenericOp) -> set[SSAValue]:
+    """What an op reads that has as many elements as it makes."""
+    shape = tensor_type(op.results[0]).get_shape()
+    return {v for v in op.inputs if tensor_type(v).get_shape() == shape}
+
+
+def _has_heads(op: linalg.GenericOp) -> bool:
+    """Whether what an op makes is stored, and something is made of it alone, for as many rows as come: where
+    all sizes are known, a library may compute the heavy op and this one, but no more."""
+    if DYNAMIC not in tensor_type(op.results[0]).get_shape():
+        return False
+    users = {use.operation for result in op.results for use in result.uses}
+    made = set[SSAValue](op.results)
+    return len(users) > 1 and any(
+        isinstance(user, linalg.GenericOp) and is_elementwise(user) and _read_whole(user) <= made
+        for user in users
+    )
+
+
+def _why_alone(op: linalg.GenericOp, on_gpu: bool) -> str | None:
+    """Why an op goes by itself; None if it may be joined."""
+    if (reason := why_not_joined([op])) is not None:
+        return reason
+    if _is_epilogue(op) and not (on_gpu and _has_heads(op)):
+        return "it is computed where what it reads is made"
     users = [use.operation for result in op.results for use in result.uses]
+    if on_gpu:
+        users = [_behind_reshape(user) for user in users]
     if any(isinstance(user, tensor.InsertSliceOp) for user in users):
         return "it is computed where it is inserted"
     if len(set(users)) == 1 and not (
@@ -59,6 +89,15 @@ def _why_alone(op: linalg.GenericOp) -> str | None:
     ):
         return "it is computed where it is read"
     return None
+
+
+def _behind_reshape(user: Operation) -> Operation:
+    """What returns a reshape of a value, as it might return the value; else who reads it."""
+    if not isinstance(user, RESHAPES):
+        return user
+    behind = {use.operation for use in user.result.uses}
+    returns = [reader for reader in behind if isinstance(reader, func.ReturnOp)]
+    return returns[0] if len(returns) == len(behind) == 1 else user
 
 
 def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | None:
@@ -69,17 +108,22 @@ def _why_not_of(family: Family, op: linalg.GenericOp, depths: Depths) -> str | N
     kept = sum(any(u.operation not in ops for u in result.uses) for result in made)
     if len(read) + kept > OPERANDS or sum(len(o.body.block.ops) for o in ops) > BODY:
         return "they are too many for the registers of one kernel"
+    first = next((member for member in ops if _is_epilogue(member)), None)
+    if first is not None:
+        others = set[SSAValue]().union(*(_read_whole(member) for member in ops))
+        if others - made - _read_whole(first):
+            return "one will be computed where what it reads is made, and no other"
     return depths.why_apart(ops) or why_not_joined(ops)
 
 
-def _families(block: Block, depths: Depths) -> list[Family]:
+def _families(block: Block, depths: Depths, on_gpu: bool) -> list[Family]:
     """The elementwise ops of a block, those together that can be one."""
     families: list[Family] = []
     of: dict[SSAValue, dict[Family, None]] = {}
     for op in block.ops:
         if not isinstance(op, linalg.GenericOp) or not is_elementwise(op):
             continue
-        if (reason := _why_alone(op)) is not None:
+        if (reason := _why_alone(op, on_gpu)) is not None:
             missed(op, RULE, "{}", reason)
             continue
         near = {family: None for value in _whole(op) for family in of.get(value, ())}
@@ -103,9 +147,9 @@ def _family_of(op: linalg.GenericOp, near: Collection[Family], depths: Depths) -
     return Family()
 
 
-def join_block(block: Block) -> None:
+def join_block(block: Block, on_gpu: bool) -> None:
     """Join the elementwise ops of a function's body, in place."""
-    for family in _families(block, Depths(block)):
+    for family in _families(block, Depths(block), on_gpu):
         if len(family.ops) < 2:
             continue
         # To join others has moved what stands between, and may have made these wait for one another.
@@ -129,7 +173,12 @@ class JoinSiblings(ModulePass):
     needed outside. What will be computed where a heavy op makes what it reads, or reads what it makes, is
     left alone, and so is what waits for more heavy ops than the others, and what is inserted in place.
     (Sibling fusion of MLIR's affine loops; K. Kennedy, K. McKinley, Maximizing Loop Parallelism and Improving
-    Data Locality via Loop Fusion and Distribution, LCPC 1993.) No value changes.
+    Data Locality via Loop Fusion and Distribution, LCPC 1993.)
+
+    For a `device` that is a GPU, also what is returned under another shape, and what will be computed where a
+    heavy op makes what it reads with what is made of it alone, the heads of a model of a batch: they are
+    stored by the heavy op's launch. A CPU is asked for one of a program's outputs, and computes no others.
+    No value changes.
 
     ```mlir
     %0 = linalg.generic {...} ins(%x) outs(%e) { ^(%p, %o): %s = math.exp %p  linalg.yield %s }
@@ -147,8 +196,10 @@ class JoinSiblings(ModulePass):
     name = "join-siblings"
     requires: ClassVar[tuple[str, ...]] = ("tensor",)
     produces: ClassVar[str] = "tensor"
+    device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        on_gpu = gpu_of(self.device) is not None
         for function in op.walk():
             if is_straight(function):
-                join_block(function.body.block)
+                join_block(function.body.block, on_gpu)

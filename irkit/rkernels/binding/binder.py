@@ -26,6 +26,7 @@ from irkit.dialects.task import AppendOp, ProgramOp, ROperatorOp
 from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.tensor_ops.registry import through_reshapes
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.dialects.value_addresses import follows_values
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, linear
 from irkit.rkernels.binding.inserted import (
@@ -53,6 +54,8 @@ class Binding:
     rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
     read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the rKernel's
     template names them, by placeholder. `longest`: which rTasks should start first, where that matters.
+    `follows_values`: where the rKernel reads or writes may hang on values. `aligned`: all operands are at
+    multiples of 16 bytes, which the compiler is told.
     """
 
     symbol: str
@@ -69,6 +72,8 @@ class Binding:
     call: LibraryCall | None = None
     wide: set[int] = field(default_factory=set[int])
     parts: dict[str, str] = field(default_factory=dict[str, str])
+    follows_values: bool = False
+    aligned: bool = False
 
     @property
     def operands(self) -> str:
@@ -104,6 +109,7 @@ class Binder:
         self.binding = Binding(op.sym_name.data, [f"p{i}" for i in range(len(values))], types)
         self.binding.names["OPERANDS"] = self.binding.operands
         self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)
+        self.binding.follows_values = follows_values(self.block)
         rank = len(self.root.parallel)
         split = self.root.family != "argmax" and rank > 0
         if rank == 1 and self.root.parallel[0] == DYNAMIC:

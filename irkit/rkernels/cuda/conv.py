@@ -20,14 +20,15 @@ def _many_channels(root: Root) -> bool:
     return len(root.chain) == 1 and len(root.reduction) == 3 and root.reduction[0] >= 32
 
 
-def _work(at_once: int, lanes: int, shuffles: int):
-    """`at_once` outputs together, `lanes` terms of each."""
+def _work(at_once: int, tile: int, lanes: int, shuffles: int):
+    """`at_once` tiles of outputs of one row together, `lanes` terms of each."""
 
     def counted(part: Part) -> Work:
-        rounds = part.rounds(part.elements, at_once)
+        tiles = part.rows * math.ceil(part.width / tile)
         # Two loads a term, whose wait little else fills.
-        waits = work(chain=2 * math.ceil(part.terms / lanes), shuffle=shuffles) * rounds
-        return waits + work(term=part.elements * part.terms) + part.store * part.elements
+        waits = work(chain=2 * math.ceil(part.terms / lanes), shuffle=shuffles)
+        waits = waits * part.rounds(tiles, at_once)
+        return waits + work(term=tiles * tile * part.terms) + part.store * part.elements
 
     return counted
 
@@ -95,7 +96,7 @@ RKERNELS = [
         legal=_one_contraction,
         parameters={"TILE": 4},
         choices={"TILE": range(1, 9)},
-        work=_work(1024, 1, 0),
+        work=_work(256, 4, 1, 0),
     ),
     RKernel(
         "conv",
@@ -107,6 +108,6 @@ RKERNELS = [
         legal=_many_channels,
         parameters={"LANES": 8},
         choices={"LANES": (2, 4, 8, 16, 32)},
-        work=_work(32, 8, 3),
+        work=_work(32, 1, 8, 3),
     ),
 ]

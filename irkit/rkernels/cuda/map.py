@@ -3,8 +3,13 @@
 import math
 from typing import Final
 
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.linalg import ops as linalg
+
 from irkit.dialects.roperator_root import Root
+from irkit.dialects.task import YieldOp
 from irkit.dialects.types import DYNAMIC
+from irkit.rkernels.fused_work import runs_on
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -47,8 +52,51 @@ def map_fetched(task, tasks, rows, scratch, OPERANDS):
         element += step
 
 
+def map_fours(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    width = j1 - j0
+    count = (r1 - r0) * width
+    # A four lies in one row, or there is none.
+    fours = count >> 2 if width % 4 == 0 else 0
+    four, step = THREAD, THREADS
+
+    def fetched(n, i):
+        r, j = divide(4 * (four + n * step), width)
+        return FETCH(OPERANDS, r0 + r, j0 + j + i)
+
+    def stored(n, i, known):
+        r, j = divide(4 * (four + n * step), width)
+        STORE_FETCHED(OPERANDS, r0 + r, j0 + j + i, known)
+
+    # What two fours read is on its way together.
+    while four + step < fours:
+        a, b, c, d = fetched(0, 0), fetched(0, 1), fetched(0, 2), fetched(0, 3)
+        e, f, g, h = fetched(1, 0), fetched(1, 1), fetched(1, 2), fetched(1, 3)
+        stored(0, 0, a)
+        stored(0, 1, b)
+        stored(0, 2, c)
+        stored(0, 3, d)
+        stored(1, 0, e)
+        stored(1, 1, f)
+        stored(1, 2, g)
+        stored(1, 3, h)
+        four += 2 * step
+    if four < fours:
+        a, b, c, d = fetched(0, 0), fetched(0, 1), fetched(0, 2), fetched(0, 3)
+        stored(0, 0, a)
+        stored(0, 1, b)
+        stored(0, 2, c)
+        stored(0, 3, d)
+    element = 4 * fours + THREAD
+    while element < count:
+        r, j = divide(element, width)
+        STORE(OPERANDS, r0 + r, j0 + j)
+        element += step
+
+
 AT_ONCE: Final = 4
 """Elements whose operands a thread reads before it stores the first."""
+_FREE = (arith.ConstantOp, linalg.FillOp, tensor.DimOp, tensor.EmptyOp, YieldOp)
 MANY: Final = 1 << 17
 """Elements from which on each thread of a GPU has several."""
 
@@ -56,6 +104,22 @@ MANY: Final = 1 << 17
 def _many(root: Root) -> bool:
     """Of a batch there may be any number of rows."""
     return DYNAMIC in root.parallel or math.prod(root.parallel) >= MANY
+
+
+def _in_fours(root: Root) -> bool:
+    """A batch of rows of whole fours, of which all that is read lies side by side, or is one element. Where
+    an rTask may have a part of a row, nobody knows at what multiples that begins."""
+    if root.body is None or root.parallel[:1] != (DYNAMIC,) or len(root.parallel) < 2:
+        return False
+    if root.parallel[-1] % 4:
+        return False
+    made = [op for op in root.body.ops if not isinstance(op, _FREE)]
+    return all(isinstance(op, linalg.GenericOp) and runs_on(op) for op in made)
+
+
+def _fours_work(part: Part) -> Work:
+    turns, left = divmod(part.rounds(part.elements / 4, part.threads), 2)
+    return part.store * part.elements + work(round=turns * 1.5 + left)
 
 
 def _fetched_work(part: Part) -> Work:
@@ -92,5 +156,16 @@ RKERNELS = [
         legal=_many,
         work=_fetched_work,
         spreads=True,
+    ),
+    RKernel(
+        "map",
+        "fours",
+        "cuda",
+        __name__,
+        "map_fours",
+        legal=_in_fours,
+        work=_fours_work,
+        spreads=True,
+        aligns=True,
     ),
 ]

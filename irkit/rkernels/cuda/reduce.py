@@ -208,6 +208,7 @@ RKERNELS = [
         legal=legal,
         work=_work(at_once, lanes, shuffles, barriers),
         reassociates=variant != "thread",
+        aligns=variant == "thread",
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
         threads=THREADS_PER_BLOCK if variant == "block" else None,
     )

@@ -60,14 +60,16 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
-def direct(name: str, arguments: int) -> Callable[..., None]:
-    """Driver function `name` of so many handles, as integers, for every call of a program: through ctypes it
-    takes half as long as through the bindings, which are called where that library is not found."""
+def direct(name: str, arguments: int, kinds: Sequence[Any] = ()) -> Callable[..., None]:
+    """Driver function `name` of so many handles, as integers, or of arguments of these `kinds`, for every
+    call of a program: through ctypes it takes half as long as through the bindings, which are called where
+    that library is not found."""
     library = _library() if isinstance(api(), ModuleType) else None
     if library is None:
         return partial(call, name)
     function = getattr(library, name)
-    function.argtypes, function.restype = [ctypes.c_void_p] * arguments, ctypes.c_int
+    function.argtypes = [*kinds] or [ctypes.c_void_p] * arguments
+    function.restype = ctypes.c_int
 
     def called(*handles: int) -> None:
         status = function(*handles)
@@ -184,6 +186,11 @@ def _early_config(blocks: int, threads: int, shared_bytes: int, stream: Any) -> 
     return config
 
 
+_HANDLE, _NUMBER = ctypes.c_void_p, ctypes.c_uint
+_LAUNCH = (_HANDLE, *(_NUMBER,) * 7, *(_HANDLE,) * 3)
+"""What `cuLaunchKernel` takes."""
+
+
 class Kernel:
     """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers."""
 
@@ -199,6 +206,7 @@ class Kernel:
         start = ctypes.addressof(self._values)
         self._pointers = (ctypes.c_void_p * parameters)(*(start + 8 * i for i in range(parameters)))
         self._packed = ctypes.addressof(self._pointers)
+        self._launch, self._function = direct("cuLaunchKernel", 11, _LAUNCH), int(self.function)
 
     def _allow(self, shared_bytes: int) -> None:
         if shared_bytes > 48 * 1024:
@@ -244,11 +252,11 @@ class Kernel:
             config = _early_config(blocks, self.threads, shared, stream)
             call("cuLaunchKernelEx", config, self.function, self._packed, 0)
             return
-        shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes, stream, self._packed)
+        shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes)
         if together:
-            call("cuLaunchCooperativeKernel", self.function, *shape)
+            call("cuLaunchCooperativeKernel", self.function, *shape, stream, self._packed)
         else:
-            call("cuLaunchKernel", self.function, *shape, 0)
+            self._launch(self._function, *shape, int(stream), self._packed, 0)
 
 
 class Stream:

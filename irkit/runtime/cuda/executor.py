@@ -228,10 +228,15 @@ class CudaExecutor:
             if foreign is None or foreign[0] != handle or foreign[1] is not self._last_stream:
                 return None
             self.device.activate()
-            self.inputs.look(inputs, addresses, self._last_stream)
+            stream, ahead = self._last_stream, self.facts.any_values
+            self.inputs.start(inputs, addresses, stream)
+            if not ahead:
+                self.inputs.finish(inputs, addresses, stream)
             outputs = [make() for make in makers]
-            addresses.extend([y.data_ptr() for y in outputs])
-            self.plan_of(rows)._run(addresses, rows, self._last_stream)
+            self.plan_of(rows)._run([*addresses, *(y.data_ptr() for y in outputs)], rows, stream)
+            if ahead:
+                # It runs meanwhile: of what is refused nobody sees the outputs.
+                self.inputs.finish(inputs, addresses, stream)
         return outputs
 
     def _stream_at(self, handle: int) -> Any:

@@ -39,6 +39,7 @@ class LaunchFacts:
     in it. Of either nothing where it is one for all. `stage`: of a program that carries values, the word of a
     record that says what, the byte of shared memory where they are staged, and the fields of `Stage`.
     `early`: an rOperator's kernel of mode `per-op` may begin while the one queued before it still runs.
+    `any_values`: whatever the inputs' values, a run of them ends, and touches only what is its own.
     """
 
     arch: str
@@ -52,6 +53,7 @@ class LaunchFacts:
     stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
     early: bool = False
+    any_values: bool = False
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
 
     @property

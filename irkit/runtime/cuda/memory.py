@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 from collections import defaultdict
@@ -85,6 +86,35 @@ class DeviceBuffer:
     def clear(self, stream: Any) -> None:
         """Set all bytes to zero, in stream order."""
         call("cuMemsetD8Async", self.address, 0, self.size, stream)
+
+
+class HostWord:
+    """A word of 64 bits on the host that kernels write, too; `address` is where they see it.
+
+    It goes when nobody refers to it any more, behind all work on the device.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        device.activate()
+        # Seen by every context, and by the device.
+        self._at = int(call("cuMemHostAlloc", 8, 3))
+        self.address = int(call("cuMemHostGetDevicePointer", self._at, 0))
+        self._word = ctypes.c_uint64.from_address(self._at)
+
+    @property
+    def value(self) -> int:
+        """What it is now."""
+        return self._word.value
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._word.value = value
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_at") and not exiting():
+            self._device.synchronize()
+            self._device.release("cuMemFreeHost", self._at)
 
 
 class DeviceArray:

@@ -38,7 +38,7 @@ SEPARATOR = "\n;---- module ----\n"
 _DEFINED = re.compile(r'^define [^@\n]*@"?([\w.$]+)"?\(', re.MULTILINE)
 # As an rTask of a walker, and alone.
 _CALLED = re.compile(
-    r"^ +(\w+)\([^\n]+, rows, (?:top - \d+|0)((?:, \w+\((?:addresses\[\d+\]|a\d+)\))*)\)$",
+    r"^ +(\w+)\([^\n]+, rows, (?:top - \d+|0)((?:, \w+\((?:addresses\[\d+\]|a\d+)(?: & -16)?\))*)\)$",
     re.MULTILINE,
 )
 _POINTER = re.compile(r"(\w+)\(a")

@@ -24,7 +24,7 @@
 // GPU:        task.vdevice @h200 {kind = "cuda", veus = 132 : i64, threads = 256 : i64, shared_bytes = 232448 : i64, multiprocessors = 132 : i64, l2_bytes = 62914560 : i64, arch = "sm_90a", wait_ns
 // GPU:        task.roperator @exp({{.*}} {alternatives = [#task.alternative<{rkernel = "map.elements", grid = array<i64: 1>, {{[^#]*}}#arith.fastmath<contract>}>]} {
 // GPU-NOT:    rates_from
-// GPU:        task.roperator @rows({{.*}}rkernel = "map.fetched", grid = array<i64: 132, 1>
+// GPU:        task.roperator @rows({{.*}}rkernel = "map.fours", grid = array<i64: 132, 1>
 // GPU:        task.roperator @large({{.*}} grid = array<i64: 64, 1>{{.*}} grid = array<i64: 1, 1>
 // By name, a GPU that need not be there: grids are for its multiprocessors, rates an estimate.
 // ADA:        task.vdevice @rtx4090 {kind = "cuda", veus = 128 : i64, threads = 256 : i64, shared_bytes = 101376 : i64, multiprocessors = 128 : i64, l2_bytes = 75497472 : i64, arch = "sm_89", rates_from = "h200"
