@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import Float32Type
 from irkit.dialects import te
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.precision import Precision, precision_of
-from irkit.dialects.products import Product, matrix_of_b
+from irkit.dialects.product_memory import matrix_of_b
+from irkit.dialects.products import Product
 from irkit.dialects.types import tensor_type
 
 

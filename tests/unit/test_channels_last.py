@@ -17,7 +17,8 @@ from irkit.context import IrkitContext
 from irkit.dialects import graph
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.precision import PRECISION
-from irkit.dialects.products import as_product, run_of_b
+from irkit.dialects.product_memory import run_of_b
+from irkit.dialects.products import as_product
 from irkit.dialects.roperator_body import find_root
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import element_type, int_array, numpy_dtype, tensor

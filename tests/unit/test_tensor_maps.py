@@ -13,7 +13,8 @@ import irkit
 from benchmarks.products import Case, Job, program
 from benchmarks.rtask_times import Prepared
 from irkit.context import IrkitContext
-from irkit.dialects.products import as_product, matrices_of_b
+from irkit.dialects.product_memory import matrices_of_b
+from irkit.dialects.products import as_product
 from irkit.dialects.task import ROperatorOp
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects

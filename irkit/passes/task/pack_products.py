@@ -27,7 +27,8 @@ from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.loop import schedule_on
 from irkit.dialects.packed_terms import FORMATS, packed
 from irkit.dialects.precision import Precision
-from irkit.dialects.products import Product, as_product, matrix_of_b
+from irkit.dialects.product_memory import matrix_of_b
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irkit.dialects.linalg_generic import maps
-from irkit.dialects.products import Product, Window, run_of_b, windows
+from irkit.dialects.product_memory import run_of_b
+from irkit.dialects.products import Product, Window, windows
 from irkit.dialects.types import tensor_type
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, strides

@@ -9,7 +9,8 @@ fastest, and what they add to the sums goes to scratch that stays in the second-
 import math
 from collections.abc import Callable
 
-from irkit.dialects.products import Product, as_product, matrix_of_b
+from irkit.dialects.product_memory import matrix_of_b
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cpu.product import LARGE, PANEL_BYTES, SMALL, Tile, fitted_tile, itemsize

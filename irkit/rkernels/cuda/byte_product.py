@@ -16,7 +16,8 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from irkit.dialects.products import as_product, of_bytes, run_of_b
+from irkit.dialects.product_memory import run_of_b
+from irkit.dialects.products import as_product, of_bytes
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda.product import product_of, tiles_of

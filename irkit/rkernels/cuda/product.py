@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 
-from irkit.dialects.products import Product, Run, as_product, run_of_b
+from irkit.dialects.product_memory import Run, run_of_b
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.product_grids import cut_largest

@@ -19,7 +19,8 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from irkit.dialects.products import matrices_of_b, run_of_b, windows
+from irkit.dialects.product_memory import matrices_of_b, run_of_b
+from irkit.dialects.products import windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.rkernels.boxes import LARGEST, Boxed

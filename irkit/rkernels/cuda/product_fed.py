@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from irkit.dialects.products import pitch_of_runs, run_of_b
+from irkit.dialects.product_memory import pitch_of_runs, run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda.product import cut_largest, product_of

@@ -21,7 +21,8 @@ from xdsl.dialects.builtin import Float32Type
 
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.precision import Precision, precision_of
-from irkit.dialects.products import Product, as_product, matrix_of_b
+from irkit.dialects.product_memory import matrix_of_b
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from irkit.dialects.precision import precision_of
-from irkit.dialects.products import run_of_b
+from irkit.dialects.product_memory import run_of_b
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.cuda import product_mma
 from irkit.rkernels.cuda.product import product_of

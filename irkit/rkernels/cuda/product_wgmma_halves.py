@@ -15,7 +15,8 @@ from functools import partial
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 
 from irkit.dialects.precision import Precision, precision_of
-from irkit.dialects.products import Product, as_product, run_of_b
+from irkit.dialects.product_memory import run_of_b
+from irkit.dialects.products import Product, as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda.product import fits, product_of, reach

@@ -13,7 +13,8 @@ from functools import partial
 from xdsl.dialects.builtin import Float32Type
 
 from irkit.dialects.precision import Precision, precision_of
-from irkit.dialects.products import as_product, run_of_b
+from irkit.dialects.product_memory import run_of_b
+from irkit.dialects.products import as_product
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda import product_wgmma_halves as halves

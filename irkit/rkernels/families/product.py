@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from irkit.dialects import te
 from irkit.dialects.access_boxes import grid_of
-from irkit.dialects.products import Product, as_product, matrix_of_b, windows
+from irkit.dialects.product_memory import matrix_of_b
+from irkit.dialects.products import Product, as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
