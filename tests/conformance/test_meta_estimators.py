@@ -126,6 +126,13 @@ def test_classifier(name: str, dataset: str) -> None:
     check(model.fit(x, labels), x, exact)
 
 
+def test_voices_of_three_dimensions() -> None:
+    """They are left out, and the votes are not."""
+    x, y = rows("wine")
+    model = ensemble.VotingClassifier(THREE, voting="soft", flatten_transform=False).fit(x, y)
+    check(model, x, left_out={"transform"})
+
+
 @pytest.mark.parametrize("positive", [None, "a", "long name"])
 def test_thresholds(positive: Any) -> None:
     x, y = rows("breast_cancer")
@@ -257,12 +264,6 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "member": (
         lambda x, y: ensemble.BaggingClassifier(Stubborn(), n_estimators=2).fit(x, y),
         f"step 'BaggingClassifier: estimators_: Stubborn': estimator {__name__}.Stubborn",
-    ),
-    "flatten": (
-        lambda x, y: ensemble.VotingClassifier(THREE, voting="soft", flatten_transform=False).fit(
-            x, y
-        ),
-        "parameter flatten_transform=False",
     ),
     "random": (
         lambda x, y: DummyClassifier(strategy="uniform").fit(x, y),

@@ -21,6 +21,7 @@ from irkit.frontends.sklearn import (
     encoders,
     ensembles,
     factors,
+    functions,
     graphs,
     histogram,
     imputation,
@@ -55,6 +56,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
     **factors.TRANSFORMERS,
+    **functions.TRANSFORMERS,
     **graphs.TRANSFORMERS,
     **imputation.TRANSFORMERS,
     **iterative_imputation.TRANSFORMERS,
@@ -102,7 +104,14 @@ REFUSED = {
     "PatchExtractor": "it makes several rows of each",
 }
 """Why there are estimators of scikit-learn that are no program of rows."""
-_FINITE = ("AdaBoostClassifier", "AdaBoostRegressor", "ClassifierChain", "RegressorChain")
+_FINITE = (
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
+    "ClassifierChain",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "RegressorChain",
+)
 _ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
 
 

@@ -17,7 +17,7 @@ from irkit.frontends.sklearn.composition import (
 from irkit.frontends.sklearn.importer import kind_of
 
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_ROUNDING = ("absolute", "ceil", "fabs", "floor", "rint")
+_ROUNDING = ("absolute", "ceil", "fabs", "floor", "positive", "rint", "sign", "trunc")
 """Functions whose result of an integer is the number that it is of the float."""
 _IN_INTEGERS = ("AdditiveChi2Sampler", "BayesianGaussianMixture", "GaussianMixture")
 _IN_HALVES = (

@@ -42,11 +42,10 @@ RESTRICTIONS: Mapping[str, str] = {
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
     "DictionaryLearning": _CODES,
     "FixedThresholdClassifier": "a pos_label that is no class",
-    "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
+    "FunctionTransformer": "functions other than those of models.md; kw_args",
     "GaussianProcessClassifier": f"{_PROCESS}; PairwiseKernel",
     "GaussianProcessRegressor": f"{_PROCESS}; one that is not fitted",
-    "GradientBoostingClassifier": "init other than None and 'zero'",
-    "GradientBoostingRegressor": "init other than None and 'zero'",
+    "GradientBoostingClassifier": "init of probabilities in float32",
     "HashingVectorizer": _DOCUMENTS,
     "HistGradientBoostingClassifier": _CATEGORIES,
     "HistGradientBoostingRegressor": _CATEGORIES,
@@ -88,8 +87,6 @@ RESTRICTIONS: Mapping[str, str] = {
     "no weights",
     "RadiusNeighborsRegressor": f"{_NEAR}; radius=None",
     "RadiusNeighborsTransformer": f"{_NEAR}; radius=None",
-    "RidgeClassifier": "several labels per row",
-    "RidgeClassifierCV": "several labels per row",
     "SGDClassifier": _COEFFICIENTS,
     "SVC": _MACHINE,
     "SVR": _MACHINE,
@@ -101,7 +98,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "TfidfTransformer": "sparse rows with sublinear_tf, where it is not the first step",
     "TfidfVectorizer": _DOCUMENTS,
     "TransformedTargetRegressor": "inverse functions and transformers other than those of models.md",
-    "VotingClassifier": "flatten_transform=False; negative weights",
+    "VotingClassifier": "negative weights; as a transformer, flatten_transform=False",
 }
 
 
