@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def _categories(tail: str) -> tuple[tuple[str | int | float, ...], ...]:
     if not named:
         return ()
     try:
-        lists = cast(Any, parsed(found.strip().encode())) or ()
+        lists: Any = parsed(found.strip()) or ()
         made = tuple(tuple(values) for values in lists)
     except (TypeError, ValueError):
         raise InvalidModelError("the LightGBM model has pandas_categorical that are none") from None

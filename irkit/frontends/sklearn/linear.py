@@ -94,7 +94,8 @@ def _descent(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     if step.loss == "log_loss":
         positive = importer.builder(SigmoidOp, margins)
     else:
-        wide = importer.cast(margins, np.float64)
+        # scikit-learn's array for two classes is float64; for more it is that of the margins.
+        wide = importer.cast(margins, np.float64) if importer.width(margins) == 1 else margins
         low = importer.builder(MaxOp, wide, importer.constant(wide, [-1.0], "low"))
         limited = importer.where(importer.compare(low, "gt", [1.0], "high"), low, [1.0], "high")
         positive = importer.div(importer.add(limited, [1.0], "one"), [2.0], "two")
