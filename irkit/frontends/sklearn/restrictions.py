@@ -23,7 +23,11 @@ _DOCUMENTS = (
 _KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"
 _NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
-_NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
+_APART = (
+    "metrics other than Minkowski's, Chebyshev's, canberra, cosine, mahalanobis, seuclidean and "
+    "sqeuclidean"
+)
+_NEAR = f"{_APART}; weights that are functions; sparse rows"
 _PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
 _CODES = "transform_algorithm other than 'omp' and 'threshold'; more than 32 atoms a row"
 _COEFFICIENTS = "sparse coef_"
@@ -50,12 +54,12 @@ RESTRICTIONS: Mapping[str, str] = {
     "HistGradientBoostingClassifier": _CATEGORIES,
     "HistGradientBoostingRegressor": _CATEGORIES,
     "IsolationForest": "trained on a single row",
-    "Isomap": "radius; metrics other than Minkowski's and Chebyshev's",
+    "Isomap": f"radius; {_APART}",
     "IsotonicRegression": "out_of_bounds='nan'",
     "IterativeImputer": "sample_posterior=True; rows of which nothing is there",
     "KBinsDiscretizer": "columns of one bin only",
     "KNNImputer": "metric and weights that are functions",
-    "KNeighborsClassifier": f"{_NEAR}; several outputs",
+    "KNeighborsClassifier": _NEAR,
     "KNeighborsRegressor": _NEAR,
     "KNeighborsTransformer": _NEAR,
     "KernelDensity": "atol or rtol above 0; metrics other than Minkowski's and Chebyshev's",

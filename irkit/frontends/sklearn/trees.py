@@ -11,7 +11,13 @@ from xdsl.ir import SSAValue
 from irkit.dialects.graph import AddOp, ClipOp, CompareOp, LogOp, NegOp, PowOp, SubOp, WhereOp
 from irkit.errors import UnsupportedError
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
-from irkit.frontends.sklearn.outputs import classifier, from_margins, largest, regressor
+from irkit.frontends.sklearn.outputs import (
+    classifier,
+    from_margins,
+    largest,
+    regressor,
+    several_classifiers,
+)
 from irkit.frontends.sklearn.responses import as_columns, outputs_on, value
 from irkit.frontends.trees import Trees, floor32, join
 
@@ -84,17 +90,7 @@ def _several_outputs(importer: Importer, step: Any, mean: SSAValue, sizes: list[
         importer.columns(mean, np.arange(int(end) - size, int(end)))
         for size, end in zip(sizes, ends, strict=True)
     ]
-    numbers = range(len(sizes))
-    values = [(f"label_{k}", largest(importer, part)) for k, part in enumerate(parts)]
-    values += [(f"probabilities_{k}", part) for k, part in enumerate(parts)]
-    methods: dict[str, str | tuple[str, ...]] = {
-        "predict": tuple(f"label_{k}" for k in numbers),
-        "predict_proba": tuple(f"probabilities_{k}" for k in numbers),
-        "predict_log_proba": tuple(f"probabilities_{k}" for k in numbers),
-    }
-    classes = tuple(tuple(np.asarray(c).tolist()) for c in step.classes_)
-    labels = np.asarray(step.classes_[0]).dtype.str
-    return Outputs("classifier", values, methods, classes, labels)
+    return several_classifiers(step, [largest(importer, part) for part in parts], parts)
 
 
 # Gradient boosting
