@@ -265,8 +265,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "categories of type bytes among others in column 0",
     ),
     "whole numbers": (
-        lambda: OneHotEncoder(dtype=np.int64).fit([[1], [2]]),
-        "parameter dtype=int64",
+        lambda: OneHotEncoder(dtype=np.int8).fit([[1], [2]]),
+        "parameter dtype=int8",
     ),
     "function": (
         lambda: FunctionTransformer(np.sort).fit([[1.0]]),

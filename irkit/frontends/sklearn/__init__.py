@@ -37,7 +37,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
-from irkit.frontends.sklearn.own_types import own_types
+from irkit.frontends.sklearn.own_types import own_types, why_no_codes
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.model_info import ModelInfo
 
@@ -185,6 +185,7 @@ def _check(model: Any, head: Any, steps: list[tuple[str, Any]]) -> None:
         for (name, step), end in zip(steps, ends, strict=True)
         for r in why_not_fitted(name, step, end)
     ]
+    missing += [] if missing else why_no_codes(steps)
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
 

@@ -336,6 +336,7 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     entry = PREDICTORS.get(kind_of(step))
     if entry is None:
         y = transform(importer, step, x)
+        y = importer.cast(y, step.dtype) if encoders.gives_integers(step) else y
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
     _check_width(importer, step, x)
     name, (nan, infinite) = kind_of(step), accepts(step)

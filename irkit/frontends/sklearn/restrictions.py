@@ -22,7 +22,10 @@ _DOCUMENTS = (
 )
 _KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"
-_NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
+_NUMBERS = (
+    f"{_CATEGORIES}; a dtype other than float32, float64, int32 and int64; integers before steps that "
+    "compute in them, and within what ends with a transformer"
+)
 _APART = (
     "metrics other than Minkowski's, Chebyshev's, canberra, cosine, mahalanobis, seuclidean and "
     "sqeuclidean"
