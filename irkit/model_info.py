@@ -49,6 +49,7 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `mixed_floats`: it picks columns by name and makes float64 of all, whatever floats they are.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN.
     `categories`: what columns of categories of a data frame become numbers by; None where they are what they
@@ -86,6 +87,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    mixed_floats: bool = False
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""

@@ -53,7 +53,7 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
-    if info.by_name:
+    if info.by_name and not info.mixed_floats:
         _check_one_dtype(columns, dtype)
     dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
     columns |= coded

@@ -182,6 +182,14 @@ def test_isotonic_regression() -> None:
         program.predict(np.array([[0.0], [99.0]]))
 
 
+def test_isotonic_regression_beyond_its_ends() -> None:
+    x, y = rows("diabetes")
+    for given, targets in ((x[:, 2], y), (np.zeros(3), np.arange(3.0))):
+        model = IsotonicRegression(out_of_bounds="nan").fit(given, targets)
+        beyond = np.concatenate([x[:, 2:3], model.X_thresholds_[:, None], [[-99.0], [99.0]]])
+        compare(interpreted(model), model, beyond, rtol=1e-12)
+
+
 # Several outputs
 
 

@@ -140,6 +140,7 @@ IMPUTERS: dict[str, Callable[[], Any]] = {
     "keep_empty": lambda: SimpleImputer(keep_empty_features=True, add_indicator=True),
     "marks": lambda: MissingIndicator(error_on_new=False),
     "all_marks": lambda: MissingIndicator(features="all"),
+    "sparse_marks": lambda: MissingIndicator(features="all", sparse=True),
 }
 
 
@@ -271,10 +272,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "function": (
         lambda: FunctionTransformer(np.sort).fit([[1.0]]),
         "parameter func=<function sort",
-    ),
-    "sparse marks": (
-        lambda: MissingIndicator(sparse=True).fit([[np.nan], [1.0]]),
-        "parameter sparse=True",
     ),
     "nothing selected": (
         lambda: fit(SelectFromModel(LinearRegression(), threshold=1e9), *data("diabetes")),

@@ -16,7 +16,7 @@ from xdsl.dialects.utils import FastMathFlag
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
-from irkit.frontends.sklearn import documents, labels
+from irkit.frontends.sklearn import documents, histogram, labels
 from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
@@ -104,6 +104,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         columns=names,
         by_name=by_name,
         unused=unused,
+        mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
         words=importer.words.table(),
         text=None if head is None else documents.text_facts(head),
         integers=integers(steps),
