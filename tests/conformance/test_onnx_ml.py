@@ -327,6 +327,21 @@ REFUSED = [
         STUMP | TARGETS | {"nodes_featureids": [7, 0, 0]},
         "nodes_featureids: a feature that is none of 3",
     ),
+    (
+        "TreeEnsembleRegressor",
+        STUMP | TARGETS | {"target_nodeids": [0]},
+        "target_nodeids: weights of a node that is no leaf",
+    ),
+    (
+        "TreeEnsembleRegressor",
+        STUMP | TARGETS | {"target_weights": [float("nan")]},
+        "target_weights: a number that is not finite",
+    ),
+    (
+        "LinearClassifier",
+        {"coefficients": [1.0, 2.0, np.inf], "intercepts": [0.1], "classlabels_ints": [0, 1]},
+        "coefficients: a number that is not finite",
+    ),
     ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros = 0: an unknown category"),
     ("OneHotEncoder", {"cats_strings": ["a"]}, "cats_strings: categories that are strings"),
     ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, "offset: it has 2 numbers, expected 3"),

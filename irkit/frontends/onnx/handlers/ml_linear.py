@@ -15,6 +15,7 @@ from irkit.frontends.onnx.handlers.ml_scores import (
     beside,
     both_columns,
     check_length,
+    finite,
     first_largest,
     labels_of,
     numbers,
@@ -39,7 +40,7 @@ def _product(node: Node, x: SSAValue, matrix: Array, row: Array) -> SSAValue:
 
 
 def _scores(node: Node, x: SSAValue, row: Array) -> SSAValue:
-    weights = numbers(node, "coefficients")
+    weights = finite(node, "coefficients")
     check_length(node, "coefficients", weights, _width(x) * len(row))
     return _product(node, x, weights.reshape(len(row), -1).T, row)
 
@@ -47,7 +48,7 @@ def _scores(node: Node, x: SSAValue, row: Array) -> SSAValue:
 def _linear_classifier(node: Node) -> Sequence[Value]:
     node.ignore("multi_class")  # it says how the model was trained
     labels = labels_of(node, "classlabels_ints", "classlabels_strings")
-    name, x, row = transform_of(node), rows(node), numbers(node, "intercepts")
+    name, x, row = transform_of(node), rows(node), finite(node, "intercepts")
     if len(row) == 1 and len(labels) == 2:
         score = _scores(node, x, row)
         label = picked(node, labels, one_of_two(node, score, 0))
@@ -62,7 +63,7 @@ def _linear_classifier(node: Node) -> Sequence[Value]:
 
 def _linear_regressor(node: Node) -> Sequence[Value]:
     targets, name, x = int(node.attribute("targets", 1)), transform_of(node), rows(node)
-    row = numbers(node, "intercepts")
+    row = finite(node, "intercepts")
     row = row if len(row) else np.zeros(targets, np.float32)
     check_length(node, "intercepts", row, targets)
     if targets == 1 and name != "NONE":
@@ -76,7 +77,10 @@ def _linear_regressor(node: Node) -> Sequence[Value]:
 def _kernels(node: Node, x: SSAValue, vectors: Array) -> SSAValue:
     """rows×vectors."""
     kind = node.attribute("kernel_type", "LINEAR")
-    gamma, shift, degree = (*node.attribute("kernel_params", []), 0.0, 0.0, 0.0)[:3]
+    given = finite(node, "kernel_params")
+    if len(given):
+        check_length(node, "kernel_params", given, 3)
+    gamma, shift, degree = given.tolist() or (0.0, 0.0, 0.0)
     across = node.tensor(np.ascontiguousarray(vectors.T))
     if kind == "RBF":
         return _radial(node, x, vectors, gamma)
@@ -103,14 +107,14 @@ def _radial(node: Node, x: SSAValue, vectors: Array, gamma: float) -> SSAValue:
 
 
 def _vectors(node: Node, x: SSAValue, count: int) -> Array:
-    found = numbers(node, "support_vectors")
+    found = finite(node, "support_vectors")
     check_length(node, "support_vectors", found, count * _width(x))
     return found.reshape(count, -1)
 
 
 def _machine_regressor(node: Node) -> Sequence[Value]:
     node.require("post_transform", "NONE")
-    x, weights, rho = rows(node), numbers(node, "coefficients"), numbers(node, "rho")
+    x, weights, rho = rows(node), finite(node, "coefficients"), finite(node, "rho")
     count = int(node.attribute("n_supports", 0))
     check_length(node, "rho", rho, 1)
     vectors = _vectors(node, x, count)
@@ -155,7 +159,7 @@ def _pairs(classes: int) -> list[tuple[int, int]]:
 def _decisions(node: Node, x: SSAValue, each: Array) -> SSAValue:
     """rows×pairs of classes: above 0 where the first one wins."""
     count, pairs = int(each.sum()), _pairs(len(each))
-    weights, rho = numbers(node, "coefficients"), numbers(node, "rho")
+    weights, rho = finite(node, "coefficients"), finite(node, "rho")
     check_length(node, "coefficients", weights, count * (len(each) - 1))
     check_length(node, "rho", rho, len(pairs))
     weights, ends = weights.reshape(len(each) - 1, count), np.cumsum(each)

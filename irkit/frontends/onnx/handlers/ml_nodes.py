@@ -58,11 +58,13 @@ def lists(node: Node, prefix: str) -> TreeNodes:
         [i for i in own.tolist() if i not in children],
     )
     _check(node, found, len(place), tree)
-    weights = values(node, f"{prefix}_weights").tolist()
+    weights = _finite(node, f"{prefix}_weights", values(node, f"{prefix}_weights")).tolist()
     keys = [numbers(node, f"{prefix}_{n}ids", np.int64).tolist() for n in ("tree", "node")]
     targets = numbers(node, f"{prefix}_ids", np.int64).tolist()
     for *key, target, weight in zip(*keys, targets, weights, strict=True):
         found.weights.setdefault(place[key[0], key[1]], []).append((target, weight))
+    if not all(leaf[i] for i in found.weights):
+        node.refuse(f"{prefix}_nodeids", "weights of a node that is no leaf")
     return found
 
 
@@ -94,7 +96,8 @@ def packed(node: Node) -> TreeNodes:
     """The form of TreeEnsemble: nodes that split, and leaves apart from them."""
     node.ignore("nodes_hitrates")
     kinds: list[int] = tensor(node, "nodes_modes").tolist()
-    splits, leaves = len(kinds), tensor(node, "leaf_weights").tolist()
+    splits = len(kinds)
+    leaves = _finite(node, "leaf_weights", tensor(node, "leaf_weights")).tolist()
     targets = numbers(node, "leaf_targetids", np.int64).tolist()
     own = np.arange(splits + len(leaves))
     true, false = own.copy(), own.copy()
@@ -145,6 +148,12 @@ def _drop_splits_of_one_leaf(found: TreeNodes) -> None:
     found.roots[:] = [
         int(found.true[r]) if found.true[r] == found.false[r] else r for r in found.roots
     ]
+
+
+def _finite(node: Node, name: str, weights: Array) -> Array:
+    if not np.isfinite(weights).all():
+        node.refuse(name, "a number that is not finite")
+    return weights
 
 
 def _missing(node: Node, count: int) -> Array:

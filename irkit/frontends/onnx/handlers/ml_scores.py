@@ -38,6 +38,14 @@ def numbers(node: Node, name: str, dtype: Any = np.float32) -> Array:
     return np.array(node.attribute(name, []), dtype)
 
 
+def finite(node: Node, name: str) -> Array:
+    """Attribute `name`, a list of finite float32."""
+    found = numbers(node, name)
+    if not np.isfinite(found).all():
+        node.refuse(name, "a number that is not finite")
+    return found
+
+
 def transform_of(node: Node) -> str:
     """Attribute post_transform."""
     return known_transform(node, node.attribute("post_transform", "NONE"))
