@@ -24,6 +24,12 @@ class Limits:
     message: str
 
 
+BY_ORDER = -1
+Categories = tuple[int, tuple[str | int | float, ...]]
+"""Where a column of categories stands (BY_ORDER: anywhere, in the order of the others), and its categories by
+their numbers."""
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """Facts about a model that its IR does not state.
@@ -43,8 +49,11 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `mixed_floats`: it picks columns by name and makes float64 of all, whatever floats they are.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN.
+    `categories`: what columns of categories of a data frame become numbers by; None where they are what they
+    hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
     model takes no sparse rows, `dense_only` being why. `sparse_nan`: whether sparse rows may have NaN;
     `sparse_zeros`: whether they may store a 0, or an element in parts.
@@ -78,7 +87,9 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    mixed_floats: bool = False
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
+    categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
     sparse_nan: bool = True
@@ -117,6 +128,8 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         for f in fields.get("limits", ())
     )
     fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
+    if (categories := fields.get("categories")) is not None:
+        fields["categories"] = tuple((place, tuple(values)) for place, values in categories)
     fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
     return ModelInfo(**fields)
 

@@ -47,6 +47,14 @@ are exact in int32, which wraps, and are brought to the result's scale as ONNX R
 `GroupQueryAttention` reads `seqlens_k` when it runs; `total_sequence_length` may be known at import, else the
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.
+
+Of the domain ai.onnx.ml there are {classical}, on
+numbers: strings and maps are refused (labels are integers then, and `zipmap=False` leaves out the
+maps). Trees are `graph.forest`, and sums have the bits of ONNX Runtime on one thread. Where ONNX leaves
+a meaning open, ONNX Runtime's is taken. Refused are `PROBIT`, `MIN` and `MAX` over trees, probabilities of an
+`SVMClassifier`, unknown categories that would be an error (`zeros=0`), and trees of which runtimes make
+several things.
+`tests/conformance/test_onnx_ml.py` compares with ONNX Runtime.
 """
 
 
@@ -111,15 +119,16 @@ def recorded(outcomes: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def page(version: str, record: Record) -> str:
     """The text of docs/onnx.md."""
-    from irkit.frontends.onnx.handlers import DOMAINS
+    from irkit.frontends.onnx.handlers import CLASSICAL, DOMAINS
 
     nodes = {n: o for op, group in record.items() if op != MODELS for n, o in group.items()}
     bodies = {n for n in nodes if "_expanded" in n}
     passed = {n for n, o in nodes.items() if o == "pass"}
     models = record.get(MODELS, {})
     microsoft = ", ".join(f"`{op}`" for op in sorted(DOMAINS["com.microsoft"]))
+    classical = ", ".join(f"`{op}`" for op in sorted(CLASSICAL))
     lines = [
-        _HEAD.format(version=version, microsoft=microsoft),
+        _HEAD.format(version=version, microsoft=microsoft, classical=classical),
         "## Counts",
         "",
         "| tests | pass | refused | all |",

@@ -50,6 +50,7 @@ from irkit.frontends.module import (
     refused_labels,
 )
 from irkit.frontends.trees import Trees, check_splits, floor32, join
+from irkit.model_info import BY_ORDER
 
 # What is done to the summed trees, by objective.
 _OBJECTIVES = {
@@ -104,12 +105,18 @@ def import_lightgbm_file(path: str | Path, dtype: str = "float64") -> ImportedMo
 
 def _imported(text: TextModel, model: Any, kind: str, dtype: str) -> ImportedModel:
     """`model`: whose the text is; None for a file."""
-    missing = why_not(text, model)
+    missing = _why_not_trees(text) + _why_not_this_wrapper(text, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, text.features)))])
     outputs = lightgbm_outputs(builder, builder.inputs[0], text, model)
-    facts = {"source": f"LightGBM {kind}", "absent": "zero", "integers": "float32"}
+    categories = tuple((BY_ORDER, values) for values in text.categories)
+    facts: dict[str, Any] = {
+        "categories": categories,
+        "source": f"LightGBM {kind}",
+        "absent": "zero",
+        "integers": "float32",
+    }
     return builder.finish(outputs.values, outputs.info(**facts))
 
 
@@ -151,8 +158,9 @@ def _fitted_booster(model: Any) -> Any:
 
 
 def why_not(text: TextModel, model: Any) -> list[str]:
-    """Reasons why a model cannot be imported."""
-    return _why_not_trees(text) + _why_not_this_wrapper(text, model)
+    """Reasons why a model cannot be imported within another."""
+    reasons = ["categories of a data frame (train on their codes)"] if text.categories else []
+    return [*_why_not_trees(text), *reasons, *_why_not_this_wrapper(text, model)]
 
 
 def _why_not_trees(text: TextModel) -> list[str]:
@@ -174,8 +182,6 @@ def _why_not_trees(text: TextModel) -> list[str]:
 def _why_not_this_wrapper(text: TextModel, model: Any) -> list[str]:
     """Reasons that lie in the object around the trees."""
     reasons: list[str] = []
-    if text.recoded:
-        reasons.append("categories of a data frame (train on their codes)")
     if model is None:
         return reasons
     parameters = model.params if type(model).__name__ == "Booster" else model.get_params()

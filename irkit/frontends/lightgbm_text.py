@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irkit.errors import InvalidModelError
+from irkit.plain_json import parsed
 from irkit.weights import Array
 
 _END = "\nend of trees"
@@ -19,11 +20,12 @@ _PER_SPLIT = ("split_feature", "threshold", "decision_type", "left_child", "righ
 
 @dataclass
 class TextModel:
-    """A model's header and trees as key → value text. `recoded`: categories of a data frame."""
+    """A model's header and trees as key → value text. `categories`: of each column of categories that a data
+    frame had, in their order."""
 
     header: dict[str, str]
     trees: list[dict[str, str]]
-    recoded: bool = False
+    categories: tuple[tuple[str | int | float, ...], ...] = ()
 
     @property
     def features(self) -> int:
@@ -60,8 +62,25 @@ def parse_text(text: str) -> TextModel:
     _check_header(header, len(trees))
     for number, tree in enumerate(trees):
         _check_tree(number, tree)
-    recoded = tail.rpartition("\npandas_categorical:")[2].strip()
-    return TextModel(header, trees, "pandas_categorical" in tail and recoded not in ("null", "[]"))
+    return TextModel(header, trees, _categories(tail))
+
+
+def _categories(tail: str) -> tuple[tuple[str | int | float, ...], ...]:
+    """What stands behind the trees of columns of categories. Raises InvalidModelError for what is no such
+    list."""
+    _, named, found = tail.rpartition("\npandas_categorical:")
+    if not named:
+        return ()
+    try:
+        lists: Any = parsed(found.strip()) or ()
+        made = tuple(tuple(values) for values in lists)
+    except (TypeError, ValueError):
+        raise InvalidModelError("the LightGBM model has pandas_categorical that are none") from None
+    if not all(isinstance(v, str | int | float) for values in made for v in values):
+        raise InvalidModelError(
+            "the LightGBM model has categories that are neither strings nor numbers"
+        )
+    return made
 
 
 def numbers(tree: dict[str, str], key: str, dtype: Any) -> Any:

@@ -91,7 +91,7 @@ def import_xgboost_file(path: str | Path, dtype: str = "float32") -> ImportedMod
 
 
 def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
-    missing = why_not(found, model)
+    missing = _why_not(found, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
@@ -106,6 +106,7 @@ def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
         source=f"XGBoost {kind}",
         columns=tuple(names) if names else None,
         absent="nan",
+        categories=found.categories,
     )
     return builder.finish(outputs.values, info)
 
@@ -191,7 +192,12 @@ def _last_iteration(booster: Any) -> int | None:
 
 
 def why_not(found: JsonModel, model: Any) -> list[str]:
-    """Reasons why a model cannot be imported."""
+    """Reasons why a model cannot be imported within another."""
+    recoded = ["categories of a data frame (train on their codes)"] if found.categories else []
+    return [*_why_not(found, model), *recoded]
+
+
+def _why_not(found: JsonModel, model: Any) -> list[str]:
     reasons: list[str] = []
     wrapper = _wrapper(model)
     if found.booster not in _BOOSTERS:
@@ -200,8 +206,6 @@ def why_not(found: JsonModel, model: Any) -> list[str]:
         reasons.append("weights that are not finite")
     if found.objective not in _OBJECTIVES:
         reasons.append(f"objective '{found.objective}' (supported: {', '.join(_OBJECTIVES)})")
-    if found.recoded:
-        reasons.append("categories of a data frame (train on their codes)")
     if wrapper is not None and not _is_missing(wrapper.missing):
         reasons.append(f"parameter missing={wrapper.missing} (supported: finite numbers, nan)")
     if type(wrapper).__name__ in _CLASSIFIERS:

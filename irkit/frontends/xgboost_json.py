@@ -9,6 +9,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends import ubjson
+from irkit.model_info import Categories
 from irkit.plain_json import parsed
 from irkit.weights import Array
 
@@ -27,6 +29,9 @@ _PER_NODE = {
     "default_left": np.bool_,
 }
 _OF_SETS = ("categories_nodes", "categories_segments", "categories_sizes")
+# How XGBoost names the type of categories that are int64.
+_INT64 = 15
+_ASCII = 127
 # XGBoost's numbers of features are 32-bit.
 _MOST = 1 << 31
 _LEAF: dict[str, Any] = {
@@ -57,7 +62,8 @@ _LEAF: dict[str, Any] = {
 @dataclass
 class JsonModel:
     """A gradient booster in XGBoost's JSON. `output`: the column that each tree adds to; `weights`: of dart;
-    `recoded`: categories of a data frame; `linear`: of gblinear, features and then the bias×columns."""
+    `categories`: of a data frame's columns, by their numbers; `linear`: of gblinear, features and then the
+    bias×columns."""
 
     objective: str
     booster: str
@@ -66,7 +72,7 @@ class JsonModel:
     trees: list[dict[str, Any]]
     output: list[int]
     weights: list[float] | None
-    recoded: bool
+    categories: tuple[Categories, ...]
     linear: Array | None = None
 
 
@@ -139,9 +145,39 @@ def model_of(document: Any, iterations: int | None) -> JsonModel:
         checked,
         [int(c) for c in output],
         None if weights is None else [float(w) for w in weights],
-        len(gradient_model.get("cats", {}).get("enc", ())) > 0,
+        _categories(gradient_model.get("cats", {}).get("enc", ()), features),
         _linear(gradient, features, columns),
     )
+
+
+def _categories(encoders: Any, features: int) -> tuple[Categories, ...]:
+    """The categories of a data frame's columns, by column. Raises InvalidModelError, UnsupportedError."""
+    if len(encoders) not in (0, features):
+        raise InvalidModelError(
+            f"the XGBoost model has categories of {len(encoders)} columns, and {features} features"
+        )
+    found: list[Categories] = []
+    for place, each in enumerate(encoders):
+        values = np.asarray(each["values"], np.int64)
+        if "offsets" not in each:
+            if int(each["type"]) != _INT64:
+                raise UnsupportedError(f"categories of column {place}, neither strings nor int64")
+            found.append((place, tuple(values.tolist())))
+        elif len(each["offsets"]):
+            if (values < 0).any() or (values > _ASCII).any():
+                reason = "which XGBoost cuts off"
+                raise UnsupportedError(f"categories of column {place} that are no ASCII, {reason}")
+            found.append((place, _strings(values, np.asarray(each["offsets"], np.int64))))
+    return tuple(found)
+
+
+def _strings(values: Array, offsets: Array) -> tuple[str, ...]:
+    """Strings whose bytes stand one after another."""
+    sound = offsets[0] == 0 and (np.diff(offsets) >= 0).all() and offsets[-1] <= len(values)
+    if not sound:
+        raise InvalidModelError("the XGBoost model has categories that are none")
+    whole = values.astype(np.uint8).tobytes()
+    return tuple(whole[a:b].decode() for a, b in pairwise(offsets.tolist()))
 
 
 def _linear(gradient: Any, features: int, columns: int) -> Array | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from irkit.errors import InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.runtime.coded_columns import coded_columns
 from irkit.runtime.host_arrays import refuse_own_types
 from irkit.runtime.strings import places
 from irkit.weights import Array
@@ -44,14 +45,18 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     looked_at = [n for n in wanted if n in present and n not in info.unused]
     if not looked_at:
         raise InvalidInputError("the data frame has no columns that the model looks at")
-    columns = {n: _column(value, n) for n in looked_at if n not in of_strings}
+    # These libraries look at all columns.
+    coded = {} if info.categories is None else coded_columns(info.categories, value, looked_at)
+    plain = [n for n in looked_at if n not in of_strings and n not in coded]
+    columns = {n: _column(value, n) for n in plain}
     for name, column in columns.items():
         if column.dtype.kind != "f":
             refuse_own_types(info, f"column '{name}'", column.dtype)
     dtype = np.result_type(*(c.dtype for c in columns.values())) if columns else np.dtype("f8")
-    if info.by_name:
+    if info.by_name and not info.mixed_floats:
         _check_one_dtype(columns, dtype)
-    dtype = dtype if dtype.kind == "f" or not of_strings else np.dtype("f8")
+    dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
+    columns |= coded
     for name in (n for n in looked_at if n in of_strings):
         columns[name] = places(f"column '{name}'", value[name], of_strings[name])
     # What the model never looks at may be anything, or not be there.
@@ -64,7 +69,13 @@ def _whole(info: ModelInfo, names: list[Any], value: Any) -> Array | None:
     """All columns at once, as a frame of one type has them: those of the model, in order, of which it looks
     at all. None where anything is otherwise; column by column a frame takes a hundred times as long."""
     expected = info.columns is None or tuple(names) == info.columns
-    if info.words or info.unused or not expected or len(set(names)) != len(names):
+    if (
+        info.words
+        or info.unused
+        or info.categories
+        or not expected
+        or len(set(names)) != len(names)
+    ):
         return None
     types: list[Any] = list(getattr(value, "dtypes", ()))
     first = types[0] if len(types) == len(names) > 0 else None

@@ -218,6 +218,19 @@ def test_compiled_and_saved(compiled: Any, tmp_path: Path) -> None:
     check(irkit.load(tmp_path / "p"), model, new)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [count(), tfidf(), hashing(n_features=32), piped(tfidf(), ensemble.RandomForestClassifier(3))],
+    ids=["count", "tfidf", "hashing", "trees"],
+)
+def test_compiled_where_counts_become_dense(compiled: Any, model: Any) -> None:
+    """Of a vectorizer alone, and of trees, no program reads what is stored."""
+    known = documents()
+    program = compiled(model.fit(known, labels(known)), mode="serial")
+    check(program, model, documents(25, seed=1))
+    assert program.report()["sparse_rows"].startswith("made dense some at a time")
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "analyzer": (count(analyzer=str.split), "CountVectorizer with parameter analyzer, a function"),
     "tokenizer": (tfidf(tokenizer=str.split), "parameter tokenizer, a function"),

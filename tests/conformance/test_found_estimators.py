@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irkit.errors import InvalidInputError, UnsupportedError
+from irkit.errors import InvalidInputError, InvalidModelError, UnsupportedError
 from tests.conformance.interpreted import interpreted, same
 
 pytest.importorskip("sklearn")
@@ -202,3 +202,23 @@ def test_outliers_among_narrow_rows(fitted, asked):
         want = getattr(model, method)(rows)
         near = 1e-5 if "float32" in (fitted, asked) else 1e-9
         same(getattr(interpreted(model), method)(rows), want, near, near)
+
+
+def test_shares_of_several_margins_keep_their_type():
+    """Of two classes they are float64, of more what the margins are."""
+    for classes in (2, 3):
+        codes = np.digitize(X[:, 0], [0.0, 0.7][: classes - 1])
+        model = linear_model.SGDClassifier(loss="modified_huber", random_state=0)
+        model.fit(X.astype(np.float32), codes)
+        rows = X.astype(np.float32)
+        same(interpreted(model).predict_proba(rows), model.predict_proba(rows), 1e-5, 1e-6)
+
+
+def test_steps_that_do_not_follow_one_another():
+    """`fit_transform` gives half as many columns as `transform`: scikit-learn's own pipeline fails."""
+    codes = decomposition.DictionaryLearning(3, split_sign=True, random_state=0, max_iter=5)
+    model = pipeline.make_pipeline(codes, preprocessing.SplineTransformer(n_knots=2)).fit(X)
+    with pytest.raises(ValueError, match="6 features, but SplineTransformer is expecting 3"):
+        model.transform(X)
+    with pytest.raises(InvalidModelError, match="fitted on 3 columns, and is given 6"):
+        interpreted(model)

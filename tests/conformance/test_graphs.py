@@ -136,7 +136,7 @@ def test_refused_by_name() -> None:
         (Isomap(n_neighbors=None, radius=9.0), "parameter radius"),
         (KernelDensity(rtol=0.1), "rtol=0.1"),
         (KernelDensity(metric="canberra", algorithm="ball_tree"), "metric='canberra'"),
-        (KNeighborsTransformer(metric="cosine"), "metric='cosine'"),
+        (KNeighborsTransformer(metric="hamming"), "metric='hamming'"),
         (LabelSpreading(kernel=lambda a, b: a @ b.T), "kernel=a function"),
         (LocallyLinearEmbedding(n_neighbors=40, eigen_solver="dense"), "n_neighbors=40"),
     ):

@@ -160,3 +160,14 @@ def test_compiled(compiled: Any) -> None:
     model = fit(lm.SGDClassifier(loss="modified_huber", random_state=0), x, LABELS["strings"][y])
     program = compiled(model, mode="serial", dtype="float64")
     compare(program, model, np.concatenate([x, 50 * x]))
+
+
+@pytest.mark.parametrize("kind", ["RidgeClassifier", "RidgeClassifierCV"])
+def test_several_labels_a_row(kind: str) -> None:
+    x, y = data("wine")
+    marks = np.stack([y == 0, y > 0, y == 2], axis=1).astype(int)
+    model = getattr(lm, kind)().fit(x, marks)
+    program = interpreted(model)
+    compare(program, model, x, rtol=1e-9, atol=1e-9)
+    found = program.predict(x)
+    assert (found.dtype, found.shape) == (np.dtype(np.int64), marks.shape)

@@ -126,6 +126,13 @@ def test_classifier(name: str, dataset: str) -> None:
     check(model.fit(x, labels), x, exact)
 
 
+def test_voices_of_three_dimensions() -> None:
+    """They are left out, and the votes are not."""
+    x, y = rows("wine")
+    model = ensemble.VotingClassifier(THREE, voting="soft", flatten_transform=False).fit(x, y)
+    check(model, x, left_out={"transform"})
+
+
 @pytest.mark.parametrize("positive", [None, "a", "long name"])
 def test_thresholds(positive: Any) -> None:
     x, y = rows("breast_cancer")
@@ -173,6 +180,14 @@ def test_isotonic_regression() -> None:
     program = interpreted(model)
     with pytest.raises(InvalidInputError, match="row 1: IsotonicRegression found a value outside"):
         program.predict(np.array([[0.0], [99.0]]))
+
+
+def test_isotonic_regression_beyond_its_ends() -> None:
+    x, y = rows("diabetes")
+    for given, targets in ((x[:, 2], y), (np.zeros(3), np.arange(3.0))):
+        model = IsotonicRegression(out_of_bounds="nan").fit(given, targets)
+        beyond = np.concatenate([x[:, 2:3], model.X_thresholds_[:, None], [[-99.0], [99.0]]])
+        compare(interpreted(model), model, beyond, rtol=1e-12)
 
 
 # Several outputs
@@ -257,12 +272,6 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "member": (
         lambda x, y: ensemble.BaggingClassifier(Stubborn(), n_estimators=2).fit(x, y),
         f"step 'BaggingClassifier: estimators_: Stubborn': estimator {__name__}.Stubborn",
-    ),
-    "flatten": (
-        lambda x, y: ensemble.VotingClassifier(THREE, voting="soft", flatten_transform=False).fit(
-            x, y
-        ),
-        "parameter flatten_transform=False",
     ),
     "random": (
         lambda x, y: DummyClassifier(strategy="uniform").fit(x, y),

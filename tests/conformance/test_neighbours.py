@@ -40,6 +40,10 @@ def check(model: Any, x: Any) -> None:
         compare(program, model, x.astype(np.float32), rtol=1e-4, atol=1e-4)
 
 
+_NOISE = np.random.default_rng(1).normal(size=(13, 13))
+SPREAD = np.eye(13) + _NOISE @ _NOISE.T / 13
+
+
 METRICS: list[tuple[str, dict[str, Any]]] = [
     ("euclidean", {"metric": "euclidean"}),
     ("trees", {"algorithm": "ball_tree"}),
@@ -47,6 +51,14 @@ METRICS: list[tuple[str, dict[str, Any]]] = [
     ("cubes", {"p": 3}),
     ("weighed", {"p": 1.5, "metric_params": {"w": np.linspace(0.1, 2, 13)}, "algorithm": "brute"}),
     ("chebyshev", {"metric": "chebyshev", "algorithm": "brute"}),
+    ("scaled", {"metric": "seuclidean", "metric_params": {"V": np.linspace(0.1, 2, 13)}}),
+    ("mahalanobis", {"metric": "mahalanobis", "metric_params": {"VI": SPREAD}}),
+    ("covariance", {"metric": "mahalanobis", "metric_params": {"V": SPREAD}}),
+    ("canberra", {"metric": "canberra", "algorithm": "brute"}),
+    ("cosine", {"metric": "cosine", "algorithm": "brute"}),
+    ("infinity", {"metric": "infinity"}),
+    ("p", {"metric": "p"}),
+    ("squares", {"metric": "sqeuclidean", "algorithm": "brute"}),
 ]
 
 
@@ -56,7 +68,8 @@ def test_nearest(name: str, weights: Any) -> None:
     metric = dict(METRICS)[name]
     x, y, given = rows("wine")
     # A tree's sums are exact enough to tell that a fitted row is one.
-    algorithm = {"algorithm": "kd_tree", **metric}
+    known = metric.get("metric", "") not in ("mahalanobis", "seuclidean")
+    algorithm = {"algorithm": "kd_tree" if known else "ball_tree", **metric}
     check(neighbors.KNeighborsClassifier(4, weights=weights, **algorithm).fit(x, LABELS[y]), given)
     check(neighbors.KNeighborsRegressor(3, weights=weights, **algorithm).fit(x, y), given)
     both = np.stack([y, -y], axis=1)
@@ -65,9 +78,17 @@ def test_nearest(name: str, weights: Any) -> None:
         {} if (algorithm["algorithm"], weights) == ("brute", "uniform") else {"outlier_label": "ü"}
     )
     near = given if label else given[:40]
-    radius = neighbors.RadiusNeighborsClassifier(9.0, weights=weights, **label, **algorithm)
+    size = 81.0 if name == "squares" else 9.0
+    radius = neighbors.RadiusNeighborsClassifier(size, weights=weights, **label, **algorithm)
     check(radius.fit(x, LABELS[y]), near)
     check(neighbors.RadiusNeighborsRegressor(9.0, weights=weights, **algorithm).fit(x, y), given)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_several_labels(weights: Any) -> None:
+    x, y, given = rows("wine")
+    several = np.stack([LABELS[y], np.where(y > 0, "few", "many")], axis=1)
+    check(neighbors.KNeighborsClassifier(4, weights=weights).fit(x, several), given)
 
 
 def test_rows_without_neighbours() -> None:
@@ -102,9 +123,9 @@ def test_refused_by_name() -> None:
     x, y, _ = rows("iris")
     several = np.stack([y, y], axis=1)
     for model, reason in (
-        (neighbors.KNeighborsClassifier(metric="cosine").fit(x, y), "metric='cosine'"),
+        (neighbors.KNeighborsClassifier(metric="hamming").fit(x, y), "metric='hamming'"),
         (neighbors.KNeighborsClassifier(weights=np.sqrt).fit(x, y), "weights=a function"),
-        (neighbors.KNeighborsClassifier().fit(x, several), "several outputs"),
+        (neighbors.RadiusNeighborsClassifier().fit(x, several), "several outputs"),
         (
             neighbors.RadiusNeighborsClassifier(algorithm="brute", outlier_label=7).fit(x, y),
             "outlier_label with brute force",

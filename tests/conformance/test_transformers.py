@@ -140,6 +140,7 @@ IMPUTERS: dict[str, Callable[[], Any]] = {
     "keep_empty": lambda: SimpleImputer(keep_empty_features=True, add_indicator=True),
     "marks": lambda: MissingIndicator(error_on_new=False),
     "all_marks": lambda: MissingIndicator(features="all"),
+    "sparse_marks": lambda: MissingIndicator(features="all", sparse=True),
 }
 
 
@@ -265,16 +266,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "categories of type bytes among others in column 0",
     ),
     "whole numbers": (
-        lambda: OneHotEncoder(dtype=np.int64).fit([[1], [2]]),
-        "parameter dtype=int64",
+        lambda: OneHotEncoder(dtype=np.int8).fit([[1], [2]]),
+        "parameter dtype=int8",
     ),
     "function": (
         lambda: FunctionTransformer(np.sort).fit([[1.0]]),
         "parameter func=<function sort",
-    ),
-    "sparse marks": (
-        lambda: MissingIndicator(sparse=True).fit([[np.nan], [1.0]]),
-        "parameter sparse=True",
     ),
     "nothing selected": (
         lambda: fit(SelectFromModel(LinearRegression(), threshold=1e9), *data("diabetes")),

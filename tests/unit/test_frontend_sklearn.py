@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import MiniBatchNMF
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -19,6 +18,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler as Scaler
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from irkit.dialects.graph import ArgmaxOp, CastOp, ForestOp
@@ -106,19 +106,23 @@ class Doubled(Halved):
         return x * 2
 
 
+def products(a: Any, b: Any) -> Any:
+    return a @ b.T
+
+
 def test_every_reason_at_once() -> None:
     model = Pipeline(
         [
             ("map", Halved()),
             ("embed", Doubled()),
-            ("boost", GradientBoostingRegressor(init=DummyRegressor())),
+            ("machine", SVR(kernel=products)),
         ]
     ).fit(X, Y)
     known = "irkit.supported_operators()"
-    first, second, boost = reasons(model)
+    first, second, machine = reasons(model)
     assert first.startswith(f"step 'map': estimator {HERE}Halved ({known}")
     assert second.startswith(f"step 'embed': estimator {HERE}Doubled ({known}")
-    assert boost == "step 'boost': parameter init=DummyRegressor() (supported: None, 'zero')"
+    assert machine.startswith("step 'machine': parameter kernel=a function (supported: ")
 
 
 def test_step_of_a_nested_pipeline_has_its_path() -> None:

@@ -159,6 +159,9 @@ def _csr_programs(
     """The programs of rows of CSR matrices, compiled when such rows first come."""
     if first.info.stored and isinstance(first, Variant):
         return CsrPrograms({names[0]: first})
+    if first.info.text is not None:
+        # Counts of words were tried as what is stored, before.
+        return CsrPrograms({}, why_not="the model reads more of its counts than what is stored")
     absent = ("nan", "zero") if on_gpu else ("zero",)
     if first.info.absent not in absent or not isinstance(first, Variant) or batch is not None:
         return CsrPrograms({})

@@ -11,12 +11,12 @@ def supported_operators() -> Mapping[str, Mapping[str, str]]:
     Libraries: "scikit-learn", "ONNX", "LightGBM", "XGBoost". What an estimator refuses is refused by name,
     with an UnsupportedError, before anything is compiled.
     """
-    from irkit.frontends.onnx.handlers import HANDLERS
+    from irkit.frontends.onnx.handlers import CLASSICAL, HANDLERS
     from irkit.frontends.sklearn.restrictions import supported
 
     return {
         "scikit-learn": supported(),
-        "ONNX": dict.fromkeys(sorted(HANDLERS), "docs/onnx.md"),
+        "ONNX": dict.fromkeys(sorted({*CLASSICAL, *HANDLERS}), "docs/onnx.md"),
         "LightGBM": dict.fromkeys(("Booster", "LGBMClassifier", "LGBMRanker", "LGBMRegressor"), ""),
         "XGBoost": dict.fromkeys(
             (

@@ -17,6 +17,9 @@ from onnx import (
 )
 
 STANDARD = ("", "ai.onnx")
+CLASSICAL = "ai.onnx.ml"
+# Of a model that has no operator of the standard domain, any version will do.
+_NONE_USED = 15
 _MICROSOFT = frozenset({"SimplifiedLayerNormalization"})
 # Until version 3 each initializer had to be an input too; nothing else that is read here changed then.
 _INPUTS_OF_THEIR_OWN = 4
@@ -45,12 +48,16 @@ def make_plain(model: ModelProto) -> None:
 
 
 def _name_domains(model: ModelProto) -> None:
-    """ONNX Runtime has some operators of its own in the standard domain, where no checker knows them."""
+    """ONNX Runtime has some operators of its own in the standard domain, where no checker knows them, and
+    takes models of classical operators that do not name the standard domain."""
     own = [n for n in nodes_of(model) if n.op_type in _MICROSOFT and not n.domain]
     for node in own:
         node.domain = "com.microsoft"
     if own and all(o.domain != "com.microsoft" for o in model.opset_import):
         model.opset_import.append(OperatorSetIdProto(domain="com.microsoft", version=1))
+    named = {o.domain for o in model.opset_import}
+    if "" not in named and CLASSICAL in named:
+        model.opset_import.append(OperatorSetIdProto(domain="", version=_NONE_USED))
 
 
 def _plain_domain(domain: str) -> str:

@@ -16,7 +16,7 @@ from xdsl.dialects.utils import FastMathFlag
 from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
-from irkit.frontends.sklearn import documents, labels
+from irkit.frontends.sklearn import documents, histogram, labels
 from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
@@ -37,7 +37,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
-from irkit.frontends.sklearn.own_types import own_types
+from irkit.frontends.sklearn.own_types import own_types, why_no_codes
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.model_info import ModelInfo
 
@@ -104,6 +104,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         columns=names,
         by_name=by_name,
         unused=unused,
+        mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
         words=importer.words.table(),
         text=None if head is None else documents.text_facts(head),
         integers=integers(steps),
@@ -185,6 +186,7 @@ def _check(model: Any, head: Any, steps: list[tuple[str, Any]]) -> None:
         for (name, step), end in zip(steps, ends, strict=True)
         for r in why_not_fitted(name, step, end)
     ]
+    missing += [] if missing else why_no_codes(steps)
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
 

@@ -104,7 +104,7 @@ def _calibrated_members(step: Any) -> list[tuple[str, Any]]:
 
 
 def _isotonic(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    """Between thresholds a line, rows×1; beyond them the nearest, or an error."""
+    """Between thresholds a line, rows×1; beyond them the nearest, NaN, or an error."""
     dtype = step.X_thresholds_.dtype
     x = importer.cast(x, dtype)
     if step.out_of_bounds == "raise":
@@ -114,8 +114,13 @@ def _isotonic(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
             importer.builder(AndOp, low, high),
             "IsotonicRegression found a value outside what it was fitted on",
         )
-    y = interpolated(importer, x, step.X_thresholds_, step.y_thresholds_)
-    return importer.cast(y, dtype)
+    y = importer.cast(interpolated(importer, x, step.X_thresholds_, step.y_thresholds_), dtype)
+    # A single threshold is all there is.
+    if step.out_of_bounds == "nan" and len(step.X_thresholds_) > 1:
+        for predicate, end in (("lt", 0), ("gt", -1)):
+            beyond = importer.compare(x, predicate, [step.X_thresholds_[end]], "end")
+            y = importer.where(beyond, y, [np.nan], "nan")
+    return y
 
 
 def _isotonic_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -124,10 +129,6 @@ def _isotonic_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 def _isotonic_transform(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return importer.flat(_isotonic(importer, step, x))
-
-
-def _why_not_isotonic(step: Any) -> list[str]:
-    return ["parameter out_of_bounds='nan'"] if step.out_of_bounds == "nan" else []
 
 
 # Thresholds
@@ -229,9 +230,9 @@ PREDICTORS: dict[str, Predictor] = {
     "DummyClassifier": Predictor(_dummy_classifier, why_not_fitted=_why_not_constant),
     "DummyRegressor": Predictor(_dummy_regressor),
     "FixedThresholdClassifier": Predictor(_cut, why_not_fitted=_why_no_cut, members=_inner),
-    "IsotonicRegression": Predictor(_isotonic_regressor, why_not_fitted=_why_not_isotonic),
+    "IsotonicRegression": Predictor(_isotonic_regressor),
     "TunedThresholdClassifierCV": Predictor(_cut, why_not_fitted=_why_no_cut, members=_inner),
 }
 TRANSFORMERS: dict[str, Transformer] = {
-    "IsotonicRegression": Transformer(_isotonic_transform, why_not_fitted=_why_not_isotonic),
+    "IsotonicRegression": Transformer(_isotonic_transform, nan="makes"),
 }

@@ -88,8 +88,6 @@ def _indicator(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 def _why_no_indicator(step: Any) -> list[str]:
     reasons = _why_not_missing(step)
-    if step.sparse is True:
-        reasons.append("parameter sparse=True")
     if step.features == "missing-only" and not len(step.features_):
         reasons.append("no output columns")
     return reasons

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
+from irkit.errors import InvalidModelError
 from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
     adaboost,
@@ -21,6 +22,7 @@ from irkit.frontends.sklearn import (
     encoders,
     ensembles,
     factors,
+    functions,
     graphs,
     histogram,
     imputation,
@@ -55,6 +57,7 @@ TRANSFORMERS: dict[str, Transformer] = {
     **encoders.TRANSFORMERS,
     **ensembles.TRANSFORMERS,
     **factors.TRANSFORMERS,
+    **functions.TRANSFORMERS,
     **graphs.TRANSFORMERS,
     **imputation.TRANSFORMERS,
     **iterative_imputation.TRANSFORMERS,
@@ -102,7 +105,14 @@ REFUSED = {
     "PatchExtractor": "it makes several rows of each",
 }
 """Why there are estimators of scikit-learn that are no program of rows."""
-_FINITE = ("AdaBoostClassifier", "AdaBoostRegressor", "ClassifierChain", "RegressorChain")
+_FINITE = (
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
+    "ClassifierChain",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "RegressorChain",
+)
 _ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
 
 
@@ -264,7 +274,17 @@ def transform(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return y
 
 
+def _check_width(importer: Importer, step: Any, x: SSAValue) -> None:
+    """Raises InvalidModelError for a step that was fitted on other columns than it is given."""
+    wanted, given = getattr(step, "n_features_in_", None), importer.width(x)
+    if wanted is not None and wanted != given:
+        raise InvalidModelError(
+            f"{kind_of(step)} was fitted on {wanted} columns, and is given {given} of them"
+        )
+
+
 def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAValue:
+    _check_width(importer, step, x)
     nan, infinite = accepts(step)
     importer.require_finite(x, type(step).__name__, nan, infinite)
     known = importer.known.get(x, Values())
@@ -316,7 +336,9 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     entry = PREDICTORS.get(kind_of(step))
     if entry is None:
         y = transform(importer, step, x)
+        y = importer.cast(y, step.dtype) if encoders.gives_integers(step) else y
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
+    _check_width(importer, step, x)
     name, (nan, infinite) = kind_of(step), accepts(step)
     if name not in histogram.PREDICTORS and name not in HANDED_ON:
         importer.words.read_as_numbers(x, name)

@@ -19,15 +19,27 @@ from irkit.weights import Array
 
 # Integers beyond this have no float64 of their own.
 _EXACT = 2**53
+INTEGERS = ("int32", "int64")
+_OWN_DTYPE = ("OneHotEncoder", "OrdinalEncoder")
 
 
 def encodable(step: Any) -> list[str]:
     """Reasons why an encoder's categories cannot be compared in a program."""
     reasons = _comparable(step)
     dtype = np.dtype(step.dtype)
-    if dtype.name not in ("float32", "float64"):
-        reasons.append(f"parameter dtype={dtype} (supported: float32, float64)")
+    if dtype.name not in ("float32", "float64", *INTEGERS):
+        known = ", ".join(("float32", "float64", *INTEGERS))
+        reasons.append(f"parameter dtype={dtype} (supported: {known})")
     return reasons
+
+
+def gives_integers(step: Any) -> bool:
+    """Whether a step is an encoder whose numbers are integers; a program has them as float64."""
+    return kind_of(step) in _OWN_DTYPE and np.dtype(step.dtype).name in INTEGERS
+
+
+def _dtype(step: Any) -> np.dtype[Any]:
+    return np.dtype(np.float64) if gives_integers(step) else np.dtype(step.dtype)
 
 
 def takes_words(step: Any) -> bool:
@@ -105,7 +117,7 @@ def _one_hot(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
         one = importer.constant(members, [1.0], "one")
         unknown = importer.builder(SubOp, one, known)
         y = importer.builder(AddOp, y, importer.matmul(unknown, unknown_to, "unknown"))
-    return importer.cast(y, step.dtype)
+    return importer.cast(y, _dtype(step))
 
 
 def _picked(importer: Importer, members: SSAValue, targets: Array) -> SSAValue:
@@ -174,7 +186,7 @@ def ordinal_codes(importer: Importer, step: Any, x: SSAValue, dtype: Any) -> SSA
 
 
 def _ordinal(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    return ordinal_codes(importer, step, x, step.dtype)
+    return ordinal_codes(importer, step, x, _dtype(step))
 
 
 # TargetEncoder

@@ -219,9 +219,13 @@ def _voices(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return importer.concat([labels(importer, o) for o in each])
 
 
-def _why_no_voting(step: Any) -> list[str]:
-    if getattr(step, "voting", "") == "soft" and not step.flatten_transform:
+def _why_no_voices(step: Any) -> list[str]:
+    if step.voting == "soft" and not step.flatten_transform:
         return ["parameter flatten_transform=False"]
+    return []
+
+
+def _why_no_voting(step: Any) -> list[str]:
     weights = _weights(step) or [1.0]
     return ["parameter weights with negative numbers"] if min(weights) < 0 else []
 
@@ -286,6 +290,6 @@ TRANSFORMERS: dict[str, Transformer] = {
         _stacked, why_not_fitted=_why_no_stacking, members=_stack_members
     ),
     "StackingRegressor": Transformer(_stacked, members=_stack_members),
-    "VotingClassifier": Transformer(_voices, why_not_fitted=_why_no_voting, members=members),
+    "VotingClassifier": Transformer(_voices, why_not_fitted=_why_no_voices, members=members),
     "VotingRegressor": Transformer(_voices, members=members),
 }

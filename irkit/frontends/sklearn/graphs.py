@@ -30,14 +30,8 @@ from irkit.dialects.graph import (
 from irkit.dialects.types import DYNAMIC
 from irkit.frontends.sklearn import kernels
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, element
-from irkit.frontends.sklearn.neighbours import (
-    METRICS,
-    distance_of,
-    nearest_k,
-    ranked,
-    why_not,
-    within_radius,
-)
+from irkit.frontends.sklearn.metrics import METRICS, distance_of, ranked
+from irkit.frontends.sklearn.neighbours import nearest_k, why_not, within_radius
 from irkit.frontends.sklearn.outputs import classifier, largest
 from irkit.frontends.sklearn.projections import kernel_components
 from irkit.weights import Array

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from irkit.dialects.graph import ExpOp, LogOp, MaxOp, SigmoidOp
+from irkit.dialects.graph import CastOp, ExpOp, LogOp, MaxOp, SigmoidOp
+from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor
 from irkit.frontends.sklearn.outputs import (
     classifier,
@@ -62,6 +64,16 @@ def _logistic(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     return from_margins(importer, step, linear(importer, step, x), at_zero=False)
 
 
+def _ridge(importer: Importer, step: Any, x: SSAValue) -> Outputs:
+    if not step._label_binarizer.y_type_.startswith("multilabel"):
+        return _margins_only(importer, step, x)
+    # Several labels a row: each by its own sign.
+    margins = linear(importer, step, x)
+    marks = importer.builder(CastOp, importer.compare(margins, "gt", [0.0], "zero"), to=i64)
+    methods: Methods = {"predict": "label", "decision_function": "margin"}
+    return Outputs("classifier", [("label", marks), ("margin", margins)], methods)
+
+
 def _margins_only(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     label, _, margin = _decided(importer, step, x)
     return classifier(step, label, None, margin)
@@ -82,7 +94,8 @@ def _descent(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     if step.loss == "log_loss":
         positive = importer.builder(SigmoidOp, margins)
     else:
-        wide = importer.cast(margins, np.float64)
+        # scikit-learn's array for two classes is float64; for more it is that of the margins.
+        wide = importer.cast(margins, np.float64) if importer.width(margins) == 1 else margins
         low = importer.builder(MaxOp, wide, importer.constant(wide, [-1.0], "low"))
         limited = importer.where(importer.compare(low, "gt", [1.0], "high"), low, [1.0], "high")
         positive = importer.div(importer.add(limited, [1.0], "one"), [2.0], "two")
@@ -112,12 +125,6 @@ def _why_not_coefficients(step: Any) -> list[str]:
 
 def _why_no_logistic(step: Any) -> list[str]:
     return ["parameter multi_class='ovr'"] if getattr(step, "multi_class", "") == "ovr" else []
-
-
-def _why_not_labels(step: Any) -> list[str]:
-    binarizer = getattr(step, "_label_binarizer", None)
-    several = binarizer is not None and binarizer.y_type_.startswith("multilabel")
-    return _why_not_coefficients(step) + (["several labels per row"] if several else [])
 
 
 _REGRESSORS = (
@@ -152,15 +159,15 @@ _MARGINS = (
     "LinearSVC",
     "PassiveAggressiveClassifier",
     "Perceptron",
-    "RidgeClassifier",
-    "RidgeClassifierCV",
 )
+_RIDGES = ("RidgeClassifier", "RidgeClassifierCV")
 
 PREDICTORS: dict[str, Predictor] = {
     **{n: Predictor(_regressor, why_not_fitted=_why_not_coefficients) for n in _REGRESSORS},
     **{n: Predictor(_flat_regressor, why_not_fitted=_why_not_coefficients) for n in _FLAT},
     **{n: Predictor(_generalised, why_not_fitted=_why_no_link) for n in _GENERALISED},
-    **{n: Predictor(_margins_only, why_not_fitted=_why_not_labels) for n in _MARGINS},
+    **{n: Predictor(_margins_only, why_not_fitted=_why_not_coefficients) for n in _MARGINS},
+    **{n: Predictor(_ridge, why_not_fitted=_why_not_coefficients) for n in _RIDGES},
     "LinearDiscriminantAnalysis": Predictor(_discriminant),
     "LogisticRegression": Predictor(_logistic, _why_no_logistic, _why_not_coefficients),
     "LogisticRegressionCV": Predictor(_logistic, _why_no_logistic, _why_not_coefficients),

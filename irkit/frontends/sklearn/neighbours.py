@@ -6,14 +6,12 @@ trees leave that order open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
-    AbsOp,
     CastOp,
     CompareOp,
     DivOp,
@@ -21,97 +19,31 @@ from irkit.dialects.graph import (
     MaxOp,
     MulOp,
     NegOp,
-    PowOp,
     ReduceOp,
     ReshapeOp,
-    SqrtOp,
     TopKOp,
     WhereOp,
 )
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, element
-from irkit.frontends.sklearn.kernels import differences, summed
+from irkit.frontends.sklearn.metrics import (
+    distance_of,
+    euclidean,
+    manhattan,
+    radius_power,
+    ranked,
+    why_no_metric,
+)
 from irkit.frontends.sklearn.outputs import (
     classes_of,
     classifier,
     from_log_likelihoods,
     largest,
     regressor,
+    several_classifiers,
 )
 from irkit.frontends.sklearn.svm import outliers
 from irkit.weights import Array
-
-# Distances: what grows with them, and what brings that to a distance.
-
-
-def _absolute(importer: Importer, x: SSAValue, points: Array) -> SSAValue:
-    return importer.builder(AbsOp, differences(importer, importer.cast(x, np.float64), points))
-
-
-def _euclidean(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
-    apart = differences(importer, importer.cast(x, np.float64), points)
-    return summed(importer, importer.builder(MulOp, apart, apart))
-
-
-def _manhattan(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
-    return summed(importer, _absolute(importer, x, points))
-
-
-def _chebyshev(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
-    return summed(importer, _absolute(importer, x, points), "max")
-
-
-def _minkowski(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
-    power = importer.builder.constant(np.full((1, 1, 1), _p(step)), "p")
-    parts = importer.builder(PowOp, _absolute(importer, x, points), power)
-    weights = step.effective_metric_params_.get("w")
-    if weights is not None:
-        parts = importer.mul(parts, np.asarray(weights)[None, None], "w")
-    return summed(importer, parts)
-
-
-def _p(step: Any) -> float:
-    return float(step.effective_metric_params_.get("p", 2))
-
-
-METRICS: dict[str, Callable[[Importer, Any, SSAValue, Array], SSAValue]] = {
-    "chebyshev": _chebyshev,
-    "cityblock": _manhattan,
-    "euclidean": _euclidean,
-    "l1": _manhattan,
-    "l2": _euclidean,
-    "manhattan": _manhattan,
-    "minkowski": _minkowski,
-}
-
-
-def ranked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    """rows×fitted rows: powers of distances."""
-    points = np.asarray(step._fit_X, np.float64)
-    return METRICS[step.effective_metric_](importer, step, x, points)
-
-
-def distance_of(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
-    """Distances of powers of them."""
-    match step.effective_metric_:
-        case "euclidean" | "l2":
-            return importer.builder(SqrtOp, far)
-        case "minkowski":
-            root = importer.builder.constant(np.full((1, 1), 1.0 / _p(step)), "root")
-            return importer.builder(PowOp, far, root)
-        case _:
-            return far
-
-
-def _radius_power(step: Any) -> float:
-    radius = float(step.radius)
-    match step.effective_metric_:
-        case "euclidean" | "l2":
-            return radius * radius
-        case "minkowski":
-            return radius ** _p(step)
-        case _:
-            return radius
 
 
 def nearest_k(importer: Importer, step: Any, x: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
@@ -148,8 +80,23 @@ def _gathered(importer: Importer, table: Any, numbers: SSAValue) -> SSAValue:
 
 def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     distance, numbers = nearest_k(importer, step, x, step.n_neighbors)
-    count, classes = step.n_neighbors, len(step.classes_)
-    label = _gathered(importer, np.asarray(step._y).reshape(-1).astype(np.int64), numbers)
+    if not step.outputs_2d_:
+        codes = np.asarray(step._y).reshape(-1)
+        label, share = _votes(importer, step, distance, numbers, codes, len(step.classes_))
+        return classifier(step, label, share, None, log=False)
+    each = [
+        _votes(importer, step, distance, numbers, np.asarray(step._y)[:, k], len(classes))
+        for k, classes in enumerate(step.classes_)
+    ]
+    return several_classifiers(step, [n for n, _ in each], [s for _, s in each], log=False)
+
+
+def _votes(
+    importer: Importer, step: Any, distance: SSAValue, numbers: SSAValue, codes: Array, classes: int
+) -> tuple[SSAValue, SSAValue]:
+    """The number of each row's class, and the classes' shares, by the fitted rows' `codes`."""
+    count = step.n_neighbors
+    label = _gathered(importer, codes.astype(np.int64), numbers)
     label = importer.builder(ReshapeOp, label, shape=[DYNAMIC, count, 1])
     own = importer.compare(label, "eq", np.arange(classes)[None, None], "classes")
     votes = importer.builder(CastOp, own, to=element(np.float64))
@@ -158,8 +105,7 @@ def _k_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         none = importer.builder.constant(np.zeros((1, 1, 1)), "zero")
         votes = importer.builder(WhereOp, own, weight, none)
     total = importer.builder(ReduceOp, votes, kind="sum", axes=[1], keepdims=False)
-    share = importer.builder(DivOp, total, importer.reduce("sum", total))
-    return classifier(step, largest(importer, total), share, None, log=False)
+    return largest(importer, total), importer.builder(DivOp, total, importer.reduce("sum", total))
 
 
 def _k_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -189,7 +135,7 @@ def _values(step: Any) -> Array:
 
 def within_radius(importer: Importer, step: Any, far: SSAValue) -> SSAValue:
     """rows×fitted rows of i1: of powers of distances, which are within the radius."""
-    return importer.compare(far, "le", [[_radius_power(step)]], "radius")
+    return importer.compare(far, "le", [[radius_power(step)]], "radius")
 
 
 def _within(importer: Importer, step: Any, x: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -306,8 +252,8 @@ def _centroids(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 def _between(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAValue:
     """Squared distances."""
     if step.metric == "euclidean":
-        return _euclidean(importer, step, x, points)
-    far = _manhattan(importer, step, x, points)
+        return euclidean(importer, step, x, points)
+    far = manhattan(importer, step, x, points)
     return importer.builder(MulOp, far, far)
 
 
@@ -316,11 +262,7 @@ def _between(importer: Importer, step: Any, x: SSAValue, points: Array) -> SSAVa
 
 def why_not(step: Any) -> list[str]:
     """Reasons that lie in a metric, in weights, in what was fitted."""
-    reasons: list[str] = []
-    if step.effective_metric_ not in METRICS:
-        reasons.append(
-            f"parameter metric={step.effective_metric_!r} (supported: {', '.join(METRICS)})"
-        )
+    reasons = why_no_metric(step)
     if callable(getattr(step, "weights", None)):
         reasons.append("parameter weights=a function")
     if not _asked(step) and getattr(step, "radius", 1.0) is None:
@@ -330,8 +272,6 @@ def why_not(step: Any) -> list[str]:
         reasons.append(f"n_neighbors={asked} and n_samples={fitted}, of which it finds none")
     if hasattr(step._fit_X, "tocsr"):
         reasons.append("rows that were fitted as a sparse matrix")
-    if getattr(step, "outputs_2d_", False):
-        reasons.append("several outputs")
     return reasons
 
 
@@ -343,10 +283,11 @@ def _asked(step: Any) -> int:
 
 def _why_no_radius(step: Any) -> list[str]:
     """scikit-learn's brute force takes the outliers' label for the number of a class."""
+    reasons = why_not(step) + (["several outputs"] if step.outputs_2d_ else [])
     wrong = step._fit_method == "brute" and step.weights == "uniform"
     if step.outlier_label is None or not wrong:
-        return why_not(step)
-    return [*why_not(step), "parameter outlier_label with brute force and uniform weights"]
+        return reasons
+    return [*reasons, "parameter outlier_label with brute force and uniform weights"]
 
 
 def _why_no_factor(step: Any) -> list[str]:

@@ -58,6 +58,21 @@ def classifier(
     return Outputs("classifier", values, methods, classes, labels)
 
 
+def several_classifiers(
+    step: Any, labels: list[SSAValue], shares: list[SSAValue], log: bool = True
+) -> Outputs:
+    """One label and one array of probabilities per output."""
+    numbers = range(len(labels))
+    values = [(f"label_{k}", label) for k, label in enumerate(labels)]
+    values += [(f"probabilities_{k}", part) for k, part in enumerate(shares)]
+    named = tuple(f"probabilities_{k}" for k in numbers)
+    methods: Methods = {"predict": tuple(f"label_{k}" for k in numbers), "predict_proba": named}
+    if log:
+        methods["predict_log_proba"] = named
+    classes = tuple(tuple(np.asarray(c).tolist()) for c in step.classes_)
+    return Outputs("classifier", values, methods, classes, np.asarray(step.classes_[0]).dtype.str)
+
+
 def largest(importer: Importer, x: SSAValue) -> SSAValue:
     """The first column of the largest element, as rows."""
     return importer.builder(ArgmaxOp, x, axis=1, keepdims=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irkit.frontends.sklearn import encoders
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -17,7 +18,7 @@ from irkit.frontends.sklearn.composition import (
 from irkit.frontends.sklearn.importer import kind_of
 
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_ROUNDING = ("absolute", "ceil", "fabs", "floor", "rint")
+_ROUNDING = ("absolute", "ceil", "fabs", "floor", "positive", "rint", "sign", "trunc")
 """Functions whose result of an integer is the number that it is of the float."""
 _IN_INTEGERS = ("AdditiveChi2Sampler", "BayesianGaussianMixture", "GaussianMixture")
 _IN_HALVES = (
@@ -46,6 +47,26 @@ def own_types(steps: list[tuple[str, Any]]) -> tuple[str, ...]:
     keeps = not kinds.isdisjoint((*_AS_THEY_COME, *SELECTORS))
     objects = ("object",) if keeps else ()
     return (*halves, *(d for d in _WHOLE if d in whole), *objects)
+
+
+def why_no_codes(steps: list[tuple[str, Any]]) -> list[str]:
+    """Reasons why integers of encoders, which a program has as float64, would be seen to be none.
+
+    They are not where the encoder is the last step, whose result is cast; nor before a predictor, if no step
+    computes in integers.
+    """
+    if not steps:
+        return []
+    last, every = steps[-1][1], [each for _, step in steps for each in _every(step)]
+    coded = [each for each in every if encoders.gives_integers(each) and each is not last]
+    computes = any(_integers(each) for each in every)
+    if not coded or (kind_of(last) in PREDICTORS and not computes):
+        return []
+    return [
+        f"step '{kind_of(each)}': parameter dtype={np.dtype(each.dtype)}, where not the last step or before "
+        "a predictor, or before one that computes in integers"
+        for each in coded
+    ]
 
 
 def _every(step: Any) -> list[Any]:

@@ -1,9 +1,8 @@
-"""Transformers that work column by column or row by row: scalers, bins, polynomials, functions."""
+"""Transformers that work column by column or row by row: scalers, bins, polynomials."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,37 +10,13 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import (
     AbsOp,
-    AcosOp,
     AddOp,
-    AsinhOp,
-    AsinOp,
-    AtanhOp,
-    AtanOp,
     CastOp,
-    CbrtOp,
-    CeilOp,
-    CoshOp,
-    CosOp,
     DivOp,
-    Exp2Op,
-    Expm1Op,
-    ExpOp,
-    FloorOp,
-    Log1pOp,
-    Log2Op,
-    Log10Op,
-    LogOp,
     MulOp,
-    NegOp,
-    RoundOp,
-    SinhOp,
-    SinOp,
     SqrtOp,
     SubOp,
-    TanhOp,
-    TanOp,
 )
-from irkit.dialects.graph.base import GraphOp
 from irkit.frontends.sklearn.importer import Importer, Transformer, element
 
 # Scalers. All give x's dtype; all but StandardScaler compute in that of their statistics.
@@ -170,73 +145,8 @@ def _why_no_polynomial(step: Any) -> list[str]:
     return [] if len(step.powers_) else ["no output columns"]
 
 
-# Functions
-
-
-def _one_op(op: type[GraphOp]) -> Callable[[Importer, SSAValue], SSAValue]:
-    def apply(importer: Importer, x: SSAValue) -> SSAValue:
-        return importer.builder(op, x)
-
-    return apply
-
-
-def _square(importer: Importer, x: SSAValue) -> SSAValue:
-    return importer.builder(MulOp, x, x)
-
-
-def _reciprocal(importer: Importer, x: SSAValue) -> SSAValue:
-    return importer.builder(DivOp, importer.constant(x, [1.0], "one"), x)
-
-
-FUNCTIONS: dict[np.ufunc, Callable[[Importer, SSAValue], SSAValue]] = {
-    np.abs: _one_op(AbsOp),
-    np.arccos: _one_op(AcosOp),
-    np.arcsin: _one_op(AsinOp),
-    np.arcsinh: _one_op(AsinhOp),
-    np.arctan: _one_op(AtanOp),
-    np.arctanh: _one_op(AtanhOp),
-    np.cbrt: _one_op(CbrtOp),
-    np.ceil: _one_op(CeilOp),
-    np.cos: _one_op(CosOp),
-    np.cosh: _one_op(CoshOp),
-    np.exp: _one_op(ExpOp),
-    np.exp2: _one_op(Exp2Op),
-    np.expm1: _one_op(Expm1Op),
-    np.fabs: _one_op(AbsOp),
-    np.floor: _one_op(FloorOp),
-    np.log: _one_op(LogOp),
-    np.log10: _one_op(Log10Op),
-    np.log1p: _one_op(Log1pOp),
-    np.log2: _one_op(Log2Op),
-    np.negative: _one_op(NegOp),
-    np.reciprocal: _reciprocal,
-    np.rint: _one_op(RoundOp),
-    np.sin: _one_op(SinOp),
-    np.sinh: _one_op(SinhOp),
-    np.sqrt: _one_op(SqrtOp),
-    np.square: _square,
-    np.tan: _one_op(TanOp),
-    np.tanh: _one_op(TanhOp),
-}
-
-
-def _function(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    return x if step.func is None else FUNCTIONS[step.func](importer, x)
-
-
-def _why_no_function(step: Any) -> list[str]:
-    if step.func is None:
-        return []
-    names = ", ".join(f.__name__ for f in FUNCTIONS)
-    known = isinstance(step.func, np.ufunc) and step.func in FUNCTIONS
-    if not known:
-        return [f"parameter func={step.func!r} (supported: None, NumPy's {names})"]
-    return [f"parameter kw_args={step.kw_args!r}"] if step.kw_args else []
-
-
 TRANSFORMERS: dict[str, Transformer] = {
     "Binarizer": Transformer(_binarizer, bounded=True),
-    "FunctionTransformer": Transformer(_function, _why_no_function, nan="makes"),
     "KBinsDiscretizer": Transformer(_bins, why_not_fitted=_why_no_bins, bounded=True),
     "MaxAbsScaler": Transformer(_max_abs),
     "MinMaxScaler": Transformer(_min_max),

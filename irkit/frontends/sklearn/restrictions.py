@@ -22,8 +22,15 @@ _DOCUMENTS = (
 )
 _KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"
-_NUMBERS = f"{_CATEGORIES}; a dtype that is no float"
-_NEAR = "metrics other than Minkowski's and Chebyshev's; weights that are functions; sparse rows"
+_NUMBERS = (
+    f"{_CATEGORIES}; a dtype other than float32, float64, int32 and int64; integers before steps that "
+    "compute in them, and within what ends with a transformer"
+)
+_APART = (
+    "metrics other than Minkowski's, Chebyshev's, canberra, cosine, mahalanobis, seuclidean and "
+    "sqeuclidean"
+)
+_NEAR = f"{_APART}; weights that are functions; sparse rows"
 _PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
 _CODES = "transform_algorithm other than 'omp' and 'threshold'; more than 32 atoms a row"
 _COEFFICIENTS = "sparse coef_"
@@ -42,21 +49,19 @@ RESTRICTIONS: Mapping[str, str] = {
     "FeatureAgglomeration": "pooling_func other than NumPy's mean, max, min, sum",
     "DictionaryLearning": _CODES,
     "FixedThresholdClassifier": "a pos_label that is no class",
-    "FunctionTransformer": "functions other than NumPy's that are graph ops; kw_args",
+    "FunctionTransformer": "functions other than those of models.md; kw_args",
     "GaussianProcessClassifier": f"{_PROCESS}; PairwiseKernel",
     "GaussianProcessRegressor": f"{_PROCESS}; one that is not fitted",
-    "GradientBoostingClassifier": "init other than None and 'zero'",
-    "GradientBoostingRegressor": "init other than None and 'zero'",
+    "GradientBoostingClassifier": "init of probabilities in float32",
     "HashingVectorizer": _DOCUMENTS,
     "HistGradientBoostingClassifier": _CATEGORIES,
     "HistGradientBoostingRegressor": _CATEGORIES,
     "IsolationForest": "trained on a single row",
-    "Isomap": "radius; metrics other than Minkowski's and Chebyshev's",
-    "IsotonicRegression": "out_of_bounds='nan'",
+    "Isomap": f"radius; {_APART}",
     "IterativeImputer": "sample_posterior=True; rows of which nothing is there",
     "KBinsDiscretizer": "columns of one bin only",
     "KNNImputer": "metric and weights that are functions",
-    "KNeighborsClassifier": f"{_NEAR}; several outputs",
+    "KNeighborsClassifier": _NEAR,
     "KNeighborsRegressor": _NEAR,
     "KNeighborsTransformer": _NEAR,
     "KernelDensity": "atol or rtol above 0; metrics other than Minkowski's and Chebyshev's",
@@ -72,7 +77,6 @@ RESTRICTIONS: Mapping[str, str] = {
     "LogisticRegression": "multi_class='ovr'; sparse coef_",
     "LogisticRegressionCV": "multi_class='ovr'; sparse coef_",
     "MiniBatchDictionaryLearning": _CODES,
-    "MissingIndicator": "sparse=True",
     "MultiOutputClassifier": "members of several outputs; labels of several types",
     "MultinomialNB": _WEIGHTS,
     "NMF": "solver='mu'; shuffle=True; sparse rows; programs for a GPU",
@@ -88,8 +92,6 @@ RESTRICTIONS: Mapping[str, str] = {
     "no weights",
     "RadiusNeighborsRegressor": f"{_NEAR}; radius=None",
     "RadiusNeighborsTransformer": f"{_NEAR}; radius=None",
-    "RidgeClassifier": "several labels per row",
-    "RidgeClassifierCV": "several labels per row",
     "SGDClassifier": _COEFFICIENTS,
     "SVC": _MACHINE,
     "SVR": _MACHINE,
@@ -101,7 +103,7 @@ RESTRICTIONS: Mapping[str, str] = {
     "TfidfTransformer": "sparse rows with sublinear_tf, where it is not the first step",
     "TfidfVectorizer": _DOCUMENTS,
     "TransformedTargetRegressor": "inverse functions and transformers other than those of models.md",
-    "VotingClassifier": "flatten_transform=False; negative weights",
+    "VotingClassifier": "negative weights; as a transformer, flatten_transform=False",
 }
 
 

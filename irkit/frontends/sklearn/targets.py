@@ -21,10 +21,10 @@ from irkit.dialects.graph import (
     WhereOp,
 )
 from irkit.frontends.sklearn.curves import NEAR
+from irkit.frontends.sklearn.functions import known_functions, why_no_function
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Values, kind_of
 from irkit.frontends.sklearn.interpolation import interpolated
 from irkit.frontends.sklearn.outputs import regressor
-from irkit.frontends.sklearn.preprocessing import FUNCTIONS
 from irkit.frontends.sklearn.responses import as_columns, outputs_on, value
 
 # Inverses: of rows×outputs, in the dtype that they come in.
@@ -55,7 +55,8 @@ def _function(importer: Importer, step: Any, y: SSAValue) -> SSAValue:
     if step.validate:
         name = "the inverse function of TransformedTargetRegressor"
         importer.require_finite(y, name, nan=False, infinite=False)
-    return y if step.inverse_func is None else FUNCTIONS[step.inverse_func](importer, y)
+    inverse = step.inverse_func
+    return y if inverse is None else known_functions()[inverse](importer, y)
 
 
 def _power(importer: Importer, step: Any, y: SSAValue) -> SSAValue:
@@ -158,10 +159,8 @@ def _why_no_inverse(part: Any) -> list[str]:
         return [f"parameter transformer={kind} (supported: {', '.join(INVERSES)})"]
     if kind != "FunctionTransformer" or part.inverse_func is None:
         return []
-    known = isinstance(part.inverse_func, np.ufunc) and part.inverse_func in FUNCTIONS
-    names = ", ".join(f.__name__ for f in FUNCTIONS)
-    if not known:
-        return [f"parameter inverse_func={part.inverse_func!r} (supported: None, NumPy's {names})"]
+    if reasons := why_no_function("inverse_func", part.inverse_func):
+        return reasons
     return [f"parameter inv_kw_args={part.inv_kw_args!r}"] if part.inv_kw_args else []
 
 

@@ -8,9 +8,17 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from irkit.dialects.graph import CompareOp, NegOp, PowOp, WhereOp
-from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
-from irkit.frontends.sklearn.outputs import classifier, from_margins, largest, regressor
+from irkit.dialects.graph import AddOp, ClipOp, CompareOp, LogOp, NegOp, PowOp, SubOp, WhereOp
+from irkit.errors import UnsupportedError
+from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
+from irkit.frontends.sklearn.outputs import (
+    classifier,
+    from_margins,
+    largest,
+    regressor,
+    several_classifiers,
+)
+from irkit.frontends.sklearn.responses import as_columns, outputs_on, value
 from irkit.frontends.trees import Trees, floor32, join
 
 
@@ -82,17 +90,7 @@ def _several_outputs(importer: Importer, step: Any, mean: SSAValue, sizes: list[
         importer.columns(mean, np.arange(int(end) - size, int(end)))
         for size, end in zip(sizes, ends, strict=True)
     ]
-    numbers = range(len(sizes))
-    values = [(f"label_{k}", largest(importer, part)) for k, part in enumerate(parts)]
-    values += [(f"probabilities_{k}", part) for k, part in enumerate(parts)]
-    methods: dict[str, str | tuple[str, ...]] = {
-        "predict": tuple(f"label_{k}" for k in numbers),
-        "predict_proba": tuple(f"probabilities_{k}" for k in numbers),
-        "predict_log_proba": tuple(f"probabilities_{k}" for k in numbers),
-    }
-    classes = tuple(tuple(np.asarray(c).tolist()) for c in step.classes_)
-    labels = np.asarray(step.classes_[0]).dtype.str
-    return Outputs("classifier", values, methods, classes, labels)
+    return several_classifiers(step, [largest(importer, part) for part in parts], parts)
 
 
 # Gradient boosting
@@ -101,14 +99,52 @@ def _several_outputs(importer: Importer, step: Any, mean: SSAValue, sizes: list[
 def _boosted(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """Raw predictions: init, then learning_rate * leaf of each stage in order, in float64."""
     stages, columns = step.estimators_.shape
-    row = np.zeros((1, step.n_features_in_), np.float32)
-    # The default init predicts the same for every row.
-    base = np.asarray(step._raw_predict_init(row), np.float64).reshape(columns)
+    base = np.zeros(columns)
+    if not _init_of(step):
+        row = np.zeros((1, step.n_features_in_), np.float32)
+        # The default init predicts the same for every row.
+        base = np.asarray(step._raw_predict_init(row), np.float64).reshape(columns)
     trees = [step.estimators_[i, k].tree_ for i in range(stages) for k in range(columns)]
     values = [t.value[:, 0, :] * float(step.learning_rate) for t in trees]
     output = [k for _ in range(stages) for k in range(columns)]
     ensemble = sklearn_trees(trees, values, base, output)
-    return ensemble.build(importer.builder, importer.cast(x, np.float32))
+    narrow = importer.cast(x, np.float32)
+    total = ensemble.build(importer.builder, narrow)
+    if not _init_of(step):
+        return total
+    return importer.builder(AddOp, _init_margins(importer, step, narrow), total)
+
+
+def _init_of(step: Any) -> list[tuple[str, Any]]:
+    """The estimator that boosting starts from, if the user gave one."""
+    plain = step.init is None or isinstance(step.init, str)
+    return [] if plain else [("init_", step.init_)]
+
+
+def _init_margins(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """What the estimator `init_` makes of the float32 copy, as margins, rows×columns of float64."""
+    outputs = outputs_on(importer, step.init_, x)
+    if not hasattr(step, "classes_"):
+        return importer.cast(as_columns(importer, value(outputs, "predict")), np.float64)
+    shares = value(outputs, "predict_proba")
+    if importer.dtype(shares) != np.float64:
+        # One unit of a share next to 1 is all of its log-odds.
+        raise UnsupportedError(
+            f"step '{kind_of(step)}': parameter init={step.init!r}, whose probabilities are float32: their "
+            "logarithms hang on the last bit"
+        )
+    if step.estimators_.shape[1] == 1:
+        shares = importer.columns(shares, [1])
+    eps = float(np.finfo(np.float64).eps)
+    shares = importer.builder(ClipOp, importer.cast(shares, np.float64), min=eps, max=1 - eps)
+    logs = importer.builder(LogOp, shares)
+    if step.estimators_.shape[1] > 1:
+        return importer.builder(SubOp, logs, importer.reduce("mean", logs))
+    one = importer.constant(shares, [1.0], "one")
+    odds = importer.builder(
+        SubOp, logs, importer.builder(LogOp, importer.builder(SubOp, one, shares))
+    )
+    return importer.mul(odds, [0.5], "half") if step.loss == "exponential" else odds
 
 
 def _boosted_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -119,11 +155,6 @@ def _boosted_classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     # The exponential loss links margins to probabilities by a logit of half the slope.
     slope = 2.0 if step.loss == "exponential" else 1.0
     return from_margins(importer, step, _boosted(importer, step, x), at_zero=True, slope=slope)
-
-
-def _why_not_init(step: Any) -> list[str]:
-    plain = step.init is None or (isinstance(step.init, str) and step.init == "zero")
-    return [] if plain else [f"parameter init={step.init!r} (supported: None, 'zero')"]
 
 
 # Isolation forest
@@ -226,8 +257,8 @@ def _embedded(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     return importer.cast(here, np.float64)
 
 
-def _tree(build: Callable[[Importer, Any, SSAValue], Outputs], *why: Any) -> Predictor:
-    return Predictor(build, *why, trees=True)
+def _tree(build: Callable[[Importer, Any, SSAValue], Outputs]) -> Predictor:
+    return Predictor(build, trees=True)
 
 
 PREDICTORS: dict[str, Predictor] = {
@@ -237,8 +268,8 @@ PREDICTORS: dict[str, Predictor] = {
     "ExtraTreeRegressor": _tree(_regressor),
     "ExtraTreesClassifier": _tree(_classifier),
     "ExtraTreesRegressor": _tree(_regressor),
-    "GradientBoostingClassifier": _tree(_boosted_classifier, _why_not_init),
-    "GradientBoostingRegressor": _tree(_boosted_regressor, _why_not_init),
+    "GradientBoostingClassifier": Predictor(_boosted_classifier, trees=True, members=_init_of),
+    "GradientBoostingRegressor": Predictor(_boosted_regressor, trees=True, members=_init_of),
     "IsolationForest": Predictor(_isolation, why_not_fitted=_why_not_isolation, trees=True),
     "RandomForestClassifier": _tree(_classifier),
     "RandomForestRegressor": _tree(_regressor),

@@ -9,6 +9,9 @@ from irkit.frontends.onnx.handlers import (
     grouped_attention,
     layout,
     linear,
+    ml_linear,
+    ml_steps,
+    ml_trees,
     normalisation,
     quantisation,
     quantised_products,
@@ -41,8 +44,16 @@ HANDLERS: dict[str, Handler] = {
 }
 """Operator type → handler."""
 
+CLASSICAL: dict[str, Handler] = {
+    **ml_linear.HANDLERS,
+    **ml_steps.HANDLERS,
+    **ml_trees.HANDLERS,
+}
+"""Operators of the domain ai.onnx.ml."""
+
 DOMAINS: dict[str, dict[str, Handler]] = {
     "": HANDLERS,
+    "ai.onnx.ml": {**CLASSICAL, **ml_steps.REFUSED},
     "com.microsoft": {
         **MICROSOFT,
         **attention.MICROSOFT,

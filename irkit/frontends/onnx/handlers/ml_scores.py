@@ -1,0 +1,163 @@
+"""What operators of the domain ai.onnx.ml make of scores: their transformations, and class labels.
+
+Where ONNX leaves open what happens, ONNX Runtime's answer is taken, or the node is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import f32, f64, i64
+from xdsl.ir import SSAValue
+
+from irkit.dialects import graph
+from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype, tensor_type
+from irkit.frontends.onnx.handlers.arithmetic import cast, element_of, scalar
+from irkit.frontends.onnx.node import Node
+from irkit.weights import Array
+
+# What SOFTMAX_ZERO takes for no zero.
+_ZERO = 1e-7
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""In the order of their numbers."""
+
+
+def rows(node: Node, index: int = 0, doubles: bool = False) -> SSAValue:
+    """Input `index`, rows×features, in float32; float64 stays with `doubles`."""
+    x = node.operand(index)
+    if tensor_type(x).get_num_dims() != 2 or tensor_type(x).get_shape()[1] == DYNAMIC:
+        node.refuse(node.name_of(index), f"expected rows and a number of features, got {x.type}")
+    keeps = doubles and element_of(x) == f64
+    return x if keeps else cast(node, x, f32)
+
+
+def numbers(node: Node, name: str, dtype: Any = np.float32) -> Array:
+    """Attribute `name`, a list of numbers; empty if it is left out."""
+    return np.array(node.attribute(name, []), dtype)
+
+
+def finite(node: Node, name: str) -> Array:
+    """Attribute `name`, a list of finite float32."""
+    found = numbers(node, name)
+    if not np.isfinite(found).all():
+        node.refuse(name, "a number that is not finite")
+    return found
+
+
+def transform_of(node: Node) -> str:
+    """Attribute post_transform."""
+    return known_transform(node, node.attribute("post_transform", "NONE"))
+
+
+def known_transform(node: Node, name: str) -> str:
+    """A transformation's name, if it is imported."""
+    if name == "PROBIT":
+        node.refuse("post_transform = 'PROBIT'", "each runtime approximates it in its own way")
+    if name not in TRANSFORMS:
+        node.refuse(f"post_transform = {name!r}", f"expected one of {', '.join(TRANSFORMS)}")
+    return name
+
+
+def transformed(node: Node, scores: SSAValue, name: str) -> SSAValue:
+    """What a transformation makes of rows×columns."""
+    match name:
+        case "LOGISTIC":
+            return node.emit(graph.SigmoidOp, scores)
+        case "SOFTMAX":
+            return node.emit(graph.SoftmaxOp, scores, axis=1)
+        case "SOFTMAX_ZERO":
+            return _softmax_zero(node, scores)
+        case _:
+            return scores
+
+
+def _softmax_zero(node: Node, scores: SSAValue) -> SSAValue:
+    """Softmax of what is not 0."""
+    most = node.emit(graph.ReduceOp, scores, kind="max", axes=[1], keepdims=True)
+    counts = node.emit(
+        graph.CompareOp,
+        node.emit(graph.AbsOp, scores),
+        scalar(node, _ZERO, scores),
+        predicate="gt",
+    )
+    power = node.emit(graph.ExpOp, node.emit(graph.SubOp, scores, most))
+    total = node.emit(graph.WhereOp, counts, power, scalar(node, 0, scores))
+    total = node.emit(graph.ReduceOp, total, kind="sum", axes=[1], keepdims=True)
+    small = node.emit(graph.MulOp, scores, node.emit(graph.ExpOp, node.emit(graph.NegOp, most)))
+    return node.emit(graph.DivOp, node.emit(graph.WhereOp, counts, power, small), total)
+
+
+def labels_of(node: Node, integers: str, strings: str) -> Array:
+    """The class labels, as int64."""
+    if node.attribute(strings, []):
+        node.refuse(strings, "labels that are strings (export the model with integers for them)")
+    found = numbers(node, integers, np.int64)
+    if not len(found):
+        node.refuse(integers, "there are no class labels")
+    return found
+
+
+def picked(node: Node, labels: Array, number: SSAValue) -> SSAValue:
+    """The labels of these numbers of classes."""
+    if np.array_equal(labels, np.arange(len(labels))):
+        return number
+    return node.emit(graph.GatherOp, node.tensor(labels), number, axis=0)
+
+
+def first_largest(node: Node, scores: SSAValue) -> SSAValue:
+    """The first column of the largest score, as a loop finds it that starts with the first column: NaN is
+    larger than nothing, and nothing is larger than it."""
+    lowest = scalar(node, -np.inf, scores)
+    nan = node.emit(graph.IsNanOp, scores)
+    best = node.emit(
+        graph.ArgmaxOp, node.emit(graph.WhereOp, nan, lowest, scores), axis=1, keepdims=False
+    )
+    first = node.emit(graph.ReshapeOp, column(node, nan, 0), shape=[DYNAMIC])
+    return node.emit(graph.WhereOp, first, node.tensor(np.zeros(1, np.int64)), best)
+
+
+def column(node: Node, x: SSAValue, number: int) -> SSAValue:
+    """One column of x, rows×1."""
+    return node.emit(graph.GatherOp, x, node.tensor(np.array([number])), axis=1)
+
+
+def one_of_two(node: Node, score: SSAValue, limit: float) -> SSAValue:
+    """0 or 1 of each row, whose one score is above a limit."""
+    above = node.emit(graph.CompareOp, score, scalar(node, limit, score), predicate="gt")
+    return node.emit(graph.ReshapeOp, cast(node, above, i64), shape=[DYNAMIC])
+
+
+def both_columns(node: Node, score: SSAValue, name: str, is_part: bool) -> SSAValue:
+    """A score (rows×1) beside that of the other class: the rest to 1 if it `is_part`, else its negative."""
+    if name == "LOGISTIC":
+        first = node.emit(graph.SigmoidOp, node.emit(graph.NegOp, score))
+        return beside(node, [first, node.emit(graph.SigmoidOp, score)])
+    other = (
+        node.emit(graph.SubOp, scalar(node, 1, score), score)
+        if is_part
+        else node.emit(graph.NegOp, score)
+    )
+    return beside(node, [other, score])
+
+
+def beside(node: Node, parts: Sequence[SSAValue]) -> SSAValue:
+    """Columns side by side."""
+    return node.emit(graph.ConcatOp, *parts, axis=1)
+
+
+def check_length(node: Node, name: str, found: Array, want: int) -> None:
+    """Refuse a list of another length."""
+    if len(found) != want:
+        node.refuse(name, f"it has {len(found)} numbers, expected {want}")
+
+
+def is_floating(x: SSAValue) -> bool:
+    """Whether a tensor holds floats."""
+    return is_float(element_of(x))
+
+
+def as_dtype(x: SSAValue) -> np.dtype[Any]:
+    """NumPy's name of a tensor's elements."""
+    return numpy_dtype(element_of(x))
