@@ -140,6 +140,22 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     publish_tiles,
     same_in_warp,
 )
+from irkit.runtime.intrinsics.cuda_wgmma_parts import (
+    anew,
+    copy_units,
+    cut_chunks,
+    cut_weights,
+    further_apart,
+    joined_products,
+    least_scores,
+    part_products,
+    power_of,
+    still_held,
+    tell_largest,
+    told_exponent,
+    weighted_added,
+    weighted_parts,
+)
 from irkit.runtime.intrinsics.cuda_wgmma_terms import (
     aligned_place,
     copy_chunk,
