@@ -25,15 +25,20 @@ def _cut(x: Any) -> tuple[Any, Any]:
 
 def cut_chunks(
     p: Any, place: int, scale: Any, tile: int, row: int, chunk: int, *rest: int
-) -> None:
+) -> tuple[Any, Any]:
     apart, rows, count, part = rest
     assert rows % 8 == 0
+    least, most = np.uint32(0xFFFFFFFF), np.uint32(0)
     for n in range(count):
         at = tile + swizzled((row + n * rows) * _ROW + 4 * chunk, _ROW)
-        own = p[place + n * apart : place + n * apart + 8] * np.float32(scale)
-        assert len(own) == 8
+        given = p[place + n * apart : place + n * apart + 8]
+        assert len(given) == 8
+        twice = given.view(np.uint32) * np.uint32(2)
+        least, most = np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+        own = given * np.float32(scale)
         for m, words in enumerate(_cut(own)):
             p[at + m * part : at + m * part + 4] = words.view(np.float32)
+    return least, most
 
 
 def told_exponent(p: Any, place: int, count: int) -> int:
@@ -83,7 +88,7 @@ def part_products(thread: int, p: Any, a: int, b: int, *rest: int) -> tuple[Any,
     )
 
 
-def joined_products(products: Any) -> tuple[Any, ...]:
+def joined_products(products: Any, columns: int = 0) -> tuple[Any, ...]:
     high, low = np.array(products, np.float32).reshape(2, -1)
     return tuple(high + low * np.float32(1 / LOW))
 
@@ -132,7 +137,7 @@ def names(
         p.view(np.uint32)[place] = most
 
     def weighted_parts(words: Any, p: Any, values: int, *rest: int) -> tuple[Any, ...]:
-        columns, plane, part = rest
+        columns, part = rest
         keys, lane = 2 * len(words), thread() % 32
         tables = np.zeros((2, 16, keys), np.float32)
         for d in range(4):
@@ -141,7 +146,7 @@ def names(
             y, x = held_sums(lane ^ d, 16, keys)
             tables[:, y, x] = own
         y, x = held_sums(lane, 16, columns)
-        tile, k = _Tile(p, values, plane, part), np.arange(keys)[None, :]
+        tile, k = _Tile(p, values, 0, part), np.arange(keys)[None, :]
         return _products(
             [table[y] for table in tables],
             [tile.part_of(n, k, x[:, None]) for n in (0, 1)],

@@ -113,6 +113,10 @@ def test_what_cannot_be_split_comes_out_as_of_plain_sums(tile: str) -> None:
 @pytest.mark.parametrize("what", ["values", "keys", "queries"])
 def test_one_that_is_far_larger_than_its_block(what: str, tile: str) -> None:
     q, k, v = drawn(4, (1, 9, 8), (1, 80, 8), (1, 80, 8))
+    # Blocks that are larger than any before are cut once more; such small ones as these are sure.
+    grown = np.exp2(np.arange(80) // 16, dtype=np.float32)[:, None]
+    got = emulated([q, k / 64 * grown, v * grown], 0.4, None, tile, sure=True)
+    check(got, attended(q, k / 64 * grown, v * grown, None, 0.4), 1e-6)
     of = {"values": v, "keys": k, "queries": q}[what]
     of[0, 3, 1] = 1e12 if what == "values" else 3e7
     v[0, :, 5] *= np.float32(1e-9)

@@ -37,6 +37,7 @@ from irkit.rkernels.work import Part, Work, work
 
 _TILES: dict[str, Mapping[str, int]] = {
     # Queries of a block, keys of a block at a time, groups of warp groups that share these.
+    "128x128": {"BM": 128, "BN": 128, "KG": 1},
     "128x64": {"BM": 128, "BN": 64, "KG": 1},
     "128x32": {"BM": 128, "BN": 32, "KG": 1},
     "64x64": {"BM": 64, "BN": 64, "KG": 2},
@@ -52,9 +53,11 @@ def _up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-def _legal(root: Root) -> bool:
-    """float32 in memory that is read in fours, wanted as exactly."""
+def _legal(tile: Mapping[str, int], root: Root) -> bool:
+    """float32 in memory that is read in fours, wanted as exactly, and sums that fit the registers."""
     loops = Loops.of(root)
+    if tile["BN"] // tile["KG"] > 64 and max(loops.size, loops.columns) > 64:
+        return False
     if DYNAMIC in root.parallel or loops.op.count is not None:
         return False
     if max(loops.size, loops.columns) > _LARGEST or loops.op.factor <= 0:
@@ -138,7 +141,7 @@ RKERNELS = [
         "cuda",
         "irkit.rkernels.cuda.attention_wgmma_parts",
         "attention_wgmma_parts",
-        legal=_legal,
+        legal=partial(_legal, tile),
         wgmma=True,
         work=_work(tile),
         reassociates=True,

@@ -57,36 +57,34 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 )  # fmt: skip
 
             # Of what this lane will cut of some units.
-            def extent(raw, units):
+            def largest_of(raw, units):
                 chunk, row = divide(anew(lane), 8)
                 first = raw + anew(warp) * 288 + row * 36 + chunk * 8
-                least, most = uint32(0xFFFFFFFF), uint32(0)
+                most = uint32(0)
                 for n in range(units):
-                    least, most = magnitudes(least, most, staged, first + n * 2304, 4)
-                    least, most = magnitudes(least, most, staged, first + n * 2304 + 4, 4)
-                return least, most
+                    _, most = magnitudes(most, most, staged, first + n * 2304, 4)
+                    _, most = magnitudes(most, most, staged, first + n * 2304 + 4, 4)
+                return most
 
             def cut_keys(exponent):
                 unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
                 down, across = divide(unit, DEPTH // 32)
                 plane, place = divide(across * 4 + chunk, 8)
-                cut_chunks(
+                return cut_chunks(
                     staged, raw_k + unit * 288 + row * 36 + chunk * 8, power_of(268 - exponent),
-                    keys + plane * (BN * 32), down * 8 + row, place,
-                    2304, 2048 // DEPTH, BN * DEPTH // 2048, BN * DEPTH // 2,
+                    keys + plane * (BN * 64), down * 8 + row, place,
+                    2304, 2048 // DEPTH, BN * DEPTH // 2048, BN * 32,
                 )  # fmt: skip
-                cuda.syncwarp()
 
             def cut_values(exponent):
                 unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
                 down, across = divide(unit, WIDE // 32)
                 plane, place = divide(across * 4 + chunk, 8)
-                cut_chunks(
+                return cut_chunks(
                     staged, raw_v + unit * 288 + row * 36 + chunk * 8, power_of(268 - exponent),
-                    values + plane * (BN * 32), down * 8 + row, place,
-                    2304, 2048 // WIDE, BN * WIDE // 2048, BN * WIDE // 2,
+                    values + plane * (BN * 64), down * 8 + row, place,
+                    2304, 2048 // WIDE, BN * WIDE // 2048, BN * 32,
                 )  # fmt: skip
-                cuda.syncwarp()
 
             unit, (row, e) = anew(warp), divide(anew(lane), 8)
             down, across = divide(unit, DEPTH // 32)
@@ -98,16 +96,14 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
             )  # fmt: skip
             copy_keys(0)
             copy_values(0)
-            await_copies(2)
+            await_copies(0)
             cuda.syncwarp()
-            _, most = extent(keys, BM * DEPTH // 2048)
-            tell_largest(staged, told + warp, most)
-            await_copies(1)
-            cuda.syncwarp()
-            _, most = extent(raw_k, BN * DEPTH // 2048)
-            tell_largest(staged, told + 8 + warp, most)
+            tell_largest(staged, told + warp, largest_of(keys, BM * DEPTH // 2048))
+            tell_largest(staged, told + 8 + warp, largest_of(raw_k, BN * DEPTH // 2048))
+            tell_largest(staged, told + 16 + warp, largest_of(raw_v, BN * WIDE // 2048))
             cuda.syncthreads()
             of_q = told_exponent(staged, told, 8)
+            of_k, of_v = told_exponent(staged, told + 8, 8), told_exponent(staged, told + 16, 8)
             unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
             down, across = divide(unit, DEPTH // 32)
             plane, place = divide(across * 4 + chunk, 8)
@@ -118,37 +114,33 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
             )  # fmt: skip
             # Keys are cut to where queries were copied.
             cuda.syncthreads()
-            of_k = told_exponent(staged, told + 8, 8)
             cut_keys(of_k)
-            copy_keys(1)
-            await_copies(1)
-            cuda.syncwarp()
-            least, most = extent(raw_v, BN * WIDE // 2048)
-            tell_largest(staged, told + 16 + warp, most)
-            highest_k, highest_v, widest, mark = of_k, of_k - of_k, of_k - of_k, uint32(0)
+            widest, mark = of_k - of_k, uint32(0)
             largest, lowest = lowest_rows(2), zeros_like(staged, 2)
             totals = zeros_like(staged, 2)
             sums, more = zeros_like(staged, LEFT // 2), zeros_like(staged, RIGHT // 2)
             for turn in range((ends + BN - 1) // BN):
                 publish_tiles()
                 cuda.syncthreads()
+                found = told_exponent(staged, told + 8, 8)
+                if found > of_k + 1:
+                    # Larger than any before: they are cut once more.
+                    of_k = found
+                    cut_keys(of_k)
+                    publish_tiles()
+                    cuda.syncthreads()
+                copy_keys(turn + 1)
                 begun = part_products(
                     staged, queries + group_y * 2048, keys + group_x * (WN * 32),
-                    WN, TERMS, BM * 32, BN * 32, BM * DEPTH // 2, BN * DEPTH // 2,
+                    WN, TERMS, BM * 32, BN * 64, BM * DEPTH // 2, BN * 32,
                 )  # fmt: skip
-                # While the tensor cores multiply, the values are cut, and the next keys looked at.
-                of_v = told_exponent(staged, told + 16, 8)
-                low = int32(least >> uint32(24))
-                highest_v = max(highest_v, of_v)
-                widest = max(widest, of_v - low if low > 0 else 255)
-                cut_values(of_v)
-                copy_values(turn + 1)
+                # While the tensor cores multiply, the values are cut.
                 await_copies(1)
                 cuda.syncwarp()
-                _, most = extent(raw_k, BN * DEPTH // 2048)
-                tell_largest(staged, told + 8 + warp, most)
+                least, most = cut_values(of_v)
+                tell_largest(staged, told + 16 + warp, most)
                 scale = SCALE * power_of(of_q - 14) * power_of(of_k - 14)
-                scores = joined_products(begun)
+                scores = joined_products(begun, WN)
                 k = turn * BN + group_x * WN
                 if MASKED:
                     own = queries + MASKS + warp * (16 * (WN + 8))
@@ -174,22 +166,26 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 words = cut_weights(weights)
                 publish_tiles()
                 cuda.syncthreads()
+                found = told_exponent(staged, told + 16, 8)
+                if found > of_v + 1:
+                    of_v = found
+                    cut_values(of_v)
+                    publish_tiles()
+                    cuda.syncthreads()
+                low = int32(least >> uint32(24))
+                widest = max(widest, of_v - low if low > 0 else 255)
+                copy_values(turn + 1)
                 own = values + group_x * (WN * 32)
                 back = power_of(of_v - 14)
-                begun = weighted_parts(words, staged, own, LEFT, BN * 32, BN * WIDE // 2)
-                of_k = told_exponent(staged, told + 8, 8)
-                highest_k = max(highest_k, of_k)
-                cut_keys(of_k)
-                copy_keys(turn + 2)
-                if WIDTH > 64:
-                    sums = weighted_added(sums, begun, factors, back)
-                    begun = weighted_parts(
-                        words, staged, own + BN * 32, RIGHT, BN * 32, BN * WIDE // 2
-                    )
+                begun = weighted_parts(words, staged, own, LEFT, BN * 32)
+                # So are the next keys.
                 await_copies(1)
                 cuda.syncwarp()
-                least, most = extent(raw_v, BN * WIDE // 2048)
-                tell_largest(staged, told + 16 + warp, most)
+                _, most = cut_keys(of_k)
+                tell_largest(staged, told + 8 + warp, most)
+                if WIDTH > 64:
+                    sums = weighted_added(sums, begun, factors, back)
+                    begun = weighted_parts(words, staged, own + BN * 64, RIGHT, BN * 32)
                 if WIDTH > 64:
                     more = weighted_added(more, begun, factors, back)
                 else:
@@ -200,13 +196,13 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
             small = cuda.syncthreads_or(int32(widest > 27))
             tiny = cuda.syncthreads_or(int32(further_apart(largest, lowest, 28)))
             # Factors that are small in their block are off by 2^-50 of its largest.
-            reach = power_of(of_q - 14) * power_of(highest_k - 14) * (SCALE * FLOAT(SIZE))
+            reach = power_of(of_q - 14) * power_of(of_k - 14) * (SCALE * FLOAT(SIZE))
             unsure = FLOAT(0)
             if small:
                 unsure += FLOAT(1)
             if tiny or MASKED:
                 unsure += FLOAT(KEYS)
-            unsure *= power_of(max(highest_v, 15) - 14) * FLOAT(2.0**-16)
+            unsure *= power_of(of_v - 14) * FLOAT(2.0**-16)
             if not reach <= FLOAT(0.125):
                 unsure = FLOAT(math.inf)
             stats = queries + STATS

@@ -29,8 +29,16 @@ I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatTyp
 
 LOW = 2.0**11
 """How many times as large as it counts a low part is kept."""
-_HIGH, _LOWS = ((0, 0),), ((0, 1), (1, 0))
-"""Parts of both factors that are multiplied, sums of each by themselves."""
+
+
+def _steps(count: int, together: bool) -> list[tuple[int, int, int, int]]:
+    """What is multiplied of sixteen terms: part of the left factor, part of the right one, the first of the
+    sums that it is added to, and how many these are. Of `count` sums high·high makes, and as many others, the
+    products with the left one's high part are one instruction where both parts of the right one lie
+    `together`: it is read once. The other product has sums of its own then."""
+    if together:
+        return [(0, 0, 0, 2 * count), (1, 0, 2 * count, count)]
+    return [(0, 0, 0, count), (0, 1, count, count), (1, 0, count, count)]
 
 
 def _widened(b: Any, words: list[Any]) -> list[Any]:
@@ -108,7 +116,8 @@ def cut_chunks(
     typing_context: Any, staged: Any, place: Any, scale: Any, tile: Any, row: Any, chunk: Any,
     apart: Any, rows: Any, count: Any, part: Any,
 ) -> Any:  # fmt: skip
-    """Cut eight float32 at staged[place], times `scale`, to chunk `chunk` of packed row `row`.
+    """Cut eight float32 at staged[place], times `scale`, to chunk `chunk` of packed row `row`; (least, most)
+    of their magnitudes, before they are scaled, as `cuda_mma.magnitudes` has them.
 
     So with `count` chunks, `apart` elements from one another and `rows` rows (a multiple of 8) of the tile at
     staged[tile], in rows of 128 bytes; low parts are `part` words behind. From `apart` on all are literal.
@@ -123,10 +132,12 @@ def cut_chunks(
         start, first = (shared_address(b, args[0], args[i]) for i in (1, 3))
         row, chunk = (b.trunc(a, I32) for a in args[4:6])
         target = chunk_address(b, first, row, chunk, 32)
+        seen = [I32(0xFFFFFFFF), I32(0)]
         # Two are read before either is written: nobody knows that they lie apart.
         for n in range(0, times, 2):
             own = range(n, min(n + 2, times))
             words = [packer.read(b.add(start, I32(4 * m * further)), 1) for m in own]
+            seen = packer.counted([w for eight in words for w in eight], *seen)
             cut = [
                 _cut(packer, [b.fmul(b.bitcast(w, F32), args[2]) for w in eight]) for eight in words
             ]
@@ -134,11 +145,10 @@ def cut_chunks(
                 at = b.add(target, I32(128 * m * down))
                 packer.store(at, high)
                 packer.store(b.add(at, I32(4 * behind)), low)
-        return context.get_dummy_value()
+        return context.make_tuple(b, pair, seen)
 
-    u64 = types.uint64
-    made = types.void(staged, u64, types.float32, u64, u64, u64, *given)
-    return made, generate
+    u64, pair = types.uint64, types.UniTuple(types.uint32, 2)
+    return pair(staged, u64, types.float32, u64, u64, u64, *given), generate
 
 
 @intrinsic
@@ -210,7 +220,7 @@ def part_products(
 ) -> Any:  # fmt: skip
     """Start the warp group's products of 64 packed rows at staged[a] and `columns` at staged[b].
 
-    What comes back is for `joined_products` alone: columns / 2 sums of high parts, and as many of the others.
+    What comes back is for `joined_products` alone: columns / 2 sums of high parts, and those of the others.
     Rows have 128 bytes, planes of 64 terms and parts are so many words apart. From `columns` on all are
     literal; `terms` is a multiple of 16.
     """
@@ -219,7 +229,8 @@ def part_products(
         return None
     width, depth, below, beside, of_a, of_b = (v.literal_value for v in given)
     stage, count = Stage(width, depth, 32, below, beside, True, F16), width // 2
-    made = floats(2 * count)
+    together = of_b == 32 * width and width <= 64
+    made = floats((3 if together else 2) * count)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tiles = [
@@ -227,20 +238,19 @@ def part_products(
             for i in (1, 2)
         ]
         lines: list[str] = []
-        for first, products in ((count, _LOWS), (0, _HIGH)):
-            for n, (step, (x, y)) in enumerate((s, p) for s in stage.steps for p in products):
-                left, right = (
-                    stage.of_a(step, 0) + x * of_a // 4,
-                    stage.of_b(step, 0) + y * of_b // 4,
-                )
+        for n, step in enumerate(stage.steps):
+            for x, y, first, wide in _steps(count, together):
+                left = stage.of_a(step, 0) + x * of_a // 4
+                right = stage.of_b(step, 0) + y * of_b // 4
                 lines.append(
-                    f"add.s64 a, ${2 * count}, {left}; add.s64 b, ${2 * count + 1}, {right};"
+                    f"add.s64 a, ${made.count}, {left}; add.s64 b, ${made.count + 1}, {right};"
                 )
+                added = int(n > 0 or (x > 0 and not together))
                 lines.append(
-                    f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.f16.f16 "
-                    f"{_sums(first, count)}, a, b, {int(n > 0)}, 1, 1, 0, 0;"
+                    f"wgmma.mma_async.sync.aligned.m64n{2 * wide}k16.f32.f16.f16 "
+                    f"{_sums(first, wide)}, a, b, {added}, 1, 1, 0, 0;"
                 )
-        found = _begun(builder, lines, 2 * count, tiles, ["l", "l"])
+        found = _begun(builder, lines, made.count, tiles, ["l", "l"])
         return _tuple(context, builder, found, made)
 
     u64 = types.uint64
@@ -256,13 +266,15 @@ def _arrived(builder: Any, products: Any, count: int) -> list[Any]:
     return unpacked(builder, found, count)
 
 
-def _joined(builder: Any, values: list[Any]) -> list[Any]:
-    """Sums of high parts and of the others, together."""
-    count = len(values) // 2
-    fma = _fma(builder)
+def _joined(builder: Any, values: list[Any], count: int) -> list[Any]:
+    """`count` sums of high parts and those of the others, together."""
+    fma, low = _fma(builder), values[count : 2 * count]
+    for first in range(2 * count, len(values), count):
+        more = values[first : first + count]
+        low = [builder.fadd(x, y) for x, y in zip(low, more, strict=True)]
     return [
-        builder.call(fma, [low, constant(1 / LOW), high])
-        for high, low in zip(values[:count], values[count:], strict=True)
+        builder.call(fma, [y, constant(1 / LOW), x])
+        for x, y in zip(values[:count], low, strict=True)
     ]
 
 
@@ -273,15 +285,17 @@ def _fma(builder: Any) -> Any:
 
 
 @intrinsic
-def joined_products(typing_context: Any, products: Any) -> Any:
-    """Wait for what `part_products` started, and its sums."""
-    made = floats(products.count // 2)
+def joined_products(typing_context: Any, products: Any, columns: Any) -> Any:
+    """Wait for what `part_products` started of so many columns (literal), and its sums."""
+    if not literal(columns):
+        return None
+    made = floats(columns.literal_value // 2)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = _joined(builder, _arrived(builder, args[0], products.count))
+        values = _joined(builder, _arrived(builder, args[0], products.count), made.count)
         return context.make_tuple(builder, made, values)
 
-    return made(products), generate
+    return made(products, columns), generate
 
 
 @intrinsic
@@ -339,33 +353,32 @@ def cut_weights(typing_context: Any, weights: Any) -> Any:
 
 @intrinsic
 def weighted_parts(
-    typing_context: Any, words: Any, staged: Any, values: Any, columns: Any, plane: Any, part: Any
+    typing_context: Any, words: Any, staged: Any, values: Any, columns: Any, part: Any
 ) -> Any:
     """Start the products of what `cut_weights` has cut and as many packed rows at staged[values].
 
-    What comes back is for `weighted_added` alone. Rows hold 64 of the `columns` each, in planes `plane` words
-    apart, low parts `part` words behind the high ones; all three are literal.
+    What comes back is for `weighted_added` alone. `columns`, 64 at most, are those of rows of 128 bytes, whose
+    low parts lie `part` words behind the high ones; both are literal.
     """
-    given = (columns, plane, part)
+    given = (columns, part)
     if not literal(*given):
         return None
-    width, apart, behind = (v.literal_value for v in given)
+    width, behind = (v.literal_value for v in given)
     each, count = words.count // 2, width // 2
-    stage, made = Stage(width, 4 * each, 32, 0, apart, False, F16), floats(width)
+    stage, made = Stage(width, 4 * each, 32, 0, behind, False, F16), floats(width)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         tile = stage.descriptor(builder, shared_address(builder, args[1], args[2]), by_k=False)
         lines: list[str] = []
-        for first, products in ((count, _LOWS), (0, _HIGH)):
-            for n, (step, (x, y)) in enumerate(
-                (s, p) for s in range(each // 4) for p in products
-            ):
+        for n, step in enumerate(stage.steps):
+            for x, y, first, wide in _steps(count, False):
                 own = _sums(2 * count + x * each + 4 * step, 4)
                 right = stage.of_b(step, 0) + y * behind // 4
                 lines.append(f"add.s64 b, ${2 * count + 2 * each}, {right};")
+                added = int(n > 0 or x > 0)
                 lines.append(
-                    f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.f16.f16 "
-                    f"{_sums(first, count)}, {own}, b, {int(n > 0)}, 1, 1, 1;"
+                    f"wgmma.mma_async.sync.aligned.m64n{2 * wide}k16.f32.f16.f16 "
+                    f"{_sums(first, wide)}, {own}, b, {added}, 1, 1, 1;"
                 )
         given = [*unpacked(builder, args[0], words.count), tile]
         kinds = ["r"] * words.count + ["l"]
@@ -383,7 +396,7 @@ def weighted_added(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         b, fma = builder, _fma(builder)
-        found = _joined(b, _arrived(b, args[1], products.count))
+        found = _joined(b, _arrived(b, args[1], products.count), sums.count)
         rows = unpacked(b, args[2], factors.count)
         values = [
             b.call(fma, [new, args[3], b.fmul(old, rows[row_of(n, across)])])
