@@ -227,28 +227,24 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                     factor = power_of_two(staged[place + g * BM] - shift)
                     staged[place + g * BM] = factor
                     total += staged[place + (KG + 1 + g) * BM] * factor
-                staged[place + KG * BM] = total
+                # Of no keys at all it is infinite, and zero times it is NaN.
+                staged[place + KG * BM] = PORTION(FLOAT(1), total)
                 staged[place + (KG + 1) * BM] = FLOAT(0)
             cuda.syncthreads()
             for n in range(BM * WIDTH // THREADS):
                 r, e = divide(own_thread + n * THREADS, WIDTH)
-                total = FLOAT(0)
-                for g in range(KG):
-                    value = staged[queries + (g * BM + r) * (WIDTH + 8) + e]
-                    total += value * staged[stats + g * BM + r]
+                total = staged[queries + r * (WIDTH + 8) + e]
+                if KG > 1:
+                    total *= staged[stats + r]
+                    value = staged[queries + (BM + r) * (WIDTH + 8) + e]
+                    total += value * staged[stats + BM + r]
                 every = staged[stats + KG * BM + r]
-                total = PORTION(total, every)
-                staged[queries + r * (WIDTH + 8) + e] = total
-                # Where there is no key, there is no doubt.
-                sure = unsure <= abs(total) < FLOAT(math.inf)
-                if e < COLUMNS and every != FLOAT(0) and not sure:
-                    staged[stats + (KG + 1) * BM + r] = FLOAT(1)
-            cuda.syncthreads()
-            for n in range(BM * WIDTH // THREADS):
-                r, e = divide(own_thread + n * THREADS, WIDTH)
-                known = staged[stats + (KG + 1) * BM + r] == FLOAT(0)
-                if i + r < i1 and e < COLUMNS and known:
-                    STORE(OPERANDS, b, i + r, e, staged[queries + r * (WIDTH + 8) + e])
+                total *= every
+                if e < COLUMNS and i + r < i1:
+                    STORE(OPERANDS, b, i + r, e, total)
+                    # Where there is no key, there is no doubt.
+                    if every != FLOAT(math.inf) and not unsure <= abs(total) < FLOAT(math.inf):
+                        staged[stats + (KG + 1) * BM + r] = FLOAT(1)
             cuda.syncthreads()
             for r in range(warp, min(BM, i1 - i), THREADS // 32):
                 if staged[stats + (KG + 1) * BM + r] != FLOAT(0):
