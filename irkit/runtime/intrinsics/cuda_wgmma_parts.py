@@ -229,7 +229,8 @@ def part_products(
         return None
     width, depth, below, beside, of_a, of_b = (v.literal_value for v in given)
     stage, count = Stage(width, depth, 32, below, beside, True, F16), width // 2
-    together = of_b == 32 * width and width <= 64
+    # Of more terms than 64 the registers do not hold sums of three kinds.
+    together = of_b == 32 * width and max(width, depth) <= 64
     made = floats((3 if together else 2) * count)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
