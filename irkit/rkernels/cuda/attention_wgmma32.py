@@ -4,11 +4,12 @@ Two warp groups have 64 queries each, or (KG = 2) the same and half of the keys 
 blocks of BN keys and values, copied asynchronously as float32. Warps cut what they have copied into two
 float16 parts (`cuda_wgmma_parts` says how exact these are) and into rows that `wgmma` reads: values while the
 scores are multiplied, the next keys while the values are. Scores leave the tensor cores in registers, become
-weights, are cut there and go back; sums of each block are added in float32. Each block is scaled by its own
-largest element, which is looked for a step before it is cut. After T. Dao, FlashAttention-2, arXiv:2307.08691.
+weights, are cut there and go back; sums of each block are added in float32. Keys and values are scaled by the
+largest so far; where a block turns out to have one that is more than twice as large, it is cut once more, from
+what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
 
-What may be lost, and how it is noticed. Parts keep what is above 2^-28 of its block's largest as exactly as
-float32 products are rounded, anything else is off by 2^-50 of the largest at most.
+What may be lost, and how it is noticed. Parts keep what is above 2^-27 of the largest so far as exactly as
+float32 products are rounded; anything else is off by 2^-50 of that at most.
 - Scores are off by less than 2^-23 then, unless the largest query times the largest key, SIZE and SCALE
   exceeds 2^25: all rows are unsure.
 - Results are off by 2^-51 of the largest value if any value is that small, and by KEYS times as much if any
@@ -37,9 +38,7 @@ from irkit.rkernels.work import Part, Work, work
 
 _TILES: dict[str, Mapping[str, int]] = {
     # Queries of a block, keys of a block at a time, groups of warp groups that share these.
-    "128x128": {"BM": 128, "BN": 128, "KG": 1},
     "128x64": {"BM": 128, "BN": 64, "KG": 1},
-    "128x32": {"BM": 128, "BN": 32, "KG": 1},
     "64x64": {"BM": 64, "BN": 64, "KG": 2},
 }
 VARIANTS = {f"wgmma{name}_parts": tile for name, tile in _TILES.items()}
@@ -53,11 +52,9 @@ def _up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-def _legal(tile: Mapping[str, int], root: Root) -> bool:
-    """float32 in memory that is read in fours, wanted as exactly, and sums that fit the registers."""
+def _legal(root: Root) -> bool:
+    """float32 in memory that is read in fours, wanted as exactly."""
     loops = Loops.of(root)
-    if tile["BN"] // tile["KG"] > 64 and max(loops.size, loops.columns) > 64:
-        return False
     if DYNAMIC in root.parallel or loops.op.count is not None:
         return False
     if max(loops.size, loops.columns) > _LARGEST or loops.op.factor <= 0:
@@ -108,9 +105,11 @@ def _scratch(root: Root, p: Parameters) -> int:
     return 4 * (256 + p["STATS"] + (2 * p["KG"] + 1) * p["BM"] + THREADS_PER_BLOCK)
 
 
-_EFFORT, _CUT, _WAITS = 0.5, 0.6, 8.0
+_EFFORT, _CUT, _WAITS = 1.14, 1.3, 1.3
 """A multiply-add in those of one warp in TF32; an element that is cut, in fragments' words; what a block of
 keys takes beside, in barriers."""
+_ENDS = (0.67, 2.67)
+"""What queries, and sums that leave, of 64 elements a row take in tiles: however few, and of 128 rows."""
 
 
 def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
@@ -129,7 +128,8 @@ def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
         )
         each += score(part) * pairs
         ends = part.store * (lead * count * Loops.of(part.root).columns)
-        return each * blocks + work(tile=tiles * (1 + p["BM"] * p["WIDTH"] / 16384)) + ends
+        around = (_ENDS[0] + _ENDS[1] * p["BM"] / 128) * p["WIDE"] / 64
+        return each * blocks + work(tile=tiles * around) + ends
 
     return counted
 
@@ -141,7 +141,7 @@ RKERNELS = [
         "cuda",
         "irkit.rkernels.cuda.attention_wgmma_parts",
         "attention_wgmma_parts",
-        legal=partial(_legal, tile),
+        legal=_legal,
         wgmma=True,
         work=_work(tile),
         reassociates=True,
