@@ -30,8 +30,6 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
         from_q, from_k, from_v = OFFSET_Q(b), OFFSET_K(b), OFFSET_V(b)
         for i in range(i0, stop, BM):
             ends = max(min(min(i + BM, i1) + DIAGONAL, KEYS), 0) if CAUSAL else KEYS
-            # The first key that not all rows see.
-            whole = min(i + DIAGONAL + 1, ends) if CAUSAL else ends
 
             # A warp copies and cuts units of 8 rows and 32 columns of its own: a lane copies four elements of
             # two rows, and cuts eight of one. What lies past the end is zero: a weight of zero times NaN is
@@ -156,7 +154,8 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                     cuda.syncwarp()
                 else:
                     lowest = least_scores(lowest, scores, scale, WN)
-                if turn * BN + BN > whole:
+                # Unless all rows see all of these keys.
+                if turn * BN + BN > (min(anew(i) + DIAGONAL + 1, ends) if CAUSAL else ends):
                     scores = scores_within(
                         scores, lane, i + own_row + DIAGONAL + 1 - k, ends - k, WN, CAUSAL
                     )
@@ -186,11 +185,12 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 if WIDTH > 64:
                     sums = weighted_added(sums, begun, factors, back)
                     begun = weighted_parts(words, staged, own + BN * 64, RIGHT, BN * 32)
+                await_products(0)
+                mark = still_held(mark, words)
                 if WIDTH > 64:
                     more = weighted_added(more, begun, factors, back)
                 else:
                     sums = weighted_added(sums, begun, factors, back)
-                mark = still_held(mark, words)
             await_copies(0)
             own_thread, own_lane = anew(thread), anew(lane)
             small = cuda.syncthreads_or(int32(widest > 27))
