@@ -24,11 +24,13 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
     told = raw_v + RAW_V
     # Operands that do not start at multiples of 16 bytes cannot be copied.
     stop = i1 if VECTOR else i0
-    for b in range(b0, b1):
+    for head in range(b0, b1):
+        b = anew(head)
         for i in range(stop + warp, i1, THREADS // 32):
             ROW(OPERANDS, staged, warp * (SIZE + COLUMNS), b, i, anew(lane))
         from_q, from_k, from_v = OFFSET_Q(b), OFFSET_K(b), OFFSET_V(b)
-        for i in range(i0, stop, BM):
+        for start in range(i0, stop, BM):
+            i = anew(start)
             ends = max(min(min(i + BM, i1) + DIAGONAL, KEYS), 0) if CAUSAL else KEYS
 
             # A warp copies and cuts units of 8 rows and 32 columns of its own: a lane copies four elements of
@@ -155,7 +157,7 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 else:
                     lowest = least_scores(lowest, scores, scale, WN)
                 # Unless all rows see all of these keys.
-                if turn * BN + BN > (min(anew(i) + DIAGONAL + 1, ends) if CAUSAL else ends):
+                if turn * BN + BN > (min(i + DIAGONAL + 1, ends) if CAUSAL else ends):
                     scores = scores_within(
                         scores, lane, i + own_row + DIAGONAL + 1 - k, ends - k, WN, CAUSAL
                     )
