@@ -9,7 +9,7 @@ import numpy as np
 from emulated_mma import held_sums
 from emulated_wgmma import multiplied, swizzled
 
-from irkit.runtime.intrinsics.cuda_wgmma_parts import LOW, UNIT
+from irkit.runtime.intrinsics.cuda_wgmma_units import LOW, UNIT
 
 _ROW = 32
 """Words of a packed row."""

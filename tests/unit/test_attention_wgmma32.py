@@ -8,7 +8,7 @@ import cuda_emulator
 import numpy as np
 import pytest
 from test_attention import attended
-from test_attention_mma import BFLOAT16, check, chosen, program, random_case, scheduled
+from test_attention_mma import check, chosen, program, random_case, scheduled
 from xdsl.dialects.builtin import StringAttr
 
 from irkit.dialects.precision import PRECISION
@@ -52,8 +52,9 @@ def emulated(
     names |= {"ROW": "forbidden"} if sure else {}
     body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
     y = np.full(shape, 77, arrays[0].dtype)
+    text = "\n".join([FORBIDDEN, *binder.binding.functions, *binder.binding.parts.values(), body])
     cuda_emulator.run_text(
-        "\n".join([FORBIDDEN, *binder.binding.functions, *binder.binding.parts.values(), body]), "kernel", [*arrays, y],
+        text, "kernel", [*arrays, y],
         int(np.prod(list(op.grid.get_values()))), 1, 256, rkernel.scratch(root, given),
     )  # fmt: skip
     return y
@@ -71,7 +72,9 @@ def test_random_sizes(seed: int) -> None:
     if seed == 5:
         # Several blocks of keys, and of rows, and more than one plane.
         arrays = drawn(1, (1, 140, 72), (1, 150, 72), (1, 150, 100))
-    got = emulated(arrays, scale, causal, list(TILES)[seed % 2], (1, 3)[seed // 2 % 2], sure=seed % 3 != 1)
+    got = emulated(
+        arrays, scale, causal, list(TILES)[seed % 2], (1, 3)[seed // 2 % 2], sure=seed % 3 != 1
+    )
     want = attended(*arrays[:3], *(arrays[3:] or [None]), scale, causal)
     check(got, want, 1e-6)
 
@@ -147,7 +150,9 @@ def test_scores_of_any_size(scale: float) -> None:
 
 def test_tiny_queries_keys_and_values() -> None:
     q, k, v = drawn(6, (1, 9, 8), (1, 20, 8), (1, 20, 8))
-    compared([q * np.float32(1e-30), k * np.float32(1e-40), v * np.float32(1e-39)], "keys in groups")
+    compared(
+        [q * np.float32(1e-30), k * np.float32(1e-40), v * np.float32(1e-39)], "keys in groups"
+    )
     compared([q * np.float32(1e20), k * np.float32(1e-20), v * np.float32(1e30)], "keys in groups")
 
 

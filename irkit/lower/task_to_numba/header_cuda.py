@@ -141,18 +141,12 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     same_in_warp,
 )
 from irkit.runtime.intrinsics.cuda_wgmma_parts import (
-    anew,
-    copy_units,
-    cut_chunks,
     cut_weights,
     further_apart,
     joined_products,
     least_scores,
     part_products,
-    power_of,
     still_held,
-    tell_largest,
-    told_exponent,
     weighted_added,
     weighted_parts,
 )
@@ -163,6 +157,14 @@ from irkit.runtime.intrinsics.cuda_wgmma_terms import (
     pack_terms,
     read_terms,
     round_chunks,
+)
+from irkit.runtime.intrinsics.cuda_wgmma_units import (
+    anew,
+    copy_units,
+    cut_chunks,
+    power_of,
+    tell_largest,
+    told_exponent,
 )
 from irkit.runtime.intrinsics.cuda_weighted import weighted_products
 

@@ -4,9 +4,9 @@ Two warp groups have 64 queries each, or (KG = 2) the same and half of the keys 
 blocks of BN keys and values, copied asynchronously as float32. Warps cut what they have copied into two
 float16 parts (`cuda_wgmma_parts` says how exact these are) and into rows that `wgmma` reads: values while the
 scores are multiplied, the next keys while the values are. Scores leave the tensor cores in registers, become
-weights, are cut there and go back; sums of each block are added in float32. Keys and values are scaled by the
-largest so far; where a block turns out to have one that is more than twice as large, it is cut once more, from
-what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
+weights, are cut there and go back; sums of each block are added in float32. Keys and values are scaled by
+the largest so far; where a block turns out to have one that is more than twice as large, it is cut once
+more, from what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
 
 What may be lost, and how it is noticed. Parts keep what is above 2^-27 of the largest so far as exactly as
 float32 products are rounded; anything else is off by 2^-50 of that at most.

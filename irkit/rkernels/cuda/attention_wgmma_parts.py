@@ -25,12 +25,12 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
     # Operands that do not start at multiples of 16 bytes cannot be copied.
     stop = i1 if VECTOR else i0
     for head in range(b0, b1):
-        b = anew(head)
+        # Registers are few, and where rows see unlike numbers of keys there is one more to be held.
+        b = anew(head) if CAUSAL else head
         for i in range(stop + warp, i1, THREADS // 32):
             ROW(OPERANDS, staged, warp * (SIZE + COLUMNS), b, i, anew(lane))
-        from_q, from_k, from_v = OFFSET_Q(b), OFFSET_K(b), OFFSET_V(b)
-        for start in range(i0, stop, BM):
-            i = anew(start)
+        from_q, from_k, from_v = OFFSET_Q(anew(b)), OFFSET_K(anew(b)), OFFSET_V(anew(b))
+        for i in range(i0, stop, BM):
             ends = max(min(min(i + BM, i1) + DIAGONAL, KEYS), 0) if CAUSAL else KEYS
 
             # A warp copies and cuts units of 8 rows and 32 columns of its own: a lane copies four elements of
@@ -209,7 +209,9 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 unsure = FLOAT(math.inf)
             stats = queries + STATS
             row_store(staged, stats + group_x * BM + own_row, largest, own_lane)
-            row_store(staged, stats + (KG + 1 + group_x) * BM + own_row, row_totals(totals), own_lane)
+            row_store(
+                staged, stats + (KG + 1 + group_x) * BM + own_row, row_totals(totals), own_lane
+            )
             own = queries + (group_x * BM + own_row) * (WIDTH + 8)
             mma_store(staged, own, WIDTH + 8, sums, LEFT, own_lane)
             if WIDTH > 64:
@@ -243,7 +245,7 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 every = staged[stats + KG * BM + r]
                 total *= every
                 if e < COLUMNS and i + r < i1:
-                    STORE(OPERANDS, b, i + r, e, total)
+                    STORE(OPERANDS, anew(b), anew(i) + r, e, total)
                     # Where there is no key, there is no doubt.
                     if every != FLOAT(math.inf) and not unsure <= abs(total) < FLOAT(math.inf):
                         staged[stats + (KG + 1) * BM + r] = FLOAT(1)
