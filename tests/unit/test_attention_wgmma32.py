@@ -7,8 +7,7 @@ from typing import Any
 import cuda_emulator
 import numpy as np
 import pytest
-from test_attention import attended
-from test_attention_mma import check, chosen, program, random_case, scheduled
+from test_attention_mma import attended, check, chosen, program, random_case, scheduled
 from xdsl.dialects.builtin import StringAttr
 
 from irkit.dialects.precision import PRECISION

@@ -53,7 +53,7 @@ def anew(typing_context: Any, value: Any) -> Any:
 
 
 UNIT = 288
-"""Words that a unit of 8 rows and 32 columns takes where it is copied to: 36 a row, against bank conflicts."""
+"""Words that a unit of 8 rows and 32 columns takes where it is copied: 36 a row, against bank conflicts."""
 
 
 @intrinsic
