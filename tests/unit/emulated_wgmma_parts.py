@@ -128,7 +128,7 @@ def names(
     shuffle: Callable[[Any, Callable[[int], int]], Any],
     thread: Callable[[], int],
     copies: Callable[[], Any],
-) -> Any:
+) -> dict[str, Any]:
     """All by their names in emitted modules; `shuffle` gives what another lane gives."""
 
     def tell_largest(p: Any, place: int, most: Any) -> None:
