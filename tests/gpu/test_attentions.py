@@ -204,6 +204,23 @@ def test_what_cannot_be_split_comes_out_as_of_plain_sums(name: str, element: Any
     np.testing.assert_allclose(y[finite], plain[finite], rtol=unit, atol=unit)
 
 
+@pytest.mark.parametrize("name", TENSOR_CORES)
+def test_blocks_that_are_larger_than_all_before(name: str) -> None:
+    """And one key, and one value, that are far larger than what is beside them."""
+    rng = np.random.default_rng(11)
+    q, k, v = (
+        rng.standard_normal(s).astype(np.float32) for s in ((2, 90, 64), (2, 500, 64), (2, 500, 64))
+    )
+    grown = np.exp2(np.arange(500) // 50).astype(np.float32)[:, None]
+    given = [[q, k / 512 * grown, v * grown], [q, k.copy(), v.copy()]]
+    given[1][1][0, 300, 3], given[1][2][1, 400, 5] = 1e3, 1e15
+    for arrays in given:
+        want, size = attended(*arrays, None, 0.125)
+        y = ran(name, arrays, "float32", 0.125)
+        if y is not None:
+            close(y, want, size, 1e-5)
+
+
 # A decoder's step: few rows, many keys
 
 

@@ -17,6 +17,7 @@ import emulated_attention
 import emulated_bulk as bulk
 import emulated_bytes
 import emulated_wgmma as wgmma
+import emulated_wgmma_parts
 import numpy as np
 from cuda_samples import Sample, kernel_text
 from emulated_mma import (
@@ -398,6 +399,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "heap_node": heap_node,
         "packed_node": packed_node,
         **emulated_attention.names(shuffle, lambda: block.local.thread % 32),
+        **emulated_wgmma_parts.names(shuffle, lambda: block.local.thread, block.copies),
         **APPROXIMATIONS,
         **emulated_bytes.NAMES,
         **ROUND,

@@ -173,7 +173,7 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
         shift = np.where(tops == _LOWEST, np.float32(0), tops)
         factors = power_of_two(np.array(largest, np.float32) - shift)
         weights = power_of_two(own * scaled - shift[of_row])
-        weights = weights * _LIFT if lifted else weights
+        weights = weights * (_LIFT if lifted == 1 else np.float32(2.0**lifted))
         totals = np.array(totals, np.float32) * factors
         np.add.at(totals, of_row, weights)
         return tuple(weights), tuple(tops), tuple(totals), tuple(factors)

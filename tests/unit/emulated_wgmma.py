@@ -29,7 +29,7 @@ def read_terms(p: Any, place: int, step: int, count: int, apart: int, kind: int)
     return tuple(p[place + n * apart + i * step] for n in range(count) for i in range(terms))
 
 
-def _swizzled(word: Any, row_words: int) -> Any:
+def swizzled(word: Any, row_words: int) -> Any:
     """The place of a word of a tile that starts at a multiple of 1024 bytes."""
     return word ^ (((word >> 5) & (row_words // 4 - 1)) << 2)
 
@@ -64,7 +64,7 @@ def pack_terms(
             least = np.append(twice - np.uint32(1), least).min()
             most = np.append(twice, most).max()
         word = (row + n * down) * row_words + 4 * (chunk + n * across)
-        at = tile + _swizzled(word, row_words)
+        at = tile + swizzled(word, row_words)
         for part, words in enumerate(parts(own, kind)):
             p.view(np.uint32)[at + part * part_words :][:4] = words
     return least, most
@@ -72,7 +72,7 @@ def pack_terms(
 
 def chunk_of(tile: int, row: int, chunk: int) -> int:
     """Where `copy_chunk` writes, in halves of a word."""
-    return 2 * (tile + _swizzled(32 * row + 4 * chunk, 32))
+    return 2 * (tile + swizzled(32 * row + 4 * chunk, 32))
 
 
 def round_chunks(p: Any, tile: int, row: int, chunk: int, further: int, count: int) -> None:
@@ -101,7 +101,7 @@ class _Tile:
     def _read(self, plane: Any, row: Any, along: Any) -> Any:
         word = self.at + plane * self.plane + row * self.row_words + along // self.of_a_word
         start = self.at - self.at % 256
-        place = start + _swizzled(word - start, self.row_words)
+        place = start + swizzled(word - start, self.row_words)
         return _values(self.p, place, along % self.of_a_word, self.kind)
 
     def terms_first(self, rows: int, terms: int, part: int) -> Any:

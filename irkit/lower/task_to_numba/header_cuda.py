@@ -141,6 +141,16 @@ from irkit.runtime.intrinsics.cuda_wgmma import (
     publish_tiles,
     same_in_warp,
 )
+from irkit.runtime.intrinsics.cuda_wgmma_parts import (
+    cut_weights,
+    further_apart,
+    joined_products,
+    least_scores,
+    part_products,
+    still_held,
+    weighted_added,
+    weighted_parts,
+)
 from irkit.runtime.intrinsics.cuda_wgmma_terms import (
     aligned_place,
     copy_chunk,
@@ -152,6 +162,14 @@ from irkit.runtime.intrinsics.cuda_wgmma_terms import (
 from irkit.runtime.intrinsics.cuda_turns import await_turn, give_turn
 from irkit.runtime.intrinsics.cuda_row_shares import column_load, row_load, row_scaled, row_shares
 from irkit.runtime.intrinsics.cuda_weighted import packed_weights, settled, weighted_products
+from irkit.runtime.intrinsics.cuda_wgmma_units import (
+    anew,
+    copy_units,
+    cut_chunks,
+    power_of,
+    tell_largest,
+    told_exponent,
+)
 
 fused = cuda.jit(device=True)
 """

@@ -155,13 +155,15 @@ def online_softmax(
     """(weights, largest, totals, factors): the softmax so far, with `scores` times `scale` > 0 in it.
 
     `largest` is log2(e) times the largest scaled score; `totals` are those of the lane's own columns. What
-    was summed before is to be multiplied by `factors`. Where `lifted`, all weights are times LIFT; it and
-    `columns` are literal. Where no key has been seen yet, weights are zero; a NaN makes its row's total NaN.
+    was summed before is to be multiplied by `factors`. Where `lifted` is 1, all weights are times LIFT, where
+    it is more times so many powers of two; it and `columns` are literal. Where no key has been seen yet,
+    weights are zero; a NaN makes its row's total NaN.
     After M. Milakov and N. Gimelshein, arXiv:1805.02867.
     """
     if not literal(columns, lifted):
         return None
-    across, rows, lift = columns.literal_value // 8, largest.count, bool(lifted.literal_value)
+    across, rows, powers = columns.literal_value // 8, largest.count, lifted.literal_value
+    lift = LIFT if powers == 1 else 2.0**powers
     result = types.Tuple([scores, largest, totals, floats(rows)])
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -188,7 +190,7 @@ def online_softmax(
         for n, score in enumerate(given):
             row = row_of(n, across)
             weight = _power_of_two(b, _fma(b, score, scaled, downs[row]))
-            weight = b.fmul(weight, constant(LIFT)) if lift else weight
+            weight = b.fmul(weight, constant(lift)) if powers else weight
             sums[row] = b.fadd(sums[row], weight)
             weights.append(weight)
         made = [

@@ -119,7 +119,7 @@ class Packer:
         return [least, most]
 
 
-def _chunk_address(b: Any, first: Any, row: Any, chunk: Any, row_words: int) -> Any:
+def chunk_address(b: Any, first: Any, row: Any, chunk: Any, row_words: int) -> Any:
     """Where a chunk of a packed row lies: its number is swizzled with the row's."""
     chunks = row_words // 4
     turned = row if chunks == 8 else b.lshr(row, I32(1))
@@ -179,7 +179,7 @@ def pack_terms(
             own = words[start : start + terms_of_chunk(how)]
             seen = packer.counted(own, *seen) if how == SPLIT else seen
             at = b.add(row, I32(n * down)), b.add(chunk, I32(n * across))
-            target = _chunk_address(b, first, *at, wide)
+            target = chunk_address(b, first, *at, wide)
             for m, part in enumerate(packer.parts(own)):
                 packer.store(b.add(target, I32(4 * m * between)), part)
         return context.make_tuple(b, pair, seen)
@@ -200,7 +200,7 @@ def copy_chunk(
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = shared_address(builder, args[0], args[1])
         row, chunk = (builder.trunc(a, I32) for a in args[2:4])
-        target = _chunk_address(builder, first, row, chunk, 32)
+        target = chunk_address(builder, first, row, chunk, 32)
         start = builder.ptrtoint(builder.gep(args[4], [args[5]]), I64)
         count = builder.select(args[6], I32(16), I32(0))
         text = "cp.async.cg.shared.global [$0], [$1], 16, $2;"
@@ -230,7 +230,7 @@ def round_chunks(
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = shared_address(builder, args[0], args[1])
         row, chunk = (builder.trunc(a, I32) for a in args[2:4])
-        target = _chunk_address(builder, first, row, chunk, 32)
+        target = chunk_address(builder, first, row, chunk, 32)
         for start in range(0, chunks, _ROUNDED_AT_ONCE):
             places = [n * apart for n in range(start, min(start + _ROUNDED_AT_ONCE, chunks))]
             asm(builder, _rounding(places), ir.VoidType(), [target], "r,~{memory}")
@@ -276,7 +276,7 @@ def feed_rows(
         b = builder
         first = shared_address(b, args[0], args[1])
         row, chunk = (b.trunc(a, I32) for a in args[2:4])
-        target, limit = _chunk_address(b, first, row, chunk, 32), b.trunc(args[9], I32)
+        target, limit = chunk_address(b, first, row, chunk, 32), b.trunc(args[9], I32)
         start = b.ptrtoint(b.gep(args[4], [args[5]]), I64)
         size = context.get_abi_sizeof(args[4].type.pointee)
         for n in range(times):
