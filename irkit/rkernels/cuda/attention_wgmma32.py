@@ -105,7 +105,7 @@ def _scratch(root: Root, p: Parameters) -> int:
     return 4 * (256 + p["STATS"] + (2 * p["KG"] + 1) * p["BM"] + THREADS_PER_BLOCK)
 
 
-_EFFORT, _CUT, _WAITS = 1.14, 1.3, 1.3
+_EFFORT, _CUT, _WAITS = 0.75, 1.8, 3.9
 """A multiply-add in those of one warp in TF32; an element that is cut, in fragments' words; what a block of
 keys takes beside, in barriers."""
 _ENDS = (0.67, 2.67)
