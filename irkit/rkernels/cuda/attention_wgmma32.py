@@ -10,7 +10,7 @@ more, from what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
 
 What may be lost, and how it is noticed. Parts keep what is above 2^-27 of the largest so far as exactly as
 float32 products are rounded; anything else is off by 2^-50 of that at most.
-- Scores are off by less than 2^-23 then, unless the largest query times the largest key, SIZE and SCALE
+- Scores are off by less than 2^-22 then, unless the largest query times the largest key, SIZE and SCALE
   exceeds 2^25: all rows are unsure.
 - Results are off by 2^-51 of the largest value if any value is that small, and by KEYS times as much if any
   weight is that much smaller than its row's largest: a result below 2^20 times that is unsure.
