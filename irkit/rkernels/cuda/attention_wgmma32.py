@@ -10,7 +10,7 @@ more, from what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
 
 What may be lost, and how it is noticed. Parts keep what is above 2^-27 of the largest so far as exactly as
 float32 products are rounded; anything else is off by 2^-50 of that at most.
-- Scores are off by less than 2^-23 then, unless the largest query times the largest key, SIZE and SCALE
+- Scores are off by less than 2^-22 then, unless the largest query times the largest key, SIZE and SCALE
   exceeds 2^25: all rows are unsure.
 - Results are off by 2^-51 of the largest value if any value is that small, and by KEYS times as much if any
   weight is that much smaller than its row's largest: a result below 2^20 times that is unsure.
@@ -105,7 +105,7 @@ def _scratch(root: Root, p: Parameters) -> int:
     return 4 * (256 + p["STATS"] + (2 * p["KG"] + 1) * p["BM"] + THREADS_PER_BLOCK)
 
 
-_EFFORT, _CUT, _WAITS = 1.14, 1.3, 1.3
+_EFFORT, _CUT, _WAITS = 0.75, 1.8, 3.9
 """A multiply-add in those of one warp in TF32; an element that is cut, in fragments' words; what a block of
 keys takes beside, in barriers."""
 _ENDS = (0.67, 2.67)
