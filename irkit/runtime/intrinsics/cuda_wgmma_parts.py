@@ -3,8 +3,8 @@
 A factor is scaled by a power of two, so that the largest so far is in [2^14, 2^15), or in the next octave,
 and cut into x = high + 2^-11 low, each rounded to float16: 22 bits and a sign from 2^-13 on, and below that
 off by 2^-36 at most, 2^-50 of the largest. Of the four products low·low is left out, at most 2^-24 of |x y|,
-what a float32 product's rounding is. The low part is kept 2^11 times as large as it counts, so that it is lost as
-late as this; its products have sums of their own, and they are brought together in float32.
+what a float32 product's rounding is. The low part is kept 2^11 times as large as it counts, so that it is
+lost as late as this; its products have sums of their own, and they are brought together in float32.
 
 Tensor cores truncate where they add (`cuda_wgmma`): of high·high, whose products have 22 bits, the sums of
 one block's terms alone are theirs. Arguments marked *literal* must be constants in the source text.
