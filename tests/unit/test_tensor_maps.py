@@ -19,10 +19,12 @@ from irkit.dialects.task import ROperatorOp
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.errors import ArtifactError
+from irkit.lower.task_to_numba.emit import print_program
 from irkit.lower.task_to_numba.walkers_cuda import layout_of
 from irkit.passes.task.program_text import programs_of, read_program
 from irkit.rkernels import registry
 from irkit.rkernels.legality import root_of, why_illegal
+from irkit.row_ranges import NO_END
 from irkit.runtime.cuda import compiling, driver, tensor_maps
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.ptx import forbidden_forms
@@ -56,6 +58,27 @@ def test_a_program_says_what_is_copied_in_boxes(source: str) -> None:
     other = replace(found, maps=(x, w._replace(offset=64)))
     with pytest.raises(ArtifactError, match="not the one that was proved"):
         build_tables(other)
+
+
+def test_each_plan_has_maps_of_its_own(source: str) -> None:
+    found, _ = read_facts(source)
+    first = replace(found, rows=(0, 4)).sealed()
+    (append,) = found.appends
+    plain = append._replace(operands=append.operands[:-2])
+    moved = tuple(one._replace(offset=512) for one in found.maps)
+    for maps, appends in (((), (plain,)), (moved, found.appends)):
+        other = replace(found, rows=(5, NO_END), maps=maps, appends=appends).sealed()
+        whole = first.planned((first, other))
+        read, _ = read_facts(f"{print_program(whole)}\nLAUNCH = {LAUNCH}")
+        assert [plan.maps for plan in read.plans] == [found.maps, maps]
+        for plan in read.plans:
+            build_tables(plan, read.plans)
+
+
+LAUNCH = """{
+    "arch": "sm_90a", "threads": 256, "shared_bytes": 0, "record_words": 16,
+    "scratch": (0,), "batch": (False,),
+}"""
 
 
 def test_the_proof_counts_what_the_walker_keeps_of_maps(source: str) -> None:

@@ -128,7 +128,7 @@ def print_program(program: Program) -> str:
     lines += [f"    {name}={getattr(program, name)!r}," for name in ("modes", "verified", "tables")]
     lines.append(")")
     if program.others:
-        others = [line for plan in program.others for line in _plan_lines(plan)]
+        others = [line for plan in program.others for line in _plan_lines(plan, program)]
         lines += ["PLANS = (", "    PROGRAM,", *others, ")"]
     return "\n".join(lines)
 
@@ -145,12 +145,13 @@ def _steps_text(steps: Sequence[Ran | Repeated]) -> str:
     return f"({', '.join(found)}{',' * bool(found)})"
 
 
-def _plan_lines(plan: Program) -> list[str]:
-    """What a plan has of its own."""
+def _plan_lines(plan: Program, first: Program) -> list[str]:
+    """What a plan has of its own, and none of what the `first` has of its own."""
     lines = ["    PROGRAM.plan(", f"        rows={plan.rows!r},  # {called(plan.rows)}"]
     lines += [f"        {name}={getattr(plan, name)!r}," for name in _OWN]
     appends = (f"    {line}" for line in _append_lines(plan.appends, plan.kernels))
-    own = (*_mail_lines(plan.mail), *_needed_lines(plan), *_map_lines(plan.maps))
+    maps = _map_lines(plan.maps) or ["    maps=(),"] * bool(first.maps)
+    own = (*_mail_lines(plan.mail), *_needed_lines(plan), *maps)
     more = (f"    {line}" for line in own)
     return [*lines, *more, "        appends=(", *appends, "        ),", "    ),"]
 
