@@ -66,7 +66,7 @@ def test_every_template_is_a_function_of_its_rtask(rkernel):
     assert isinstance(function, ast.FunctionDef)
     arguments = [a.arg for a in function.args.args]
     assert arguments[:3] == ["task", "tasks", "rows"]
-    assert arguments[-1] == "OPERANDS"
+    assert arguments[-1] == ("MAPS" if rkernel.maps else "OPERANDS")
     # Whatever stands in for the placeholders, what comes out is Python.
     names = {n.id: f"x_{n.id.lower()}" for n in ast.walk(function) if isinstance(n, ast.Name)}
     names |= {a: a.lower() for a in arguments}

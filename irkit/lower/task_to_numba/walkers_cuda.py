@@ -289,8 +289,10 @@ class Kernel:
 
     def pointer(self, number: int, address: str) -> str:
         """Operand `number`, of which `address` is the text."""
-        told = " & -16" if self.aligned else ""
-        return f"{POINTERS[self.pointers[number]]}({address}{told})"
+        kind = self.pointers[number]
+        # NVVM makes vectors of float16 of what it is told so, and does not compile them.
+        told = " & -16" if self.aligned and kind != "float16" else ""
+        return f"{POINTERS[kind]}({address}{told})"
 
     @property
     def scratch(self) -> int:

@@ -305,8 +305,7 @@ def mma_store(
         for i in range(rows):
             count = 4 * across
             values = [b.extract_value(args[3], i * count + n) for n in range(count)]
-            first = b.add(shared_address(b, *args[:2]), I32(4 * 16 * i * below))
-            along_pieces(b, first, below, values, lane32)
+            along_pieces(b, shared_address(b, *args[:2]), below, values, lane32, 16 * i * below)
         return context.get_dummy_value()
 
     return types.void(staged, types.uint64, step, sums, columns, types.uint64), generate
@@ -327,33 +326,36 @@ def mma_store_across(
         for i in range(rows):
             count = 4 * across
             values = [b.extract_value(args[3], i * count + n) for n in range(count)]
-            first = b.add(shared_address(b, *args[:2]), I32(4 * 16 * i))
-            across_pieces(b, first, beside, values, lane32)
+            across_pieces(b, shared_address(b, *args[:2]), beside, values, lane32, 16 * i)
         return context.get_dummy_value()
 
     return types.void(staged, types.uint64, step, sums, columns, types.uint64), generate
 
 
-def along_pieces(b: Any, address: Any, step: int, sums: list[Any], lane: Any) -> None:
-    """Store a lane's sums of 16 rows, `step` words apart, from a shared address on."""
+def along_pieces(
+    b: Any, address: Any, step: int, sums: list[Any], lane: Any, start: int = 0
+) -> None:
+    """Store a lane's sums of 16 rows, `step` words apart, from `start` words behind a shared address on."""
     g, t = b.lshr(lane, I32(2)), b.and_(lane, I32(3))
     own = b.add(b.mul(g, I32(step)), b.shl(t, I32(1)))
     first = b.add(address, b.shl(own, I32(2)))
     for tile in range(len(sums) // 4):
         for half in range(2):
-            at = b.add(first, I32(4 * (8 * half * step + 8 * tile)))
+            at = b.add(first, I32(4 * (start + 8 * half * step + 8 * tile)))
             pair = [sums[4 * tile + 2 * half + e] for e in range(2)]
             _store_pair(b, at, pair, aligned=step % 2 == 0)
 
 
-def across_pieces(b: Any, address: Any, step: int, sums: list[Any], lane: Any) -> None:
+def across_pieces(
+    b: Any, address: Any, step: int, sums: list[Any], lane: Any, start: int = 0
+) -> None:
     """The same, columns `step` words apart."""
     g, t = b.lshr(lane, I32(2)), b.and_(lane, I32(3))
     own = b.add(b.mul(t, I32(2 * step)), g)
     first = b.add(address, b.shl(own, I32(2)))
     for number, value in enumerate(sums):
         tile, (half, e) = number // 4, divmod(number % 4, 2)
-        at = b.add(first, I32(4 * ((8 * tile + e) * step + 8 * half)))
+        at = b.add(first, I32(4 * (start + (8 * tile + e) * step + 8 * half)))
         b.store(value, b.inttoptr(at, value.type.as_pointer(SHARED)))
 
 
