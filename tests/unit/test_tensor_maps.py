@@ -13,7 +13,7 @@ import irkit
 from benchmarks.products import Case, Job, program
 from benchmarks.rtask_times import Prepared
 from irkit.context import IrkitContext
-from irkit.dialects.product_memory import matrices_of_b
+from irkit.dialects.product_memory import MatrixInMemory, matrices_of_b
 from irkit.dialects.products import as_product
 from irkit.dialects.task import ROperatorOp
 from irkit.driver.pipelines.lowering import run_level
@@ -23,6 +23,7 @@ from irkit.lower.task_to_numba.emit import print_program
 from irkit.lower.task_to_numba.walkers_cuda import layout_of
 from irkit.passes.task.program_text import programs_of, read_program
 from irkit.rkernels import registry
+from irkit.rkernels.cuda import product_boxes
 from irkit.rkernels.legality import root_of, why_illegal
 from irkit.row_ranges import NO_END
 from irkit.runtime.cuda import compiling, driver, tensor_maps
@@ -243,3 +244,27 @@ def test_matrices_in_memory(text: str, between: int) -> None:
     assert rkernel.legal(root)
     _, w_map = (made(root, rkernel.literals(root)) for made in rkernel.maps.values())
     assert w_map.sizes == (96, 80, 3 if between else 1)
+
+
+@pytest.mark.parametrize(
+    ("pitch", "between", "taken"),
+    [
+        (96, 80 * 96, True),
+        # Terms first, then matrices: these are nearer to one another than terms are.
+        (3 * 96, 96, False),
+        # Runs that have terms in common.
+        (48, 80 * 96, False),
+    ],
+)
+def test_matrices_that_lie_in_one_another_are_not_copied_in_boxes(
+    monkeypatch: pytest.MonkeyPatch, pitch: int, between: int, taken: bool
+) -> None:
+    x, w, y = (f"tensor<{s}xbf16>" for s in ("3x64x80", "3x80x96", "3x64x96"))
+    text = (
+        f'func.func @main(%x: {x}, %w: {w}) -> {y} attributes {{irkit.precision = "bf16"}} {{\n'
+        f"  %y = graph.matmul %x, %w : ({x}, {w}) -> {y}\n  func.return %y : {y}\n}}\n"
+    )
+    (op,) = Prepared.of("matrices", irkit.parse(text), "h200", False).roperators()
+    lies = MatrixInMemory(0, pitch, between)
+    monkeypatch.setattr(product_boxes, "matrices_of_b", lambda product: lies)
+    assert registry.find("cuda", RKERNEL).legal(root_of(op)) == taken

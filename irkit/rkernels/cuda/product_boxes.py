@@ -23,7 +23,7 @@ from irkit.dialects.product_memory import matrices_of_b, run_of_b
 from irkit.dialects.products import windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.boxes import LARGEST, Boxed
+from irkit.rkernels.boxes import LARGEST, ROW_BYTES, Boxed
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda import product_wgmma_words as words
 from irkit.rkernels.cuda.product import product_of
@@ -223,11 +223,20 @@ def _depth(root: Root) -> int:
 
 
 def _steps_fit(root: Root) -> bool:
-    """Whether the copy engine can take each operand: it starts at 16 bytes, and steps are such."""
-    found = matrices_of_b(product_of(root))
+    """Whether the copy engine can take each operand: it starts at 16 bytes, and steps are such; B's matrices
+    lie one behind another, and so do its runs."""
+    product = product_of(root)
+    found, run = matrices_of_b(product), run_of_b(product)
     assert found is not None
+    assert run is not None
     unit = 16 // _bytes(root)
-    return not any(n % unit for n in (found.first, found.pitch, found.between, _depth(root)))
+    if any(n % unit for n in (found.first, found.pitch, found.between, _depth(root))):
+        return False
+    groups = (product.k, product.columns) if run.by_k else (product.columns, product.k)
+    side, runs = (product.extent(g) for g in groups)
+    if runs > 1 and found.pitch < side:
+        return False
+    return product.extent(product.batch) == 1 or found.between >= max(found.pitch, side) * runs
 
 
 def _bytes(root: Root) -> int:
@@ -271,12 +280,12 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     product, run = product_of(root), run_of_b(product_of(root))
     size, by_k = _bytes(root), run is not None and run.by_k
     asked = {"KIND": TF32, "FRESH": 0} if size == 4 else halves.asked(root)
-    plane = 128 // size
+    plane = ROW_BYTES // size
     planes = tile.get("PLANES", 1)
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * 32 * planes
-    turns = math.ceil(product.extent(product.k) / (plane * planes))
+    turns = math.ceil(_depth(root) / (plane * planes))
     fitting = _STAGED_BYTES // (4 * stage)
     piece = min(tile["WN"], _PIECE)
     ahead = 1 if tile["WN"] > _NARROW else 2
@@ -330,7 +339,7 @@ def _work(tile: Mapping[str, int]):
 
 
 def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
-    taken = words.legal if of else halves.legal({**tile, "WN": tile["WN"]})
+    taken = words.legal if of else halves.legal(tile)
     assert tile["BN"] <= LARGEST
     return RKernel(
         "product",
