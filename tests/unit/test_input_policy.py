@@ -13,7 +13,8 @@ from irkit.architectures import ARCHITECTURES
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.model_info import ModelInfo
 from irkit.runtime.cuda.compiling import assemble
-from irkit.runtime.cuda.extent import THREADS, ExtentProbe, extent_ptx, read_extent
+from irkit.runtime.cuda.extent import ExtentProbe, extent_ptx, read_extent
+from irkit.runtime.cuda.float_bits import THREADS
 from irkit.runtime.input_policy import PIECE, DeviceFacts, Extent, InputPolicy, extent_of
 from irkit.runtime.value_checks import ValueCheck
 from irkit.schedule.tables import Port

@@ -20,7 +20,8 @@ from irkit.dialects.value_addresses import follows_values
 from irkit.errors import DeviceError
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.driver import device
-from irkit.runtime.cuda.look import REFUSED, TAKEN, THREADS, Look, look_ptx, refused_range
+from irkit.runtime.cuda.float_bits import THREADS
+from irkit.runtime.cuda.look import REFUSED, TAKEN, Look, look_ptx, refused_range
 from irkit.runtime.cuda.memory import Pool
 from irkit.runtime.value_checks import ValueCheck
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from irkit.dialects.planes import Plane, as_plane
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.cpu.integer_product import LARGE, SMALL, Tile
+from irkit.rkernels.packed_words import LARGE, SMALL, Tile
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 

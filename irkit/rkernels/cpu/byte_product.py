@@ -6,17 +6,12 @@ neither is, B's are taken as of the other signedness: each is 128 more or less, 
 row.
 """
 
-import math
-from collections.abc import Callable
-
-from irkit.dialects.products import as_product, of_bytes, windows
+from irkit.dialects.products import as_product, of_bytes
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import DYNAMIC
-from irkit.rkernels.cpu.integer_product import LARGE, SMALL, Tile
+from irkit.rkernels.packed_words import LARGE, SMALL, parameters_of, words, work_of
 from irkit.rkernels.rkernel import Parameters, RKernel
-from irkit.rkernels.work import Part, Work, work
 
-_PANEL_BYTES = 1 << 19
+FOUR = 4
 
 
 def byte_product_blocked(task, tasks, rows, scratch, OPERANDS):
@@ -55,57 +50,16 @@ def byte_product_blocked(task, tasks, rows, scratch, OPERANDS):
                                 STORE(OPERANDS, b, m + i, lead, c + j, int32(total))
 
 
-def _fours(root: Root) -> int:
-    product = as_product(root)
-    assert product is not None
-    return -(-product.extent(product.k) // 4)
-
-
 def legal(root: Root) -> bool:
     """Both factors are bytes."""
     product = as_product(root)
     return product is not None and of_bytes(product)
 
 
-def _parameters(tile: Tile) -> Callable[[Root], Parameters]:
-    """NC: columns packed at once, as many as keep the panel within the second-level cache, up to 64."""
-
-    def parameters(root: Root) -> Parameters:
-        product, step = as_product(root), tile.columns
-        assert product is not None
-        fit = _PANEL_BYTES // (_fours(root) * 4)
-        columns = product.extent(product.columns)
-        wanted = 64 if columns == DYNAMIC else -(-columns // step) * step
-        packed = max(step, min(64, fit // step * step, wanted))
-        return {"ACROSS": tile.across, "NC": packed, "TILE": tile.rows}
-
-    return parameters
-
-
 def _scratch(root: Root, parameters: Parameters) -> int:
     """A tile of sums, what is to be added to each row's, and the panel behind them."""
     sums = parameters["TILE"] * (parameters["NC"] + 1)
-    return (_fours(root) * parameters["NC"] + sums) * 4
-
-
-def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
-    """As of `product`; a multiplication of four terms takes what one of a float takes."""
-
-    def counted(part: Part) -> Work:
-        product = as_product(part.root)
-        assert product is not None
-        rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
-        times = part.share((*product.batch, *product.lead))
-        across = math.ceil(columns / tile.columns)
-        down = math.ceil(rows / tile.rows)
-        computed = down * tile.rows * across * tile.columns * math.ceil(terms / 4)
-        tiles = work(**{kind: computed}, tile=down * across)
-        b = product.op.inputs[product.b]
-        each = part.fused(b) if windows(product) is None else work(pack=1)
-        outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows + terms)
-        return (tiles + each * (terms * columns) + outputs) * times
-
-    return counted
+    return (words(root, FOUR) * parameters["NC"] + sums) * 4
 
 
 RKERNELS = [
@@ -116,11 +70,10 @@ RKERNELS = [
         __name__,
         "byte_product_blocked",
         legal=legal,
-        work=_work(tile, kind),
+        work=work_of(tile, FOUR, kind),
         scratch_bytes=_scratch,
-        parameters=_parameters(tile),
-        # Whole tiles, so that none writes past the panel.
-        choices={"NC": range(tile.columns, 65, tile.columns)},
+        parameters=parameters_of(tile, FOUR),
+        choices={"NC": tile.packed},
     )
     for variant, tile, kind in (("bytes", SMALL, "fma"), ("wide_bytes", LARGE, "wide"))
 ]

@@ -9,7 +9,6 @@ two result words atomically: the largest bits that are no NaN, and 1 where there
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -20,19 +19,20 @@ import numpy as np
 
 from irkit.errors import UnsupportedError
 from irkit.runtime.cuda.driver import Device, Kernel, Module, call
+from irkit.runtime.cuda.float_bits import (
+    AT_ONCE,
+    THREADS,
+    TYPES,
+    blocks_for,
+    module_of,
+    of_bits,
+    vectors_of,
+)
 from irkit.runtime.cuda.memory import DeviceBuffer
 from irkit.runtime.input_policy import Extent
 
-THREADS = 256
-# A thread should have some elements to look at, and a multiprocessor some warps.
-_ELEMENTS, _BLOCKS_PER_MULTIPROCESSOR = 16, 8
 RESULT_BYTES = 16
 
-_HEADER = """\
-.version 7.8
-.target sm_80
-.address_size 64
-"""
 _ENTRY = """
 .visible .entry extent_{name}(.param .u64 first, .param .u64 count, .param .u64 result)
 {{
@@ -108,27 +108,6 @@ _EXCHANGE = """\
     shfl.sync.bfly.b32 %high, %high, {distance}, 31, 0xffffffff;
     mov.b64 %other, {{%low, %high}};
     max.u64 {value}, {value}, %other;"""
-_AT_ONCE = 4
-"""Vectors of 16 bytes that a thread has on their way together: so many bytes hide what memory takes."""
-_TYPES = {
-    "float32": {
-        "bits": "b32",
-        "unsigned": "u32",
-        "shift": 2,
-        "widen": "cvt.u64.u32",
-        "magnitude": "0x7fffffff",
-        "infinity": "0x7f800000",
-    },
-    "float64": {
-        "bits": "b64",
-        "unsigned": "u64",
-        "shift": 3,
-        "widen": "mov.b64",
-        "magnitude": "0x7fffffffffffffff",
-        "infinity": "0x7ff0000000000000",
-    },
-}
-_FORMATS = {"float32": ("<I", "<f"), "float64": ("<Q", "<d")}
 
 
 def extent_ptx() -> str:
@@ -136,12 +115,11 @@ def extent_ptx() -> str:
 
     Arrays begin at multiples of 16; whoever launches an entry has as many threads as a vector has elements.
     """
-    return _HEADER + "".join(_entry(name, **facts) for name, facts in _TYPES.items())
+    return module_of(_entry)
 
 
 def _entry(name: str, **facts: Any) -> str:
-    lanes = 4 - facts["shift"]
-    vectors = [[f"%word{v}_{i}" for i in range(1 << lanes)] for v in range(_AT_ONCE)]
+    vectors = vectors_of(facts["shift"])
 
     def load(words: Sequence[str]) -> str:
         return _LOAD.format(width=len(words), words=", ".join(words), **facts)
@@ -157,8 +135,8 @@ def _entry(name: str, **facts: Any) -> str:
     return _ENTRY.format(
         name=name,
         words=", ".join(chain.from_iterable(vectors)),
-        lanes=lanes,
-        behind=_AT_ONCE - 1,
+        lanes=4 - facts["shift"],
+        behind=AT_ONCE - 1,
         loads="\n".join(map(load, vectors)),
         looks="\n".join(map(look, vectors)),
         load=load(vectors[0]),
@@ -171,9 +149,7 @@ def _entry(name: str, **facts: Any) -> str:
 
 def read_extent(dtype: str, words: Any) -> Extent:
     """What the kernel's two result words say."""
-    integer, number = _FORMATS[dtype]
-    (largest,) = struct.unpack(number, struct.pack(integer, int(words[0])))
-    return Extent(largest, bool(words[1]))
+    return Extent(of_bits(int(words[0]), dtype), bool(words[1]))
 
 
 class ExtentProbe:
@@ -192,13 +168,12 @@ class ExtentProbe:
 
         `result` has room for `RESULT_BYTES`.
         """
-        if dtype not in _TYPES:
+        if dtype not in TYPES:
             raise UnsupportedError(f"the largest value of a {dtype} array on a device")
         if count == 0:
             return Extent(0.0, False)
         result.clear(stream)
-        wanted = -(-count // (THREADS * _ELEMENTS))
-        blocks = min(wanted, _BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors)
+        blocks = blocks_for(count, self._device.multiprocessors)
         with self._lock:
             self._kernel(dtype).launch(blocks, (address, count, result.address), stream)
         words = np.zeros(2, np.uint64)

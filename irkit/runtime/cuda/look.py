@@ -9,7 +9,6 @@ is read from its end: what is queued behind reads it from its beginning, which t
 
 from __future__ import annotations
 
-import struct
 import time
 from functools import cache
 from typing import Any
@@ -17,23 +16,16 @@ from typing import Any
 from irkit.errors import DeviceError
 from irkit.runtime.cuda import driver
 from irkit.runtime.cuda.driver import Device, Kernel, Module, call
+from irkit.runtime.cuda.float_bits import THREADS, bits_of, blocks_for, module_of, vectors_of
 from irkit.runtime.cuda.memory import HostWord, Pool
 from irkit.runtime.value_checks import ValueCheck
 
-THREADS = 256
-# A thread should have some elements to look at, and a multiprocessor some warps.
-_ELEMENTS, _BLOCKS_PER_MULTIPROCESSOR = 16, 8
 STATE_BYTES = 16
 """Whether something was refused, and how many blocks have ended; zeros before and after."""
 TAKEN, REFUSED = 1, 2
 _PATIENCE = 4000
 """How often the answer is looked for before other threads are let run."""
 
-_HEADER = """\
-.version 7.8
-.target sm_80
-.address_size 64
-"""
 _ENTRY = """
 .visible .entry look_{name}(
     .param .u64 first, .param .u64 count, .param .u64 low,
@@ -117,36 +109,16 @@ _LOOK = """\
     sub.{unsigned} %size, %size, %least;
     setp.gt.{unsigned} %beyond, %span, %size;
     @%beyond mov.u64 %bad, 1;"""
-_AT_ONCE = 4
-"""Vectors of 16 bytes that a thread has on their way together: so many bytes hide what memory takes."""
-_TYPES = {
-    "float32": {
-        "bits": "b32",
-        "unsigned": "u32",
-        "shift": 2,
-        "narrow": "cvt.u32.u64",
-        "magnitude": "0x7fffffff",
-    },
-    "float64": {
-        "bits": "b64",
-        "unsigned": "u64",
-        "shift": 3,
-        "narrow": "mov.b64",
-        "magnitude": "0x7fffffffffffffff",
-    },
-}
-_FORMATS = {"float32": ("<I", "<f"), "float64": ("<Q", "<d")}
 
 
 def look_ptx() -> str:
     """The module with an entry for each dtype. Arrays begin at multiples of 16; whoever launches an entry has
     as many threads as a vector has elements."""
-    return _HEADER + "".join(_entry(name, **facts) for name, facts in _TYPES.items())
+    return module_of(_entry)
 
 
 def _entry(name: str, **facts: Any) -> str:
-    lanes = 4 - facts["shift"]
-    vectors = [[f"%word{v}_{i}" for i in range(1 << lanes)] for v in range(_AT_ONCE)]
+    vectors = vectors_of(facts["shift"])
     words = [word for vector in vectors for word in vector]
     looks = [_LOOK.format(word=word, **facts) for word in words]
     loads = [
@@ -155,7 +127,7 @@ def _entry(name: str, **facts: Any) -> str:
     return _ENTRY.format(
         name=name,
         words=", ".join(words),
-        lanes=lanes,
+        lanes=4 - facts["shift"],
         zeros="\n".join(f"    mov.{facts['bits']} {word}, 0;" for word in words),
         loads="\n".join(loads),
         looks="\n".join(looks),
@@ -167,14 +139,8 @@ def _entry(name: str, **facts: Any) -> str:
 def refused_range(check: ValueCheck) -> tuple[int, int]:
     """Of the bits of floats without their sign, the first that a check refuses and how many there are."""
     name = check.dtype.name
-    integer, number = _FORMATS[name]
-
-    def bits_of(value: float) -> int:
-        (bits,) = struct.unpack(integer, struct.pack(number, value))
-        return int(bits)
-
-    first = bits_of(check.most) + 1 if check.most >= 0 else 0
-    infinity, all_of = bits_of(float("inf")), 1 << 8 * check.dtype.itemsize - 1
+    first = bits_of(check.most, name) + 1 if check.most >= 0 else 0
+    infinity, all_of = bits_of(float("inf"), name), 1 << 8 * check.dtype.itemsize - 1
     return first, max(0, (infinity + 1 if check.nan else all_of) - first)
 
 
@@ -198,7 +164,6 @@ class Look:
         self._state = pool.take(STATE_BYTES)
         self._state.clear(stream)
         self._answer = HostWord(self._device)
-        self._most = _BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors
         self._waiting = False
 
     def start(self, address: int, count: int, stream: Any) -> None:
@@ -210,7 +175,7 @@ class Look:
             self._answer.value = TAKEN
             return
         self._answer.value, self._waiting = 0, True
-        blocks = min(-(-count // (THREADS * _ELEMENTS)), self._most)
+        blocks = blocks_for(count, self._device.multiprocessors)
         state, answer = self._state.address, self._answer.address
         try:
             self._kernel.launch(blocks, (address, count, *self._refused, state, answer), stream)
