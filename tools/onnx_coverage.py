@@ -2,6 +2,8 @@
 
 .venv/bin/python tools/onnx_coverage.py            run all, rewrite the record and docs/onnx.md
 .venv/bin/python tools/onnx_coverage.py softmax    show tests whose name has "softmax"
+.venv/bin/python tools/onnx_coverage.py softmax --record    and write them down among the others
+.venv/bin/python tools/onnx_coverage.py --refused  run those that are refused again, and write them down
 .venv/bin/python tools/onnx_coverage.py --page     rewrite docs/onnx.md from the record
 """
 
@@ -173,6 +175,12 @@ def write(outcomes: Mapping[str, str]) -> None:
     _write_page()
 
 
+def _outcomes() -> dict[str, str]:
+    """What is recorded, by test."""
+    known = json.loads(RECORD.read_text(encoding="utf-8"))
+    return {name: o for group in known["tests"].values() for name, o in group.items()}
+
+
 def _write_page() -> None:
     known = json.loads(RECORD.read_text(encoding="utf-8"))
     PAGE.write_text(page(known["onnx"], known["tests"]), encoding="utf-8")
@@ -183,18 +191,22 @@ def main(arguments: list[str]) -> None:
     if arguments == ["--page"]:
         _write_page()
         return
-    pattern = arguments[0] if arguments else ""
+    patterns = [a for a in arguments if not a.startswith("--")]
+    known = _outcomes() if arguments else {}
+    passing = (
+        {n for n, o in known.items() if o == "pass"} if "--refused" in arguments else set[str]()
+    )
     with tempfile.TemporaryDirectory() as scratch:
         os.environ.setdefault("IRKIT_CACHE_DIR", scratch)
         from irkit.frontends.onnx.backend import IrkitBackend
 
         outcomes: dict[str, str] = {}
         for name, test in tests(IrkitBackend):
-            if pattern in name:
+            if all(p in name for p in patterns) and name not in passing:
                 outcomes[name] = outcome(test)
                 print(f"{name}: {outcomes[name]}", flush=True)
-    if not arguments:
-        write(outcomes)
+    if not patterns or "--record" in arguments:
+        write({**known, **outcomes})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from irkit.dialects import graph
 from irkit.dialects.types import tensor_of
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.errors import UnsupportedError
-from irkit.frontends.array_ops import SPECIAL, UFUNCS, Ops, moving, products, reductions
+from irkit.frontends.array_ops import SPECIAL, UFUNCS, Ops, einstein, moving, products, reductions
 from irkit.frontends.module import GraphBuilder
 from irkit.interp import run_module
 from irkit.model_info import ModelInfo
@@ -308,26 +308,54 @@ def test_tensor_products():
 @pytest.mark.parametrize(
     "text",
     ["ij,jk->ik", "ij,jk->ki", "bij,bjk->bik", "ij,ij->", "ij->ji", "ij->", "i,j->ij", "ij,kj,j->ik",
-     "bij,jk,kl->bl", "ab,cd->abcd", "bi,bi->b", "ijk,lj->li"],
+     "bij,jk,kl->bl", "ab,cd->abcd", "bi,bi->b", "ijk,lj->li", "ij,ij->ij", "ij,j", "ba", "iml->lm",
+     "imm->im", "mim,mi->i", "lmm,l", "...ij,...jk->...ik", "i...,ij...->j...", "...,...", "b...ij->...b",
+     "a..., a ->...a", "i...i->...", "bm,bm,bj->mj"],
 )  # fmt: skip
 def test_einsum(text):
     rng = np.random.default_rng(6)
-    left, output = text.split("->")
-    inputs = left.split(",")
-    sizes = dict(zip("abcdijkl", (2, 3, 4, 2, 3, 5, 4, 2), strict=True))
-    arrays = [rng.integers(-5, 5, [sizes[c] for c in i]).astype(float) for i in inputs]
-    got = one(lambda o, *v: products.einsum(o, inputs, output, v), *arrays)
-    np.testing.assert_array_equal(got, np.einsum(text, *arrays))
+    inputs = text.replace(" ", "").partition("->")[0].split(",")
+    sizes = dict(zip("abcdijklm", (2, 3, 4, 2, 3, 5, 4, 2, 3), strict=True)) | {"#": 3}
+    arrays = [
+        rng.integers(-5, 5, [sizes[c] for c in i.replace("...", "#")]).astype(float) for i in inputs
+    ]
+    for kind in (float, np.int32):
+        given = [x.astype(kind) for x in arrays]
+        got = one(lambda o, *v: einstein.einsum(o, text, v), *given)
+        np.testing.assert_array_equal(got, np.einsum(text, *given))
 
 
 @pytest.mark.parametrize(
-    ("inputs", "output", "words"),
-    [(["ii"], "i", "twice in 'ii'"), (["ij"], "k", "'k' is in no operand")],
-)
-def test_refused_sums(inputs, output, words):
-    x = np.zeros((3, 3))
-    with pytest.raises(UnsupportedError, match=words):
-        one(lambda o, v: products.einsum(o, inputs, output, [v]), x)
+    ("text", "shapes"),
+    [("ij,ij->ij", [(1, 4), (3, 4)]), ("ij,jk->ik", [(2, 1), (5, 3)]),
+     ("...i,...i->...", [(2, 1, 4), (3, 4)]), ("...,ij...->...i", [(5,), (2, 3, 1)])],
+)  # fmt: skip
+def test_einsum_broadcasts(text, shapes):
+    rng = np.random.default_rng(7)
+    arrays = [rng.integers(-5, 5, shape).astype(float) for shape in shapes]
+    got = one(lambda o, *v: einstein.einsum(o, text, v), *arrays)
+    np.testing.assert_array_equal(got, np.einsum(text, *arrays))
+
+
+def test_einsum_of_booleans_says_whether_any_pair_is_true():
+    x, y = np.eye(3) > 0, np.arange(9).reshape(3, 3) > 6
+    for text in ("ij,jk->ik", "ij,ij->ij", "ij->i"):
+        given = [x, y][: text.count(",") + 1]
+        got = one(lambda o, *v, text=text: einstein.einsum(o, text, v), *given)
+        np.testing.assert_array_equal(got, np.einsum(text, *given))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("ij->k", "'k' is in no operand"), ("ij->ii", "a dimension twice"),
+     ("ij,jk->ik", "of 2 operands, not of 1"),
+     ("ijk->i", "does not fit an operand of 2"), ("i->i", "does not fit an operand of 2"),
+     ("ii->i", "'i' is of 3 and 4"), ("i1->i", "not made of letters"), ("i....j->i", "not made of")],
+)  # fmt: skip
+def test_sums_that_are_none(text, words):
+    x = np.zeros((3, 4))
+    with pytest.raises(ValueError, match=words):
+        one(lambda o, v: einstein.einsum(o, text, [v]), x)
 
 
 def test_open_extents_are_refused():

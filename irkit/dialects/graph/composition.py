@@ -147,3 +147,11 @@ class Ops(Generic[V]):
         if self.dtype(x) == np.bool_:
             return self.truth(self.reduce(self.cast(x, np.uint8), kind, axes, keepdims))
         return self(graph.ReduceOp, x, kind=kind, axes=list(axes), keepdims=keepdims)
+
+
+class OpenOps(Ops[V]):
+    """The same over values whose extents may be open, for compositions that know what DYNAMIC is."""
+
+    def shape(self, x: V) -> tuple[int, ...]:
+        """Its extents, DYNAMIC where one is open."""
+        return tuple(cast(TensorType[Attribute], x.type).get_shape())

@@ -10,7 +10,6 @@ import numpy as np
 
 from irkit.dialects import graph
 from irkit.dialects.graph.composition import Ops
-from irkit.errors import UnsupportedError
 
 
 def matmul(o: Ops[Any], a: Any, b: Any) -> Any:
@@ -61,58 +60,3 @@ def tensordot(o: Ops[Any], a: Any, b: Any, axes_a: Sequence[int], axes_b: Sequen
     left = o.reshape(o.transpose(a, [*free_a, *axes_a]), [math.prod(rows), inside])
     right = o.reshape(o.transpose(b, [*axes_b, *free_b]), [inside, math.prod(columns)])
     return o.reshape(matmul(o, left, right), [*rows, *columns])
-
-
-def einsum(o: Ops[Any], inputs: Sequence[str], output: str, operands: Sequence[Any]) -> Any:
-    """Einstein's sum of operands whose dimensions have the letters of `inputs`, none twice in one.
-
-    Operands are taken from the left, two at a time. Raises UnsupportedError for a letter that is twice in
-    one input, or not in any.
-    """
-    for letters in (*inputs, output):
-        if len({*letters}) != len(letters):
-            raise UnsupportedError(f"einsum: a dimension that is twice in '{letters}'")
-    if missing := {*output} - {*"".join(inputs)}:
-        raise UnsupportedError(f"einsum: '{''.join(sorted(missing))}' is in no operand")
-    known, x = inputs[0], operands[0]
-    for number in range(1, len(inputs)):
-        later = {*output, *"".join(inputs[number + 1 :])}
-        known, x = _joined(o, (known, x), (inputs[number], operands[number]), later)
-    known, x = _summed(o, known, x, {*output})
-    return o.transpose(x, [known.index(letter) for letter in output])
-
-
-def _summed(o: Ops[Any], letters: str, x: Any, kept: set[str]) -> tuple[str, Any]:
-    """Without the dimensions that nothing else has."""
-    gone = [d for d, letter in enumerate(letters) if letter not in kept]
-    if not gone:
-        return letters, x
-    return "".join(letter for letter in letters if letter in kept), o.reduce(x, "sum", gone)
-
-
-def _joined(
-    o: Ops[Any], left: tuple[str, Any], right: tuple[str, Any], later: set[str]
-) -> tuple[str, Any]:
-    """The product of two, summed over what only they have: dimensions in common lead, as in a batch."""
-    names_a, a = _summed(o, *left, later | {*right[0]})
-    names_b, b = _summed(o, *right, later | {*left[0]})
-    shared = [letter for letter in names_a if letter in names_b]
-    batch = [letter for letter in shared if letter in later]
-    inside = [letter for letter in shared if letter not in later]
-    rows = [letter for letter in names_a if letter not in shared]
-    columns = [letter for letter in names_b if letter not in shared]
-    sizes = dict(zip(names_a + names_b, o.shape(a) + o.shape(b), strict=True))
-    for letter in shared:
-        if o.shape(a)[names_a.index(letter)] != o.shape(b)[names_b.index(letter)]:
-            raise UnsupportedError(f"einsum: dimensions '{letter}' of different extents")
-
-    def matrix(x: Any, names: str, *groups: list[str]) -> Any:
-        order = [names.index(letter) for group in groups for letter in group]
-        extents = [math.prod(sizes[letter] for letter in group) for group in groups]
-        return o.reshape(o.transpose(x, order), extents)
-
-    product = matmul(
-        o, matrix(a, names_a, batch, rows, inside), matrix(b, names_b, batch, inside, columns)
-    )
-    result = [*batch, *rows, *columns]
-    return "".join(result), o.reshape(product, [sizes[letter] for letter in result])

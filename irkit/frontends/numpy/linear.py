@@ -9,10 +9,10 @@ import numpy as np
 
 from irkit.dialects import graph
 from irkit.errors import UnsupportedError
-from irkit.frontends.array_ops import products
+from irkit.frontends.array_ops import einstein
 from irkit.frontends.numpy.arrays import TracedArray, fresh
 from irkit.frontends.numpy.library import LIBRARY
-from irkit.frontends.numpy.operands import WEAK, Operand, array_of, operand, promoted
+from irkit.frontends.numpy.operands import WEAK, array_of, operand, promoted
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import Recorder, recorder
 from irkit.frontends.numpy.records import ComplexValue, Value
@@ -146,28 +146,17 @@ def inner(a: Any, b: Any) -> Any:
 
 
 def einsum(subscripts: Any, *operands: Any, out: Any = None, **rest: Any) -> Any:
-    """`np.einsum` of a text such as "ij,jk->ik". Raises UnsupportedError for `...` and other forms."""
+    """`np.einsum` of a text such as "ij,jk->ik". Raises UnsupportedError for its other forms."""
     if len(operands) == 1 and out is None and not set(rest) - {"optimize"} and _turns(subscripts):
         array = array_of(operands[0])
         return TracedArray(array.spot.viewed(np.einsum(subscripts, array.spot.layout)))
-    if not isinstance(subscripts, str) or "." in subscripts or set(rest) - {"optimize"}:
-        raise refused("np.einsum other than of a text without '...'")
-    left, arrow, output = subscripts.replace(" ", "").partition("->")
-    inputs = left.split(",")
-    if not arrow:
-        joined = "".join(inputs)
-        output = "".join(sorted(c for c in {*joined} if joined.count(c) == 1))
+    if not isinstance(subscripts, str) or set(rest) - {"optimize"}:
+        raise refused("np.einsum other than of a text")
     # Numbers of Python's are arrays here, whose dtype counts.
     found = [operand(np.asarray(x) if type(x) in WEAK else x) for x in operands]
-    for letters, x in zip(inputs, found, strict=True):
-        if len(letters) != len(x.shape):
-            raise ValueError(f"einstein sum subscripts '{letters}' do not fit shape {x.shape}")
-    pairs = [_diagonals(letters, x) for letters, x in zip(inputs, found, strict=True)]
-    inputs, found = [p[0] for p in pairs], [p[1] for p in pairs]
-    dtype = promoted(found)
-    r = recorder()
+    r, dtype = recorder(), promoted(found)
     try:
-        result = products.einsum(r.compose, inputs, output, [x.value(dtype) for x in found])
+        result = einstein.einsum(r.compose, subscripts, [x.value(dtype) for x in found])
     except UnsupportedError as error:
         raise refused(str(error)) from None
     return _finished(fresh(result), output_of(out))
@@ -181,22 +170,6 @@ def _turns(subscripts: Any) -> bool:
     if not arrow:
         return bool(given) and len({*given} - {"."}) == len(given.replace(".", ""))
     return bool(output) and {*given} == {*output}
-
-
-def _diagonals(letters: str, x: Operand) -> tuple[str, Operand]:
-    """An operand of which no dimension is named twice: where one is, its diagonal."""
-    for letter in dict.fromkeys(letters):
-        while letters.count(letter) > 1:
-            first = letters.index(letter)
-            second = letters.index(letter, first + 1)
-            if x.shape[first] != x.shape[second]:
-                raise ValueError(
-                    f"dimensions in operand for collapsing index '{letter}' don't match: {x.shape[first]} != "
-                    f"{x.shape[second]}"
-                )
-            x = operand(LIBRARY.diagonal(array_of(x.given), 0, first, second))
-            letters = "".join(c for n, c in enumerate(letters) if n not in (first, second)) + letter
-    return letters, x
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:

@@ -4,8 +4,10 @@ from irkit.frontends.onnx.handlers import (
     arithmetic,
     attention,
     cache,
+    einsum,
     elementwise,
     gather,
+    grid_sample,
     grouped_attention,
     layout,
     linear,
@@ -28,8 +30,10 @@ from irkit.frontends.onnx.node import Handler
 HANDLERS: dict[str, Handler] = {
     **arithmetic.HANDLERS,
     **cache.HANDLERS,
+    **einsum.HANDLERS,
     **elementwise.HANDLERS,
     **gather.HANDLERS,
+    **grid_sample.HANDLERS,
     **layout.HANDLERS,
     **linear.HANDLERS,
     **normalisation.HANDLERS,
@@ -66,6 +70,7 @@ DOMAINS: dict[str, dict[str, Handler]] = {
 ANYWHERE = frozenset(
     {
         *arithmetic.HANDLERS,
+        *einsum.HANDLERS,
         *elementwise.HANDLERS,
         *linear.HANDLERS,
         *recurrent.HANDLERS,
