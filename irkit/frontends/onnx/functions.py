@@ -117,11 +117,11 @@ def _renamed(
 def _rename_graph(
     graph: GraphProto, names: dict[str, str], given: Mapping[str, AttributeProto], prefix: str
 ) -> None:
-    """Rename a branch in place; it sees the names around it."""
+    """Rename a branch or a loop's body in place; it sees the names around it."""
     inside = [_renamed(n, names, given, prefix) for n in graph.node]
     del graph.node[:]
     graph.node.extend(inside)
     for t in graph.initializer:
         t.name = names.setdefault(t.name, f"{prefix}{t.name}")
-    for v in graph.output:
+    for v in (*graph.input, *graph.output):
         v.name = names.setdefault(v.name, f"{prefix}{v.name}")

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc
 from xdsl.dialects.utils import FastMathFlag
@@ -27,6 +36,7 @@ from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
 from irkit.frontends.onnx.handlers import ANYWHERE, DOMAINS, HANDLERS
 from irkit.frontends.onnx.load import opset_of, symbols_of
+from irkit.frontends.onnx.loops import LOOPS, unrolled
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
 from irkit.weights import Array
@@ -196,6 +206,8 @@ class Importer:
             return folded
         if op == "If":
             return self._branch(node)
+        if op in LOOPS and not node.proto.domain:
+            return self._loop(node)
         if op in handlers:
             if node.proto.domain or op not in ANYWHERE:
                 _check_leading(node)
@@ -217,6 +229,27 @@ class Importer:
             self.values[t.name] = numpy_helper.to_array(t)
         self._import_nodes(node, taken.node, node.opset, "in its branch")
         return [self.values[v.name] for v in taken.output]
+
+    def _loop(self, node: Node) -> Sequence[Value]:
+        """Import the body of a loop as often as it runs; it may read all names around it."""
+        body = node.attribute("body", None)
+        outputs = unrolled(node, body, partial(self._round, node, body))
+        node.check_attributes()
+        return outputs
+
+    def _round(self, node: Node, body: GraphProto, given: Sequence[Value]) -> list[Value]:
+        """Import a body for these inputs; what has a name in it has none outside."""
+        around, marked = dict(self.values), set(self.symbolic)
+        for t in body.initializer:
+            self.values[t.name] = numpy_helper.to_array(t)
+        self.values.update(zip((v.name for v in body.input), given, strict=True))
+        self._import_nodes(node, body.node, node.opset, "in its body")
+        names = [v.name for v in body.output]
+        if any(name in self.symbolic for name in names):
+            node.refuse("", "its body computes with the dynamic batch size")
+        found = [self.values[name] for name in names]
+        self.values, self.symbolic = around, marked
+        return found
 
     def _inline(self, node: Node) -> Sequence[Value]:
         """Import the body of an operator that ONNX defines by others."""
@@ -315,7 +348,12 @@ def _is_known(proto: NodeProto, opset: int) -> bool:
     op_type = proto.op_type
     if proto.domain:
         return op_type in DOMAINS[proto.domain]
-    return op_type == "If" or op_type in HANDLERS or op_type in FOLDABLE or has_body(op_type, opset)
+    return (
+        op_type in ("If", *LOOPS)
+        or op_type in HANDLERS
+        or op_type in FOLDABLE
+        or has_body(op_type, opset)
+    )
 
 
 def _suggest_name(value: SSAValue, name: str) -> None:

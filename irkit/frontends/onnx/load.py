@@ -236,7 +236,7 @@ def _check_numbers(model: ModelProto) -> None:
     """What ONNX's shape inference takes as given: it makes as many parts as a Split says, be they
     billions, follows an axis of a LayerNormalization out of the shape, and looks without end for what an
     Einsum's equation does not say."""
-    for node in model.graph.node:
+    for node in nodes_of(model):
         where = f"node '{node.name}' ({node.op_type})"
         for attribute in node.attribute:
             if attribute.name == "num_outputs" and node.op_type == "Split":
