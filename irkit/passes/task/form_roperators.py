@@ -130,7 +130,7 @@ class Grouping:
             missed(op, PROLOGUE, "its results have no one user")
         elif user not in self.group:
             missed(op, PROLOGUE, "'{}' belongs to no rOperator", user.name)
-        elif (reason := _why_no_prologue(op, user)) is not None:
+        elif (reason := self._why_not_read(op, user)) is not None:
             missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
             applied(op, PROLOGUE, "into '{}'", user.name)
@@ -138,6 +138,16 @@ class Grouping:
                 self._add(joined, self.group[user])
             return
         self._add(op, Group())
+
+    def _why_not_read(self, op: Operation, user: Operation) -> str | None:
+        """Why an op is not computed where `user` reads it, or where what is fused there is read in turn."""
+        reason = _why_no_prologue(op, user, op)
+        while reason is None and kind_of(user) is Kind.LIGHT:
+            behind = only_user(user)
+            if behind is None or self.group.get(behind) is not self.group[user]:
+                return None
+            reason, user = _why_no_prologue(op, behind, user), behind
+        return reason
 
 
 def _users_through_units(op: Operation) -> list[Operation]:
@@ -161,14 +171,15 @@ def _is_of_units(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
     return real[0] == real[1] and DYNAMIC not in real[0]
 
 
-def _why_no_prologue(op: Operation, user: Operation) -> str | None:
-    """None if `user` can compute each element of `op` where it reads it; else what is in the way."""
+def _why_no_prologue(op: Operation, user: Operation, read: Operation) -> str | None:
+    """None if `user` can compute each element of `op` where it reads those of `read`, of which `op` is part;
+    else what is in the way."""
     model, own = model_of(user), model_of(op)
     assert model is not None
     assert own is not None
     if own.names_operand:
         return None
-    return model.why_no_prologue(user, op, own.cheap)
+    return model.why_no_prologue(user, read, own.cheap)
 
 
 @dataclass(frozen=True)
@@ -178,9 +189,10 @@ class FormROperators(ModulePass):
     A root is a contraction (or several that accumulate into one another), another reduction, a
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
-    becomes its prologue, and so does one behind which only dimensions of
-    size 1 are added or left out, and one that widens float32 for a contraction of at most four columns; a
-    slice that elementwise ops alone read is computed in each of them.
+    becomes its prologue, and so does one behind which only dimensions of size 1 are added or left out, and
+    one that widens float32 for a contraction of at most four columns; what an elementwise op computes is
+    padded there only where no window reads it again. A slice that elementwise ops alone read is computed in
+    each of them.
     Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
