@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from irkit.errors import InvalidModelError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
     boosters,
@@ -26,7 +26,7 @@ from irkit.frontends.sklearn.importer import (
     Values,
     kind_of,
 )
-from irkit.frontends.sklearn.sparsity import form_after
+from irkit.frontends.sklearn.sparsity import form_after, why_not_stored
 from irkit.frontends.sklearn.tables import (
     COMPOSITIONS,
     DELEGATES,
@@ -107,7 +107,7 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
         return [f"step '{name}': {kind} without {DELEGATES[kind]} (is it fitted, with refit?)"]
     entry = _entry(kind, last)
     if kind in documents.VECTORIZERS:
-        return [f"step '{name}': {kind} elsewhere than first in a Pipeline"]
+        return documents.why_not(name, step)
     if entry is None:
         reason = REFUSED.get(kind, "irkit.supported_operators() has those that are")
         return [f"step '{name}': estimator {kind} ({reason})"]
@@ -128,6 +128,8 @@ def why_not_fitted(name: str, step: Any, last: bool = False) -> list[str]:
         reasons = [r for n, part in parts for r in why_not_fitted(f"{name}: {n}", part)]
         empty = kind != "Pipeline" and not _has_columns(step)
         return [*reasons, f"step '{name}': no output columns"] if empty else reasons
+    if kind in documents.VECTORIZERS:
+        return []
     entry = _entry(kind, last)
     assert entry is not None
     reasons = [*entry.why_not_fitted(step), *_why_not_classes(step)]
@@ -201,6 +203,11 @@ def transform(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
             every = np.arange(importer.width(x))
             found = [(n, part, every) for n, part in step.transformer_list if part != "drop"]
             y = _side_by_side(importer, x, found, step.transformer_weights)
+        case kind if kind in documents.VECTORIZERS:
+            y = documents.counted(importer, step, x)
+            for part in documents.behind(step):
+                y = transform(importer, part, y)
+            importer.forms[y] = form_after(kind, step, Form.DENSE)
         case kind:
             return _one(importer, TRANSFORMERS[kind], step, x)
     return y
@@ -222,9 +229,11 @@ def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAV
     known = importer.known.get(x, Values())
     if not encoders.takes_words(step):
         importer.words.read_as_numbers(x, kind_of(step))
+    given = importer.forms.get(x, Form.DENSE)
+    if given is not Form.DENSE and (reason := why_not_stored(kind_of(step), step, given)):
+        raise UnsupportedError(f"{type(step).__name__} {reason}")
     y = entry.build(importer, step, x)
     if y is not x:
-        given = importer.forms.get(x, Form.DENSE)
         importer.forms[y] = form_after(kind_of(step), step, given)
         importer.known[y] = Values(
             entry.nan == "makes" or (entry.nan == "keeps" and known.nan and nan),

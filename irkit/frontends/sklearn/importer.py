@@ -92,6 +92,8 @@ class Importer:
     known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
     checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
     words: Words = field(default_factory=Words)
+    counts: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    """Which column of the program the counts of a vectorizer begin at, by its `id` and its sources."""
     forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
     """Values that scikit-learn has as sparse matrices; all others are dense."""
     approximate: bool = True

@@ -17,8 +17,8 @@ _MACHINE = (
     "kernels that are functions; sparse support vectors; predict_proba of more than six classes"
 )
 _DOCUMENTS = (
-    "elsewhere than first in a Pipeline; functions as parameters; input that is no content; "
-    "more than 1048576 columns; XGBoost behind it"
+    "behind other steps; functions as parameters; input that is no content; more than "
+    "1048576 columns"
 )
 _KERNEL = "kernels that are functions, kernel_params; sparse rows"
 _CATEGORIES = "categories that are neither numbers nor strings"

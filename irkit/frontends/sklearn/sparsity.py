@@ -65,6 +65,16 @@ def form_after(kind: str, step: Any, given: Form) -> Form:
     return given if kind in _KEEPING else Form.UNCLEAR
 
 
+def why_not_stored(kind: str, step: Any, given: Form) -> str:
+    """Why a step would make something else of a sparse matrix than of the same dense rows; empty if not."""
+    if kind == "QuantileTransformer":
+        return "of a sparse matrix, of which it leaves what is not stored at 0"
+    logarithms = kind == "AdditiveChi2Sampler" or getattr(step, "sublinear_tf", False)
+    if logarithms and given is Form.UNCLEAR:
+        return "behind steps of which a sparse matrix may store a 0, whose logarithm it would take"
+    return ""
+
+
 def absent_as_missing(importer: Importer, x: SSAValue) -> SSAValue:
     """x as XGBoost sees it. Raises UnsupportedError where it is not known which zeros are stored."""
     form = importer.forms.get(x, Form.DENSE)
