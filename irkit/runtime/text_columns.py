@@ -77,7 +77,7 @@ def _beside(own: Array, counts: list[Any]) -> Any:
 
     matrices: Any = sparse
     rows, columns = own.shape
-    starts: Array = np.arange(0, rows * columns + 1, columns)
+    starts: Array = np.arange(rows + 1, dtype=np.int64) * columns
     every: Array = np.tile(np.arange(columns, dtype=np.int64), rows)
     mine = matrices.csr_matrix((own.ravel(), every, starts), shape=own.shape)
     return matrices.hstack([mine, *(c.astype(own.dtype) for c in counts)], format="csr")
