@@ -24,7 +24,7 @@ from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
 from irkit.runtime.text_columns import TextColumns
 from irkit.runtime.variant import Variant
-from irkit.runtime.words import numbered
+from irkit.runtime.words import named, numbered
 from irkit.weights import Array
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class CompiledProgram:
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
-            return [numbered(info, x) for x in inputs]
+            return [numbered(info, x) if info.inputs == ("x",) else named(info, x) for x in inputs]
         if info.kind != "network" and inputs and is_objects(inputs[0]):
             inputs = [numbers_of_objects(info, inputs[0]), *inputs[1:]]
         if info.integers:

@@ -42,6 +42,18 @@ def numbered(info: ModelInfo, value: Any, skipped: frozenset[int] = frozenset())
     return made
 
 
+def named(info: ModelInfo, value: Any) -> Array:
+    """Labels that are strings, one a row, as float64. Raises InvalidInputError for what are none."""
+    labels: Any = np.asarray(value)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        # As scikit-learn takes a column of them.
+        labels = labels.reshape(-1)
+    if any(label is None for label in labels.reshape(-1).tolist()):
+        raise InvalidInputError("labels: None among them")
+    ((_, words),) = info.words
+    return places("labels", labels, words)
+
+
 def _numbers(column: int, values: Any) -> Array:
     if values.dtype.kind != "O":
         raise InvalidInputError(f"column {column}: expected numbers, got strings")

@@ -166,6 +166,7 @@ def _import_labels(step: Any, dtype: str) -> ImportedModel:
         allow_infinity=False,
         source=f"scikit-learn {type(step).__name__}",
         checks={name: message for name, _, message in checks},
+        words=labels.words_of(step),
     )
     return builder.finish(values, info)
 
