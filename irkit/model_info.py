@@ -68,6 +68,9 @@ class ModelInfo:
     `text`: how documents are counted, where the input is some (`irkit.runtime.documents`); else None.
     `texts`: columns of documents, or DOCUMENTS, each with how they are counted: the counts stand behind the
     model's own columns, in this order.
+    `vocabulary`: the strings of an ONNX model, by the numbers that its program has for them; `string_inputs`,
+    `string_outputs`: what is strings to the caller. `maps`: outputs that are a map a row to the caller, and
+    the labels of their columns.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -106,6 +109,10 @@ class ModelInfo:
     integers: Literal["", "float32", "narrow"] = ""
     text: Mapping[str, Any] | None = None
     texts: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+    vocabulary: tuple[str, ...] = ()
+    string_inputs: tuple[str, ...] = ()
+    string_outputs: tuple[str, ...] = ()
+    maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 
@@ -113,6 +120,11 @@ class ModelInfo:
     def counts_documents(self) -> bool:
         """Whether rows of its program are counts that the host makes of documents."""
         return self.text is not None or bool(self.texts)
+
+    @property
+    def has_strings(self) -> bool:
+        """Whether arrays of its caller are strings or maps, and numbers to its program."""
+        return bool(self.string_inputs or self.string_outputs or self.maps)
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""
@@ -152,6 +164,9 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
     fields["texts"] = tuple((c, facts) for c, facts in fields.get("texts", ()))
     if (categories := fields.get("categories")) is not None:
         fields["categories"] = tuple((place, tuple(values)) for place, values in categories)
+    for name in ("vocabulary", "string_inputs", "string_outputs"):
+        fields[name] = tuple(fields.get(name, ()))
+    fields["maps"] = {output: tuple(labels) for output, labels in fields.get("maps", {}).items()}
     fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
     return ModelInfo(**fields)
 

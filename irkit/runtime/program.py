@@ -22,6 +22,7 @@ from irkit.runtime.program_state import ProgramState
 from irkit.runtime.row_call import RowCall
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
+from irkit.runtime.string_border import StringBorder
 from irkit.runtime.text_columns import TextColumns
 from irkit.runtime.variant import Variant
 from irkit.runtime.words import named, numbered
@@ -66,12 +67,23 @@ class CompiledProgram:
             if outputs is not None:
                 return outputs
         inputs = self._plain(inputs)
+        if self._border is not None:
+            inputs = self._border.enter(inputs)
+            return self._border.leave(self.variant(inputs).run(inputs))
         return self.variant(inputs).run(inputs)
+
+    @cached_property
+    def _border(self) -> StringBorder | None:
+        """What makes numbers of strings, and strings and maps of numbers, where the model has some."""
+        info = self._first.info
+        return StringBorder(info) if info.has_strings else None
 
     @cached_property
     def _again(self) -> Callable[[Sequence[Any]], list[Any] | None] | None:
         """What runs tensors such as came before, of a program on a GPU that makes nothing of them first."""
         first, info = self._first, self._first.info
+        if info.has_strings:
+            return None
         if first.target != "cuda" or not isinstance(first, Variant):
             return None
         if len(self._variants) + len(self._pending) > 1 or info.words or info.counts_documents:
