@@ -187,7 +187,3 @@ def test_refused():
     for made in ({"classlabels_strings": ["a", "b"]}, {"classlabels_strings": ["a", "a", "b"]}):
         with pytest.raises(UnsupportedError, match="expected 3 labels, none of them twice"):
             import_onnx(model([node("ZipMap", **made)], "y", x=X))
-    twice = [node("ZipMap", "x", "maps", classlabels_int64s=[1, 2, 3])]
-    twice.append(helper.make_node("Identity", ["maps"], ["y"]))
-    with pytest.raises(UnsupportedError, match=r"\(Identity\): maps are only results"):
-        import_onnx(model(twice, "y", x=X))
