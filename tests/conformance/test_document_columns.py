@@ -221,6 +221,19 @@ def test_compiled_and_saved(compiled: Any, tmp_path: Path) -> None:
     check(irkit.load(tmp_path / "p"), model, new)
 
 
+def test_counts_of_several_vectorizers(compiled: Any) -> None:
+    """Side by side they are read as they are stored; with other columns between them, made dense."""
+    known, new = documents(), documents(25, seed=1)
+    model = piped(make.make_union(count(), tfidf(), hashing()), logistic())
+    program = compiled(model.fit(known, labels(known)), mode="serial", dtype="float64")
+    check(program, model, new)
+    assert program.report()["sparse_rows"] == "by the elements that are stored"
+    rows = frame()
+    mixed = piped(usual(), logistic()).fit(rows, labels(rows["body"].tolist()))
+    made = compiled(mixed, mode="serial", dtype="float64")
+    assert made.report()["sparse_rows"].startswith("made dense some at a time")
+
+
 def test_in_an_estimator() -> None:
     """Rows of documents, and frames with some, reach the program as they are."""
     known, new = frame(), frame(1)
