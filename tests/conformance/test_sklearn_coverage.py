@@ -85,6 +85,7 @@ def test_labels_of_rows() -> None:
         interpreted(LabelEncoder().fit(odd))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_labels_that_are_strings() -> None:
     for model in (LabelEncoder(), LabelBinarizer(neg_label=-1, pos_label=2)):
         for labels in (list("cabbage"), ["no", "yes", "no"]):
