@@ -24,6 +24,8 @@ class Limits:
     message: str
 
 
+DOCUMENTS = -1
+"""The column of documents of a model whose rows are documents."""
 BY_ORDER = -1
 Categories = tuple[int, tuple[str | int | float, ...]]
 """Where a column of categories stands (BY_ORDER: anywhere, in the order of the others), and its categories by
@@ -49,6 +51,7 @@ class ModelInfo:
     `limits`: what the host refuses of the columns of the one input, in place of checks that the program had.
     `columns`: names of the columns of a data frame, if the model was fitted on one. `by_name`: the model
     picks them by name, in any order, and never looks at those that are `unused`; else they must be the same.
+    `unread`: places of columns of rows that are no frame which it never looks at.
     `mixed_floats`: it picks columns by name and makes float64 of all, whatever floats they are.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
     it sees their places there, -1 for any other, NaN for NaN.
@@ -63,6 +66,11 @@ class ModelInfo:
     `integers`: what becomes of arrays of integers first: "float32", they are rounded to that (LightGBM's own
     copy), or "narrow", float32 must hold them, as only parts of the model round them. Empty if nothing does.
     `text`: how documents are counted, where the input is some (`irkit.runtime.documents`); else None.
+    `texts`: columns of documents, or DOCUMENTS, each with how they are counted: the counts stand behind the
+    model's own columns, in this order.
+    `vocabulary`: the strings of an ONNX model, by the numbers that its program has for them; `string_inputs`,
+    `string_outputs`: what is strings to the caller. `maps`: outputs that are a map a row to the caller, and
+    the labels of their columns.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -87,6 +95,7 @@ class ModelInfo:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     unused: tuple[str, ...] = ()
+    unread: tuple[int, ...] = ()
     mixed_floats: bool = False
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     categories: tuple[Categories, ...] | None = None
@@ -99,8 +108,23 @@ class ModelInfo:
     stored_dense: bool = False
     integers: Literal["", "float32", "narrow"] = ""
     text: Mapping[str, Any] | None = None
+    texts: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+    vocabulary: tuple[str, ...] = ()
+    string_inputs: tuple[str, ...] = ()
+    string_outputs: tuple[str, ...] = ()
+    maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
+
+    @property
+    def counts_documents(self) -> bool:
+        """Whether rows of its program are counts that the host makes of documents."""
+        return self.text is not None or bool(self.texts)
+
+    @property
+    def has_strings(self) -> bool:
+        """Whether arrays of its caller are strings or maps, and numbers to its program."""
+        return bool(self.string_inputs or self.string_outputs or self.maps)
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""
@@ -120,7 +144,16 @@ class ModelInfo:
 def _info_of(fields: dict[str, Any]) -> ModelInfo:
     for name in ("input_batch", "output_batch"):
         fields[name] = tuple(None if p is None else tuple(p) for p in fields.get(name, ()))
-    for name in ("inputs", "outputs", "classes", "casts", "own_types", "columns", "unused"):
+    for name in (
+        "inputs",
+        "outputs",
+        "classes",
+        "casts",
+        "own_types",
+        "columns",
+        "unused",
+        "unread",
+    ):
         if fields.get(name) is not None:
             fields[name] = tuple(map(_hashable, fields[name]))
     fields["limits"] = tuple(
@@ -128,8 +161,12 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         for f in fields.get("limits", ())
     )
     fields["words"] = tuple((c, tuple(words)) for c, words in fields.get("words", ()))
+    fields["texts"] = tuple((c, facts) for c, facts in fields.get("texts", ()))
     if (categories := fields.get("categories")) is not None:
         fields["categories"] = tuple((place, tuple(values)) for place, values in categories)
+    for name in ("vocabulary", "string_inputs", "string_outputs"):
+        fields[name] = tuple(fields.get(name, ()))
+    fields["maps"] = {output: tuple(labels) for output, labels in fields.get("maps", {}).items()}
     fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
     return ModelInfo(**fields)
 

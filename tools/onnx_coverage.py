@@ -50,13 +50,15 @@ are exact in int32, which wraps, and are brought to the result's scale as ONNX R
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.
 
-Of the domain ai.onnx.ml there are {classical}, on
-numbers: strings and maps are refused (labels are integers then, and `zipmap=False` leaves out the
-maps). Trees are `graph.forest`, and sums have the bits of ONNX Runtime on one thread. Where ONNX leaves
-a meaning open, ONNX Runtime's is taken. Refused are `PROBIT`, `MIN` and `MAX` over trees, probabilities of an
-`SVMClassifier`, unknown categories that would be an error (`zeros=0`), and trees of which runtimes make
-several things.
-`tests/conformance/test_onnx_ml.py` compares with ONNX Runtime.
+Of the domain ai.onnx.ml there are {classical}. Strings are read as categories and given as
+labels: a program has their numbers, and `run` takes and gives arrays of them. They may be moved
+(`Concat`, `Reshape`, `Gather`, ...) before that; anything else that reads strings is refused, and so is an
+output that is an input's own strings. `ZipMap` gives a list of maps. Trees are `graph.forest`, and sums have
+the bits of ONNX Runtime on one thread. Where ONNX leaves a meaning open, ONNX Runtime's is taken. Refused are
+`PROBIT`, `MIN` and `MAX` over trees, probabilities of an `SVMClassifier`, unknown categories that would be an
+error (`zeros=0`), inputs that are maps (`CastMap`, `DictVectorizer`), and trees of which runtimes make
+several things. `tests/conformance/test_onnx_strings.py` and
+`tests/conformance/test_onnx_ml.py` compare with ONNX Runtime.
 """
 
 

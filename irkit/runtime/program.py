@@ -22,8 +22,10 @@ from irkit.runtime.program_state import ProgramState
 from irkit.runtime.row_call import RowCall
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
+from irkit.runtime.string_border import StringBorder
+from irkit.runtime.text_columns import TextColumns
 from irkit.runtime.variant import Variant
-from irkit.runtime.words import numbered
+from irkit.runtime.words import named, numbered
 from irkit.weights import Array
 
 if TYPE_CHECKING:
@@ -65,15 +67,26 @@ class CompiledProgram:
             if outputs is not None:
                 return outputs
         inputs = self._plain(inputs)
+        if self._border is not None:
+            inputs = self._border.enter(inputs)
+            return self._border.leave(self.variant(inputs).run(inputs))
         return self.variant(inputs).run(inputs)
+
+    @cached_property
+    def _border(self) -> StringBorder | None:
+        """What makes numbers of strings, and strings and maps of numbers, where the model has some."""
+        info = self._first.info
+        return StringBorder(info) if info.has_strings else None
 
     @cached_property
     def _again(self) -> Callable[[Sequence[Any]], list[Any] | None] | None:
         """What runs tensors such as came before, of a program on a GPU that makes nothing of them first."""
         first, info = self._first, self._first.info
+        if info.has_strings:
+            return None
         if first.target != "cuda" or not isinstance(first, Variant):
             return None
-        if len(self._variants) + len(self._pending) > 1 or info.words or info.text is not None:
+        if len(self._variants) + len(self._pending) > 1 or info.words or info.counts_documents:
             return None
         return first.again
 
@@ -85,10 +98,12 @@ class CompiledProgram:
         info = self._first.info
         if self._documents is not None:
             return [self._documents.counted(x) for x in inputs]
+        if self._text_columns is not None:
+            return [self._text_columns.rows(x) for x in inputs]
         if inputs and is_sparse(inputs[0]):
             return inputs
         if info.words:
-            return [numbered(info, x) for x in inputs]
+            return [numbered(info, x) if info.inputs == ("x",) else named(info, x) for x in inputs]
         if info.kind != "network" and inputs and is_objects(inputs[0]):
             inputs = [numbers_of_objects(info, inputs[0]), *inputs[1:]]
         if info.integers:
@@ -102,6 +117,11 @@ class CompiledProgram:
         """What counts documents, where the input is some."""
         facts = self._first.info.text
         return None if facts is None else Documents(facts)
+
+    @cached_property
+    def _text_columns(self) -> TextColumns | None:
+        """What counts columns of documents, where the input has some."""
+        return TextColumns(self._first.info) if self._first.info.texts else None
 
     def __call__(self, *inputs: Any) -> Any:
         """The output, or a tuple of them."""
@@ -239,8 +259,8 @@ class CompiledProgram:
 
     @property
     def takes_strings(self) -> bool:
-        """Whether some of its columns are strings, so that rows are objects."""
-        return bool(self._first.info.words)
+        """Whether its rows are documents, or some of their columns strings, so that they are objects."""
+        return bool(self._first.info.words) or self._first.info.counts_documents
 
     @property
     def target(self) -> str:

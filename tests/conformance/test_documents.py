@@ -112,6 +112,7 @@ LAST: dict[str, Callable[[], Any]] = {
         preprocessing.StandardScaler(),
         linear_model.SGDClassifier(random_state=0),
     ),
+    "xgb": lambda: xgb.XGBRegressor(n_estimators=3, n_jobs=1),
     "projected_xgb": lambda: piped(
         decomposition.TruncatedSVD(4, random_state=0),
         xgb.XGBRegressor(n_estimators=3, n_jobs=1),
@@ -146,10 +147,10 @@ def test_what_vectorizers_make(name: str) -> None:
 @pytest.mark.parametrize("head", [count, tfidf], ids=["count", "tfidf"])
 def test_what_follows(name: str, head: Any) -> None:
     known, new = documents(), documents(25, seed=1)
-    target = labels(known) if name != "projected_xgb" else np.arange(60.0)
+    target = np.arange(60.0) if name.endswith("xgb") else labels(known)
     # LightGBM takes no sparse integers.
     model = piped(head(dtype=np.float64), LAST[name]()).fit(known, target)
-    check(interpreted(model), model, new, 1e-9 if name != "projected_xgb" else 1e-5)
+    check(interpreted(model), model, new, 1e-5 if name.endswith("xgb") else 1e-9)
 
 
 def test_forms_of_documents() -> None:
@@ -250,10 +251,8 @@ def test_refused(name: str) -> None:
 
 def test_refused_elsewhere() -> None:
     known = documents()
-    with pytest.raises(UnsupportedError, match="XGBoost within a model, to which what is absent"):
-        import_model(piped(tfidf(), xgb.XGBRegressor(n_estimators=2)).fit(known, np.arange(60)))
     union = make.make_union(count(), tfidf()).fit(known)
-    with pytest.raises(UnsupportedError, match="CountVectorizer elsewhere than first in a Pipel"):
+    with pytest.raises(UnsupportedError, match=r"CountVectorizer.*dtype=int64, where not the last"):
         import_model(union)
     with pytest.raises(InvalidModelError, match="TfidfVectorizer is not fitted"):
         import_model(piped(tfidf(), linear_model.LogisticRegression()))

@@ -22,6 +22,7 @@ from irkit.errors import DeviceError, InvalidInputError, IrkitError, Unsupported
 from irkit.frontends.onnx import backend, import_onnx
 from irkit.frontends.onnx.backend import IrkitBackend, IrkitRep
 from irkit.interp.graph import run_graph
+from irkit.runtime.string_border import StringBorder
 
 ROOT = Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("onnx_coverage", ROOT / "tools" / "onnx_coverage.py")
@@ -45,8 +46,11 @@ class InterpretedRep(IrkitRep):
 
     def compiled(self, shapes, constants):
         imported = import_onnx(self.model, shapes, constants)
+        border = StringBorder(imported.info)
         return SimpleNamespace(
-            run=lambda arrays: run_graph(imported.module, imported.weights, arrays)
+            run=lambda arrays: border.leave(
+                run_graph(imported.module, imported.weights, border.enter(arrays))
+            )
         )
 
 

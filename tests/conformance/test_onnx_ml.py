@@ -303,11 +303,6 @@ TARGETS = {"target_treeids": [0], "target_nodeids": [1], "target_ids": [0], "tar
 REFUSED = [
     (
         "LinearClassifier",
-        LABELS | {"classlabels_strings": ["a", "b"]},
-        "classlabels_strings: labels that are strings",
-    ),
-    (
-        "LinearClassifier",
         LABELS | {"classlabels_ints": [0, 1], "post_transform": "PROBIT"},
         "post_transform = 'PROBIT': each runtime",
     ),
@@ -343,7 +338,7 @@ REFUSED = [
         "coefficients: a number that is not finite",
     ),
     ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros = 0: an unknown category"),
-    ("OneHotEncoder", {"cats_strings": ["a"]}, "cats_strings: categories that are strings"),
+    ("OneHotEncoder", {"cats_strings": ["a"]}, "input 'x': it has not what the categories are"),
     ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, "offset: it has 2 numbers, expected 3"),
 ]
 

@@ -80,5 +80,20 @@ def test_labels_of_rows() -> None:
         encoder.transform([3])
     with pytest.raises(InvalidInputError, match="row 1: LabelEncoder found a label"):
         interpreted(encoder).transform(np.array([1.0, 3.0]))
+    odd: Any = np.array([b"a", b"b"], object)
     with pytest.raises(UnsupportedError, match="class labels of dtype"):
-        interpreted(LabelEncoder().fit(["a", "b"]))
+        interpreted(LabelEncoder().fit(odd))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_labels_that_are_strings() -> None:
+    for model in (LabelEncoder(), LabelBinarizer(neg_label=-1, pos_label=2)):
+        for labels in (list("cabbage"), ["no", "yes", "no"]):
+            program = interpreted(model.fit(labels))
+            for given in (labels, labels[:1], np.array(labels, object), np.array(labels)[:, None]):
+                same(program.transform(given), model.transform(given))
+        for odd, message in (([None], "None among them"), ([1], "expected strings")):
+            with pytest.raises(InvalidInputError, match=message):
+                interpreted(model).transform(np.array(odd, object if odd == [None] else None))
+    with pytest.raises(InvalidInputError, match="row 1: LabelEncoder found a label"):
+        interpreted(LabelEncoder().fit(["a", "b"])).transform(["a", "c"])

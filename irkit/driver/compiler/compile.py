@@ -159,7 +159,7 @@ def _csr_programs(
     """The programs of rows of CSR matrices, compiled when such rows first come."""
     if first.info.stored and isinstance(first, Variant):
         return CsrPrograms({names[0]: first})
-    if first.info.text is not None:
+    if first.info.counts_documents:
         # Counts of words were tried as what is stored, before.
         return CsrPrograms({}, why_not="the model reads more of its counts than what is stored")
     absent = ("nan", "zero") if on_gpu else ("zero",)
@@ -222,7 +222,7 @@ def _read(
     """A model that was read, for rows of CSR matrices where they are `stored`, or are so whatever comes."""
     if isinstance(found, SizedModel):
         return found
-    if found.info.text is None:
+    if not found.info.counts_documents:
         return csr_model(found, on_gpu) if stored else found
     # Its rows are counts of words: it has no others.
     try:

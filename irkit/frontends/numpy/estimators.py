@@ -192,7 +192,7 @@ def _why_not(info: ModelInfo, name: str, x: TracedArray) -> str:
     """What of a model has no form in a trace."""
     if name not in info.methods:
         return f"irkit has no {name} of it"
-    if info.text is not None or info.words:
+    if info.counts_documents or info.words:
         return "it takes text"
     if info.inputs != ("x",):
         return "it takes labels"

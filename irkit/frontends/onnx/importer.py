@@ -17,7 +17,7 @@ from onnx import (
     numpy_helper,
 )
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import NameLoc, StringAttr, UnknownLoc, i64
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
@@ -39,6 +39,7 @@ from irkit.frontends.onnx.load import opset_of, symbols_of
 from irkit.frontends.onnx.loops import LOOPS, unrolled
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
+from irkit.frontends.onnx.strings import Strings
 from irkit.weights import Array
 
 # What NumPy, protobuf and the handlers raise on numbers and text that no valid model has: ONNX's checker
@@ -61,7 +62,9 @@ class Importer:
         self.symbolic: set[str] = set()
         self.opened: list[tuple[str, str]] = []
         self.ambiguous = False
+        self.named: list[str] = []
         self.builder = GraphBuilder([])
+        self.strings = Strings()
 
     def run(self) -> ImportedModel:
         """The whole model. Raises UnsupportedError with every reason found, ConstantInputError if
@@ -121,6 +124,8 @@ class Importer:
         self.builder = GraphBuilder(inputs, max((n for n, _ in self.opened), default="") or BATCH)
         for (name, _), argument in zip(inputs, self.builder.inputs, strict=True):
             self.values[name] = argument
+            if name in self.named:
+                self.strings.mark(argument, given=True)
 
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
@@ -139,6 +144,9 @@ class Importer:
             return None
         if not self._one_symbol(value):
             return None
+        if declared.elem_type == TensorProto.STRING:
+            self.named.append(value.name)
+            return tensor(i64, sizes)
         try:
             element = element_type(helper.tensor_dtype_to_np_dtype(declared.elem_type))
         except KeyError:
@@ -202,6 +210,8 @@ class Importer:
     def _outputs(self, node: Node) -> Sequence[Value]:
         """What a node computes: folded, by its handler, or by its operator's body."""
         op, handlers = node.proto.op_type, DOMAINS.get(node.proto.domain, {})
+        if reason := self.strings.why_not(node.proto, node.inputs):
+            node.refuse("", reason)
         if not node.proto.domain and (folded := fold(node, op in handlers)) is not None:
             return folded
         if op == "If":
@@ -213,6 +223,7 @@ class Importer:
                 _check_leading(node)
             outputs = handlers[op](node)
             node.check_attributes()
+            self.strings.moved(node.proto, node.inputs, outputs)
             return outputs
         if node.proto.domain:
             node.refuse("", f"this operator of domain '{node.proto.domain}' is not supported")
@@ -280,7 +291,7 @@ class Importer:
             return None
         inputs = [self.values[n] if n else None for n in proto.input]
         symbolic = [n in self.symbolic for n in proto.input]
-        return Node(proto, opset, self.builder, inputs, symbolic)
+        return Node(proto, opset, self.builder, inputs, symbolic, self.strings)
 
     def _define(self, node: Node, outputs: Sequence[Value]) -> None:
         for index, name in enumerate(node.proto.output):
@@ -305,10 +316,22 @@ class Importer:
             if not isinstance(value, SSAValue):
                 value = self._constant_output(declared.name, value)
             _check_declared(declared, tensor_type(value))
+            if value in self.strings.given:
+                self._miss(f"output '{declared.name}': strings of an input")
             outputs.append((declared.name, value))
         producer = f"ONNX {self.model.producer_name} {self.model.producer_version}".strip()
         names = tuple(name for name, _ in outputs)
-        info = ModelInfo("network", self.builder.names, names, source=producer)
+        strings = self.strings
+        info = ModelInfo(
+            "network",
+            self.builder.names,
+            names,
+            source=producer,
+            vocabulary=tuple(strings.numbers),
+            string_inputs=tuple(self.named),
+            string_outputs=tuple(name for name, value in outputs if value in strings.values),
+            maps={name: strings.maps[value] for name, value in outputs if value in strings.maps},
+        )
         # ONNX says of functions what they are, not to which digit; ONNX Runtime approximates them too.
         return self.builder.finish(outputs, info, FastMathFlagsAttr([FastMathFlag.APPROX_FUNC]))
 

@@ -18,6 +18,7 @@ from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder, attribute
 from irkit.frontends.onnx.extents import mark
 from irkit.frontends.onnx.provenance import known_array
+from irkit.frontends.onnx.strings import Strings
 from irkit.weights import Array
 
 # Attributes that ONNX declares as numbers and means as truth values.
@@ -61,6 +62,7 @@ class Node:
     builder: GraphBuilder
     inputs: Sequence[Value | None]
     symbolic: Sequence[bool]
+    strings: Strings = field(default_factory=Strings)
     _attributes: dict[str, Any] = field(init=False)
     _read: set[str] = field(init=False, default_factory=set[str])
 

@@ -35,10 +35,13 @@ from irkit.frontends.sklearn.composition import (
     why_not,
     why_not_fitted,
 )
+from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.frontends.sklearn.own_types import own_types, why_no_codes
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
+from irkit.frontends.sklearn.sparsity import form_after
+from irkit.frontends.sklearn.texts import Texts, texts_of
 from irkit.model_info import ModelInfo
 
 DTYPES = ("float32", "float64")
@@ -59,7 +62,8 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         return _import_labels(model, dtype)
     head, steps = documents.split(pipeline_steps(model))
     _check(model, head, steps)
-    sparse = sparse_facts(steps, counted=head is not None)
+    texts = None if head is not None else texts_of(model, steps)
+    sparse = _COUNTED if texts else sparse_facts(steps, counted=head is not None)
     if head is not None and sparse.get("dense_only"):
         raise UnsupportedError(f"sparse counts of {kind_of(head)}: {sparse['dense_only']}")
     if head is not None and not steps:
@@ -69,9 +73,15 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     # A tree model alone copies its input to float32 itself, so one program serves both dtypes.
     alone = len(steps) == 1 and entry is not None and entry.trees
     element = f32 if alone else element_type(np.dtype(dtype))
-    features = _features(steps[0][1]) if head is None else documents.columns(head)
-    builder = GraphBuilder([("x", tensor(element, (DYNAMIC, features)))])
+    features = _features(steps[0][1], texts) if head is None else documents.columns(head)
+    width = texts.width if texts else features
+    builder = GraphBuilder([("x", tensor(element, (DYNAMIC, width)))])
     importer, x = Importer(builder, predict), builder.inputs[0]
+    if head is not None:
+        importer.forms[x] = form_after(kind_of(head), head, Form.DENSE)
+    if texts:
+        texts.place(importer)
+        x = importer.columns(x, range(features))
     nan, infinite = accepted([step for _, step in steps])
     importer.known[x] = Values(nan, infinite)
     importer.words.sources[x] = tuple(range(features))
@@ -88,6 +98,7 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     checks = importer.check_outputs()
     values = [*outputs.values, *((name, value) for name, value, _ in checks)]
     names, by_name, unused = _columns(None if head is not None else model, steps[0][1])
+    used = None if head is not None else _picked(steps[0][1])
     info = ModelInfo(
         outputs.kind,
         ("x",),
@@ -104,9 +115,11 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
         columns=names,
         by_name=by_name,
         unused=unused,
+        unread=() if used is None else tuple(i for i in range(features) if i not in used),
         mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
         words=importer.words.table(),
         text=None if head is None else documents.text_facts(head),
+        texts=texts.facts() if texts else (),
         integers=integers(steps),
         own_types=() if head is not None else own_types(steps),
         **sparse,
@@ -153,12 +166,19 @@ def _import_labels(step: Any, dtype: str) -> ImportedModel:
         allow_infinity=False,
         source=f"scikit-learn {type(step).__name__}",
         checks={name: message for name, _, message in checks},
+        words=labels.words_of(step),
     )
     return builder.finish(values, info)
 
 
-def _features(step: Any) -> int:
-    """Columns of the input."""
+_COUNTED: dict[str, Any] = {"absent": "zero"}
+"""What is said of sparse rows where the host makes them, of counts beside other columns."""
+
+
+def _features(step: Any, texts: Texts | None) -> int:
+    """Columns of the input, before there are counts among them."""
+    if texts is not None:
+        return texts.own
     found = 1 if kind_of(step) == "IsotonicRegression" else getattr(step, "n_features_in_", None)
     if found is None:
         raise UnsupportedError(

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from irkit.frontends import lightgbm, xgboost
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor
+from irkit.frontends.sklearn.sparsity import absent_as_missing
 
 
 def _lightgbm(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -24,7 +25,7 @@ def _why_no_lightgbm(step: Any) -> list[str]:
 
 def _xgboost(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     importer.approximate = False
-    narrow = importer.cast(x, np.float32)
+    narrow = importer.cast(absent_as_missing(importer, x), np.float32)
     return xgboost.xgboost_outputs(importer.builder, narrow, xgboost.json_of(step), step)
 
 

@@ -12,10 +12,10 @@ from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
 from irkit.frontends.sklearn.kernels import (
     distances,
+    fitted_rows,
     nearest,
     nearest_mean,
     squared_norm,
-    why_not_fitted,
 )
 from irkit.frontends.sklearn.outputs import largest, log_sum_exp
 from irkit.weights import Array
@@ -33,7 +33,7 @@ def _means(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 
 def _nearest_centre(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    return _labels(importer, nearest(importer, x, step.cluster_centers_), np.int64)
+    return _labels(importer, nearest(importer, x, fitted_rows(step.cluster_centers_)), np.int64)
 
 
 def _birch(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -68,9 +68,7 @@ def _to_subclusters(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 def _why_no_centres(step: Any) -> list[str]:
     if not hasattr(step, "cluster_centers_"):
         return ["parameter affinity='precomputed'"]
-    if sparse := why_not_fitted(step):
-        return sparse
-    return [] if len(step.cluster_centers_) else ["no cluster centers"]
+    return [] if step.cluster_centers_.shape[0] else ["no cluster centers"]
 
 
 # Mixtures

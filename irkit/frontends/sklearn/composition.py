@@ -7,37 +7,17 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from irkit.errors import InvalidModelError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import refused_labels
 from irkit.frontends.sklearn import (
-    adaboost,
-    bayes,
     boosters,
-    calibration,
-    clusters,
-    codes,
     columns,
-    curves,
     documents,
     encoders,
-    ensembles,
-    factors,
-    functions,
-    graphs,
     histogram,
-    imputation,
     iterative_imputation,
-    linear,
-    multiple,
-    neighbours,
-    neural,
-    preprocessing,
-    processes,
-    projections,
-    svm,
-    targets,
-    trees,
 )
+from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import (
     Importer,
     Outputs,
@@ -46,65 +26,15 @@ from irkit.frontends.sklearn.importer import (
     Values,
     kind_of,
 )
+from irkit.frontends.sklearn.sparsity import form_after, why_not_stored
+from irkit.frontends.sklearn.tables import (
+    COMPOSITIONS,
+    DELEGATES,
+    PREDICTORS,
+    REFUSED,
+    TRANSFORMERS,
+)
 
-TRANSFORMERS: dict[str, Transformer] = {
-    **calibration.TRANSFORMERS,
-    **clusters.TRANSFORMERS,
-    **codes.TRANSFORMERS,
-    **columns.TRANSFORMERS,
-    **curves.TRANSFORMERS,
-    **documents.TRANSFORMERS,
-    **encoders.TRANSFORMERS,
-    **ensembles.TRANSFORMERS,
-    **factors.TRANSFORMERS,
-    **functions.TRANSFORMERS,
-    **graphs.TRANSFORMERS,
-    **imputation.TRANSFORMERS,
-    **iterative_imputation.TRANSFORMERS,
-    **neural.TRANSFORMERS,
-    **preprocessing.TRANSFORMERS,
-    **projections.TRANSFORMERS,
-    **trees.TRANSFORMERS,
-}
-PREDICTORS: dict[str, Predictor] = {
-    **adaboost.PREDICTORS,
-    **bayes.PREDICTORS,
-    **boosters.PREDICTORS,
-    **calibration.PREDICTORS,
-    **clusters.PREDICTORS,
-    **ensembles.PREDICTORS,
-    **graphs.PREDICTORS,
-    **histogram.PREDICTORS,
-    **linear.PREDICTORS,
-    **multiple.PREDICTORS,
-    **neighbours.PREDICTORS,
-    **neural.PREDICTORS,
-    **processes.PREDICTORS,
-    **projections.PREDICTORS,
-    **svm.PREDICTORS,
-    **targets.PREDICTORS,
-    **trees.PREDICTORS,
-}
-COMPOSITIONS = ("ColumnTransformer", "FeatureUnion", "Pipeline")
-DELEGATES = {
-    "FrozenEstimator": "estimator",
-    "GridSearchCV": "best_estimator_",
-    "HalvingGridSearchCV": "best_estimator_",
-    "HalvingRandomSearchCV": "best_estimator_",
-    "RANSACRegressor": "estimator_",
-    "RandomizedSearchCV": "best_estimator_",
-    "SelfTrainingClassifier": "estimator_",
-}
-"""Estimators that answer as another one does, which is their attribute."""
-REFUSED = {
-    "DictVectorizer": "its input is dictionaries",
-    "FeatureHasher": "its input is dictionaries, pairs or strings",
-    "LatentDirichletAllocation": "its iterations end by what has converged so far",
-    "MiniBatchNMF": "its iterations end when the whole batch has converged",
-    "MultiLabelBinarizer": "its input is sets of labels",
-    "PatchExtractor": "it makes several rows of each",
-}
-"""Why there are estimators of scikit-learn that are no program of rows."""
 _FINITE = (
     "AdaBoostClassifier",
     "AdaBoostRegressor",
@@ -177,7 +107,7 @@ def why_not(name: str, step: Any, last: bool = False) -> list[str]:
         return [f"step '{name}': {kind} without {DELEGATES[kind]} (is it fitted, with refit?)"]
     entry = _entry(kind, last)
     if kind in documents.VECTORIZERS:
-        return [f"step '{name}': {kind} elsewhere than first in a Pipeline"]
+        return documents.why_not(name, step)
     if entry is None:
         reason = REFUSED.get(kind, "irkit.supported_operators() has those that are")
         return [f"step '{name}': estimator {kind} ({reason})"]
@@ -198,6 +128,8 @@ def why_not_fitted(name: str, step: Any, last: bool = False) -> list[str]:
         reasons = [r for n, part in parts for r in why_not_fitted(f"{name}: {n}", part)]
         empty = kind != "Pipeline" and not _has_columns(step)
         return [*reasons, f"step '{name}': no output columns"] if empty else reasons
+    if kind in documents.VECTORIZERS:
+        return []
     entry = _entry(kind, last)
     assert entry is not None
     reasons = [*entry.why_not_fitted(step), *_why_not_classes(step)]
@@ -265,10 +197,17 @@ def transform(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
             return x
         case "ColumnTransformer":
             y = _side_by_side(importer, x, _parts(step), step.transformer_weights)
+            if not step.sparse_output_:
+                importer.forms[y] = Form.DENSE
         case "FeatureUnion":
             every = np.arange(importer.width(x))
             found = [(n, part, every) for n, part in step.transformer_list if part != "drop"]
             y = _side_by_side(importer, x, found, step.transformer_weights)
+        case kind if kind in documents.VECTORIZERS:
+            y = documents.counted(importer, step, x)
+            for part in documents.behind(step):
+                y = transform(importer, part, y)
+            importer.forms[y] = form_after(kind, step, Form.DENSE)
         case kind:
             return _one(importer, TRANSFORMERS[kind], step, x)
     return y
@@ -290,8 +229,12 @@ def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAV
     known = importer.known.get(x, Values())
     if not encoders.takes_words(step):
         importer.words.read_as_numbers(x, kind_of(step))
+    given = importer.forms.get(x, Form.DENSE)
+    if given is not Form.DENSE and (reason := why_not_stored(kind_of(step), step, given)):
+        raise UnsupportedError(f"{type(step).__name__} {reason}")
     y = entry.build(importer, step, x)
     if y is not x:
+        importer.forms[y] = form_after(kind_of(step), step, given)
         importer.known[y] = Values(
             entry.nan == "makes" or (entry.nan == "keeps" and known.nan and nan),
             not entry.bounded or (known.infinite and infinite),
@@ -322,13 +265,20 @@ def _side_by_side(
         else:
             y = transform(importer, part, y)
         weight = weight_of.get(name)
-        made.append(y if weight is None else importer.mul(y, [weight], "weight"))
+        made.append(y if weight is None else _weighed(importer, y, weight))
     wide = importer.concat(made)
     known = [importer.known.get(y, Values()) for y in made]
     importer.known.setdefault(
         wide, Values(any(k.nan for k in known), any(k.infinite for k in known))
     )
     return wide
+
+
+def _weighed(importer: Importer, y: SSAValue, weight: float) -> SSAValue:
+    form = importer.forms.get(y)
+    # What is stored is a 0 then.
+    form = Form.UNCLEAR if form is not None and weight == 0 else form
+    return importer.of_form(importer.mul(y, [weight], "weight"), form)
 
 
 def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:

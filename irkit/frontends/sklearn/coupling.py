@@ -30,7 +30,7 @@ from irkit.dialects.graph import (
 from irkit.frontends.sklearn.importer import Importer
 
 SWEEPS = 6
-MOST_CLASSES = 6
+MOST_CLASSES = 10
 _LEAST = 1e-7
 
 

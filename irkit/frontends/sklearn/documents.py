@@ -1,4 +1,4 @@
-"""Text at the head of a model: the host counts what documents have, and what follows is compiled.
+"""Documents: the host counts what they have, and what follows is compiled.
 
 `CountVectorizer` and `HashingVectorizer` are wholly the host's but for the norm; of `TfidfVectorizer`, its
 counts are.
@@ -12,7 +12,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AbsOp, DivOp, LogOp, MulOp, SqrtOp
-from irkit.frontends.sklearn.importer import Importer, Transformer, kind_of
+from irkit.errors import UnsupportedError
+from irkit.frontends.sklearn.importer import Importer, Transformer, Values, kind_of
 
 VECTORIZERS = ("CountVectorizer", "HashingVectorizer", "TfidfVectorizer")
 WIDEST = 1 << 20
@@ -39,14 +40,36 @@ def split(steps: Steps) -> tuple[Any, Steps]:
     if not steps or kind_of(steps[0][1]) not in VECTORIZERS:
         return None, steps
     name, head = steps[0]
+    return head, [*((name, step) for step in behind(head)), *steps[1:]]
+
+
+def behind(head: Any) -> list[Any]:
+    """What a vectorizer makes of its counts, as transformers."""
     if kind_of(head) == "TfidfVectorizer":
         # It has none before it is fitted, which is refused later.
-        return head, [(name, getattr(head, "_tfidf", None)), *steps[1:]]
+        return [getattr(head, "_tfidf", None)]
     if kind_of(head) == "HashingVectorizer" and head.norm is not None:
         from sklearn.preprocessing import Normalizer
 
-        return head, [(name, Normalizer(head.norm)), *steps[1:]]
-    return head, steps[1:]
+        return [Normalizer(head.norm)]
+    return []
+
+
+def counted(importer: Importer, head: Any, x: SSAValue) -> SSAValue:
+    """The counts that the host makes of a column of documents.
+
+    Raises UnsupportedError for a column that is not the model's own.
+    """
+    first = importer.counts.get((id(head), *importer.words.sources.get(x, ())))
+    if first is None:
+        raise UnsupportedError(f"{kind_of(head)} of strings that another step makes")
+    places = np.arange(first, first + columns(head))
+    y = importer.columns(importer.builder.inputs[0], places)
+    # Counts are integers, which other rows beside them make float64.
+    narrow = np.dtype(head.dtype) == np.float32
+    y = importer.cast(y, np.float32 if narrow else np.float64)
+    importer.known[y] = Values(False, False)
+    return y
 
 
 def why_not(name: str, head: Any) -> list[str]:

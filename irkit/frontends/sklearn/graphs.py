@@ -57,7 +57,7 @@ def _over_neighbours(importer: Importer, x: SSAValue, kind: str = "sum") -> SSAV
 def _nearest_graph(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     build, far = importer.builder, step.mode == "distance"
     distance, numbers = nearest_k(importer, step, x, step.n_neighbors + far)
-    here = build(CastOp, _spread(importer, numbers, len(step._fit_X)), to=element(np.float64))
+    here = build(CastOp, _spread(importer, numbers, step._fit_X.shape[0]), to=element(np.float64))
     if far:
         each = build(ReshapeOp, distance, shape=[DYNAMIC, importer.width(distance), 1])
         here = build(MulOp, here, each)
@@ -85,7 +85,7 @@ def _propagated(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         total = _over_neighbours(importer, found)
     else:
         kernel = kernels.Kernel("rbf", float(step.gamma))
-        near = kernels.apply(importer, kernel, x, np.asarray(step.X_))
+        near = kernels.apply(importer, kernel, x, kernels.fitted_rows(step.X_))
         total = importer.matmul(importer.cast(near, np.float64), labels, "labels")
     share = importer.builder(DivOp, total, importer.reduce("sum", total))
     return classifier(step, largest(importer, share), share, None, log=False)
@@ -94,8 +94,6 @@ def _propagated(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 def _why_no_labels(step: Any) -> list[str]:
     if step.kernel not in ("knn", "rbf"):
         return ["parameter kernel=a function"]
-    if hasattr(step.X_, "tocsr"):
-        return ["rows that were fitted as a sparse matrix"]
     return why_not(step.nn_fit) if step.kernel == "knn" else []
 
 
@@ -124,7 +122,7 @@ def _local(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """Weights by which the neighbours make the row, and the point of the embedding that they make."""
     build, count = importer.builder, int(step.n_neighbors)
     _, numbers = nearest_k(importer, step.nbrs_, x, count)
-    points = build.constant(np.asarray(step.nbrs_._fit_X, np.float64), "fitted")
+    points = build.constant(kernels.fitted_rows(step.nbrs_._fit_X, np.float64), "fitted")
     rows = build(ReshapeOp, importer.cast(x, np.float64), shape=[DYNAMIC, 1, importer.width(x)])
     apart = build(SubOp, build(GatherOp, points, numbers, axis=0), rows)
     gram = build(MatmulOp, apart, build(TransposeOp, apart, permutation=[0, 2, 1]))

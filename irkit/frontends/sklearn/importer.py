@@ -30,6 +30,7 @@ from irkit.dialects.graph import (
 from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.types import DYNAMIC, element_type, numpy_dtype, tensor_type
 from irkit.frontends.module import GraphBuilder, Outputs
+from irkit.frontends.sklearn.forms import Form, side_by_side
 from irkit.frontends.sklearn.strings import Words
 from irkit.weights import Array
 
@@ -91,6 +92,10 @@ class Importer:
     known: dict[SSAValue, Values] = field(default_factory=dict[SSAValue, Values])
     checks: dict[str, list[SSAValue]] = field(default_factory=dict[str, list[SSAValue]])
     words: Words = field(default_factory=Words)
+    counts: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    """Which column of the program the counts of a vectorizer begin at, by its `id` and its sources."""
+    forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
+    """Values that scikit-learn has as sparse matrices; all others are dense."""
     approximate: bool = True
     """Whether functions may be computed in vector registers, as NumPy does; native libraries ask C's."""
 
@@ -130,7 +135,13 @@ class Importer:
         if tensor_type(x).element_type == element:
             return x
         assert isinstance(element, TypeAttribute)
-        return self.builder(CastOp, x, to=element)
+        return self.of_form(self.builder(CastOp, x, to=element), self.forms.get(x))
+
+    def of_form(self, y: SSAValue, form: Form | None) -> SSAValue:
+        """y, which scikit-learn has in that form."""
+        if form is not None:
+            self.forms[y] = form
+        return y
 
     # Arithmetic with constants, which take x's dtype
 
@@ -192,14 +203,15 @@ class Importer:
             return x
         y = self.builder(GatherOp, x, self.builder.constant(picked, "columns"), axis=1)
         self.words.picked(x, y, picked.tolist())
-        return y
+        return self.of_form(y, self.forms.get(x))
 
     def concat(self, parts: Sequence[SSAValue]) -> SSAValue:
         """Side by side, in the common dtype as NumPy has it."""
         if len(parts) == 1:
             return parts[0]
         dtype = np.result_type(*(self.dtype(p) for p in parts))
-        return self.builder(ConcatOp, *(self.cast(p, dtype) for p in parts), axis=1)
+        wide = self.builder(ConcatOp, *(self.cast(p, dtype) for p in parts), axis=1)
+        return self.of_form(wide, side_by_side([self.forms.get(p, Form.DENSE) for p in parts]))
 
     def flat(self, y: SSAValue) -> SSAValue:
         """rows×1 as rows."""

@@ -190,16 +190,14 @@ def apply(importer: Importer, kernel: Kernel, x: SSAValue, points: Array) -> SSA
     return KERNELS[kernel.name](importer, kernel, importer.cast(x, dtype), points.astype(dtype))
 
 
+def fitted_rows(rows: Any, dtype: Any = None) -> Array:
+    """Rows that a step was fitted on, of a sparse matrix too."""
+    return np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype)
+
+
 def why_not(step: Any, known: Collection[str] = tuple(KERNELS)) -> list[str]:
     """Reasons that lie in the kernel of a step."""
     if isinstance(step.kernel, str) and step.kernel in known:
         return []
     name = repr(step.kernel) if isinstance(step.kernel, str) else "a function"
     return [f"parameter kernel={name} (supported: {', '.join(known)})"]
-
-
-def why_not_fitted(step: Any) -> list[str]:
-    """Reasons that lie in the rows that a step was fitted on."""
-    names = ("X_fit_", "components_", "cluster_centers_")
-    sparse = any(hasattr(getattr(step, n, None), "tocsr") for n in names)
-    return ["rows that were fitted as a sparse matrix"] if sparse else []

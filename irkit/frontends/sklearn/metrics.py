@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AbsOp, ClipOp, DivOp, MulOp, PowOp, SqrtOp, SubOp
 from irkit.frontends.sklearn.importer import Importer
-from irkit.frontends.sklearn.kernels import differences, summed
+from irkit.frontends.sklearn.kernels import differences, fitted_rows, summed
 from irkit.weights import Array
 
 
@@ -109,7 +109,7 @@ _POWERS = ("minkowski", "p")
 
 def ranked(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     """rows×fitted rows: powers of distances."""
-    points = np.asarray(step._fit_X, np.float64)
+    points = fitted_rows(step._fit_X, np.float64)
     return MORE[step.effective_metric_](importer, step, x, points)
 
 

@@ -270,8 +270,6 @@ def why_not(step: Any) -> list[str]:
     asked, fitted = _asked(step), int(step.n_samples_fit_)
     if asked > fitted:
         reasons.append(f"n_neighbors={asked} and n_samples={fitted}, of which it finds none")
-    if hasattr(step._fit_X, "tocsr"):
-        reasons.append("rows that were fitted as a sparse matrix")
     return reasons
 
 

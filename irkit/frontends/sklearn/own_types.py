@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.sklearn import encoders
+from irkit.frontends.sklearn import documents, encoders
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -50,15 +50,15 @@ def own_types(steps: list[tuple[str, Any]]) -> tuple[str, ...]:
 
 
 def why_no_codes(steps: list[tuple[str, Any]]) -> list[str]:
-    """Reasons why integers of encoders, which a program has as float64, would be seen to be none.
+    """Reasons why integers of encoders and counts, which a program has as float64, would be seen to be none.
 
-    They are not where the encoder is the last step, whose result is cast; nor before a predictor, if no step
+    They are not where an encoder is the last step, whose result is cast; nor before a predictor, if no step
     computes in integers.
     """
     if not steps:
         return []
     last, every = steps[-1][1], [each for _, step in steps for each in _every(step)]
-    coded = [each for each in every if encoders.gives_integers(each) and each is not last]
+    coded = [each for each in every if _gives_integers(each) and each is not last]
     computes = any(_integers(each) for each in every)
     if not coded or (kind_of(last) in PREDICTORS and not computes):
         return []
@@ -67,6 +67,12 @@ def why_no_codes(steps: list[tuple[str, Any]]) -> list[str]:
         "a predictor, or before one that computes in integers"
         for each in coded
     ]
+
+
+def _gives_integers(step: Any) -> bool:
+    if kind_of(step) in documents.VECTORIZERS:
+        return np.dtype(step.dtype).name in encoders.INTEGERS
+    return encoders.gives_integers(step)
 
 
 def _every(step: Any) -> list[Any]:

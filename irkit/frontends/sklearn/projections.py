@@ -147,7 +147,7 @@ def _near(importer: Importer, step: Any, x: SSAValue, points: Any) -> SSAValue:
     if step.kernel == "additive_chi2" or step.kernel == "chi2":
         message = f"{type(step).__name__} found a number below 0, which its kernel does not take"
         importer.require(importer.compare(x, "ge", [0.0], "zero"), message)
-    return kernels.apply(importer, _kernel(step, importer.width(x)), x, np.asarray(points))
+    return kernels.apply(importer, _kernel(step, importer.width(x)), x, kernels.fitted_rows(points))
 
 
 def _why_no_kernel(step: Any) -> list[str]:
@@ -299,13 +299,13 @@ TRANSFORMERS: dict[str, Transformer] = {
     **{name: Transformer(build) for name, build in _STRAIGHT.items()},
     "FeatureAgglomeration": Transformer(_pooled, _why_no_pool),
     "KernelCenterer": Transformer(_centred_kernel),
-    "KernelPCA": Transformer(kernel_components, _why_no_kernel, kernels.why_not_fitted),
+    "KernelPCA": Transformer(kernel_components, _why_no_kernel),
     "LinearDiscriminantAnalysis": Transformer(_discriminants, _why_no_discriminants),
-    "Nystroem": Transformer(_sampled, _why_no_kernel, kernels.why_not_fitted),
+    "Nystroem": Transformer(_sampled, _why_no_kernel),
 }
 PREDICTORS: dict[str, Predictor] = {
     **{n: Predictor(_partial_regressor) for n in ("CCA", "PLSCanonical", "PLSRegression")},
     "EllipticEnvelope": Predictor(_envelope),
-    "KernelRidge": Predictor(_ridge, _why_no_kernel, kernels.why_not_fitted),
+    "KernelRidge": Predictor(_ridge, _why_no_kernel),
     "SGDOneClassSVM": Predictor(_one_class),
 }

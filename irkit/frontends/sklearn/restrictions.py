@@ -13,14 +13,12 @@ from irkit.frontends.sklearn.composition import (
 from irkit.frontends.sklearn.documents import VECTORIZERS
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 
-_MACHINE = (
-    "kernels that are functions; sparse support vectors; predict_proba of more than six classes"
-)
+_MACHINE = "kernels that are functions; predict_proba of more than ten classes"
 _DOCUMENTS = (
-    "elsewhere than first in a Pipeline; functions as parameters; input that is no content; "
-    "more than 1048576 columns; XGBoost behind it"
+    "behind other steps; functions as parameters; input that is no content; more than "
+    "1048576 columns"
 )
-_KERNEL = "kernels that are functions, kernel_params; sparse rows"
+_KERNEL = "kernels that are functions, kernel_params"
 _CATEGORIES = "categories that are neither numbers nor strings"
 _NUMBERS = (
     f"{_CATEGORIES}; a dtype other than float32, float64, int32 and int64; integers before steps that "
@@ -30,7 +28,7 @@ _APART = (
     "metrics other than Minkowski's, Chebyshev's, canberra, cosine, mahalanobis, seuclidean and "
     "sqeuclidean"
 )
-_NEAR = f"{_APART}; weights that are functions; sparse rows"
+_NEAR = f"{_APART}; weights that are functions"
 _PROCESS = "Matern with nu other than 0.5, 1.5, 2.5, inf"
 _CODES = "transform_algorithm other than 'omp' and 'threshold'; more than 32 atoms a row"
 _COEFFICIENTS = "sparse coef_"
@@ -39,7 +37,7 @@ _WEIGHTS = "alpha=0 and columns that a class never has"
 RESTRICTIONS: Mapping[str, str] = {
     "AdaBoostClassifier": "one class",
     "AdditiveChi2Sampler": "sparse rows that store a 0, or where it is not the first step",
-    "AffinityPropagation": "affinity='precomputed'; sparse rows",
+    "AffinityPropagation": "affinity='precomputed'",
     "BernoulliNB": _WEIGHTS,
     "CalibratedClassifierCV": "method='temperature' over margins of several classes",
     "ClassifierChain": "labels that are no numbers, or more than two of them",
@@ -67,10 +65,10 @@ RESTRICTIONS: Mapping[str, str] = {
     "KernelDensity": "atol or rtol above 0; metrics other than Minkowski's and Chebyshev's",
     "KernelPCA": _KERNEL,
     "KernelRidge": _KERNEL,
-    "LabelBinarizer": "labels that are no numbers; sparse_output; several labels per row",
-    "LabelEncoder": "labels that are no numbers",
-    "LabelPropagation": "kernels that are functions; sparse rows",
-    "LabelSpreading": "kernels that are functions; sparse rows",
+    "LabelBinarizer": "labels that are neither numbers nor strings; sparse_output; several labels per row",
+    "LabelEncoder": "labels that are neither numbers nor strings",
+    "LabelPropagation": "kernels that are functions",
+    "LabelSpreading": "kernels that are functions",
     "LinearDiscriminantAnalysis": "as a transformer, solver='lsqr'",
     "LocalOutlierFactor": f"novelty=False; {_NEAR}",
     "LocallyLinearEmbedding": "more than 32 neighbours",

@@ -53,7 +53,7 @@ def sparse_facts(steps: list[tuple[str, Any]], counted: bool = False) -> dict[st
             return {"dense_only": f"{reason}, which steps before it may make"}
     if len(steps) == 1 and kind_of(steps[0][1]) in XGBOOST and not counted:
         return {"absent": "nan"}
-    if any(_asks(step, XGBOOST) for _, step in seen):
+    if not counted and any(_asks(step, XGBOOST) for _, step in seen):
         # XGBoost takes for missing what a sparse row does not have, and not what a dense one has as 0.
         return {"dense_only": "XGBoost within a model, to which what is absent is missing and no 0"}
     takes_nan = bool(steps) and kind_of(steps[0][1]) in (*LIGHTGBM, "SimpleImputer")

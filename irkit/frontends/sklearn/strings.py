@@ -33,6 +33,8 @@ class Words:
     sources: dict[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )
+    documents: set[int] = field(default_factory=set[int])
+    """Columns that vectorizers read."""
     numbers: dict[int, dict[Word, int]] = field(default_factory=dict[int, dict[Word, int]])
     _as_numbers: dict[int, str] = field(default_factory=dict[int, str])
 
@@ -62,9 +64,9 @@ class Words:
     def table(self) -> tuple[tuple[int, tuple[Word, ...]], ...]:
         """Each column of strings with those that have numbers, in their order.
 
-        Raises UnsupportedError if such a column is read as numbers too.
+        Raises UnsupportedError if such a column, or one of documents, is read as numbers too.
         """
-        both = sorted(set(self.numbers) & set(self._as_numbers))
+        both = sorted((set(self.numbers) | self.documents) & set(self._as_numbers))
         if both:
             who = ", ".join(f"column {c} by {self._as_numbers[c]}" for c in both)
             raise UnsupportedError(f"columns of strings that are no categories: {who}")

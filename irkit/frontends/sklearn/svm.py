@@ -1,6 +1,6 @@
 """Support vector machines: libsvm's decision functions in float64, its votes, and scikit-learn's ties.
 
-Probabilities, of models that have them, are of at most six classes (`coupling.py`).
+Probabilities, of models that have them, are of at most ten classes (`coupling.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _near(importer: Importer, step: Any, wide: SSAValue) -> SSAValue | None:
         return importer.columns(wide, step.support_)
     if step.kernel == "poly" and step.degree < 1:
         return None
-    points = np.asarray(step.support_vectors_, np.float64)
+    points = kernels.fitted_rows(step.support_vectors_, np.float64)
     if step.kernel == "rbf":
         # Distances stay what they are; products of what is centred round to less.
         centre = points.mean(axis=0)
@@ -54,10 +54,11 @@ def _weights(step: Any) -> Array:
     """vectors×pairs: the coefficient of each vector in the decision of each pair of classes."""
     ends = np.cumsum(step._n_support)
     own = [slice(int(e) - int(n), int(e)) for e, n in zip(ends, step._n_support, strict=True)]
+    dual = kernels.fitted_rows(step._dual_coef_)
     found = np.zeros((len(step.support_), len(_pairs(step))))
     for number, (i, j) in enumerate(_pairs(step)):
-        found[own[i], number] = step._dual_coef_[j - 1, own[i]]
-        found[own[j], number] = step._dual_coef_[i, own[j]]
+        found[own[i], number] = dual[j - 1, own[i]]
+        found[own[j], number] = dual[i, own[j]]
     return found
 
 
@@ -118,7 +119,9 @@ def _decided(importer: Importer, step: Any, decision: SSAValue) -> Outputs:
 
 
 def _regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    return regressor(importer, _decisions(importer, step, x, step._dual_coef_.T))
+    return regressor(
+        importer, _decisions(importer, step, x, kernels.fitted_rows(step._dual_coef_).T)
+    )
 
 
 def outliers(
@@ -140,7 +143,7 @@ def outliers(
 
 
 def _one_class(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    margins = _decisions(importer, step, x, step._dual_coef_.T)
+    margins = _decisions(importer, step, x, kernels.fitted_rows(step._dual_coef_).T)
     return outliers(importer, margins, "gt", float(np.asarray(step.offset_).reshape(-1)[0]))
 
 
@@ -149,8 +152,6 @@ def _why_no_kernel(step: Any) -> list[str]:
 
 
 def _why_not_fitted(step: Any) -> list[str]:
-    if step._sparse:
-        return ["support vectors that are sparse (fit it on a dense array)"]
     if getattr(step, "break_ties", False) and step.decision_function_shape == "ovo":
         return ["parameter break_ties=True with decision_function_shape='ovo'"]
     return [] if len(step.support_) else ["no support vectors"]

@@ -27,11 +27,15 @@ from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.functions import function_named, is_straight
 from irkit.dialects.graph import (
+    AddOp,
+    ConcatOp,
     CsrDenseOp,
     CsrMatmulOp,
     CsrReduceOp,
     GatherOp,
     MatmulOp,
+    MaxOp,
+    MinOp,
     ReduceOp,
     ReshapeOp,
 )
@@ -59,6 +63,7 @@ class RowsToCsr(ModulePass):
     are computed of what is stored. Elementwise ops before them, with constants and with one value a row,
     become their steps; picked columns become a mask and rows of zeros of the matrix. A product is of
     what is 0 where nothing is stored; a row may be scaled, by what is taken to be finite and not 0.
+    What reads values side by side reads each of them; products and reductions of these are put together.
     Everything behind these is as it was.
 
     Elements that are stored twice are each changed by themselves, as scikit-learn's estimators do; sums
@@ -138,6 +143,10 @@ class _Conversion:
     main: FuncOp
     weights: WeightStore
     known: dict[SSAValue, Stored] = field(default_factory=dict[SSAValue, Stored])
+    beside: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
+    """Values that are others side by side."""
+    parts_of: list[Operation] = field(default_factory=list[Operation])
+    """Ops that were made of those that read such values, each for one of them."""
     once: bool = False
     constants: dict[object, SSAValue] = field(default_factory=dict[object, SSAValue])
 
@@ -160,7 +169,11 @@ class _Conversion:
         for value, part in zip(self.parts, PARTS, strict=True):
             value.name_hint = f"{hint}_{part}"
         if absent is None:
-            dead = [op for op in block.ops if self._visit(op)]
+            dead: list[Operation] = []
+            for op in block.ops:
+                if self._visit(op):
+                    dead += [*self.parts_of, op]
+                self.parts_of = []
             for op in reversed(dead):
                 Rewriter.erase_op(op)
         else:
@@ -186,11 +199,15 @@ class _Conversion:
 
     def _visit(self, op: Operation) -> bool:
         """Follow an op; whether it is of no use any more."""
-        if not any(v in self.known for v in op.operands):
+        if not any(v in self.known or v in self.beside for v in op.operands):
             return False
         if isinstance(op, ReturnOp) or not isinstance(op, GraphOp):
             raise UnsupportedError("rows that are themselves a result")
-        if isinstance(op, MatmulOp) and op.operands[0] in self.known:
+        if isinstance(op, ConcatOp):
+            self._join(op)
+        elif any(v in self.beside for v in op.operands):
+            self._spread(op)
+        elif isinstance(op, MatmulOp) and op.operands[0] in self.known:
             self._matmul(op)
         elif isinstance(op, ReduceOp):
             self._reduce(op)
@@ -200,6 +217,62 @@ class _Conversion:
             operands = [self._operand(op, v) for v in op.operands]
             self.known[op.results[0]] = elementwise(op, operands, lambda a, c: self._full(op, a, c))
         return True
+
+    # Values side by side
+
+    def _join(self, op: ConcatOp) -> None:
+        parts = [part for v in op.operands for part in self.beside.get(v, [v])]
+        if op.axis.value.data != 1 or not all(part in self.known for part in parts):
+            raise UnsupportedError(f"'{op.name}' of what is stored beside what is not")
+        self.beside[op.results[0]] = parts
+
+    def _spread(self, op: GraphOp) -> None:
+        """An op for each of the values side by side; what they give is side by side too, or put together."""
+        wide = next(v for v in op.operands if v in self.beside)
+        widths = [tensor_type(part).get_shape()[1] for part in self.beside[wide]]
+        ends = np.cumsum(widths).tolist()
+        if isinstance(op, GatherOp) or (isinstance(op, ReduceOp) and ints(op.axes) != [1]):
+            raise UnsupportedError(f"'{op.name}' of what is concatenated")
+        made: list[GraphOp] = []
+        for number, (end, width) in enumerate(zip(ends, widths, strict=True)):
+            here = slice(end - width, end)
+            operands = [self._share(op, v, number, here, ends[-1]) for v in op.operands]
+            part = type(op).make(operands, dict(op.properties))
+            part.location = op.location
+            Rewriter.insert_op(part, InsertPoint.before(op))
+            made.append(part)
+        self.parts_of += made
+        if isinstance(op, MatmulOp | ReduceOp):
+            self._put_together(op, made)
+        for part in made:
+            self._visit(part)
+        if not isinstance(op, MatmulOp | ReduceOp):
+            self.beside[op.results[0]] = [part.results[0] for part in made]
+
+    def _share(
+        self, op: GraphOp, value: SSAValue, number: int, here: slice, width: int
+    ) -> SSAValue:
+        """What one of the values side by side has to do with an operand."""
+        if value in self.beside:
+            return self.beside[value][number]
+        array = constant_array(value, self.weights)
+        if isinstance(op, MatmulOp) and array is not None and array.ndim == 2:
+            return self._constant(op, np.ascontiguousarray(array[here]))
+        if array is None or array.ndim == 0 or array.shape[-1] != width or width == 1:
+            return value
+        return self._constant(op, np.ascontiguousarray(array[..., here]))
+
+    def _put_together(self, op: MatmulOp | ReduceOp, made: list[GraphOp]) -> None:
+        kind = op.kind.data if isinstance(op, ReduceOp) else "sum"
+        both = {"max": MaxOp, "min": MinOp, "sum": AddOp}.get(kind)
+        if both is None:
+            raise UnsupportedError(f"'{op.name}' {kind} of what is concatenated")
+        total = made[0].results[0]
+        for part in made[1:]:
+            step = both.make([total, part.results[0]])
+            Rewriter.insert_op(step, InsertPoint.before(op))
+            total = step.results[0]
+        op.results[0].replace_all_uses_with(total)
 
     # Values that stay rows×columns
 

@@ -58,3 +58,33 @@ func.func @main(%x: tensor<?x3xf64>) -> tensor<?x1xf64> {
   %1 = graph.reduce %0 {kind = "max", axes = array<i64: 1>, keepdims = true} : (tensor<?x3xf64>) -> tensor<?x1xf64>
   func.return %1 : tensor<?x1xf64>
 }
+
+// -----
+
+// What is concatenated is not made: each part is multiplied by its own rows, and the products are added; so are
+// the checks of all of it.
+// CHECK-LABEL: func.func @main(%x_data: tensor<1x?xf64>
+// CHECK-NOT: graph.concat
+// CHECK: %[[L:.*]] = graph.csr_matmul %x_data, %x_indices, %x_starts, %x_ends, %{{.*}} {steps = ["where a0 x a1"]}
+// CHECK: %[[R:.*]] = graph.csr_matmul %x_data, %x_indices, %x_starts, %x_ends, %{{.*}} {steps = ["mul x a{{.}}", "where a{{.}} s0 a{{.}}"]}
+// CHECK: graph.add %[[L]], %[[R]]
+// CHECK: %[[F:.*]] = graph.csr_reduce {{.*}}kind = "min"
+// CHECK: %[[S:.*]] = graph.csr_reduce {{.*}}kind = "min"
+// CHECK: graph.min
+func.func @main(%x: tensor<?x3xf64>) -> (tensor<?x1xf64>, tensor<?x1xf64>) {
+  %front = arith.constant dense<[0, 1]> : tensor<2xi64>
+  %back = arith.constant dense<[2]> : tensor<1xi64>
+  %two = arith.constant dense<2.0> : tensor<1xf64>
+  %most = arith.constant dense<1.0e300> : tensor<1xf64>
+  %w = arith.constant dense<[[3.0], [4.0], [5.0]]> : tensor<3x1xf64>
+  %0 = graph.gather %x, %front {axis = 1 : i64} : (tensor<?x3xf64>, tensor<2xi64>) -> tensor<?x2xf64>
+  %1 = graph.gather %x, %back {axis = 1 : i64} : (tensor<?x3xf64>, tensor<1xi64>) -> tensor<?x1xf64>
+  %2 = graph.mul %1, %two : (tensor<?x1xf64>, tensor<1xf64>) -> tensor<?x1xf64>
+  %3 = graph.concat(%0, %2) {axis = 1 : i64} : (tensor<?x2xf64>, tensor<?x1xf64>) -> tensor<?x3xf64>
+  %4 = graph.matmul %3, %w : (tensor<?x3xf64>, tensor<3x1xf64>) -> tensor<?x1xf64>
+  %5 = graph.abs %3 : (tensor<?x3xf64>) -> tensor<?x3xf64>
+  %6 = graph.compare %5, %most {predicate = "le"} : (tensor<?x3xf64>, tensor<1xf64>) -> tensor<?x3xi1>
+  %7 = graph.cast %6 {to = f64} : (tensor<?x3xi1>) -> tensor<?x3xf64>
+  %8 = graph.reduce %7 {kind = "min", axes = array<i64: 1>, keepdims = true} : (tensor<?x3xf64>) -> tensor<?x1xf64>
+  func.return %4, %8 : tensor<?x1xf64>, tensor<?x1xf64>
+}

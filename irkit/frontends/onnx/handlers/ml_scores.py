@@ -90,9 +90,10 @@ def _softmax_zero(node: Node, scores: SSAValue) -> SSAValue:
 
 
 def labels_of(node: Node, integers: str, strings: str) -> Array:
-    """The class labels, as int64."""
-    if node.attribute(strings, []):
-        node.refuse(strings, "labels that are strings (export the model with integers for them)")
+    """The class labels, as int64; the numbers of those that are strings."""
+    if texts := node.attribute(strings, []):
+        node.ignore(integers)
+        return node.strings.codes(texts)
     found = numbers(node, integers, np.int64)
     if not len(found):
         node.refuse(integers, "there are no class labels")
@@ -101,6 +102,8 @@ def labels_of(node: Node, integers: str, strings: str) -> Array:
 
 def picked(node: Node, labels: Array, number: SSAValue) -> SSAValue:
     """The labels of these numbers of classes."""
+    if node.has("classlabels_strings"):
+        return node.strings.mark(node.emit(graph.GatherOp, node.tensor(labels), number, axis=0))
     if np.array_equal(labels, np.arange(len(labels))):
         return number
     return node.emit(graph.GatherOp, node.tensor(labels), number, axis=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
@@ -126,9 +126,11 @@ def _feature_extractor(node: Node) -> Sequence[Value]:
 
 
 def _one_hot(node: Node) -> Sequence[Value]:
-    if node.attribute("cats_strings", []):
-        node.refuse("cats_strings", "categories that are strings")
     known, x = numbers(node, "cats_int64s", np.int64), node.operand(0)
+    texts = node.attribute("cats_strings", [])
+    if (x in node.strings.values) != bool(texts):
+        node.refuse(node.name_of(0), "it has not what the categories are, strings or numbers")
+    known = node.strings.codes(texts) if texts else known
     if not len(known) or len(set(known.tolist())) != len(known):
         node.refuse("cats_int64s", "there are none, or one of them twice")
     if not node.attribute("zeros", 1):
@@ -149,24 +151,38 @@ def _given(node: Node, side: str) -> Array:
     """The keys or the values of a LabelEncoder."""
     if node.has(f"{side}_tensor"):
         return _tensor(node, f"{side}_tensor")
+    if texts := node.attribute(f"{side}_strings", []):
+        return node.strings.codes(texts)
     for kind, (dtype, _, _) in _KINDS.items():
         found = node.attribute(f"{side}_{kind}", [])
         if len(found):
             return np.array(found, dtype)
-    node.refuse(f"{side}_strings", "strings (of LabelEncoder, numbers alone are supported)")
+    node.refuse(side, "there are none")
+
+
+def _are_strings(node: Node, side: str) -> bool:
+    """Whether the keys or the values of a LabelEncoder are strings."""
+    if not node.has(f"{side}_tensor"):
+        return bool(node.attribute(f"{side}_strings", []))
+    given: Any = node.attribute(f"{side}_tensor", None)
+    return given.data_type == TensorProto.STRING
 
 
 def _tensor(node: Node, name: str) -> Array:
     given: Any = node.attribute(name, None)
     found = numpy_helper.to_array(given).reshape(-1)
-    if found.dtype.kind not in "fi":
-        node.refuse(name, "strings (of LabelEncoder, numbers alone are supported)")
-    return found
+    if found.dtype.kind in "fi":
+        return found
+    if given.data_type != TensorProto.STRING:
+        node.refuse(name, f"of {found.dtype}")
+    return node.strings.codes(found.tolist())
 
 
 def _default(node: Node, values: Array) -> Array:
     """What an unknown key becomes, in the values' type."""
     node.ignore("default_float", "default_int64", "default_string")
+    if _are_strings(node, "values") and not node.has("default_tensor"):
+        return node.strings.codes([node.attribute("default_string", "_Unused")])
     if node.has("default_tensor"):
         return _tensor(node, "default_tensor").astype(values.dtype)
     _, name, usual = _KINDS["floats" if values.dtype.kind == "f" else "int64s"]
@@ -175,15 +191,22 @@ def _default(node: Node, values: Array) -> Array:
 
 def _label_encoder(node: Node) -> Sequence[Value]:
     """The value of the first key that is equal, by position; of none, the default."""
-    for old in ("classes_strings", "keys_strings", "values_strings"):
-        if node.attribute(old, []):
-            node.refuse(old, "strings (of LabelEncoder, numbers alone are supported)")
+    if node.has("classes_strings"):
+        return _old_label_encoder(node)
     x, keys, values = node.operand(0), _given(node, "keys"), _given(node, "values")
     check_length(node, "values", values, len(keys))
+    if _are_strings(node, "keys") != (x in node.strings.values):
+        node.refuse("keys", "strings, and an input of numbers, or the other way round")
     if keys.dtype != as_dtype(x) or (keys != keys).any():
         node.refuse("keys", f"of {keys.dtype} or NaN, and an input of {x.type}")
     if len(set(keys.tolist())) != len(keys):
         node.refuse("keys", "one of them twice")
+    found = _looked_up(node, x, keys, values, _default(node, values))
+    return [node.strings.mark(found) if _are_strings(node, "values") else found]
+
+
+def _looked_up(node: Node, x: SSAValue, keys: Array, values: Array, default: Array) -> SSAValue:
+    """The value of the key that each element is; of none, the default."""
     wide = node.emit(graph.ReshapeOp, x, shape=[*tensor_type(x).get_shape(), 1])
     equal = node.emit(graph.CompareOp, wide, node.tensor(keys), predicate="eq")
     axis = tensor_type(x).get_num_dims()
@@ -192,24 +215,64 @@ def _label_encoder(node: Node) -> Sequence[Value]:
     found = node.emit(graph.GatherOp, node.tensor(values), place, axis=0)
     known = node.emit(graph.ReduceOp, hits, kind="max", axes=[axis], keepdims=False)
     known = node.emit(graph.CompareOp, known, scalar(node, 0, known), predicate="gt")
-    return [node.emit(graph.WhereOp, known, found, node.tensor(_default(node, values)))]
+    return node.emit(graph.WhereOp, known, found, node.tensor(default))
+
+
+def _mapped(node: Node, texts: Sequence[Any], whole: Array) -> Sequence[Value]:
+    """Strings as integers, or integers as strings, whichever the input has not."""
+    x, codes = node.operand(0), node.strings.codes(texts)
+    check_length(node, "categories", codes, len(whole))
+    if len({*codes.tolist()}) != len(codes) or len({*whole.tolist()}) != len(whole):
+        node.refuse("categories", "one of them twice")
+    missing = np.array([node.attribute("default_int64", -1)], np.int64)
+    other = node.strings.codes([node.attribute("default_string", "_Unused")])
+    if x in node.strings.values:
+        return [_looked_up(node, x, codes, whole, missing)]
+    if element_of(x) != i64:
+        node.refuse(node.name_of(0), f"of {x.type}: expected strings or int64")
+    return [node.strings.mark(_looked_up(node, x, whole, codes, other))]
+
+
+def _old_label_encoder(node: Node) -> Sequence[Value]:
+    """Of the first version of its domain: strings and their places."""
+    texts = node.attribute("classes_strings", [])
+    return _mapped(node, texts, np.arange(len(texts)))
+
+
+def _category_mapper(node: Node) -> Sequence[Value]:
+    texts = node.attribute("cats_strings", [])
+    return _mapped(node, texts, numbers(node, "cats_int64s", np.int64))
+
+
+def _zip_map(node: Node) -> Sequence[Value]:
+    """Columns that are a map a row to the caller, by labels."""
+    x, whole = node.operand(0), numbers(node, "classlabels_int64s", np.int64)
+    texts = [t.decode() for t in node.attribute("classlabels_strings", [])]
+    labels: tuple[Any, ...] = tuple(texts or whole.tolist())
+    if element_of(x) != f32 or tensor_type(x).get_num_dims() != 2:
+        node.refuse(node.name_of(0), f"of {x.type}: expected rows and columns of float32")
+    if not labels or len(labels) != _last(node, x) or len(set(labels)) != len(labels):
+        node.refuse("classlabels", f"expected {_last(node, x)} labels, none of them twice")
+    made = node.emit(graph.ReshapeOp, x, shape=list(tensor_type(x).get_shape()))
+    node.strings.maps[made] = labels
+    return [made]
 
 
 def _of_maps(node: Node) -> Sequence[Value]:
-    """What a program, whose inputs and outputs are arrays of numbers, has no room for."""
-    node.refuse("", "maps and strings are not supported (export the model with zipmap=False)")
+    """What a program, whose inputs are arrays, has no room for."""
+    node.refuse("", "inputs that are maps are not supported")
 
 
-REFUSED: dict[str, Handler] = dict.fromkeys(
-    ("CastMap", "CategoryMapper", "DictVectorizer", "ZipMap"), _of_maps
-)
+REFUSED: dict[str, Handler] = dict.fromkeys(("CastMap", "DictVectorizer"), _of_maps)
 HANDLERS: dict[str, Handler] = {
     "ArrayFeatureExtractor": _feature_extractor,
     "Binarizer": _binarizer,
+    "CategoryMapper": _category_mapper,
     "FeatureVectorizer": _feature_vectorizer,
     "Imputer": _imputer,
     "LabelEncoder": _label_encoder,
     "Normalizer": _normalizer,
     "OneHotEncoder": _one_hot,
     "Scaler": _scaler,
+    "ZipMap": _zip_map,
 }

@@ -1,0 +1,132 @@
+"""What is not stored of a sparse matrix between steps is missing to XGBoost, and a 0 to all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn import (
+    compose,
+    ensemble,
+    feature_selection,
+    linear_model,
+    multioutput,
+    neighbors,
+    preprocessing,
+)
+from sklearn import pipeline as pipelines
+
+from irkit.errors import UnsupportedError
+from irkit.frontends import import_model
+from tests.conformance.interpreted import compare, interpreted
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+make: Any = pipelines
+ROWS = 200
+
+
+def rows() -> tuple[Any, Any]:
+    """Two columns of numbers, of which a third is 0, and two of categories."""
+    generator = np.random.default_rng(0)
+    numbers = generator.normal(size=(ROWS, 2))
+    numbers[generator.random(numbers.shape) < 0.3] = 0
+    x = np.concatenate([numbers, generator.integers(0, 4, (ROWS, 2))], axis=1)
+    return x, (x[:, 0] + x[:, 2] + generator.normal(size=ROWS) > 1.5).astype(int)
+
+
+def xgboost(**more: Any) -> Any:
+    return xgb.XGBClassifier(**{"n_estimators": 8, "n_jobs": 1} | more)
+
+
+def apart(threshold: float = 1.0, **more: Any) -> Any:
+    """Numbers as they are beside categories one-hot, sparse where the threshold says so."""
+    parts: Any = [("e", preprocessing.OneHotEncoder(), [2, 3]), ("s", "passthrough", [0, 1])]
+    return compose.ColumnTransformer(parts, sparse_threshold=threshold, **more)
+
+
+def union(*parts: Any, **more: Any) -> Any:
+    return make.FeatureUnion([(str(n), part) for n, part in enumerate(parts)], **more)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "bins": lambda: make.make_pipeline(preprocessing.KBinsDiscretizer(3), xgboost()),
+    "chain": lambda: make.make_pipeline(
+        apart(), multioutput.RegressorChain(xgb.XGBRegressor(n_estimators=3, n_jobs=1))
+    ),
+    "columns": lambda: make.make_pipeline(apart(), xgboost()),
+    "columns_missing": lambda: make.make_pipeline(apart(), xgboost(missing=1.0)),
+    "dense": lambda: make.make_pipeline(apart(threshold=0.0), xgboost()),
+    "embedded": lambda: make.make_pipeline(
+        ensemble.RandomTreesEmbedding(4, random_state=0), xgboost()
+    ),
+    "lightgbm": lambda: make.make_pipeline(
+        apart(), lgb.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1)
+    ),
+    "one_hot": lambda: make.make_pipeline(preprocessing.OneHotEncoder(), xgboost()),
+    "one_hot_dense": lambda: make.make_pipeline(
+        preprocessing.OneHotEncoder(sparse_output=False), xgboost()
+    ),
+    "scaled": lambda: make.make_pipeline(
+        apart(), preprocessing.StandardScaler(with_mean=False), preprocessing.MaxAbsScaler(),
+        feature_selection.VarianceThreshold(), xgboost(),
+    ),
+    "stack": lambda: make.make_pipeline(
+        apart(),
+        ensemble.StackingClassifier(
+            [("x", xgboost(n_estimators=2)), ("l", linear_model.LogisticRegression())],
+            xgboost(n_estimators=3), cv=2, passthrough=True,
+        ),
+    ),
+    "union": lambda: make.make_pipeline(
+        union(preprocessing.StandardScaler(), preprocessing.KBinsDiscretizer(3)), xgboost()
+    ),
+    "union_weighed": lambda: make.make_pipeline(
+        union(
+            preprocessing.StandardScaler(), preprocessing.KBinsDiscretizer(3),
+            transformer_weights={"1": 2.0},
+        ),
+        xgboost(),
+    ),
+    "vote": lambda: make.make_pipeline(
+        apart(),
+        ensemble.VotingClassifier(
+            [("x", xgboost()), ("l", linear_model.LogisticRegression())], voting="soft"
+        ),
+    ),
+    "votes_of_pipelines": lambda: ensemble.VotingClassifier(
+        [
+            ("x", make.make_pipeline(apart(), xgboost())),
+            ("d", make.make_pipeline(preprocessing.StandardScaler(), xgboost())),
+        ],
+        voting="soft",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_xgboost_is_given(name: str) -> None:
+    x, y = rows()
+    several = np.stack([y, x[:, 0] * y], axis=1)
+    model = MODELS[name]().fit(x, several if name == "chain" else y)
+    compare(interpreted(model), model, x)
+
+
+def test_zeros_that_may_be_stored() -> None:
+    """A 0 of what is scaled by 0 is stored; distances to neighbours may be 0."""
+    x, y = rows()
+    for steps in (
+        (union(preprocessing.OneHotEncoder(), "passthrough", transformer_weights={"0": 0.0}),),
+        (neighbors.KNeighborsTransformer(n_neighbors=3),),
+        (preprocessing.SplineTransformer(3, sparse_output=True),),
+    ):
+        model = make.make_pipeline(*steps, xgboost()).fit(x, y)
+        with pytest.raises(UnsupportedError, match="XGBoost behind steps of which a sparse matrix"):
+            import_model(model)
+        if isinstance(steps[0], neighbors.KNeighborsTransformer):
+            continue  # of rows that are equally near, which is open
+        others = make.make_pipeline(*steps, linear_model.LogisticRegression()).fit(x, y)
+        compare(interpreted(others), others, x)
