@@ -126,12 +126,13 @@ class Plane:
         """Where the terms of the first output are, in the order of k."""
         ranges = [range(size) for size in self.product.extents(self.product.k)]
         for point in itertools.product(*ranges):
-            yield self._term(dict(zip(self.product.k, point, strict=True)))
+            yield self.place(dict(zip(self.product.k, point, strict=True)))
 
-    def _term(self, loops: dict[int, int]) -> int:
-        place = sum(loops[d] * self.channel_step(d) for d in self.channels)
+    def place(self, loops: dict[int, int]) -> int:
+        """Where the term of the first output is whose loops over k are at these points, others at 0."""
+        place = sum(loops.get(d, 0) * self.channel_step(d) for d in self.channels)
         for number, (axis, stride) in enumerate(zip(self.axes, self.strides, strict=True)):
-            along = sum(loops[d] * step for d, step in axis.steps.items())
+            along = sum(loops.get(d, 0) * step for d, step in axis.steps.items())
             place += along % axis.stride * self.phase_step(number) + along // axis.stride * stride
         return place
 
