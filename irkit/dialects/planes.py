@@ -23,7 +23,8 @@ class Axis:
     """A dimension of the input along which the windows of one loop over columns move.
 
     Element `p` of the plane is the input's at `p + origin`, or zero outside of [0, `size`); `extent` elements
-    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes.
+    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes. `gap`: elements
+    behind each phase that nothing looks at.
     """
 
     dimension: int
@@ -33,11 +34,12 @@ class Axis:
     origin: int
     size: int
     extent: int
+    gap: int = 0
 
     @property
     def phase(self) -> int:
         """Elements of a phase."""
-        return -(-self.extent // self.stride)
+        return -(-self.extent // self.stride) + self.gap
 
 
 @dataclass(frozen=True)

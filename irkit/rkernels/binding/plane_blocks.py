@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+import operator
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from irkit.dialects.planes import Axis, Plane
 from irkit.dialects.products import padding_of
@@ -18,6 +20,36 @@ SIDE_BY_SIDE = 4
 """Pixels of which a thread has sums."""
 _PRINTED, _ROW = 32, 64
 """Terms that are printed one by one: of several loops, and of one that is longer."""
+
+
+_BANKS, _GAPS = 32, (8, 4)
+"""Elements of shared memory that are read at once; gaps behind rows, and behind planes, that are tried."""
+
+
+def spread(plane: Plane) -> Plane:
+    """The planes with gaps by which neighbouring columns lie in different banks of shared memory, as far as
+    that can be."""
+    rows = itertools.product(*(range(most) for most in _GAPS[: len(plane.axes)]))
+    offered = (_with_gaps(plane, gaps) for gaps in rows)
+    return min(offered, key=lambda p: (_turns(p), p.channel_elements))
+
+
+def _with_gaps(plane: Plane, gaps: tuple[int, ...]) -> Plane:
+    """Gaps of the last axis, of the one before, and so on."""
+    axes, widths = list(plane.axes), len(plane.axes)
+    for number, gap in enumerate(gaps):
+        at = widths - 1 - number
+        axes[at] = replace(plane.axes[at], gap=gap)
+    return replace(plane, axes=tuple(axes))
+
+
+def _turns(plane: Plane) -> int:
+    """How many elements the warps that read the first columns read one behind another."""
+    extents = plane.product.extents(plane.product.columns)
+    points = itertools.islice(itertools.product(*map(range, extents)), 8 * _BANKS)
+    places = [sum(map(operator.mul, point, plane.strides)) for point in points]
+    warps = (places[n : n + _BANKS] for n in range(0, len(places), _BANKS))
+    return sum(max(Counter(place % _BANKS for place in warp).values()) for warp in warps)
 
 
 @dataclass(frozen=True)
@@ -45,6 +77,7 @@ def _fours(count: int) -> int:
 def plane_blocks(binder: Binder, plane: Plane) -> None:
     """`CHANNELS`, `STEP`, `TERMS`, `FILTERS`, `PITCH`, `SUMS`, `ELEMENT`, `PIXELS`,
     `RUN_TERMS`, `WINDOW` and `SHIFT`."""
+    plane = spread(plane)
     rows, chunk = binder.parameter("TM"), binder.parameter("CHUNK")
     layout = Layout.of(plane, rows, chunk)
     for name, value in {

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type
 from irkit.dialects.planes import Plane, as_plane
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
-from irkit.rkernels.binding.plane_blocks import SIDE_BY_SIDE, Layout, printed_loops
+from irkit.rkernels.binding.plane_blocks import SIDE_BY_SIDE, Layout, printed_loops, spread
 from irkit.rkernels.product_grids import cut_largest
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -32,12 +32,15 @@ _SCRATCH_BYTES = 110 << 10
 """Two blocks of a kernel are on a multiprocessor at once."""
 _LANES = 32
 _MOST_GROUPS = 16
+_AT_ONCE = 8
+"""Loads of a thread that are on their way together."""
 
 
 def planes_blocks(task, tasks, rows, scratch, OPERANDS):
     b0, b1, m0, m1, l0, l1, c0, c1 = PART(task, tasks, rows)
     thread = thread_index()
     staged = shared_of(FLOAT(0), scratch)
+    loaded = cuda.local.array(AT_ONCE, FLOAT)
     group, within = divide(thread, THREADS // KG)
     across = (c1 - c0 + 3) // 4
     units = (m1 - m0 + TM - 1) // TM * across
@@ -52,13 +55,25 @@ def planes_blocks(task, tasks, rows, scratch, OPERANDS):
                     if CHUNK < CHANNELS or first == 0:
                         # Until here threads read what is there.
                         cuda.syncthreads()
-                        for e in range(thread, CHUNK * STEP, THREADS):
-                            staged[e] = ELEMENT(OPERANDS, b, lead, channel, e)
+                        # Loads are on their way together.
+                        for e in range(thread, CHUNK * STEP, AT_ONCE * THREADS):
+                            for i in range(AT_ONCE):
+                                at = min(e + i * THREADS, CHUNK * STEP - 1)
+                                loaded[i] = ELEMENT(OPERANDS, b, lead, channel, at)
+                            for i in range(AT_ONCE):
+                                if e + i * THREADS < CHUNK * STEP:
+                                    staged[e + i * THREADS] = loaded[i]
                         if CHUNK < CHANNELS or lead == l0:
-                            for e in range(thread, (m1 - m0) * (CHUNK * TERMS), THREADS):
-                                row, k = divide(e, CHUNK * TERMS)
-                                start = (b * M + m0 + row) * (CHANNELS * TERMS)
-                                staged[FILTERS + k * PITCH + row] = A[start + channel * TERMS + k]
+                            start = (b * M + m0) * (CHANNELS * TERMS) + channel * TERMS
+                            count = (m1 - m0) * (CHUNK * TERMS)
+                            for e in range(thread, count, AT_ONCE * THREADS):
+                                for i in range(AT_ONCE):
+                                    row, k = divide(min(e + i * THREADS, count - 1), CHUNK * TERMS)
+                                    loaded[i] = A[start + row * (CHANNELS * TERMS) + k]
+                                for i in range(AT_ONCE):
+                                    row, k = divide(e + i * THREADS, CHUNK * TERMS)
+                                    if e + i * THREADS < count:
+                                        staged[FILTERS + k * PITCH + row] = loaded[i]
                         cuda.syncthreads()
                     if mine:
                         # Groups of threads share the runs of terms.
@@ -98,7 +113,9 @@ def planes_blocks(task, tasks, rows, scratch, OPERANDS):
 def _plane(root: Root) -> Plane:
     plane = as_plane(root)
     assert plane is not None
-    return plane
+    if "spread planes" not in root.counted:
+        root.counted["spread planes"] = spread(plane)
+    return root.counted["spread planes"]
 
 
 def _bytes(plane: Plane, rows: int, chunk: int) -> int:
@@ -119,7 +136,7 @@ def _parameters(rows: int, root: Root) -> Parameters:
     plane = _plane(root)
     chunk = _chunk(plane, rows)
     groups = _groups(plane, rows, chunk) if chunk else 1
-    return {"TM": rows, "CHUNK": chunk, "KG": groups}
+    return {"TM": rows, "CHUNK": chunk, "KG": groups, "AT_ONCE": _AT_ONCE}
 
 
 def _groups(plane: Plane, rows: int, chunk: int) -> int:
