@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import cuda_emulator
@@ -12,17 +15,18 @@ from onnx.reference import ReferenceEvaluator
 from test_cuda_tiles import conv, for_a_gpu, model, operands, scheduled
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
 
+from irkit.dialects.planes import Plane, as_plane
 from irkit.dialects.roperator_body import find_root
 from irkit.dialects.types import int_array
 from irkit.driver.pipelines import standard
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.binding.plane_blocks import printed_loops
+from irkit.rkernels.binding.plane_blocks import printed_loops, spread
 from irkit.rkernels.templates import specialise, template_source
 
 THREADS = 32
-CASES = {
+CASES: dict[str, Any] = {
     "padded": conv((2, 3, 7, 9), (20, 3, 3, 3), pads=[1, 2, 1, 0]),
     "strided": conv((1, 2, 11, 10), (17, 2, 5, 3), strides=[3, 2], pads=[2, 1, 0, 1]),
     "one by one": conv((2, 9, 4, 6), (18, 9, 1, 1)),
@@ -86,13 +90,32 @@ def test_sixteen_filters_of_a_thread() -> None:
 
 def test_terms_are_printed_of_the_loops_inside() -> None:
     op = scheduled(CASES["many taps, strided"])
-    plane = find_root(op.body.block).counted.get("planes")
-    assert plane is None
-    from irkit.dialects.planes import as_plane
-
     plane = as_plane(find_root(op.body.block))
     assert plane is not None
     assert printed_loops(plane) == plane.product.k[-1:]
+
+
+def test_gaps_put_neighbouring_columns_in_different_banks() -> None:
+    """Of a window of 3x3 over planes of 16x16, whose columns are channels and taps."""
+    plane = as_plane(find_root(scheduled(CASES["padded"]).body.block))
+    assert plane is not None
+    taps = [replace(axis, extent=16) for axis in plane.axes]
+    channel = replace(taps[0], stride=1)
+    product = replace(plane.product, sizes=(1, 32, 16, 3, 3, 196), columns=(2, 3, 4))
+    given = replace(plane, product=product, axes=(channel, *taps))
+    found = spread(given)
+    assert found.strides[-1] == 1
+    assert worst(found, 32) <= 2 < 4 < worst(given, 32)
+    whole = replace(product, sizes=(1, 32, 1, 32, 32, 25), columns=(3, 4))
+    assert spread(replace(plane, product=whole, axes=tuple(taps))).strides == (16, 1)
+
+
+def worst(plane: Plane, count: int) -> int:
+    """Elements of one bank that the first columns read."""
+    extents = plane.product.extents(plane.product.columns)
+    points = list(itertools.product(*map(range, extents)))[:count]
+    places = {p: sum(i * s for i, s in zip(p, plane.strides, strict=True)) for p in points}
+    return max(Counter(place % 32 for place in places.values()).values())
 
 
 def test_what_lacks_filters_or_known_sizes_is_not_taken() -> None:
@@ -109,7 +132,7 @@ def test_a_convolution_of_few_channels_becomes_a_cubin_without_spills(
     from irkit.runtime.cuda import compiling, ptx
 
     kernel = registry.find("cuda", f"planes.rows{rows}")
-    monkeypatch.setitem(registry._REGISTERED, ("cuda", "planes"), [kernel])
+    monkeypatch.setitem(registry.__dict__["_REGISTERED"], ("cuda", "planes"), [kernel])
     node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
     given = model([node], (128, 16, 14, 14), (None,) * 4, {})
     # As in a function of which parts read images otherwise.

@@ -149,7 +149,9 @@ def test_the_gradient_of_filters_is_a_tiled_product_of_many_rtasks() -> None:
     used = re.findall(r"rkernel = \"((?:product|planes)\.\w+)\"", found.ir("schedule"))
     assert len(used) == 2
     report = found.report()["roperators"].values()
-    assert min(r["rtasks"] for r in report if r["rkernel"].split(".")[0] in ("product", "planes")) > 31
+    assert (
+        min(r["rtasks"] for r in report if r["rkernel"].split(".")[0] in ("product", "planes")) > 31
+    )
 
 
 def test_an_image_is_a_part_where_a_block_has_its_results() -> None:

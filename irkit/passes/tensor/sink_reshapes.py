@@ -169,11 +169,11 @@ class SinkReshapes(ModulePass):
 
 @dataclass(frozen=True)
 class SinkLightReshapes(ModulePass):
-    """Move elementwise ops before the reshape of what an elementwise op gives, where that has no other reader:
+    """Move elementwise ops before the reshape of what an elementwise op gives for no other reader:
     what is computed for all elements of one shape is then fused with what is for those of the other.
 
-    The gradient of a pool is such a pair: it is computed by windows, and multiplied by that of an activation by
-    images. For a GPU alone: on a CPU, inner loops would be as short as windows. No value changes.
+    The gradient of a pool is such a pair: it is computed by windows, and multiplied by that of an activation
+    by images. For a GPU alone: on a CPU, inner loops would be as short as windows. No value changes.
 
     ```mlir
     %1 = linalg.generic {...} ins(%w, %g) outs(%0) {...} -> tensor<8x7x2x7x2xf32>
