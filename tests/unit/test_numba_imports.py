@@ -25,7 +25,7 @@ def test_no_import_begins_before_another_has_ended(
     names = [f"slow_module_{n}" for n in range(4)]
     for name in names:
         (tmp_path / f"{name}.py").write_text(SLOW)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     threads = [threading.Thread(target=of_numba, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
