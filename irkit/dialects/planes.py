@@ -23,7 +23,8 @@ class Axis:
     """A dimension of the input along which the windows of one loop over columns move.
 
     Element `p` of the plane is the input's at `p + origin`, or zero outside of [0, `size`); `extent` elements
-    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes.
+    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes. `gap`: elements
+    behind each phase that nothing looks at.
     """
 
     dimension: int
@@ -33,11 +34,12 @@ class Axis:
     origin: int
     size: int
     extent: int
+    gap: int = 0
 
     @property
     def phase(self) -> int:
         """Elements of a phase."""
-        return -(-self.extent // self.stride)
+        return -(-self.extent // self.stride) + self.gap
 
 
 @dataclass(frozen=True)
@@ -126,12 +128,13 @@ class Plane:
         """Where the terms of the first output are, in the order of k."""
         ranges = [range(size) for size in self.product.extents(self.product.k)]
         for point in itertools.product(*ranges):
-            yield self._term(dict(zip(self.product.k, point, strict=True)))
+            yield self.place(dict(zip(self.product.k, point, strict=True)))
 
-    def _term(self, loops: dict[int, int]) -> int:
-        place = sum(loops[d] * self.channel_step(d) for d in self.channels)
+    def place(self, loops: dict[int, int]) -> int:
+        """Where the term of the first output is whose loops over k are at these points, others at 0."""
+        place = sum(loops.get(d, 0) * self.channel_step(d) for d in self.channels)
         for number, (axis, stride) in enumerate(zip(self.axes, self.strides, strict=True)):
-            along = sum(loops[d] * step for d, step in axis.steps.items())
+            along = sum(loops.get(d, 0) * step for d, step in axis.steps.items())
             place += along % axis.stride * self.phase_step(number) + along // axis.stride * stride
         return place
 

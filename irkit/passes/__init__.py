@@ -82,6 +82,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "keep-operands": _lazy("passes.tensor.keep_operands", "KeepOperands"),
     "pack-forests": _lazy("passes.tensor.pack_forests", "PackForests"),
     "hoist-input-terms": _lazy("passes.tensor.hoist_input_terms", "HoistInputTerms"),
+    "sink-light-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkLightReshapes"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level

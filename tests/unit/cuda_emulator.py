@@ -102,6 +102,17 @@ def tile_sums(sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
     return tuple(total.reshape(-1))
 
 
+def window_sums(
+    sums: Any, p: Any, filters: int, columns: Any, shift: int, place: int, height: int
+) -> tuple[Any, ...]:
+    assert filters % 4 == 0
+    down = p[filters : filters + height]
+    across = np.array([p[int(at) + int(shift) + place] for at in columns])
+    assert len(down) == height
+    total = np.array(sums, p.dtype).reshape(height, len(columns))
+    return tuple((total + down[:, None] * across[None, :]).reshape(-1))
+
+
 def tile_scaled(sums: Any, p: Any, position: int, height: int, width: int) -> tuple[Any, ...]:
     factors = p[position : position + height]
     return tuple((np.array(sums, p.dtype).reshape(height, width) * factors[:, None]).reshape(-1))
@@ -393,6 +404,7 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "mma_store": mma_store,
         "mma_store_across": mma_store_across,
         "tile_sums": tile_sums,
+        "window_sums": window_sums,
         "tile_store": tile_store,
         "node_store": node_store,
         "node_load": node_load,

@@ -10,6 +10,7 @@ import pytest
 import irkit
 from irkit.context import IrkitContext
 from irkit.dialects.graph import ExpressionOp
+from irkit.dialects.types import tensor_type
 from irkit.interp.graph import run_graph
 from irkit.passes.graph.differentiate import Differentiate
 from irkit.passes.graph.share_products import ShareProducts
@@ -145,7 +146,21 @@ def test_the_gradient_of_filters_is_a_tiled_product_of_many_rtasks() -> None:
     module = irkit.parse(source)
     Differentiate(with_respect_to=("w",)).apply(IrkitContext(), module)
     found = irkit.compile(module, device="h200", cache=False)
-    used = re.findall(r"rkernel = \"(product\.\w+)\"", found.ir("schedule"))
+    used = re.findall(r"rkernel = \"((?:product|planes)\.\w+)\"", found.ir("schedule"))
     assert len(used) == 2
     report = found.report()["roperators"].values()
-    assert min(r["rtasks"] for r in report if r["rkernel"].startswith("product")) > 31
+    assert (
+        min(r["rtasks"] for r in report if r["rkernel"].split(".")[0] in ("product", "planes")) > 31
+    )
+
+
+def test_an_image_is_a_part_where_a_block_has_its_results() -> None:
+    """Without a copy of a factor: of one image more than one dimension is none."""
+    statement = "W(m, c, t) +=! D(n, m, h) * X(n, c, h + t) where t in 0:3"
+    for size, turned in ((100, True), (200, False)):
+        module = irkit.parse(
+            text(statement, f"64x8x{size}xf32", f"64x16x{size + 2}xf32", "8x16x3xf32")
+        )
+        shared(module)
+        (parts, _) = (op for op in module.walk() if isinstance(op, ExpressionOp))
+        assert (tensor_type(parts.results[0]).get_shape()[0] == 64) != turned

@@ -71,6 +71,7 @@ STANDARD: dict[str, list[str]] = {
         "dce",
         "compose-views",
         "hoist-input-terms",
+        "sink-light-reshapes",
         "fuse-elementwise",
         "group-products",
         "sink-reshapes",
@@ -110,7 +111,8 @@ def level_pipeline(
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
     `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
-    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `join-siblings`,
+    `join-products`, `pack-forests`, `hoist-input-terms`, `sink-light-reshapes`, `put-channels-last`,
+    `join-siblings`,
     `keep-operands`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
     `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
     offers is measured on that device, which has to be at hand."""
@@ -130,6 +132,7 @@ def level_pipeline(
                 "join-products",
                 "pack-forests",
                 "hoist-input-terms",
+                "sink-light-reshapes",
                 "put-channels-last",
                 "join-siblings",
                 "keep-operands",

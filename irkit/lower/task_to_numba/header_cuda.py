@@ -170,6 +170,7 @@ from irkit.runtime.intrinsics.cuda_wgmma_units import (
     tell_largest,
     told_exponent,
 )
+from irkit.runtime.intrinsics.cuda_windows import window_sums
 
 fused = cuda.jit(device=True)
 """

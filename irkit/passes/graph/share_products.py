@@ -35,6 +35,10 @@ LEAST_OF_LARGE: Final = 512
 TERMS: Final = 128
 PRODUCTS: Final = 1 << 22
 """Of a product whose first factor is worth a copy that lies as tiled products read it."""
+OF_A_BLOCK: Final = 8192
+"""Sums that the threads of a block keep, of a convolution over planes that it has."""
+LEAST_OF_PLANES: Final = 128
+"""Terms that such a block adds at least."""
 PART: Final = "part"
 
 
@@ -57,6 +61,8 @@ def shared(step: Step, veus: int) -> Shared | str:
     if not free:
         return "no summed index is read by itself"
     longest = max(free, key=lambda loop: loop.size)
+    if longest.size > 1 and _one_by_one(step, terms // longest.size):
+        return Shared(longest.name, longest.size)
 
     def parts(tile: tuple[int, int], least: int) -> int:
         """As many as leave no vEU without a tile, if that is more than one."""
@@ -73,8 +79,27 @@ def shared(step: Step, veus: int) -> Shared | str:
     return Shared(longest.name, count)
 
 
+def _one_by_one(step: Step, terms: int) -> bool:
+    """Whether parts of so many terms are each a block's, as the images of a convolution's gradient are: it
+    has all their results at once, which are no more than what would be copied, were a part more than one."""
+    value = step.statement.value
+    assert isinstance(value, Apply)
+    windows = (i for a in value.arguments if isinstance(a, Read) for i in a.indices)
+    if terms < LEAST_OF_PLANES or all(len(names_of(index)) < 2 for index in windows):
+        return False
+    batch, rows, columns = _extents(step)
+    return batch * rows * columns <= OF_A_BLOCK and columns <= terms
+
+
 def _tiles(step: Step, tile: tuple[int, int]) -> int:
-    """Tiles of the results: indices of the first factor alone are their rows, of the second their columns."""
+    """Tiles of the results."""
+    batch, *sides = _extents(step)
+    return batch * math.prod(math.ceil(n / side) for n, side in zip(sides, tile, strict=True))
+
+
+def _extents(step: Step) -> tuple[int, int, int]:
+    """Matrices of the results, their rows and columns: indices of the first factor alone are rows, of the
+    second columns."""
     value = step.statement.value
     assert isinstance(value, Apply)
     first, second = (_named(a) for a in value.arguments)
@@ -83,9 +108,7 @@ def _tiles(step: Step, tile: tuple[int, int]) -> int:
     def extent(names: set[str]) -> int:
         return math.prod(sizes[n] for n in step.statement.indices if n in names)
 
-    tiles = [math.ceil(extent(own) / side) for own, side in
-             zip((first - second, second - first), tile, strict=True)]  # fmt: skip
-    return extent(first & second) * math.prod(tiles)
+    return extent(first & second), extent(first - second), extent(second - first)
 
 
 def _named(value: Expr) -> set[str]:
@@ -214,7 +237,9 @@ class ShareProducts(ModulePass):
     many parts as tiles of 32x64 results leave vEUs for, of 256 terms or more, or as tiles of 128x128 or 64x64
     do, of 512 or more, where most vEUs have one of these then; parts lead in both factors, and
     of one that is transposed the transposition is another one. Such is the gradient of a convolution by its
-    filters, summed over the batch and all places. What has a schedule, and everything on a CPU, stays.
+    filters, summed over the batch and all places: where it has so few results that a block keeps them all,
+    of 128 terms or more for each image, every image is a part, and no factor is transposed. What has a
+    schedule, and everything on a CPU, stays.
 
     The gradient of a weight, `graph.gemm` with its first factor transposed, is such a sum too: where it is of
     128 terms or more, and 4 million products, that factor is transposed by a copy, which may be made as soon

@@ -29,7 +29,7 @@ def fetch(b: Binder, product: Product) -> None:
         _in_memory(b, product, f"p{source.index}", dims, strides(tensor_type(source).get_shape()))
 
 
-def _split(name: str, sizes: Sequence[int], lines: list[str]) -> list[str]:
+def split_position(name: str, sizes: Sequence[int], lines: list[str]) -> list[str]:
     """Names of the row-major index that `name` counts through; 32 bits are enough."""
     names = [""] * len(sizes)
     rest, used = name, 0
@@ -45,16 +45,18 @@ def _split(name: str, sizes: Sequence[int], lines: list[str]) -> list[str]:
     return names
 
 
-def _loop_names(product: Product, letters: str, lines: list[str]) -> dict[int, str]:
+def loop_names(product: Product, letters: str, lines: list[str]) -> dict[int, str]:
     """Names of the loops of some groups, `k` being the reduction's."""
     found: dict[int, str] = {}
     for letter, dims in {**groups(product), "k": product.k}.items():
         if letter in letters:
-            found |= dict(zip(dims, _split(letter, product.extents(dims), lines), strict=True))
+            found |= dict(
+                zip(dims, split_position(letter, product.extents(dims), lines), strict=True)
+            )
     return found
 
 
-def _sum(names: dict[int, str], factors: dict[int, int], offset: int = 0) -> str:
+def weighted_sum(names: dict[int, str], factors: dict[int, int], offset: int = 0) -> str:
     """The sum of names times factors, and an offset, in 32 bits."""
     text = f"int32({offset})"
     for d, name in names.items():
@@ -75,10 +77,10 @@ def _in_memory(
     offset = sum(w.offset * step for w, step in zip(dims, steps, strict=True))
     for placeholder, arguments, letters in (("COLUMN", "b, l, c", "blc"), ("STEP", "k", "k")):
         lines: list[str] = []
-        names = _loop_names(product, letters, lines)
+        names = loop_names(product, letters, lines)
         first = placeholder == "COLUMN"
-        parts = [_sum(names, address, offset * first)]
-        parts += [_sum(names, w.factors, w.offset * first) for w in guarded]
+        parts = [weighted_sum(names, address, offset * first)]
+        parts += [weighted_sum(names, w.factors, w.offset * first) for w in guarded]
         lines.append(f"return ({', '.join(parts)},)")
         b.binding.function(placeholder, arguments, lines)
     tests = [
@@ -106,7 +108,7 @@ def _computed(b: Binder, product: Product) -> None:
         ("STEP", "k", "k", "step"),
     ):
         lines: list[str] = []
-        found = _loop_names(product, letters, lines)
+        found = loop_names(product, letters, lines)
         integers = ", ".join(f"int64({name})" for name in found.values())
         lines.append(f"return ({integers},)")
         b.binding.function(placeholder, arguments, lines)

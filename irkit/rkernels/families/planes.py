@@ -10,6 +10,7 @@ from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.groups import part, store
+from irkit.rkernels.binding.plane_blocks import plane_blocks
 from irkit.rkernels.binding.planes import fill, outputs
 from irkit.rkernels.families.product import cut_one
 from irkit.rkernels.family import Family, leading_parts, of_floats
@@ -19,9 +20,10 @@ _ROWS, _COLUMNS = 8, 32
 
 
 class PlaneProduct(Family):
-    """`PART`, `INIT`, `STORE`, pointer `A` and `M` as `product`; `FILL`, `ROW`, `WIDTH` and `PLANE` as
-    `depthwise`. `CHANNELS` and `TERMS`: how many of each there are; `STEP`: elements of a channel.
-    `PLACES(places)`: how far from the first term of an output its others of one channel are."""
+    """`PART`, `INIT`, `STORE`, pointer `A` and `M` as `product`; on a CPU `FILL`, `ROW`, `WIDTH` and `PLANE`
+    as `depthwise`. `CHANNELS` and `TERMS`: how many of each there are; `STEP`: elements of a channel.
+    `PLACES(places)`: how far from the first term of an output its others of one channel are. On a GPU what
+    `binding/plane_blocks.py` has in their place."""
 
     name = "planes"
 
@@ -59,6 +61,9 @@ class PlaneProduct(Family):
         binder.literal("M", max(product.extent(product.m), 0))
         part(binder, product)
         store(binder, product)
+        if binder.target == "cuda":
+            plane_blocks(binder, plane)
+            return
         fill(binder, plane)
         outputs(binder, plane)
         binder.literal("CHANNELS", plane.channel_count)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
-from irkit.runtime.cuda.numba_device import capability_of, compiling_for
+from irkit.runtime.cuda.numba_device import capability_of, compiling_for, of_numba
 from irkit.runtime.cuda.unit_code import Declared, declare
 
 Groups = Sequence[Sequence[str]]
@@ -21,8 +20,8 @@ Groups = Sequence[Sequence[str]]
 
 def entry_ir(function: Any, threads: int, arch: str) -> list[str]:
     """The IR modules of an entry kernel, under its Python name; its parameters are 64-bit integers."""
-    compiler: Any = import_module("numba.cuda.compiler")
-    types: Any = import_module("numba.cuda").types
+    compiler: Any = of_numba("numba.cuda.compiler")
+    types: Any = of_numba("numba.cuda").types
     cc = capability_of(arch)
     signature = types.void(*[types.int64] * len(inspect.signature(function).parameters))
     with compiling_for(cc):

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib import import_module
 from typing import Any, TypeVar
 
 from irkit.processors import usable_cores
@@ -21,6 +20,7 @@ from irkit.runtime.cuda.apart import entered, joined, stands_apart
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
+from irkit.runtime.cuda.numba_device import of_numba
 from irkit.runtime.cuda.unit_code import (
     called,
     context,
@@ -92,7 +92,7 @@ def _entry_requests(parts: Parts, entries: Sequence[str], threads: int, arch: st
 
 def nvvm_ptx(texts: Sequence[str], arch: str) -> str:
     """PTX of IR modules that are linked together."""
-    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    nvvm: Any = of_numba("numba.cuda.cudadrv.nvvm")
     ptx: bytes = nvvm.compile_ir(list(texts), opt=3, arch=arch.replace("sm_", "compute_"))
     return ptx.decode().strip("\x00").strip()
 

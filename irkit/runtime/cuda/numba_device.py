@@ -14,6 +14,14 @@ from irkit.architectures import ARCHITECTURES
 Capability = tuple[int, int, str]
 _ONE = threading.RLock()
 """Held while Numba is told another device: what is put in place is the whole process's."""
+_IMPORTING = threading.RLock()
+
+
+def of_numba(name: str) -> Any:
+    """A module of Numba's for GPUs. One thread at a time imports such: they import one another, and of
+    threads that begin with two of them one would see half of a module."""
+    with _IMPORTING:
+        return import_module(name)
 
 
 def capability_of(arch: str) -> Capability:
@@ -29,7 +37,7 @@ def compiling_for(cc: Capability) -> Generator[None]:
     Numba would ask the driver for the device at hand, which need not exist and whose context is not
     wanted. One thread compiles at a time, as Numba's own lock has it too.
     """
-    dispatcher: Any = import_module("numba.cuda.dispatcher")
+    dispatcher: Any = of_numba("numba.cuda.dispatcher")
     with _ONE:
         asked = dispatcher.get_current_device
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
@@ -46,7 +54,7 @@ def _registries_looked_up_once() -> Generator[None]:
     one is the target's, a tenth of its time. The answer stays the same; what is new is looked for where a
     function begins and where an implementation is missing."""
     names = ("numba.core.typing.templates", "numba.cuda.typing.templates")
-    found: set[Any] = {import_module(name)._TemplateTargetHelperMixin for name in names}
+    found: set[Any] = {of_numba(name)._TemplateTargetHelperMixin for name in names}
     looked_up = {helper: helper._get_target_registry for helper in found}
     for helper, look_up in looked_up.items():
         helper._get_target_registry = _once(look_up)

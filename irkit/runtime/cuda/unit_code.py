@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from irkit.architectures import ARCHITECTURES
-from irkit.runtime.cuda.numba_device import compiling_for
+from irkit.runtime.cuda.numba_device import compiling_for, of_numba
 from irkit.runtime.forms import Form
 from irkit.runtime.intrinsics.slots import SLOT_IMPORT, filled
 from irkit.runtime.machine_code import intrinsics_digest
@@ -67,7 +67,7 @@ def _digest(text: str) -> str:
 
 def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
     """The IR of `entries` of a form's text and of all that they call, as text in bytes; `ir_of` takes it."""
-    compiler: Any = import_module("numba.cuda.compiler")
+    compiler: Any = of_numba("numba.cuda.compiler")
     digest = _digest(text)
     names: dict[str, Any] = {"__name__": f"irkit_rkernel_{digest}"}
     exec(compile(f"{SLOT_IMPORT}\n{plain(text)}", "<rKernel>", "exec"), names)
@@ -103,7 +103,7 @@ def ir_of(lowered: bytes, form: Form, text: str) -> list[str]:
 
 def signature(pointers: Sequence[str]) -> Any:
     """Numba's signature of an rKernel: rTask, rTasks, rows, scratch, operands."""
-    types: Any = import_module("numba.cuda").types
+    types: Any = of_numba("numba.cuda").types
     return types.void(*[types.int64] * 4, *map(_pointer_type, pointers))
 
 
@@ -111,7 +111,7 @@ def _pointer_type(maker: str) -> Any:
     """Numba's type of what an intrinsic such as `f32p` makes."""
     if maker in _HALVES:
         return import_module("irkit.runtime.intrinsics.cuda_half").HalfPointer(_HALVES[maker])
-    types: Any = import_module("numba.cuda").types
+    types: Any = of_numba("numba.cuda").types
     return types.CPointer(getattr(types, _KINDS[maker[0]] + maker[1:-1]))
 
 
@@ -144,7 +144,7 @@ def declarations(parts: Parts) -> tuple[Declared, ...]:
 
 def declare(declared: Iterable[Declared]) -> dict[str, Any]:
     """What stands for rKernels while walkers are compiled: functions of other modules."""
-    cuda: Any = import_module("numba.cuda")
+    cuda: Any = of_numba("numba.cuda")
     return {
         name: cuda.declare_device(linked, signature(pointers), abi="c")
         for name, linked, pointers in declared

@@ -4,17 +4,30 @@
 
 // What is transposed before is so once.
 // CHECK-LABEL: func.func @filters
-// CHECK: %[[D:.*]] = graph.reshape %d {shape = array<i64: 96, 2, 8, 400>}
-// CHECK: %[[T:.*]] = graph.transpose %[[D]] {permutation = array<i64: 0, 2, 1, 3>} : (tensor<96x2x8x400xf32>) -> tensor<96x8x2x400xf32>
-// CHECK: %[[X:.*]] = graph.reshape %x {shape = array<i64: 96, 2, 402>}
-// CHECK: %[[P:.*]] = graph.expression %[[T]], %[[X]] {text = "W(part, m, t) +=! D(part, m, n, h) * X(part, n, h + t) where t in 0:3"} : {{.*}} -> tensor<96x8x3xf32>
+// CHECK: %[[D:.*]] = graph.reshape %d {shape = array<i64: 64, 3, 8, 100>}
+// CHECK: %[[T:.*]] = graph.transpose %[[D]] {permutation = array<i64: 0, 2, 1, 3>} : (tensor<64x3x8x100xf32>) -> tensor<64x8x3x100xf32>
+// CHECK: %[[X:.*]] = graph.reshape %x {shape = array<i64: 64, 3, 102>}
+// CHECK: %[[P:.*]] = graph.expression %[[T]], %[[X]] {text = "W(part, m, t) +=! D(part, m, n, h) * X(part, n, h + t) where t in 0:3"} : {{.*}} -> tensor<64x8x3xf32>
 // CHECK: %[[W:.*]] = graph.expression %[[P]] {text = "W(m, t) +=! W_parts(part, m, t)"}
 // CHECK: func.return %[[W]]
 // CPU-LABEL: func.func @filters
 // CPU-COUNT-1: graph.expression
 // CPU-NOT: graph.expression
-// CPU-LABEL: func.func @rows
-func.func @filters(%d: tensor<192x8x400xf32>, %x: tensor<192x402xf32>) -> tensor<8x3xf32> {
+// CPU-LABEL: func.func @images
+func.func @filters(%d: tensor<192x8x100xf32>, %x: tensor<192x102xf32>) -> tensor<8x3xf32> {
+  %t = graph.transpose %d {permutation = array<i64: 1, 0, 2>} : (tensor<192x8x100xf32>) -> tensor<8x192x100xf32>
+  %w = graph.expression %t, %x {text = "W(m, t) +=! D(m, n, h) * X(n, h + t) where t in 0:3"}
+    : (tensor<8x192x100xf32>, tensor<192x102xf32>) -> tensor<8x3xf32>
+  func.return %w : tensor<8x3xf32>
+}
+
+// Images of so many terms are a part each, which a block computes at once: nothing moves.
+// CHECK-LABEL: func.func @images
+// CHECK-NEXT: graph.reshape %d {shape = array<i64: 192, 8, 1, 400>}
+// CHECK-NEXT: graph.reshape %x {shape = array<i64: 192, 1, 402>}
+// CHECK-NEXT: graph.expression
+// CHECK-NEXT: graph.expression
+func.func @images(%d: tensor<192x8x400xf32>, %x: tensor<192x402xf32>) -> tensor<8x3xf32> {
   %t = graph.transpose %d {permutation = array<i64: 1, 0, 2>} : (tensor<192x8x400xf32>) -> tensor<8x192x400xf32>
   %w = graph.expression %t, %x {text = "W(m, t) +=! D(m, n, h) * X(n, h + t) where t in 0:3"}
     : (tensor<8x192x400xf32>, tensor<192x402xf32>) -> tensor<8x3xf32>
