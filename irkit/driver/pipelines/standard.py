@@ -111,9 +111,9 @@ def level_pipeline(
     `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
     `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
     `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `join-siblings`,
-    `keep-operands`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
-    offers is measured on that device, which has to be at hand."""
+    `keep-operands`, `form-roperators`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
+    `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
+    what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -139,9 +139,9 @@ def level_pipeline(
         },
         "partition-rtasks": _partition(device, measure),
         # What is cheap can be computed again without the product that it would be fused with.
-        "form-roperators": "form-roperators{apart=true}"
-        if "budget" in recompute
-        else "form-roperators",
+        "form-roperators": _planned(
+            "form-roperators", device, *(["apart=true"] if "budget" in recompute else [])
+        ),
         f"schedule-{WAVEFRONT}": ",".join(filter(None, (recompute, f"schedule-{policy}"))),
     }
     return ",".join(special.get(name, name) for name in STANDARD[level])

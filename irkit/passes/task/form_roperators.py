@@ -16,10 +16,12 @@ from xdsl.passes import ModulePass
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import continues
 from irkit.dialects.task import LaunchOp
+from irkit.dialects.tensor_ops.generic import reads_once
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.passes.gpu import gpu_of
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.equal_ops import merge_equal
 from irkit.passes.task.outlining import (
@@ -52,12 +54,17 @@ class Group:
 
 class Grouping:
     """Decides which ops go together. Each op that is neither free nor a view gets one group, and so do the
-    views of `own`. `apart`: what has several results is no epilogue."""
+    views of `own`. `apart`: what has several results is no epilogue; `on_cpu`: rKernels for one column take
+    a matrix that is made where they read it."""
 
     def __init__(
-        self, ops: list[Operation], own: Collection[Operation] = (), apart: bool = False
+        self,
+        ops: list[Operation],
+        own: Collection[Operation] = (),
+        apart: bool = False,
+        on_cpu: bool = True,
     ) -> None:
-        self.apart = apart
+        self.apart, self.on_cpu = apart, on_cpu
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
@@ -130,7 +137,7 @@ class Grouping:
             missed(op, PROLOGUE, "its results have no one user")
         elif user not in self.group:
             missed(op, PROLOGUE, "'{}' belongs to no rOperator", user.name)
-        elif (reason := _why_no_prologue(op, user)) is not None:
+        elif (reason := self._why_no_prologue(op, user)) is not None:
             missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
             applied(op, PROLOGUE, "into '{}'", user.name)
@@ -138,6 +145,15 @@ class Grouping:
                 self._add(joined, self.group[user])
             return
         self._add(op, Group())
+
+    def _why_no_prologue(self, op: Operation, user: Operation) -> str | None:
+        """None if `user` can compute each element of `op` where it reads it; else what is in the way."""
+        model, own = model_of(user), model_of(op)
+        assert model is not None
+        assert own is not None
+        if own.names_operand or (self.on_cpu and reads_once(user, op)):
+            return None
+        return model.why_no_prologue(user, op, own.cheap)
 
 
 def _users_through_units(op: Operation) -> list[Operation]:
@@ -161,16 +177,6 @@ def _is_of_units(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
     return real[0] == real[1] and DYNAMIC not in real[0]
 
 
-def _why_no_prologue(op: Operation, user: Operation) -> str | None:
-    """None if `user` can compute each element of `op` where it reads it; else what is in the way."""
-    model, own = model_of(user), model_of(op)
-    assert model is not None
-    assert own is not None
-    if own.names_operand:
-        return None
-    return model.why_no_prologue(user, op, own.cheap)
-
-
 @dataclass(frozen=True)
 class FormROperators(ModulePass):
     """Outline tensor ops into `task.roperator`s: a root with its fused prologue and epilogue.
@@ -179,8 +185,9 @@ class FormROperators(ModulePass):
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue, and so does one behind which only dimensions of
-    size 1 are added or left out, and one that widens float32 for a contraction of at most four columns; a
-    slice that elementwise ops alone read is computed in each of them.
+    size 1 are added or left out, and one that widens float32 for a contraction of at most four columns; on a
+    CPU (`device` is the vDevice that is planned for) also simple arithmetic that makes a matrix for one
+    column, or one row; a slice that elementwise ops alone read is computed in each of them.
     Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
@@ -203,14 +210,17 @@ class FormROperators(ModulePass):
     requires: ClassVar[tuple[str, ...]] = ("tensor", "task")
     produces: ClassVar[str] = "task"
     apart: bool = False
+    device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        outliner = Outliner(op)
+        outliner, on_cpu = Outliner(op), gpu_of(self.device) is None
         for function in [f for f in op.ops if is_straight(f)]:
-            _outline(ctx, function, outliner, self.apart)
+            _outline(ctx, function, outliner, self.apart, on_cpu)
 
 
-def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool) -> None:
+def _outline(
+    ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool, on_cpu: bool
+) -> None:
     """Make all ops of a function but views launches."""
     check_types(function)
     merge_equal(function)
@@ -221,7 +231,7 @@ def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: boo
     own = own_slices(function)
     repeat_slices(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
-    for group in Grouping(ops, own, apart).groups():
+    for group in Grouping(ops, own, apart, on_cpu).groups():
         outliner.outline(group)
     erase_dead(function)
     place_state(ctx, function, outliner)
