@@ -39,6 +39,11 @@ from irkit.remarks import applied, missed
 CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
 
 
+BRANCHES = (tensor.InsertSliceOp, tensor.PadOp, tensor.ConcatOp)
+DEEPEST = 48
+"""Such ops of one rOperator: each may stand in a branch of the one behind it, and Python has 100 levels."""
+
+
 def only_user(op: Operation) -> Operation | None:
     """The one op that uses an op's results, if there is just one."""
     users = {use.operation for result in op.results for use in result.uses}
@@ -137,6 +142,8 @@ class Grouping:
             missed(op, PROLOGUE, "its results have no one user")
         elif user not in self.group:
             missed(op, PROLOGUE, "'{}' belongs to no rOperator", user.name)
+        elif _is_deep(op, self.group[user]):
+            missed(op, PROLOGUE, "into '{}': branches would lie in one another too deep", user.name)
         elif (reason := self._why_no_prologue(op, user)) is not None:
             missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
@@ -154,6 +161,10 @@ class Grouping:
         if own.names_operand or (self.on_cpu and reads_once(user, op)):
             return None
         return model.why_no_prologue(user, op, own.cheap)
+
+
+def _is_deep(op: Operation, group: Group) -> bool:
+    return isinstance(op, BRANCHES) and sum(isinstance(o, BRANCHES) for o in group.ops) >= DEEPEST
 
 
 def _users_through_units(op: Operation) -> list[Operation]:
