@@ -37,6 +37,7 @@ STANDARD: dict[str, list[str]] = {
         "unroll-recurrence",
         # Before trees become products, which stay exact.
         "set-precision",
+        "recompute-parts",
         "batch-to-front",
         "canonicalize",
         "cse",
@@ -108,10 +109,11 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
-    `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
-    `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`, `join-siblings`,
-    `keep-operands`, `form-roperators`, `pack-products`, `pack-filters` and `partition-rtasks` plan for,
+    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
+    `share-joined-factors`, `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`,
+    `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`, `put-channels-last`,
+    `join-siblings`, `keep-operands`, `form-roperators`, `pack-products`, `pack-filters` and
+    `partition-rtasks` plan for,
     `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`,
     what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
@@ -119,6 +121,7 @@ def level_pipeline(
             name: _planned(name, device)
             for name in (
                 "read-matrix-once",
+                "recompute-parts",
                 "write-out-attention",
                 "join-product-sums",
                 "share-joined-factors",
