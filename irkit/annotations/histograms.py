@@ -1,20 +1,24 @@
-"""`np.histogram` over bins of one width: NumPy's own result, to the bit, in one pass of machine code."""
+"""`np.histogram` over bins of one width: NumPy's own result, to the bit, counted in parts by threads."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from irkit.annotations.annotation import Annotation
 from irkit.annotations.structures import ArrayType
+from irkit.annotations.workers import in_parts, ranges
+from irkit.processors import usable_cores
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 65536
 """NumPy counts so many elements at once: sums of weights are rounded as it rounds them. Fewer than one block
 are NumPy's to count."""
+SUMS = 1 << 19
+"""Sums of blocks that are computed before they are added up."""
 WIDE = ("float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
@@ -38,25 +42,79 @@ def histogram(a: Array, bins: int, limits: Any, weights: Array | None) -> tuple[
     if a.size < BLOCK:
         return np.histogram(a, bins, limits, weights=weights)
     values = np.ascontiguousarray(a).reshape(-1)
-    edges: Array = np.histogram_bin_edges(values, bins, limits)
+    edges = _edges(values, bins, limits)
     values = values.astype(edges.dtype, copy=False)
     # What bins are estimated in is what NumPy estimates them in; edges then correct them by one.
     width: Any = edges[-1] - edges[0]
     if limits is not None and limits[0] != limits[1]:
         width = np.float64(limits[1]) - np.float64(limits[0])
-    number = width.dtype.type(bins)
+    bins_of = _Bins(edges, width, width.dtype.type(bins))
     if weights is None:
-        counts = np.zeros(bins, np.intp)
-        _counting()(values, edges, width, number, counts)
-        return counts, edges
-    found = np.zeros(bins, weights.dtype)
-    flat = np.ascontiguousarray(weights).reshape(-1)
-    for begin in range(0, len(values), BLOCK):
-        sums = np.zeros(bins)
-        part = slice(begin, begin + BLOCK)
-        _weighing()(values[part], flat[part], edges, width, number, sums)
-        found += sums.astype(weights.dtype)
-    return found, edges
+        return _counted(values, bins_of), edges
+    return _weighed(values, np.ascontiguousarray(weights).reshape(-1), bins_of), edges
+
+
+class _Bins(NamedTuple):
+    """Where bins lie: their edges, the width of all, and how many there are, as a number to divide by."""
+
+    edges: Array
+    width: Any
+    number: Any
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+
+def _edges(values: Array, bins: int, limits: Any) -> Array:
+    """NumPy's edges, which of the values need the least and the largest alone."""
+    cuts = ranges(len(values), values.itemsize, 1)
+    if limits is not None:
+        return np.histogram_bin_edges(values[:1], bins, limits)
+    found = np.empty((len(cuts), 2), values.dtype)
+    places = {cut: n for n, cut in enumerate(cuts)}
+
+    def look(start: int, stop: int) -> None:
+        part = values[start:stop]
+        found[places[start, stop]] = part.min(), part.max()
+
+    in_parts(look, cuts)
+    return np.histogram_bin_edges(found, bins)
+
+
+def _counted(values: Array, bins: _Bins) -> Array:
+    """Counts of parts of the values, which are whole numbers, in any order."""
+    cuts = ranges(len(values), values.itemsize, 1)
+    if len(cuts) * len(bins) > len(values):
+        cuts = [(0, len(values))]
+    counts = np.zeros((len(cuts), len(bins)), np.intp)
+    places = {cut: n for n, cut in enumerate(cuts)}
+
+    def count(start: int, stop: int) -> None:
+        _counting()(values[start:stop], *bins, counts[places[start, stop]])
+
+    in_parts(count, cuts)
+    return counts.sum(axis=0)
+
+
+def _weighed(values: Array, weights: Array, bins: _Bins) -> Array:
+    """Sums of each block's weights, some blocks at once, added in the blocks' order."""
+    found, blocks = np.zeros(len(bins), weights.dtype), -(-len(values) // BLOCK)
+    together = min(blocks, max(1, SUMS // len(bins)))
+    sums = np.empty((together, len(bins)))
+    for first in range(0, blocks, together):
+
+        def weigh(start: int, stop: int, first: int = first) -> None:
+            for n in range(start, stop):
+                part = slice((first + n) * BLOCK, (first + n + 1) * BLOCK)
+                sums[n] = 0
+                _weighing()(values[part], weights[part], *bins, sums[n])
+
+        count = min(together, blocks - first)
+        each = -(-count // usable_cores())
+        in_parts(weigh, [(n, min(n + each, count)) for n in range(0, count, each)])
+        for n in range(count):
+            found += sums[n].astype(weights.dtype)
+    return found
 
 
 @functools.cache

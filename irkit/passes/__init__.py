@@ -45,6 +45,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "read-matrix-once": _lazy("passes.graph.read_matrix_once", "ReadMatrixOncePass"),
+    "recompute-parts": _lazy("passes.graph.recompute_parts", "RecomputeParts"),
     "write-out-attention": _lazy("passes.graph.write_out_attention", "WriteOutAttention"),
     "recognise-attention": _lazy("passes.graph.recognise_attention", "RecogniseAttention"),
     "recognise-layer-norm": _lazy("passes.graph.recognise_layer_norm", "RecogniseLayerNorm"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irkit
-from irkit.annotations import histograms
+from irkit.annotations import histograms, workers
 from tests.unit.jitted import check
 
 compiled: Any = functools.partial(irkit.jit, target="cpu", cache=False)
@@ -35,6 +35,24 @@ def test_its_own_code_counts_as_numpy_does(dtype, bins, limits):
     exact(a, bins, limits, None)
     for kind in ("float64", "float32", "int16", "bool"):
         exact(a, bins, limits, (3 * RNG.normal(size=a.shape)).astype(kind))
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.parametrize("bins", [3, 4000])
+def test_parts_are_put_together_as_numpy_has_them(cores, bins, monkeypatch):
+    """Counts in any order, sums of weights block by block, in rounds of few blocks too."""
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    monkeypatch.setattr(histograms, "usable_cores", lambda: cores)
+    monkeypatch.setattr(histograms, "SUMS", 2 * bins)
+    a = RNG.normal(size=5 * histograms.BLOCK + 77)
+    a[-1] = 9.0
+    for limits in (None, (-1.0, 0.5)):
+        exact(a, bins, limits, None)
+        exact(a, bins, limits, RNG.normal(size=a.shape))
+        exact(a.astype(np.float32), bins, limits, RNG.normal(size=a.shape).astype(np.float32))
+    a[-2] = np.nan
+    with pytest.raises(ValueError, match=r"autodetected range of \[nan, nan\] is not finite"):
+        histograms.histogram(a, bins, None, None)
 
 
 def test_values_on_edges():

@@ -195,6 +195,29 @@ def test_arguments_that_have_no_form():
         irkit.jit(np.sin)
 
 
+@pytest.mark.parametrize("strides", [(0, 8), (8, 8)])
+def test_arguments_that_are_written_and_whose_elements_share_memory(strides):
+    """What is only read may lie so."""
+
+    def doubled(x):
+        x *= 2
+
+    def halved(x):
+        x[1:] = 0.5
+
+    memory = np.arange(9.0)
+    x = np.lib.stride_tricks.as_strided(memory, (5, 5), strides)
+    for function in (doubled, halved):
+        with pytest.raises(
+            UnsupportedError, match=r"test_jit_refused.py:\d+: an argument is written"
+        ):
+            interpreted(function)(x)
+    np.testing.assert_array_equal(memory, np.arange(9.0))
+    np.testing.assert_array_equal(interpreted(lambda x: x * 2)(x), x * 2)
+    with pytest.raises(ValueError, match="read-only"):
+        interpreted(doubled)(np.frombuffer(bytes(16)))
+
+
 def test_an_argument_that_grows():
     def grow(x, found):
         found.append(x)

@@ -154,8 +154,29 @@ def _products(a, x):
     a += s
 
 
+def _windows(a, x):
+    for i in irkit.range(len(a) - 2):
+        for j in irkit.range(len(a) - 2):
+            a[i, j] = (x[i : i + 3, j : j + 3] * x[:3, :3]).sum()
+
+
+def _steps_of_both(a, x):
+    for i in irkit.range(len(a) // 3):
+        for j in irkit.range(len(a) // 2):
+            a[3 * i, 2 * j] = x[2 * i, j + 1] - x[1, 2 * j]
+
+
 @pytest.mark.parametrize(
-    "function", [_covariance, _last_turn_wins, _own_row_then_next, _every_other, _trace, _products]
+    "function",
+    [
+        _windows,
+        _covariance,
+        _last_turn_wins,
+        _own_row_then_next,
+        _every_other,
+        _trace,
+        _products,
+    ],
 )
 def test_loops_without_a_carried_value_are_gone(function) -> None:
     KEPT.clear()
@@ -217,6 +238,15 @@ def test_what_is_much_larger_than_its_arrays_stays_a_loop() -> None:
 
     KEPT.clear()
     check(bins, np.arange(1000.0) % 7, np.zeros(100, np.int64), jit=at_once)
+    assert KEPT == [1]
+
+
+@pytest.mark.parametrize("function", [_windows, _steps_of_both])
+def test_an_inner_loop_is_gone_though_the_outer_one_stays(function) -> None:
+    """Of windows, as values of all turns of both loops were too large."""
+    KEPT.clear()
+    rng = np.random.default_rng(4)
+    check(function, rng.random((90, 90)), rng.random((90, 90)), tolerance=1e-12, jit=at_once)
     assert KEPT == [1]
 
 

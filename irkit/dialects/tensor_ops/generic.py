@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
@@ -162,6 +163,35 @@ def _times_read(op: linalg.GenericOp, operands: Sequence[int]) -> float:
     used = [{loop_of(e) for e in maps(op)[i].results} for i in operands]
     free = [[s for d, (s, p) in enumerate(pairs) if p and d not in dims] for dims in used]
     return max(inf if DYNAMIC in sizes else prod(sizes) for sizes in free)
+
+
+def reads_once(op: Operation, producer: Operation) -> bool:
+    """Whether a contraction reads each element of `producer` for one output alone, and that computes it with
+    simple arithmetic of floats: a matrix that is made for one column, or one row."""
+    if not isinstance(op, linalg.GenericOp) or not is_contraction(op):
+        return False
+    if not isinstance(producer, linalg.GenericOp) or not is_elementwise(producer):
+        return False
+    # What only widens is for `why_no_prologue`: rKernels read 16-bit floats as they lie.
+    if widens(producer):
+        return False
+    position = [i for i, v in enumerate(op.operands) if v.owner is producer]
+    if len(position) != 1 or not is_projection(maps(op)[position[0]]):
+        return False
+    body = all(isinstance(inner, _SIMPLE) for inner in producer.body.block.ops)
+    return body and _times_read(op, position) == 1
+
+
+_SIMPLE = (
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.NegfOp,
+    arith.ExtFOp,
+    arith.ConstantOp,
+    linalg.YieldOp,
+)
+"""What takes less time than the memory does for an element."""
 
 
 def _narrow(loops: list[Interval], box: Box | None, results: Sequence[object]) -> None:

@@ -37,6 +37,7 @@ STANDARD: dict[str, list[str]] = {
         "unroll-recurrence",
         # Before trees become products, which stay exact.
         "set-precision",
+        "recompute-parts",
         "batch-to-front",
         "canonicalize",
         "cse",
@@ -109,18 +110,19 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `write-out-attention`, `join-product-sums`, `share-joined-factors`,
-    `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`, `split-attention`,
-    `join-products`, `pack-forests`, `hoist-input-terms`, `sink-light-reshapes`, `put-channels-last`,
-    `join-siblings`,
-    `keep-operands`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
-    offers is measured on that device, which has to be at hand."""
+    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
+    `share-joined-factors`, `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`,
+    `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`, `sink-light-reshapes`,
+    `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`, `pack-products`, `pack-filters`
+    and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
+    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
+    be at hand."""
     special = {
         **{
             name: _planned(name, device)
             for name in (
                 "read-matrix-once",
+                "recompute-parts",
                 "write-out-attention",
                 "join-product-sums",
                 "share-joined-factors",
@@ -142,9 +144,9 @@ def level_pipeline(
         },
         "partition-rtasks": _partition(device, measure),
         # What is cheap can be computed again without the product that it would be fused with.
-        "form-roperators": "form-roperators{apart=true}"
-        if "budget" in recompute
-        else "form-roperators",
+        "form-roperators": _planned(
+            "form-roperators", device, *(["apart=true"] if "budget" in recompute else [])
+        ),
         f"schedule-{WAVEFRONT}": ",".join(filter(None, (recompute, f"schedule-{policy}"))),
     }
     return ",".join(special.get(name, name) for name in STANDARD[level])

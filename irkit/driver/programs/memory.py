@@ -158,8 +158,7 @@ def _alone(number: int, array: Array, buffer: int) -> tuple[Place, BufferSpec, A
         return place, BufferSpec((elements,), array.dtype), spec
     row_major = np.empty(array.shape, array.dtype).strides if array.size else (0,) * array.ndim
     strides = tuple(s // array.itemsize for s in row_major)
-    writeable = array.flags.writeable and not _repeats(array)
-    spec = ArraySpec(buffer, 0, array.shape, strides, writeable)
+    spec = _written_spec(array, buffer, 0, strides)
     return Place("copy", number), BufferSpec(array.shape, array.dtype), spec
 
 
@@ -196,8 +195,14 @@ def _spanned_spec(array: Array, buffer: int, low: int) -> ArraySpec:
     start = cast(int, array.__array_interface__["data"][0])
     strides = tuple(s // array.itemsize for s in array.strides)
     offset = (start - low) // array.itemsize
-    writeable = array.flags.writeable and not _repeats(array)
-    return ArraySpec(buffer, offset, array.shape, strides, writeable)
+    return _written_spec(array, buffer, offset, strides)
+
+
+def _written_spec(array: Array, buffer: int, offset: int, strides: tuple[int, ...]) -> ArraySpec:
+    """Of an array that is written only where no two elements are one."""
+    repeats = array.flags.writeable and _repeats(array)
+    writeable = array.flags.writeable and not repeats
+    return ArraySpec(buffer, offset, array.shape, strides, writeable, repeats=repeats)
 
 
 def _together(

@@ -20,6 +20,7 @@ from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.spots import Spot, Terms, distance
 from irkit.frontends.numpy.ufunc_calls import resolved, store
 from irkit.frontends.numpy.varying import exact, set_varying, varying_view
+from irkit.frontends.numpy.writing import check_writeable
 from irkit.weights import Array
 
 
@@ -47,8 +48,7 @@ def set_item(array: TracedArray, key: Any, value: Any) -> None:
     if array.spot.scalar:
         raise TypeError(f"'numpy.{array.dtype}' object does not support item assignment")
     keys = _keys(key)
-    if not array.flags.writeable:
-        raise ValueError("assignment destination is read-only")
+    check_writeable(array, "assignment destination is read-only")
     if (picked := _behind_mask(array, keys)) is not None:
         _set_masked(*picked, value)
     elif any(map(_picks, keys)):
@@ -68,8 +68,7 @@ def combine_at(ufunc: np.ufunc, array: Any, key: Any, value: Any) -> None:
         raise refused(
             f"{name} of an array that is no argument of the function and was not made in it"
         )
-    if not array.flags.writeable:
-        raise ValueError("assignment destination is read-only")
+    check_writeable(array, "assignment destination is read-only")
     found = operand(value)
     _check_number(name, array.dtype, found.given)
     to = resolved(ufunc, [operand(array), found], array, {"casting": "unsafe"})
@@ -350,6 +349,5 @@ def sort_in_place(
     array: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, stable: Any = None
 ) -> None:
     """`ndarray.sort`"""
-    if not array.flags.writeable:
-        raise ValueError("sort array is read-only")
+    check_writeable(array, "sort array is read-only")
     assign(array, LIBRARY.sort(array, axis=axis))

@@ -37,6 +37,8 @@ class Buffer:
         self.pairs = pairs
         """Whether its last dimension is the real and imaginary parts of complex numbers, of which every view
         sees one."""
+        self.repeats = False
+        """Whether the caller might write it, but that elements of it share memory."""
         self.base: Array = np.empty(shape, dtype)
         self.written = argument is not None
         """Whether anything was written to it so far, as the trace goes."""

@@ -53,6 +53,8 @@ class ArraySpec:
     writeable: bool = True
     is_complex: bool = False
     """Whether its last dimension is the real and imaginary parts of complex numbers."""
+    repeats: bool = False
+    """Whether it is not written for its elements alone, which share memory."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,7 @@ def _array(spec: ArraySpec, buffer: Buffer) -> TracedArray:
         shadow = np.ndarray(spec.sizes[:-1], kind, memory, offset, strides[:-1])
     if not spec.writeable:
         shadow.flags.writeable = False
+    buffer.repeats = buffer.repeats or spec.repeats
     made = TracedArray(Spot(buffer, shadow))
     made.spot.outside = True
     return made

@@ -16,6 +16,7 @@ from irkit.frontends.numpy.powers import check_power, is_uniform, uniform_power
 from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.records import Value
 from irkit.frontends.numpy.ufuncs import Rule, rule_of
+from irkit.frontends.numpy.writing import check_writeable
 
 OPTIONS = ("out", "where", "casting", "order", "dtype", "subok", "signature", "sig")
 
@@ -180,8 +181,7 @@ def store(result: Value, out: TracedArray, mask: Any = True) -> TracedArray:
 
     Raises ValueError for an array that cannot be written.
     """
-    if not out.flags.writeable:
-        raise ValueError("output array is read-only")
+    check_writeable(out, "output array is read-only")
     # NumPy's `out=...` asks for an array where it would give a number, and does not say so to its protocol.
     out.spot.scalar = False
     r = recorder()

@@ -41,6 +41,7 @@ class AllTurnsAtOnce(Rule):
         try:
             found = _behind(op, emit)
         except (OneByOne, UnsupportedError) as reason:
+            emit.give_up()
             return self.no_match(op, "{}", reason)
         rewriter.replace(op, emit.ops, found)
 

@@ -16,10 +16,12 @@ from xdsl.passes import ModulePass
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import continues
 from irkit.dialects.task import LaunchOp
+from irkit.dialects.tensor_ops.generic import reads_once
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of, model_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.passes.gpu import gpu_of
 from irkit.passes.task.checks import check_types
 from irkit.passes.task.equal_ops import merge_equal
 from irkit.passes.task.outlining import (
@@ -37,6 +39,11 @@ from irkit.remarks import applied, missed
 CHAIN, EPILOGUE, PROLOGUE = "JoinChain", "FuseEpilogue", "FusePrologue"
 
 
+BRANCHES = (tensor.InsertSliceOp, tensor.PadOp, tensor.ConcatOp)
+DEEPEST = 48
+"""Such ops of one rOperator: each may stand in a branch of the one behind it, and Python has 100 levels."""
+
+
 def only_user(op: Operation) -> Operation | None:
     """The one op that uses an op's results, if there is just one."""
     users = {use.operation for result in op.results for use in result.uses}
@@ -52,12 +59,17 @@ class Group:
 
 class Grouping:
     """Decides which ops go together. Each op that is neither free nor a view gets one group, and so do the
-    views of `own`. `apart`: what has several results is no epilogue."""
+    views of `own`. `apart`: what has several results is no epilogue; `on_cpu`: rKernels for one column take
+    a matrix that is made where they read it."""
 
     def __init__(
-        self, ops: list[Operation], own: Collection[Operation] = (), apart: bool = False
+        self,
+        ops: list[Operation],
+        own: Collection[Operation] = (),
+        apart: bool = False,
+        on_cpu: bool = True,
     ) -> None:
-        self.apart = apart
+        self.apart, self.on_cpu = apart, on_cpu
         self.order = {op: n for n, op in enumerate(ops)}
         self.group: dict[Operation, Group] = {}
         for op in ops:
@@ -130,6 +142,8 @@ class Grouping:
             missed(op, PROLOGUE, "its results have no one user")
         elif user not in self.group:
             missed(op, PROLOGUE, "'{}' belongs to no rOperator", user.name)
+        elif _is_deep(op, self.group[user]):
+            missed(op, PROLOGUE, "into '{}': branches would lie in one another too deep", user.name)
         elif (reason := self._why_not_read(op, user)) is not None:
             missed(op, PROLOGUE, "into '{}': {}", user.name, reason)
         else:
@@ -141,13 +155,27 @@ class Grouping:
 
     def _why_not_read(self, op: Operation, user: Operation) -> str | None:
         """Why an op is not computed where `user` reads it, or where what is fused there is read in turn."""
-        reason = _why_no_prologue(op, user, op)
+        reason = self._why_no_prologue(op, user, op)
         while reason is None and kind_of(user) is Kind.LIGHT:
             behind = only_user(user)
             if behind is None or self.group.get(behind) is not self.group[user]:
                 return None
-            reason, user = _why_no_prologue(op, behind, user), behind
+            reason, user = self._why_no_prologue(op, behind, user), behind
         return reason
+
+    def _why_no_prologue(self, op: Operation, user: Operation, read: Operation) -> str | None:
+        """None if `user` can compute each element of `op` where it reads those of `read`, of which `op` is part;
+        else what is in the way."""
+        model, own = model_of(user), model_of(op)
+        assert model is not None
+        assert own is not None
+        if own.names_operand or (self.on_cpu and reads_once(user, read)):
+            return None
+        return model.why_no_prologue(user, read, own.cheap)
+
+
+def _is_deep(op: Operation, group: Group) -> bool:
+    return isinstance(op, BRANCHES) and sum(isinstance(o, BRANCHES) for o in group.ops) >= DEEPEST
 
 
 def _users_through_units(op: Operation) -> list[Operation]:
@@ -171,17 +199,6 @@ def _is_of_units(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
     return real[0] == real[1] and DYNAMIC not in real[0]
 
 
-def _why_no_prologue(op: Operation, user: Operation, read: Operation) -> str | None:
-    """None if `user` can compute each element of `op` where it reads those of `read`, of which `op` is part;
-    else what is in the way."""
-    model, own = model_of(user), model_of(op)
-    assert model is not None
-    assert own is not None
-    if own.names_operand:
-        return None
-    return model.why_no_prologue(user, read, own.cheap)
-
-
 @dataclass(frozen=True)
 class FormROperators(ModulePass):
     """Outline tensor ops into `task.roperator`s: a root with its fused prologue and epilogue.
@@ -190,9 +207,10 @@ class FormROperators(ModulePass):
     softmax, an argmax or a forest walk; what remains becomes `map`s. The elementwise op that alone
     uses a root's result becomes its epilogue; a pad, slice or broadcast that one op alone reads
     becomes its prologue, and so does one behind which only dimensions of size 1 are added or left out, and
-    one that widens float32 for a contraction of at most four columns; what an elementwise op computes is
-    padded there only where no window reads it again. A slice that elementwise ops alone read is computed in
-    each of them.
+    one that widens float32 for a contraction of at most four columns; on a CPU (`device` is the vDevice that
+    is planned for) also simple arithmetic that makes a matrix for one column, or one row. What an elementwise
+    op computes is padded there only where no window reads it again. A slice that elementwise ops alone read
+    is computed in each of them.
     Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
@@ -215,14 +233,17 @@ class FormROperators(ModulePass):
     requires: ClassVar[tuple[str, ...]] = ("tensor", "task")
     produces: ClassVar[str] = "task"
     apart: bool = False
+    device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        outliner = Outliner(op)
+        outliner, on_cpu = Outliner(op), gpu_of(self.device) is None
         for function in [f for f in op.ops if is_straight(f)]:
-            _outline(ctx, function, outliner, self.apart)
+            _outline(ctx, function, outliner, self.apart, on_cpu)
 
 
-def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool) -> None:
+def _outline(
+    ctx: Context, function: func.FuncOp, outliner: Outliner, apart: bool, on_cpu: bool
+) -> None:
     """Make all ops of a function but views launches."""
     check_types(function)
     merge_equal(function)
@@ -233,7 +254,7 @@ def _outline(ctx: Context, function: func.FuncOp, outliner: Outliner, apart: boo
     own = own_slices(function)
     repeat_slices(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
-    for group in Grouping(ops, own, apart).groups():
+    for group in Grouping(ops, own, apart, on_cpu).groups():
         outliner.outline(group)
     erase_dead(function)
     place_state(ctx, function, outliner)

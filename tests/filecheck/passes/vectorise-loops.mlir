@@ -125,3 +125,52 @@ func.func @own_row_written_before(%a: tensor<8x4xf64>, %y: tensor<8x4xf64>, %z: 
   }
   func.return %r#1 : tensor<8x4xf64>
 }
+
+// Windows that the outer loop moves as well: the inner one's turns are windows of what the outer one cuts out. The
+// outer one stays, for the size of what its turns would compute.
+// CHECK-LABEL: func.func @windows
+// CHECK:         scf.for %[[I:.*]] = %c0 to
+// CHECK-NEXT:      %[[CUT:.*]] = tensor.extract_slice %a[%[[I]], 0] [3, 100] [1, 1] : tensor<100x100xf64> to tensor<3x100xf64>
+// CHECK-NEXT:      graph.gather %[[CUT]], %{{.*}} {axis = 1 : i64} : (tensor<3x100xf64>, tensor<98x3xi64>) -> tensor<3x98x3xf64>
+// CHECK-NOT:       scf.for
+// CHECK:           tensor.insert_slice %{{.*}} into %{{.*}}[%[[I]], 0] [1, 98] [1, 1]
+// CHECK:           scf.yield
+// MISSED:      what all turns compute has 86436 elements
+func.func @windows(%a: tensor<100x100xf64>, %b: tensor<3x3xf64>, %y: tensor<98x98xf64>) -> tensor<98x98xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c98 = arith.constant 98 : index
+  %r = scf.for %i = %c0 to %c98 step %c1 iter_args(%u = %y) -> (tensor<98x98xf64>) {
+    %s = scf.for %j = %c0 to %c98 step %c1 iter_args(%v = %u) -> (tensor<98x98xf64>) {
+      %window = tensor.extract_slice %a[%i, %j] [3, 3] [1, 1] : tensor<100x100xf64> to tensor<3x3xf64>
+      %p = graph.mul %window, %b : (tensor<3x3xf64>, tensor<3x3xf64>) -> tensor<3x3xf64>
+      %t = graph.reduce %p {kind = "sum", axes = array<i64: 0, 1>, keepdims = true} : (tensor<3x3xf64>) -> tensor<1x1xf64>
+      %w = tensor.insert_slice %t into %v[%i, %j] [1, 1] [1, 1] : tensor<1x1xf64> into tensor<98x98xf64>
+      scf.yield %w : tensor<98x98xf64>
+    }
+    scf.yield %s : tensor<98x98xf64>
+  }
+  func.return %r : tensor<98x98xf64>
+}
+
+// A place that the inner loop computes of the outer one's variable alone is computed outside.
+// CHECK-LABEL: func.func @computed_inside
+// CHECK-NOT:     scf.for
+// CHECK:         graph.slice %a {offsets = array<i64: 1, 0>, sizes = array<i64: 98, 100>, strides = array<i64: 1, 1>}
+// CHECK:         tensor.insert_slice %{{.*}} into %y[1, 0] [98, 98] [1, 1]
+// CHECK-NOT:     scf.for
+func.func @computed_inside(%a: tensor<100x100xf64>, %y: tensor<100x98xf64>) -> tensor<100x98xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c98 = arith.constant 98 : index
+  %r = scf.for %i = %c0 to %c98 step %c1 iter_args(%u = %y) -> (tensor<100x98xf64>) {
+    %s = scf.for %j = %c0 to %c98 step %c1 iter_args(%v = %u) -> (tensor<100x98xf64>) {
+      %below = arith.addi %i, %c1 : index
+      %n = tensor.extract_slice %a[%below, %j] [1, 1] [1, 1] : tensor<100x100xf64> to tensor<1x1xf64>
+      %w = tensor.insert_slice %n into %v[%below, %j] [1, 1] [1, 1] : tensor<1x1xf64> into tensor<100x98xf64>
+      scf.yield %w : tensor<100x98xf64>
+    }
+    scf.yield %s : tensor<100x98xf64>
+  }
+  func.return %r : tensor<100x98xf64>
+}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, UnknownLoc, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, UnknownLoc, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from irkit.dialects.constants import constant
@@ -34,7 +34,8 @@ from irkit.dialects.graph import (
     logic,
 )
 from irkit.dialects.loop_places import Affine, affine, offsets_of, trips_of
-from irkit.dialects.types import int_array, ints, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, int_array, ints, numpy_dtype, tensor_type
+from irkit.dialects.types import tensor as tensor_like
 from irkit.weights import WeightStore
 
 ELEMENTWISE = tuple(op for group in (elementwise, functions, integer, logic) for op in group.OPS)
@@ -56,6 +57,11 @@ class Emitter:
         op.location = self.location  # pyright: ignore[reportAttributeAccessIssue]
         self.ops.append(op)
         return op.results[0]
+
+    def give_up(self) -> None:
+        """Erase what was made: ops that stand nowhere would still be uses of what they read."""
+        while self.ops:
+            self.ops.pop().erase()
 
     def constant(self, array: np.ndarray[Any, Any]) -> SSAValue:
         """A constant tensor."""
@@ -136,6 +142,16 @@ class AllTurns:
             raise OneByOne("a place hangs on what the loop computes")
         return found
 
+    def place(self, index: SSAValue) -> SSAValue:
+        """An index that hangs on no turn, as it is outside. Raises OneByOne where it does."""
+        if index in self.same or not self.is_inside(index):
+            return self.same.get(index, index)
+        op = index.owner
+        if not isinstance(op, Operation) or not op.name.startswith("arith."):
+            raise OneByOne("a place hangs on what the loop computes")
+        self.same[index] = self.emit(op.clone({v: self.place(v) for v in op.operands}))
+        return self.same[index]
+
     def is_inside(self, value: SSAValue) -> bool:
         """Whether a value is made in the loop."""
         owner: Any = value.owner
@@ -172,25 +188,47 @@ class AllTurns:
         if len(moving) > 1 and set(ints(op.static_sizes)) == {1}:
             self._elements(op, source, places)
             return
-        if (
-            op.sizes
-            or op.strides
-            or len(moving) != 1
-            or any(set(p.terms) - {self.loop} for p in places)
-        ):
+        if op.sizes or op.strides or len(moving) != 1 or len(places[moving[0]].terms) > 1:
             raise OneByOne("a slice moves in several dimensions, with another loop, or not at all")
         (axis,), steps = moving, ints(op.static_strides)
-        sizes, shape = ints(op.static_sizes), list(shape_of(source))
-        kept = [0 if d == axis else p.constant for d, p in enumerate(places)]
-        taken = [shape[d] if d == axis else s for d, s in enumerate(sizes)]
-        along = [1 if d == axis else s for d, s in enumerate(steps)]
-        if taken != shape:
-            props = {"offsets": kept, "sizes": taken, "strides": along}
-            source = self.emit(SliceOp.make([source], {k: int_array(v) for k, v in props.items()}))
+        sizes = ints(op.static_sizes)
+        source = self._along_axis(op, source, places, axis)
         turns = places[axis].constant + places[axis].terms[self.loop] * np.arange(self.count)
         rows = turns[:, None] + steps[axis] * np.arange(sizes[axis])
         made = self._rows(source, rows, axis)
         self.turned[op.result] = self.emit.reshaped(made, [self.count, *shape_of(op.result)])
+
+    def _along_axis(
+        self, op: tensor.ExtractSliceOp, source: SSAValue, places: Sequence[Affine], axis: int
+    ) -> SSAValue:
+        """What a slice is of, cut in all dimensions but the one in which turns move it."""
+        given = iter(op.offsets)
+        found = [next(given) if o == DYNAMIC else None for o in ints(op.static_offsets)]
+        others = {
+            d: self.place(v)
+            for d, v in enumerate(found)
+            if d != axis and places[d].terms and v is not None
+        }
+        shape = list(shape_of(source))
+        kept = [0 if d == axis else p.constant for d, p in enumerate(places)]
+        taken = [shape[d] if d == axis else s for d, s in enumerate(ints(op.static_sizes))]
+        along = [1 if d == axis else s for d, s in enumerate(ints(op.static_strides))]
+        if taken == shape:
+            return source
+        if not others:
+            props = {"offsets": kept, "sizes": taken, "strides": along}
+            return self.emit(SliceOp.make([source], {k: int_array(v) for k, v in props.items()}))
+        moved = [DYNAMIC if d in others else n for d, n in enumerate(kept)]
+        part = tensor.ExtractSliceOp.build(
+            operands=[source, list(others.values()), [], []],
+            properties={
+                "static_offsets": int_array(moved),
+                "static_sizes": int_array(taken),
+                "static_strides": int_array(along),
+            },
+            result_types=[tensor_like(tensor_type(source).element_type, taken)],
+        )
+        return self.emit(part)
 
     def _elements(
         self, op: tensor.ExtractSliceOp, source: SSAValue, places: Sequence[Affine]
@@ -282,6 +320,17 @@ def _along(turns: AllTurns, op: GraphOp) -> SSAValue:
     return _made(turns, op, [turns.turned[op.operands[0]]], axis=behind)
 
 
+def _gather(turns: AllTurns, op: GraphOp) -> SSAValue:
+    """Of an array of each turn, at places that are the same in each."""
+    x, places = op.operands
+    if places in turns.turned:
+        raise OneByOne("each turn gathers at places of its own")
+    axis = op.properties["axis"]
+    assert isinstance(axis, IntegerAttr)
+    behind = IntegerAttr(axis.value.data + 1, i64)
+    return _made(turns, op, [turns.turned[x], turns.outside(places)], axis=behind)
+
+
 def _matmul(turns: AllTurns, op: GraphOp) -> SSAValue:
     """Where one factor is the same in each turn, one product of all rows, or columns; else one a turn."""
     a, b = op.operands
@@ -307,6 +356,7 @@ RULES: Mapping[type[Operation], Rule] = {
     ArgmaxOp: _along,
     CumSumOp: _along,
     ExpandOp: _expand,
+    GatherOp: _gather,
     MatmulOp: _matmul,
     ReduceOp: _reduce,
     ReshapeOp: _reshape,
@@ -319,5 +369,6 @@ RULES: Mapping[type[Operation], Rule] = {
 
 def elements(ops: Sequence[Operation]) -> int:
     """Elements of the largest result of any of these."""
-    shapes = [shape_of(r) for op in ops for r in op.results]
+    results = [r for op in ops for r in op.results if isinstance(r.type, TensorType)]
+    shapes = [shape_of(r) for r in results]
     return max((prod(s) for s in shapes), default=0)

@@ -7,7 +7,7 @@ element holds in the end what the last turn wrote that wrote it, and of one turn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects import scf, tensor
@@ -207,7 +207,9 @@ def _written(carried: Carried, turns: AllTurns) -> SSAValue:
             "several slices are written, with steps or at places that hang on other loops"
         )
     before: list[tuple[Store, SSAValue | None]] = []
-    for store in carried.stores:
+    for inner in carried.stores:
+        places = [p if isinstance(p, int) else turns.place(p) for p in inner.places]
+        store = replace(inner, places=places)
         value = _all_of(store, store.value, turns)
         mask = None if store.mask is None else _all_of(store, store.mask, turns)
         old = current if store.is_whole() else _extract(emit, current, store)
