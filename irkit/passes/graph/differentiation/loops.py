@@ -25,6 +25,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.gradients import has_gradient, rule_of
 from irkit.dialects.graph.gradients.linear import product
 from irkit.dialects.graph.gradients.rule import Composed, Linear, Maybe, made_good, total, zeros
+from irkit.dialects.loops import LoopOp
 from irkit.dialects.program.views import trips_of
 from irkit.dialects.types import ints, numpy_dtype, tensor_type
 from irkit.passes.graph.differentiation.chunks import CHUNKED
@@ -159,7 +160,7 @@ def _varied(walk: Reverse, op: ForOp) -> list[SSAValue]:
     return [v for v in captured_by(op, walk.known) if v in walk.varied]
 
 
-def captured_by(op: ForOp, known: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
+def captured_by(op: LoopOp, known: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
     """Values from outside that the ops in a loop read, in order."""
     read = (v for o in op.walk() if o is not op for v in o.operands)
     return list(dict.fromkeys(known[v] for v in read if v in known))
