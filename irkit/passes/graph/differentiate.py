@@ -48,8 +48,9 @@ class Differentiate(ModulePass):
     their rounds: what a chunk begins with is stacked alone, and the way back runs each chunk again. A loop
     that asks (`scf.while`) carries tangents beside what it carries; in reverse mode it is one of as many
     rounds as its test allows, by a whole number that it counts, and one that nothing bounds is refused.
-    Layers that have no rule of their own (recurrent ones, batch normalisation) become what they are composed
-    of, recurrent ones of more than 32 steps as loops.
+    What is in a segment (`loc("segment NAME"(...))`) of a function with loops is computed anew on the way
+    back, and not kept. Layers that have no rule of their own (recurrent ones, batch normalisation) become
+    what they are composed of, recurrent ones of more than 32 steps as loops.
 
     Refused: an argument that no result hangs on, unless `allow_unused` (its gradient is then zeros), ops
     without a rule, extents that are not known.

@@ -22,6 +22,7 @@ from irkit.dialects.loops import is_loop
 from irkit.dialects.types import tensor_type
 from irkit.passes.graph.differentiation.asking import bound_loops
 from irkit.passes.graph.differentiation.chunks import chunk_loops
+from irkit.passes.graph.differentiation.segment_loops import outline_segments
 from irkit.passes.graph.differentiation.tape import Tape
 from irkit.passes.graph.hoist_from_loops import HoistInvariant, HoistRowProducts
 from irkit.remarks import applied
@@ -61,8 +62,10 @@ def prepared(
     for op in list(_hanging_on(arguments, copy.body.block)):
         if isinstance(op, LayerOp) and is_long(op):
             as_loop(op, weights)
-    if reverse:
-        bound_loops(copy.body.block, arguments, weights)
+    block = copy.body.block
+    if reverse and any(is_loop(op) for op in block.ops):
+        outline_segments(block, set(_hanging_on(arguments, block)), weights)
+        bound_loops(block, arguments, weights)
     rewrite(module, [HoistInvariant(), HoistRowProducts()])
     if chunked:
         chunk_loops(copy, weights)
