@@ -27,6 +27,7 @@ from irkit.dialects.constants import constant_array
 from irkit.dialects.linalg_generic import combiner, iterators, loop_sizes, maps
 from irkit.dialects.types import DYNAMIC, ints, is_half, is_unsigned, numpy_dtype, tensor_type
 from irkit.errors import UnsupportedError
+from irkit.lower import attention_to_expression, rows_to_expression
 from irkit.weights import WeightStore
 
 _BODY: dict[type[Operation], str] = {
@@ -119,7 +120,9 @@ class Printed:
             return
         rule = _RULES.get(type(op))
         if rule is None:
-            raise refused(op, "no index expression says what it does")
+            raise refused(
+                op, NOT_EXPRESSIBLE.get(type(op), "no index expression says what it does")
+            )
         rule(self, op)
 
     def _check(self, op: Operation, value: SSAValue) -> None:
@@ -247,8 +250,13 @@ def _outside(value: SSAValue) -> str:
     )
 
 
-def _fill(p: Printed, op: linalg_ops.FillOp) -> None:
-    p.statement(op.results[0], _outside(op.inputs[0]))
+def _fill(p: Printed, op: linalg_ops.FillOp | tensor.SplatOp) -> None:
+    p.statement(op.results[0], _outside(op.operands[0]))
+
+
+def _cast(p: Printed, op: tensor.CastOp) -> None:
+    indices = places(tensor_type(op.results[0]).get_num_dims())
+    p.statement(op.results[0], p.read(op.source, indices))
 
 
 def _pad(p: Printed, op: tensor.PadOp) -> None:
@@ -323,58 +331,6 @@ def _gather_elements(p: Printed, op: te.GatherElementsOp) -> None:
     p.statement(op.y, p.read(op.data, indices))
 
 
-def _rows(value: SSAValue) -> tuple[list[str], list[str], str]:
-    """Indices of a value, those of its rows, and all ranges."""
-    shape = tensor_type(value).get_shape()
-    every = places(len(shape))
-    return every, every[:-1], ", ".join(f"{i} in 0:{s}" for i, s in zip(every, shape, strict=True))
-
-
-def _softmax(p: Printed, op: te.SoftmaxOp) -> None:
-    every, rows, ranges = _rows(op.x)
-    at, row = f"({', '.join(every)})", f"({', '.join(rows)})"
-    x = p.read(op.x, every)
-    largest = p.helper("Largest", rows, x, "max=!", ranges)
-    powers = p.helper("Powers", every, f"exp({x} - {largest}{row})", "=", ranges)
-    total = p.helper("Sum", rows, f"{powers}{at}", "+=!", ranges)
-    p.statement(op.y, f"{powers}{at} / {total}{row}")
-
-
-def _layer_norm(p: Printed, op: te.LayerNormOp) -> None:
-    every, rows, ranges = _rows(op.x)
-    at, row, x = f"({', '.join(every)})", f"({', '.join(rows)})", p.read(op.x, every)
-    n = float(tensor_type(op.x).get_shape()[-1])
-    if op.centred.value.data:
-        total = p.helper("Sum", rows, x, "+=!", ranges)
-        x = f"{p.helper('Centred', every, f'{x} - {total}{row} / {n}', '=', ranges)}{at}"
-    squares = p.helper("Squares", rows, f"{x} * {x}", "+=!", ranges)
-    p.statement(op.y, f"{x} / sqrt({squares}{row} / {n} + {op.epsilon.value.data!r})")
-
-
-def _argmax(p: Printed, op: te.ArgmaxOp) -> None:
-    every, rows, ranges = _rows(op.x)
-    x, last = p.read(op.x, every), every[-1]
-    if numpy_dtype(tensor_type(op.x).element_type).kind == "b":
-        x = f"int64({x})"
-    largest = p.helper("Largest", rows, x, "max=!", ranges)
-    found = f"{x} == {largest}({', '.join(rows)}) || {x} != {x}"
-    size = tensor_type(op.x).get_shape()[-1]
-    p.statement(op.y, f"{found} ? {last} : {size}", rows, f"{last} in 0:{size}", "min=!")
-
-
-def _top_k(p: Printed, op: te.TopKOp) -> None:
-    (every, rows, ranges), size = _rows(op.x), tensor_type(op.x).get_shape()[-1]
-    last, other = every[-1], f"i{len(every)}"
-    x, y = p.read(op.x, every), p.read(op.x, [*rows, other])
-    more, less = (y, x) if op.largest.value.data else (x, y)
-    sooner = f"{more} > {less} || {more} != {more} && {less} == {less}"
-    alike = f"({y} == {x} || {y} != {y} && {x} != {x}) && {other} < {last}"
-    ranges = f"{ranges}, {other} in 0:{size}"
-    place = p.helper("Place", every, f"({sooner} || {alike}) ? 1 : 0", "+=!", ranges)
-    here = f"{place}({', '.join([*rows, other])}) == {last} ? {other} : 0"
-    p.statement(op.indices, here, every, f"{other} in 0:{size}", "+=!")
-
-
 _RULES: dict[type[Operation], Callable[..., None]] = {
     linalg_ops.GenericOp: _generic,
     linalg_ops.FillOp: _fill,
@@ -386,8 +342,25 @@ _RULES: dict[type[Operation], Callable[..., None]] = {
     tensor.ConcatOp: _concat,
     te.GatherOp: _gather,
     te.GatherElementsOp: _gather_elements,
-    te.SoftmaxOp: _softmax,
-    te.LayerNormOp: _layer_norm,
-    te.ArgmaxOp: _argmax,
-    te.TopKOp: _top_k,
+    tensor.SplatOp: _fill,
+    tensor.CastOp: _cast,
+    **attention_to_expression.RULES,
+    **rows_to_expression.RULES,
 }
+
+_WALK = "how many nodes a row meets in a tree hangs on the row"
+_STORED = "how many elements a row has is known when it is read"
+NOT_EXPRESSIBLE: dict[type[Operation], str] = {
+    te.CsrDenseOp: _STORED,
+    te.CsrMatmulOp: _STORED,
+    te.CsrReduceOp: _STORED,
+    te.ForestOp: _WALK,
+    te.HeapForestOp: _WALK,
+    te.PackedForestOp: _WALK,
+    te.PerfectForestOp: _WALK,
+    te.PackOp: "it is a layout of a factor for tensor cores, in 16-bit terms",
+    te.PrepackedOp: "it is a layout of a factor for tensor cores, in 16-bit terms",
+    tensor.DimOp: "extents are known in the language",
+    tensor.EmptyOp: "its elements have no value",
+}
+"""Ops that no expression says, and why."""

@@ -4,6 +4,7 @@ equal what is computed without; what may not be is refused where it is written."
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import cpu_emulator
 import numpy as np
@@ -19,6 +20,7 @@ from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import numpy_dtype, tensor_type
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
+from irkit.errors import UnsupportedError
 from irkit.expressions.loops import Axis, Nest, Split
 from irkit.expressions.nest import TAKEN, nest_of
 from irkit.expressions.steps import schedule_of
@@ -396,6 +398,35 @@ def test_an_operator_runs_by_its_schedule() -> None:
     assert "generated.nest" in product.jitted.ir("schedule")
     with pytest.raises(ExpressionError, match="'split' of 'm' by 4: expected 1 to 1, its turns"):
         product(a[:3], b)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "C(m) max=! A(m, k) + A(m, k) * A(m, k)",
+        "C(m) +=! A(m, k) * A(m, k)",
+        "C(m) +=! A(m, 2 * k) where k in 0:13",
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_the_rule_has_a_nest_for_whatever_a_schedule_may_be_of(text: str, dtype: Any) -> None:
+    a = np.random.default_rng(0).integers(-3, 4, (20, 26)).astype(dtype)
+    ruled = irkit.te.op(text, "rule", target="cpu", device="cpu2")
+    np.testing.assert_array_equal(ruled(a), irkit.te.op(text, target="cpu", device="cpu2")(a))
+    assert "generated.nest" in ruled.jitted.ir("schedule")
+
+
+def test_one_number_has_no_schedule() -> None:
+    with pytest.raises(UnsupportedError, match="a schedule of one number"):
+        irkit.te.op("S +=! A(k)", "rule", target="cpu")(np.ones(9))
+
+
+def test_an_operator_is_chosen_by_measurement() -> None:
+    a, b = (np.random.default_rng(0).random(s).astype(np.float32) for s in ((20, 33), (33, 40)))
+    product = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)", target="cpu", measure=True)
+    np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
+    (found,) = product.jitted.report()["roperators"].values()
+    assert found["cost_from"] == "measurement"
 
 
 def test_schedules_of_several_statements_are_named() -> None:

@@ -230,6 +230,7 @@ def jit(
     cache: bool = True,
     memory_limit: int | None = None,
     memory_budget: int | None = None,
+    measure: bool = False,
 ) -> Callable[[Callable[..., Any]], JittedFunction]: ...
 
 
@@ -244,6 +245,7 @@ def jit(
     cache: bool = True,
     memory_limit: int | None = None,
     memory_budget: int | None = None,
+    measure: bool = False,
 ) -> Any:
     """Compile a function of NumPy arrays: `@irkit.jit`, or `irkit.jit(function)`.
 
@@ -258,8 +260,9 @@ def jit(
     chunks of them, which are copied while others are computed (a sum of floats over all is added chunk by
     chunk). `memory_budget`: bytes of what the program computes that may be in use at once, arguments and
     results apart; what does not fit is computed again (docs/training.md), and a budget below what is possible
-    is refused with the least that is. `fastmath`: {"afn"} lets exp, sin and their like be computed in vector
-    registers, within a few units in the last place; () keeps the C library's.
+    is refused with the least that is. `measure`: whether rKernels, grids and generated nests are chosen by
+    what they take on the device, as of `irkit.compile`. `fastmath`: {"afn"} lets exp, sin and their like be
+    computed in vector registers, within a few units in the last place; () keeps the C library's.
 
     Calls raise UnsupportedError, naming the operation and the line of the user's file, for what cannot be
     traced: a Python `if` on the value of an array, a shape that hangs on values, a function of NumPy that
@@ -273,6 +276,7 @@ def jit(
         "cache": cache,
         "memory_limit": memory_limit,
         "memory_budget": check_budget(memory_budget, "irkit.jit"),
+        "measure": measure,
     }
     if function is None:
         return functools.partial(_jitted, options=options)

@@ -79,7 +79,13 @@ class Lowered:
             imported = graph_of(built)
             set_fastmath(imported.module, options["fastmath"])
             budget = options.get("memory_budget")
-            artifact = build_artifact(imported, device, options["cache"], memory_budget=budget)
+            artifact = build_artifact(
+                imported,
+                device,
+                options["cache"],
+                measure=bool(options.get("measure")),
+                memory_budget=budget,
+            )
             self._variant = Variant(
                 artifact, options["mode"], absent_device(artifact, options["mode"])
             )

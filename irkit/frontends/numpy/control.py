@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
+from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, empty, value_of
 from irkit.frontends.numpy.indexing import assign
 from irkit.frontends.numpy.loops import TracedRange
@@ -27,18 +30,32 @@ def loop_range(*arguments: int) -> Any:
 
 
 def while_loop(
-    condition: Callable[..., Any], body: Callable[..., Any], state: tuple[Any, ...]
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    state: tuple[Any, ...],
+    *,
+    most: int | None = None,
 ) -> tuple[Any, ...]:
-    """`while condition(*state): state = body(*state)`; returns the last state.
+    """`while condition(*state): state = body(*state)`; returns the last state. With `most` the loop ends
+    after so many rounds, whatever the condition says: gradients (`irkit.grad`) need such a number.
 
     In a function that `irkit.jit` compiles the loop goes on as long as the data say so: `state` is a tuple of
     arrays and numbers, which keep their shapes and dtypes, `condition` gives one boolean. Elsewhere it is the
     Python loop. Raises UnsupportedError where the body gives another number of arrays, shapes or dtypes.
     """
+    if not _is_count(most):
+        raise UnsupportedError(
+            f"irkit.while_loop: most={most!r}: expected a whole number, 0 or more"
+        )
     if not tracing():
-        while condition(*state):
+        rounds = itertools.count() if most is None else range(most)
+        for _ in rounds:
+            if not condition(*state):
+                break
             state = tuple(body(*state))
         return state
+    if most is not None:
+        return _bounded(condition, body, state, most)
     r = recorder()
     place = user_place()
     carried = [_own(x) for x in state]
@@ -57,6 +74,35 @@ def while_loop(
     return tuple(carried)
 
 
+def _bounded(
+    condition: Callable[..., Any], body: Callable[..., Any], state: tuple[Any, ...], most: int
+) -> tuple[Any, ...]:
+    """A loop that counts its rounds."""
+
+    def asks(*held: Any) -> Any:
+        asked = array_of(condition(*held[:-1]))
+        _check_asked(asked)
+        return np.logical_and(asked, held[-1] < most)
+
+    def turn(*held: Any) -> Any:
+        found = body(*held[:-1])
+        return (*found, held[-1] + 1) if isinstance(found, tuple) else found
+
+    return while_loop(asks, turn, (*state, np.int64(0)))[:-1]
+
+
+def _is_count(most: object) -> bool:
+    """Whether it is None, or a number of rounds."""
+    return most is None or (isinstance(most, SupportsIndex) and operator.index(most) >= 0)
+
+
+def _check_asked(held: TracedArray) -> None:
+    if held.shape != ():
+        raise refused(
+            f"the condition of irkit.while_loop has shape {held.shape}: expected one boolean"
+        )
+
+
 def _own(x: Any) -> TracedArray:
     """An array that the loop may write."""
     array = array_of(x)
@@ -70,10 +116,7 @@ def _own(x: Any) -> TracedArray:
 
 def _ask(flag: TracedArray, condition: Callable[..., Any], state: list[TracedArray]) -> None:
     held = array_of(condition(*state))
-    if held.shape != ():
-        raise refused(
-            f"the condition of irkit.while_loop has shape {held.shape}: expected one boolean"
-        )
+    _check_asked(held)
     assign(flag, held)
 
 

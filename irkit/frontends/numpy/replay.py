@@ -13,6 +13,7 @@ from xdsl.traits import IsTerminator
 
 from irkit.dialects.constants import constant_array
 from irkit.dialects.graph.base import GraphOp
+from irkit.dialects.loops import asked_of, body_of
 from irkit.dialects.program.views import trips_of
 from irkit.dialects.segments import segment_of, unmarked
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
@@ -21,7 +22,7 @@ from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.custom import CustomCallOp, called
 from irkit.frontends.numpy.places import at_place, in_segment, user_place
 from irkit.frontends.numpy.recorder import Recorder, recorder
-from irkit.frontends.numpy.records import Buffer, For, Value, View
+from irkit.frontends.numpy.records import Buffer, For, Record, Value, View, While
 from irkit.weights import WeightStore
 
 
@@ -131,17 +132,31 @@ class _Replay:
         for result, buffer in zip(op.results, buffers, strict=True):
             self.values[result] = self.r.read(_whole(buffer))
 
-    def _rounds(self, op: scf.ForOp, rounds: range, buffers: Sequence[Buffer]) -> None:
-        symbol = LoopSymbol(0, len(rounds) - 1)
-        self.indices[op.body.block.args[0]] = Affine.of(rounds.start, {symbol: rounds.step})
+    def asking(self, op: Operation) -> None:
+        """A loop that goes on as long as a value that it carries says so."""
+        assert isinstance(op, scf.WhileOp)
+        buffers = [self._kept(self.values[v]) for v in op.arguments]
+        inside = self._round(body_of(op), buffers)
+        self.r.records.append(While(user_place(), buffers[asked_of(op)], inside))
+        for result, buffer in zip(op.results, buffers, strict=True):
+            self.values[result] = self.r.read(_whole(buffer))
+
+    def _round(self, body: Block, buffers: Sequence[Buffer]) -> list[Record]:
+        """What a round does, of what it finds in buffers."""
         outer, self.r.records = self.r.records, []
         try:
             begun = [self.r.read(_whole(b)) for b in buffers]
-            left = self.block(op.body.block, begun)
+            left = self.block(body, begun)
             for value, buffer in zip(left, buffers, strict=True):
                 self.r.write(value, _whole(buffer))
+            return self.r.records
         finally:
-            inside, self.r.records = self.r.records, outer
+            self.r.records = outer
+
+    def _rounds(self, op: scf.ForOp, rounds: range, buffers: Sequence[Buffer]) -> None:
+        symbol = LoopSymbol(0, len(rounds) - 1)
+        self.indices[op.body.block.args[0]] = Affine.of(rounds.start, {symbol: rounds.step})
+        inside = self._round(op.body.block, buffers)
         self.r.records.append(For(user_place(), symbol, 0, len(rounds), inside))
         symbol.fix(len(rounds) - 1)
 
@@ -166,6 +181,7 @@ _STEPS: Mapping[type[Operation], Callable[[_Replay, Operation], None]] = {
     arith.MuliOp: _Replay.index,
     arith.SubiOp: _Replay.index,
     scf.ForOp: _Replay.loop,
+    scf.WhileOp: _Replay.asking,
     tensor.ExtractSliceOp: _Replay.extract,
     tensor.FromElementsOp: _Replay.number,
     tensor.InsertSliceOp: _Replay.insert,

@@ -45,9 +45,12 @@ class Differentiate(ModulePass):
     last round to its first in reverse mode: what it carries, and what its products give, is stacked, a row
     for each round; sums of products over all rounds, such as gradients of weights, are one product of the
     stacks behind it. With `chunked`, loops of 16 rounds or more are loops over chunks of the square root of
-    their rounds: what a chunk begins with is stacked alone, and the way back runs each chunk again. Layers
-    that have no rule of their own (recurrent ones, batch normalisation) become what they are composed of,
-    recurrent ones of more than 32 steps as loops.
+    their rounds: what a chunk begins with is stacked alone, and the way back runs each chunk again. A loop
+    that asks (`scf.while`) carries tangents beside what it carries; in reverse mode it is one of as many
+    rounds as its test allows, by a whole number that it counts, and one that nothing bounds is refused.
+    What is in a segment (`loc("segment NAME"(...))`) of a function with loops is computed anew on the way
+    back, and not kept. Layers that have no rule of their own (recurrent ones, batch normalisation) become
+    what they are composed of, recurrent ones of more than 32 steps as loops.
 
     Refused: an argument that no result hangs on, unless `allow_unused` (its gradient is then zeros), ops
     without a rule, extents that are not known.

@@ -22,6 +22,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.loop_places import moves, trips_of
 from irkit.dialects.precision import inherit
 from irkit.dialects.properties import attribute
+from irkit.dialects.segments import segment_of
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor, tensor_type
 from irkit.errors import UnsupportedError
 from irkit.passes.graph.hoist_input_products import why_not_gemm
@@ -140,6 +141,8 @@ class HoistRowProducts(Rule):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MatmulOp | GemmOp, rewriter: PatternRewriter, /):
+        if segment_of(op.location) is not None:
+            return self.no_match(op, "it is in a segment, of which little is to be kept")
         turn = turn_of(op)
         if isinstance(turn, str):
             return self.no_match(op, "{}", turn)
@@ -193,7 +196,7 @@ class HoistFromLoops(ModulePass):
     state. The rows are `tensor.extract_slice` at a place that moves with the loop, of all of the array's last
     dimension, the matrix the second operand of `graph.matmul` or, with an added row or none, `graph.gemm`;
     or the first one, where a row is its column. An array most of whose rows no turn takes stays, as does a
-    product of more than 2^26 elements.
+    product of more than 2^26 elements, and one in a segment that a user named, of which little is to be kept.
 
     No numeric risk: each element is the sum of the same terms, in an order that a product never says.
 

@@ -25,6 +25,7 @@ from irkit.rkernels.legality import refuses_device, refuses_scratch, root_of, ta
 from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.scheduled.costs import nest_ns
 from irkit.rkernels.scheduled.layouts import layout_of
+from irkit.rkernels.scheduled.rules import plain_schedule
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -214,7 +215,8 @@ class Partition:
         """
         assert rkernel.schedules is not None
         said, seen = schedule_on(root.op), set[ScheduleAttr]()
-        if said is not None and said.schedule.by_rule:
+        by_rule = said is not None and said.schedule.by_rule
+        if by_rule:
             said = None
         if said is not None:
             counts = counts[-1:]
@@ -223,6 +225,8 @@ class Partition:
             counts = sorted({max(counts[-1] // parts, 1) for parts in (1, 2, 4, 16)})
         for count in counts:
             offered = [said] if said is not None else rkernel.schedules(root, count, self.device)
+            if by_rule and not offered:
+                offered = [plain_schedule(root, count)]
             layouts = [(s, layout_of(self.target, root, s)) for s in offered]
             ranked = sorted(
                 ((nest_ns(root, layout, nbytes(op), self.device), s) for s, layout in layouts),

@@ -51,8 +51,8 @@ class Rematerialise(ModulePass):
     holds as it is, unless ops are in segments that the user named, by `loc("segment NAME"(...))`: what is
     made in one and read nowhere else before the turn is made again in any case, without a budget too. A
     budget below what is found to be possible is refused, with the least that was found. A function with loops
-    stays as it is: `link-parts`, which knows what its parts need, holds it to the budget. What loops keep is
-    for `differentiate{chunked=true}` to say.
+    stays as it is: `link-parts`, which knows what its parts need, holds it to the budget. What is kept for
+    the way back through loops, and of segments beside them, `differentiate` has said.
 
     Results are those of the function without it, bit for bit: the same launches run on the same values. What
     reads state is run again before that is written only, and never what hangs on an open batch. Launches come
@@ -80,13 +80,12 @@ class Rematerialise(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         main = function_named(op, "main")
-        if main is not None and is_composed(main) and self.budget is not None:
-            main.attributes[BUDGET] = IntegerAttr(self.budget, i64)
+        if main is not None and is_composed(main):
+            if self.budget is not None:
+                main.attributes[BUDGET] = IntegerAttr(self.budget, i64)
             return
         if main is None or not is_straight(main):
-            raise UnsupportedError(
-                "rematerialise of a function with loops, without a budget: it takes one of launches"
-            )
+            raise UnsupportedError("rematerialise: expected a function @main of launches")
         self._within(ctx, op, main)
 
     def _within(self, ctx: Context, module: ModuleOp, main: func.FuncOp) -> None:

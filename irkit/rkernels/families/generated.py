@@ -33,8 +33,10 @@ class Generated(Family):
             return "its root is no one associative combination"
         if DYNAMIC in root.parallel:
             return "a schedule of a batch that is not known"
-        if not root.parallel or tensor_type(root.chain[0].results[0]).element_type not in VECTORS:
-            return "a schedule of no elements, or of elements that are no numbers"
+        if not root.parallel:
+            return "a schedule of one number, whose parts are no index's"
+        if tensor_type(root.chain[0].results[0]).element_type not in VECTORS:
+            return "a schedule of elements that are no numbers"
         return None
 
     def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:

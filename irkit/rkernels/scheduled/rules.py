@@ -99,6 +99,20 @@ def default_schedules(root: Root, tasks: int, device: VDevice | None = None) -> 
     return list(dict.fromkeys(_schedules(root, tasks, levels_of(device))))
 
 
+def plain_schedule(root: Root, tasks: int) -> ScheduleAttr:
+    """The loops as they stand, those of the longest index of the result in at most `tasks` parts: for what
+    the rule finds no tiles."""
+    parallel, reduced = len(root.parallel), len(root.reduction)
+    names = [*(f"i{d}" for d in range(parallel)), *(f"k{d}" for d in range(reduced))]
+    op = root.chain[-1]
+    operands = ["a", "b"][: 2 if is_contraction(op) else 1]
+    cut = max(range(parallel), key=lambda d: root.parallel[d], default=None)
+    parts = 1 if cut is None else min(tasks, root.parallel[cut])
+    steps = [f"bind i{cut} to veu in {parts}"] if parts > 1 else []
+    head = f"for {', '.join(names)} of {', '.join(operands)}"
+    return ScheduleAttr.of(schedule_of("; ".join([head, *steps])))
+
+
 def _schedules(root: Root, tasks: int, levels: Sequence[Levels]) -> Iterator[ScheduleAttr]:
     for level in levels:
         rule = _Rule(root, tasks, level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.scf import ForOp, YieldOp
+from xdsl.dialects.scf import ForOp, WhileOp, YieldOp
 from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
@@ -14,6 +14,7 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.composition import Ops
 from irkit.dialects.graph.gradients import Composed, has_gradient, rule_of
 from irkit.dialects.graph.gradients.rule import Maybe, made_good
+from irkit.dialects.loops import LoopOp, asked_of, body_of, is_loop, starts_of, while_op
 from irkit.dialects.properties import attribute
 from irkit.passes.graph.differentiation.slices import push_slice
 from irkit.passes.graph.differentiation.tape import Tape
@@ -43,7 +44,7 @@ class Forward:
         raise AssertionError("a block without terminator")
 
     def _copy(self, op: Operation) -> None:
-        if isinstance(op, ForOp):
+        if is_loop(op):
             made = self._loop(op)
         elif isinstance(op, GraphOp):
             operands = [self.known[v] for v in op.operands]
@@ -90,27 +91,35 @@ class Forward:
         self._keep(made.results, rule.jvp(self.tape.ops, made, self._of(operands)))
         return made.results
 
-    def _loop(self, op: ForOp) -> Sequence[SSAValue]:
+    def _loop(self, op: LoopOp) -> Sequence[SSAValue]:
         """A loop that carries tangents beside what it carries."""
-        starts = [self.known[v] for v in op.iter_args]
+        starts = [self.known[v] for v in starts_of(op)]
         moving = [n for n, v in enumerate(starts) if has_gradient(v)]
         tangents = [
             made_good(self.tape.ops, self.tangents.get(starts[n]), starts[n]) for n in moving
         ]
-        variable, *carried = op.body.block.args
-        block = Block(arg_types=[variable.type, *(v.type for v in (*starts, *tangents))])
+        source = body_of(op)
+        counter = [v.type for v in source.args[: len(source.args) - len(starts)]]
+        block = Block(arg_types=[*counter, *(v.type for v in (*starts, *tangents))])
         inside = Tape(block, self.tape.weights)
-        own = block.args[1 : 1 + len(starts)]
-        given = {**self.known, variable: block.args[0], **dict(zip(carried, own, strict=True))}
-        moved = {own[n]: t for n, t in zip(moving, block.args[1 + len(starts) :], strict=True)}
+        own = block.args[len(counter) : len(source.args)]
+        given = {**self.known, **dict(zip(source.args, block.args, strict=False))}
+        changed = block.args[len(source.args) :]
+        moved = {own[n]: t for n, t in zip(moving, changed, strict=True)}
         body = Forward(inside, given, {**self.tangents, **moved})
-        end = body.block(op.body.block)
+        end = body.block(source)
         left = [body.known[v] for v in end.operands]
         changes = [made_good(inside.ops, body.tangents.get(left[n]), left[n]) for n in moving]
         inside.add(YieldOp(*left, *changes))
-        low, high, step = (self.known[v] for v in (op.lb, op.ub, op.step))
-        made = self.tape.add(ForOp(low, high, step, [*starts, *tangents], Region(block)))
+        made = self.tape.add(self._over(op, [*starts, *tangents], block))
         results = made.results[: len(starts)]
         for n, tangent in zip(moving, made.results[len(starts) :], strict=True):
             self.tangents[results[n]] = tangent
         return results
+
+    def _over(self, op: LoopOp, starts: Sequence[SSAValue], body: Block) -> Operation:
+        """A loop of the kind of another."""
+        if isinstance(op, WhileOp):
+            return while_op(starts, asked_of(op), body)
+        low, high, step = (self.known[v] for v in (op.lb, op.ub, op.step))
+        return ForOp(low, high, step, list(starts), Region(body))

@@ -71,8 +71,9 @@ def differentiated(function: FuncOp, ask: Differentiation, weights: WeightStore)
     UnsupportedError, naming them, for arguments and results that have no gradient, and ops without a rule.
     """
     _check(function, ask)
-    chunked = ask.chunked and ask.mode == "reverse"
-    function = prepared(function, ask.with_respect_to, weights, chunked=chunked)
+    reverse = ask.mode == "reverse"
+    chunked = ask.chunked and reverse
+    function = prepared(function, ask.with_respect_to, weights, reverse=reverse, chunked=chunked)
     source = function.body.block
     block = Block(arg_types=list(source.arg_types))
     for old, new in zip(source.args, block.args, strict=True):

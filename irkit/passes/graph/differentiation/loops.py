@@ -4,7 +4,8 @@ Going forward a loop keeps, a row for each round, what a round begins with, what
 it reads of arrays that it writes; a round back computes anew, from those, what else its rules read. What no
 rule reads is not kept (it is dropped behind the walk, `drop_dead_values`). Sums over all rounds of products,
 or of sums of rows, that no round reads, such as gradients of weights, leave the loop: their factors are kept,
-and behind the loop is one product of all rounds.
+and behind the loop is one product of all rounds. Of ops that are in a segment nothing is kept, nor for such
+sums.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from irkit.dialects.graph.base import GraphOp
 from irkit.dialects.graph.gradients import has_gradient, rule_of
 from irkit.dialects.graph.gradients.linear import product
 from irkit.dialects.graph.gradients.rule import Composed, Linear, Maybe, made_good, total, zeros
+from irkit.dialects.loops import LoopOp
 from irkit.dialects.program.views import trips_of
+from irkit.dialects.segments import segment_of
 from irkit.dialects.types import ints, numpy_dtype, tensor_type
 from irkit.passes.graph.differentiation.chunks import CHUNKED
 from irkit.passes.graph.differentiation.tape import Tape
@@ -110,6 +113,8 @@ class Kept:
         """In a loop that carries such values."""
         sums, inner, parts = set[Operation](), set[Operation](), set[Operation]()
         for op in body.ops:
+            if segment_of(op.location) is not None:
+                continue
             if isinstance(op, ExtractSliceOp) and _is_own(op.source, body):
                 part, whole = (prod(tensor_type(v).get_shape()) for v in (op.result, op.source))
                 if PART * part <= whole:
@@ -124,6 +129,8 @@ class Kept:
 
     def has(self, made: Operation, like: Operation | None) -> bool:
         """Whether what an op gives is kept, which was made of one of the body, or is a part of one."""
+        if segment_of(made.location) is not None:
+            return False
         if isinstance(like, ExtractSliceOp):
             return like in self.parts and has_gradient(made.results[0])
         if not isinstance(made, GraphOp) or len(made.results) != 1:
@@ -159,7 +166,7 @@ def _varied(walk: Reverse, op: ForOp) -> list[SSAValue]:
     return [v for v in captured_by(op, walk.known) if v in walk.varied]
 
 
-def captured_by(op: ForOp, known: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
+def captured_by(op: LoopOp, known: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
     """Values from outside that the ops in a loop read, in order."""
     read = (v for o in op.walk() if o is not op for v in o.operands)
     return list(dict.fromkeys(known[v] for v in read if v in known))
@@ -309,6 +316,8 @@ class Back:
             shaped.insert(0, op)
             term = op.operands[0]
         if not isinstance(op, GraphOp) or op.parent is not self.block or not sums_rows(op):
+            return False
+        if segment_of(op.location) is not None:
             return False
         factors = [v for v in op.operands if v not in self.rows]
         if any(not _is_own(v, self.block) for v in factors):

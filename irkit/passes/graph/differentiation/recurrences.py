@@ -20,7 +20,9 @@ from irkit.dialects.graph.gradients.rule import Composed
 from irkit.dialects.graph.recurrent import CellOp, LayerOp
 from irkit.dialects.loops import is_loop
 from irkit.dialects.types import tensor_type
+from irkit.passes.graph.differentiation.asking import bound_loops
 from irkit.passes.graph.differentiation.chunks import chunk_loops
+from irkit.passes.graph.differentiation.segment_loops import outline_segments
 from irkit.passes.graph.differentiation.tape import Tape
 from irkit.passes.graph.hoist_from_loops import HoistInvariant, HoistRowProducts
 from irkit.remarks import applied
@@ -42,10 +44,16 @@ CELLS: Final[dict[type[LayerOp], type[CellOp]]] = {
 
 
 def prepared(
-    function: FuncOp, chosen: Sequence[int], weights: WeightStore, *, chunked: bool = False
+    function: FuncOp,
+    chosen: Sequence[int],
+    weights: WeightStore,
+    *,
+    reverse: bool = True,
+    chunked: bool = False,
 ) -> FuncOp:
     """A function that computes the same, to be differentiated by its arguments `chosen`; itself where there
-    is nothing to prepare. `chunked`: of loops only what chunks of their rounds begin with is to be kept."""
+    is nothing to prepare. `reverse`: in reverse mode. `chunked`: of loops only what chunks of their rounds
+    begin with is to be kept."""
     layers = [op for op in function.body.block.ops if isinstance(op, LayerOp)]
     if not any(map(is_long, layers)) and not any(is_loop(op) for op in function.body.block.ops):
         return function
@@ -54,6 +62,10 @@ def prepared(
     for op in list(_hanging_on(arguments, copy.body.block)):
         if isinstance(op, LayerOp) and is_long(op):
             as_loop(op, weights)
+    block = copy.body.block
+    if reverse and any(is_loop(op) for op in block.ops):
+        outline_segments(block, set(_hanging_on(arguments, block)), weights)
+        bound_loops(block, arguments, weights)
     rewrite(module, [HoistInvariant(), HoistRowProducts()])
     if chunked:
         chunk_loops(copy, weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.dialects.tensor import ExtractSliceOp, InsertSliceOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
@@ -21,6 +21,7 @@ from irkit.dialects.graph.gradients.rule import Maybe, total
 from irkit.dialects.program.views import trips_of
 from irkit.dialects.properties import attribute
 from irkit.errors import UnsupportedError
+from irkit.passes.graph.differentiation.asking import Once, check_once, pulled_once
 from irkit.passes.graph.differentiation.loops import Run, captured_by, pulled, run
 from irkit.passes.graph.differentiation.slices import add_slice, pull_slice
 from irkit.passes.graph.differentiation.tape import Tape
@@ -44,6 +45,7 @@ class Reverse:
         self._stand_for: dict[SSAValue, SSAValue] = {}
         self._steps: list[Operation] = []
         self._loops: dict[Operation, Run] = {}
+        self._once: dict[Operation, Once] = {}
 
     def inner(
         self, tape: Tape, known: Mapping[SSAValue, SSAValue], varied: Iterable[SSAValue]
@@ -65,6 +67,8 @@ class Reverse:
     def _copy(self, op: Operation) -> None:
         if isinstance(op, ForOp):
             made = self._loop(op)
+        elif isinstance(op, WhileOp):
+            made = self._loop_once(op)
         elif isinstance(op, GraphOp):
             operands = [self.known[v] for v in op.operands]
             made = self._graph(type(op), operands, op.properties, op)
@@ -129,6 +133,20 @@ class Reverse:
         self._loops[made] = kept
         return results
 
+    def _loop_once(self, op: WhileOp) -> Sequence[SSAValue]:
+        """A loop that asks. Raises UnsupportedError for one of several rounds that is differentiated: where
+        they are bounded it is another one by now."""
+        starts = [self.known[v] for v in op.arguments]
+        moving = bool(self.varied & {*starts, *captured_by(op, self.known)})
+        if moving:
+            check_once(op, self.tape.weights)
+        made = self.tape.add(op.clone(self.known))
+        if moving:
+            self.varied.update(v for v in made.results if _is_moving(v))
+            self._steps.append(made)
+            self._once[made] = Once(op, dict(self.known))
+        return made.results
+
     # Backward
 
     def pull(self, cotangents: Mapping[SSAValue, SSAValue]) -> dict[SSAValue, SSAValue]:
@@ -157,6 +175,8 @@ class Reverse:
         wanted = [v in self.varied for v in op.operands]
         if isinstance(op, ForOp):
             return pulled(self, op, self._loops[op], cotangents)
+        if isinstance(op, WhileOp):
+            return pulled_once(self, op, self._once[op], cotangents)
         if isinstance(op, GraphOp):
             given = rule_of(op).vjp(self.tape.ops, op, cotangents, wanted)
         elif isinstance(op, ExtractSliceOp | InsertSliceOp):
