@@ -48,8 +48,13 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     right = packs + BM * 32 * PLANES + group_x * (WN * 32)
     if not BY_K:
         right = packs + BM * 32 * PLANES + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
-    own = packs + STAGES * STAGE + warp * OWN
-    turns = (K + BK - 1) // BK
+    own = packs + STAGES * STAGE + warp * (OWN * (WN // PIECE if BLOCKS > 1 else 1))
+    # Each of the blocks that share a tile has the products of some stages.
+    stages = (K + BK - 1) // BK
+    start = stages * RANK // RANKS
+    turns = stages * (RANK + 1) // RANKS - start
+    k_first = start * BK
+    k_last = min(k_first + turns * BK, K)
     # Boxes begin at multiples of 16 bytes.
     c_first = c0 - c0 % (8 - 7 * BY_K)
     across = (c1 - c_first + BN - 1) // BN
@@ -89,8 +94,8 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
             if lane == 0:
                 fill(one, k, b, m, c)
             k += BK
-            if k >= K:
-                k, number = 0, number + 1
+            if k >= k_last:
+                k, number = k_first, number + 1
                 b, m, c = tile_at(number)
         cuda.syncwarp()
         return max(n, last), k, number, b, m, c
@@ -110,6 +115,20 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
             BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, fresh, 0,
         )  # fmt: skip
 
+    # Some columns of the warp's sums go to shared memory, and leave it.
+    def put(place, sums, piece):
+        if TRANSPOSED:
+            store_piece_across(staged, place, 16 + 4, sums, PIECE, piece, lane)
+        else:
+            store_piece(staged, place, PIECE + 8, sums, PIECE, piece, lane)
+
+    def leave(place, b, y, x):
+        # An operand that does not start at a multiple of 16 bytes cannot be copied.
+        LEAVE(
+            OPERANDS, staged, place, (lane, 32), (16, PIECE), (b, 0, y, x), (m1, c0, c1),
+            VECTOR, 1 - VECTOR, FLOAT(0),
+        )  # fmt: skip
+
     if thread == 0:
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
@@ -117,15 +136,22 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     publish_barriers()
     cuda.syncthreads()
     # Where two groups multiply, the first warp asks for stages too; where one does, a warp of the other.
-    n, k, number = 0, 0, 0
+    n, k, number = 0, k_first, 0
     b, m, c = tile_at(0)
     if warp == 8 - 4 * GROUPS and everything > 0:
         # What others wrote, here or in memory, is for asynchronous copies to see.
         publish_barriers()
         see_map(MAP_A)
         see_map(MAP_B)
-        last = everything if GROUPS == 1 else min(STAGES, everything)
+        last = everything if GROUPS == 1 and RANKS == 1 else min(STAGES, everything)
         n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
+    # All threads of all blocks meet, those too that multiply nothing.
+    for tile in range(tiles if GROUPS == 1 and RANKS > 1 and group == 1 else 0):
+        if warp == 4:
+            last = min((tile + 1) * turns, everything)
+            n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
+        meet_cluster()
+        meet_cluster()
     for tile in range(tiles if GROUPS == 2 or group == 0 else 0):
         sums = zeros_like(staged, WN // 2)
         if VECTOR:
@@ -142,7 +168,7 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
                     read(turn)
                     sums = group_added(sums, second, 1, 0)
                     read(turn + 1)
-                if (K + BK - 1) // BK % 2:
+                if turns % 2:
                     first = begun(done + turns - 1, sums, 1)
                     sums = group_added(sums, first, 1, 0)
                     read(done + turns - 1)
@@ -165,19 +191,24 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
                 n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
         at_b, at_m, at_c = tile_at(tile)
         y, x = at_m + group_y * 64 + quarter * 16, at_c + group_x * WN
-        for piece in range(WN // PIECE):
-            if TRANSPOSED:
-                store_piece_across(staged, own, 16 + 4, sums, PIECE, piece, lane)
-            else:
-                store_piece(staged, own, PIECE + 8, sums, PIECE, piece, lane)
+        if RANKS > 1:
+            for piece in range(WN // PIECE):
+                put(own + piece * OWN, sums, piece)
             cuda.syncwarp()
-
-            # An operand that does not start at a multiple of 16 bytes cannot be copied.
-            LEAVE(
-                OPERANDS, staged, own, (lane, 32), (16, PIECE), (at_b, 0, y, x + piece * PIECE),
-                (m1, c0, c1), VECTOR, 1 - VECTOR, FLOAT(0),
-            )  # fmt: skip
+            meet_cluster()
+            # The blocks' sums of a piece are added up by one of them.
+            for piece in range(RANK, WN // PIECE, RANKS):
+                add_ranks(staged, own + piece * OWN, OWN, RANKS)
+                cuda.syncwarp()
+                leave(own + piece * OWN, at_b, y, x + piece * PIECE)
             cuda.syncwarp()
+            meet_cluster()
+        else:
+            for piece in range(WN // PIECE):
+                put(own, sums, piece)
+                cuda.syncwarp()
+                leave(own, at_b, y, x + piece * PIECE)
+                cuda.syncwarp()
     cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):
@@ -198,6 +229,7 @@ _NARROW = 64
 """Columns of a warp group whose products of a stage are soon over: more stages are at work at once."""
 _PIECE = 32
 """Columns of a warp's sums that leave together."""
+_MOST_BYTES = 224 * 1024
 _STAGED_BYTES, _FEWEST_STAGES, _MOST_STAGES = 196 * 1024, 4, 16
 """All stages together, and how many there are."""
 
@@ -208,11 +240,16 @@ def _legal(tile: Mapping[str, int], taken):
     def legal(root: Root) -> bool:
         if not taken(root) or matrices_of_b(product_of(root)) is None:
             return False
+        blocks = tile.get("BLOCKS", 1)
+        if blocks > 1 and _bytes(root) * _depth(root) < blocks * _LEAST_BYTES:
+            return False
         return _depth(root) >= _FEWEST and _steps_fit(root)
 
     return legal
 
 
+_LEAST_BYTES = 256
+"""Of a row's terms, for each of the blocks that share them."""
 _FEWEST = 16
 """Terms, fewer of which are no work for the copy engine."""
 
@@ -286,8 +323,11 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     columns = tile["BN"] if by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * 32 * planes
     turns = math.ceil(_depth(root) / (plane * planes))
-    fitting = _STAGED_BYTES // (4 * stage)
-    piece = min(tile["WN"], _PIECE)
+    piece, blocks = min(tile["WN"], _PIECE), tile.get("BLOCKS", 1)
+    own = max(16 * (piece + 8), piece * (16 + 4))
+    sums = own * (tile["WN"] // piece) * tile["BM"] // 16 if blocks > 1 else 0
+    fitting = (min(_STAGED_BYTES, _MOST_BYTES - 4 * sums)) // (4 * stage)
+    turns = math.ceil(turns / blocks)
     ahead = 1 if tile["WN"] > _NARROW else 2
     return {
         **asked,
@@ -303,13 +343,18 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "GROUPS": tile["BM"] // 64,
         "AHEAD": ahead,
         "PIECE": piece,
-        "OWN": max(16 * (piece + 8), piece * (16 + 4)),
+        "OWN": own,
+        "BLOCKS": blocks,
     }
 
 
 def _scratch(root: Root, p: Parameters) -> int:
     """Barriers, all stages, and what each warp's sums leave through."""
-    staged = p["STAGES"] * p["STAGE"] + THREADS_PER_BLOCK // 32 * p["OWN"]
+    own = THREADS_PER_BLOCK // 32 * p["OWN"]
+    if p["BLOCKS"] > 1:
+        # All that warps which multiply have summed.
+        own = p["GROUPS"] * 4 * p["WN"] // p["PIECE"] * p["OWN"]
+    staged = p["STAGES"] * p["STAGE"] + own
     return 4 * (4 * p["STAGES"] + ALIGNMENT // 4 + staged)
 
 
@@ -321,19 +366,27 @@ _AT_ONCE, _STAGE = 220, 0.1
 _FEW, _MANY = 0.7, 128
 
 
+# What blocks that share a tile wait for each other, in tiles; and how many blocks run at once.
+_MEETING, _SEATS = 1.0, 132
+
+
 def _work(tile: Mapping[str, int]):
     """Stages that arrive one after another, or products that overlap with them, if these take longer."""
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        count = halves.tiles(tile, part)
-        stages = count * math.ceil(part.terms / p["BK"])
-        products = count * tile["BM"] * tile["BN"] * part.terms
-        crowd = min(max(math.prod(part.grid) / _MANY, _FEW), 1.0)
+        count, blocks = halves.tiles(tile, part), p["BLOCKS"]
+        stages = count * math.ceil(part.terms / p["BK"] / blocks)
+        products = stages * p["BK"] * tile["BM"] * tile["BN"]
+        asking = math.prod(part.grid) * blocks
+        crowd = min(max(asking / _MANY, _FEW), 1.0)
         waits = stages * (p["STAGE"] / 32 * crowd / _AT_ONCE + _STAGE)
-        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 24576))
+        meeting = _MEETING if blocks > 1 else 0
+        ends = work(tile=count * (1 + meeting + tile["BM"] * tile["BN"] / 24576))
         multiplied = work(stage=waits, mma=products * _EFFORT[_bytes(part.root)])
-        return ends + multiplied + part.store * part.elements
+        # Clusters beyond those that there is room for come later.
+        rounds = math.ceil(asking / _SEATS) / math.ceil(math.prod(part.grid) / _SEATS)
+        return (ends + multiplied + part.store * (part.elements / blocks)) * rounds
 
     return counted
 
@@ -355,6 +408,7 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
+        clustered=True,
         halves=not of,
         grid=cut_largest(partial(halves.tiles, tile)),
         work=_work(tile),
@@ -363,7 +417,15 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
 
 
 _DEEP = {f"{name}_deep": {**TILES[name], "PLANES": 2} for name in ("64x64", "64x32", "128x64")}
+# Few tiles, each of which blocks of a cluster share.
+_SHARED = {
+    f"{name}_by{blocks}": {**(TILES | _DEEP)[name], "BLOCKS": blocks}
+    for name in ("64x64", "64x128", "128x64", "128x128", "64x64_deep")
+    for blocks in (2, 4)
+}
 RKERNELS = [
     *(_rkernel(name, tile, "") for name, tile in (TILES | _DEEP).items()),
     *(_rkernel(name, tile, "_words") for name, tile in TILES.items()),
+    *(_rkernel(name, tile, "") for name, tile in _SHARED.items()),
+    *(_rkernel(name, tile, "_words") for name, tile in _SHARED.items() if "deep" not in name),
 ]
