@@ -54,9 +54,9 @@ class RKernel:
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
-    `clustered`: as many blocks as its parameter BLOCKS says may share an rTask that runs alone: they run at the
-    same time, and read each other's shared memory; RANK is which of RANKS a block is, of one where an rTask is
-    a block's own.
+    `clustered`: where an rTask runs alone, as many blocks as its parameter BLOCKS says share it: they run at
+    the same time, and read each other's shared memory. RANK is which of RANKS a block is: of one where an
+    rTask is a block's own.
     `rows_at_once`: rows of a batch that a block takes about as long for as for one of them; a block that
     runs alone is given so many.
     `schedules(root, tasks, device)`: its template is printed from a schedule, of which these are the rule's,

@@ -436,7 +436,9 @@ def run_text(
         meeting = threading.Barrier(ranks * threads, timeout=10 * _PATIENCE_S)
         problems: list[BaseException] = []
 
-        def work(number: int, block: Block, names: Any, task: int, problems: Any) -> None:
+        def work(
+            number: int, block: Block, names: Any, task: int, problems: Any, meeting: Any
+        ) -> None:
             block.local.thread = number
             try:
                 with np.errstate(all="ignore"):
@@ -453,7 +455,7 @@ def run_text(
             names["block_index"] = lambda place=task * ranks + rank: place
             exec(compile(plain(text), "<template>", "exec"), names)
             workers += [
-                threading.Thread(target=work, args=(n, block, names, task, problems))
+                threading.Thread(target=work, args=(n, block, names, task, problems, meeting))
                 for n in range(threads)
             ]
         for worker in workers:

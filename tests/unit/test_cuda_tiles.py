@@ -171,8 +171,8 @@ def run_in_groups(
     tolerance: float,
     ranks: int = 1,
 ) -> None:
-    """Emulate one rKernel of warp groups with small tiles, in one rTask and in several, each shared by so many
-    blocks."""
+    """Emulate one rKernel of warp groups with small tiles, in one rTask and in several, each shared by so
+    many blocks."""
     op = scheduled(onnx_model)
     root = find_root(op.body.block)
     assert root.op is not None
@@ -237,22 +237,46 @@ def test_boxes_of_16_bit_floats(
     run_in_groups(variant, parameters_of, own, precision, 3e-3)
 
 
-@pytest.mark.parametrize("tile", ["128x64", "64x64", "64x64_deep", "64x128"])
-@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("tile", ["64x64", "64x64_deep", "64x128", "128x128"])
 @pytest.mark.parametrize(
     ("rows", "terms", "columns", "transposed", "precision"),
-    [(70, 552, 72, False, "f16"), (19, 552, 83, True, "float32")],
+    [
+        # An odd number of stages: one block has more of them. Two tiles, one behind the other.
+        (70, 264, 40, False, "f16"),
+        (19, 264, 35, True, "float32"),
+    ],
 )
 def test_blocks_of_a_cluster_share_a_tile(
-    tile: str, blocks: int, rows: int, terms: int, columns: int, transposed: bool, precision: str
+    tile: str, rows: int, terms: int, columns: int, transposed: bool, precision: str
 ) -> None:
-    variant = f"product.boxes{tile}_by{blocks}"
+    variant = f"product.boxes{tile}_by2"
 
+    # Few stages are filled again and again.
     def parameters_of(root: Any) -> Any:
         return {**registry.find("cuda", variant).literals(root), "STAGES": 4}
 
     own = halved(product(rows, terms, columns, transposed))
-    run_in_groups(variant, parameters_of, own, precision, 3e-3, blocks)
+    run_in_groups(variant, parameters_of, own, precision, 3e-3, 2)
+
+
+def test_a_block_that_runs_beside_others_has_a_tile_of_its_own() -> None:
+    """In the persistent kernel there are no clusters."""
+    parameters_of = registry.find("cuda", "product.boxes64x64_by2").literals
+    own = halved(product(34, 264, 40))
+    run_in_groups("product.boxes64x64_by2", parameters_of, own, "f16", 3e-3)
+
+
+def test_blocks_of_a_cluster_share_a_tile_in_tf32() -> None:
+    variant = "product.boxes64x64_by2_words"
+    parameters_of = registry.find("cuda", variant).literals
+    run_in_groups(variant, parameters_of, product(34, 140, 40, True), "tf32", 2e-3, 2)
+
+
+def test_few_terms_are_not_shared() -> None:
+    op = scheduled(halved(product(34, 64, 40)))
+    root = find_root(op.body.block)
+    assert registry.find("cuda", "product.boxes64x64").legal(root)
+    assert not registry.find("cuda", "product.boxes64x64_by2").legal(root)
 
 
 @pytest.mark.parametrize("tile", ["128x64", "64x64"])

@@ -20,13 +20,18 @@ from collections.abc import Mapping
 from functools import partial
 
 from irkit.dialects.product_memory import matrices_of_b, run_of_b
-from irkit.dialects.products import windows
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.boxes import LARGEST, ROW_BYTES, Boxed
+from irkit.rkernels.boxes import LARGEST, ROW_BYTES
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda import product_wgmma_words as words
 from irkit.rkernels.cuda.product import product_of
+from irkit.rkernels.cuda.product_boxes_maps import (
+    bytes_of,
+    depth_of,
+    map_of_a,
+    map_of_b,
+    steps_fit,
+)
 from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.product_grids import cut_largest
@@ -240,89 +245,30 @@ def _legal(tile: Mapping[str, int], taken):
     def legal(root: Root) -> bool:
         if not taken(root) or matrices_of_b(product_of(root)) is None:
             return False
-        blocks = tile.get("BLOCKS", 1)
-        if blocks > 1 and _bytes(root) * _depth(root) < blocks * _LEAST_BYTES:
+        # Each of the blocks that share a tile has a stage at least.
+        stage = ROW_BYTES // bytes_of(root) * tile.get("PLANES", 1)
+        if math.ceil(depth_of(root) / stage) < tile.get("BLOCKS", 1):
             return False
-        return _depth(root) >= _FEWEST and _steps_fit(root)
+        return depth_of(root) >= _FEWEST and steps_fit(root)
 
     return legal
 
 
-_LEAST_BYTES = 256
-"""Of a row's terms, for each of the blocks that share them."""
 _FEWEST = 16
 """Terms, fewer of which are no work for the copy engine."""
-
-
-def _depth(root: Root) -> int:
-    product = product_of(root)
-    return product.extent(product.k)
-
-
-def _steps_fit(root: Root) -> bool:
-    """Whether the copy engine can take each operand: it starts at 16 bytes, and steps are such; B's matrices
-    lie one behind another, and so do its runs."""
-    product = product_of(root)
-    found, run = matrices_of_b(product), run_of_b(product)
-    assert found is not None
-    assert run is not None
-    unit = 16 // _bytes(root)
-    if any(n % unit for n in (found.first, found.pitch, found.between, _depth(root))):
-        return False
-    groups = (product.k, product.columns) if run.by_k else (product.columns, product.k)
-    side, runs = (product.extent(g) for g in groups)
-    if runs > 1 and found.pitch < side:
-        return False
-    return product.extent(product.batch) == 1 or found.between >= max(found.pitch, side) * runs
-
-
-def _bytes(root: Root) -> int:
-    product = product_of(root)
-    return numpy_dtype(tensor_type(product.op.inputs[product.a]).element_type).itemsize
-
-
-_ELEMENTS = {TF32: "tfloat32", halves.BF16: "bfloat16", halves.F16: "float16"}
-
-
-def map_of_a(root: Root, p: Parameters) -> Boxed:
-    """Rows of terms."""
-    product = product_of(root)
-    k, m, batch = (product.extent(g) for g in (product.k, product.m, product.batch))
-    size = _bytes(root)
-    steps = (k * size, k * m * size)
-    box = (p["PLANE"], p["BM"], 1)
-    return Boxed(product.in_place.index, _ELEMENTS[p["KIND"]], (k, m, batch), steps, box)
-
-
-def map_of_b(root: Root, p: Parameters) -> Boxed:
-    """Columns of terms, or terms of columns."""
-    product, size = product_of(root), _bytes(root)
-    found, run, source = matrices_of_b(product), run_of_b(product), windows(product)
-    assert found is not None
-    assert run is not None
-    assert source is not None
-    k, n, batch = (product.extent(g) for g in (product.k, product.columns, product.batch))
-    sizes, box = ((k, n, batch), (p["PLANE"], p["BN"], 1))
-    if not run.by_k:
-        sizes, box = (n, k, batch), (64, p["BK"], 1)
-    pitch = max(found.pitch, sizes[0])
-    # Of one matrix any step will do.
-    steps = (pitch * size, max(found.between, pitch * sizes[1]) * size)
-    first = found.first * size
-    return Boxed(source[0].index, _ELEMENTS[p["KIND"]], sizes, steps, box, first)
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     """Rows of 128 bytes, in planes of them; as many stages as fit."""
     product, run = product_of(root), run_of_b(product_of(root))
-    size, by_k = _bytes(root), run is not None and run.by_k
+    size, by_k = bytes_of(root), run is not None and run.by_k
     asked = {"KIND": TF32, "FRESH": 0} if size == 4 else halves.asked(root)
     plane = ROW_BYTES // size
     planes = tile.get("PLANES", 1)
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * 32 * planes
-    turns = math.ceil(_depth(root) / (plane * planes))
+    turns = math.ceil(depth_of(root) / (plane * planes))
     piece, blocks = min(tile["WN"], _PIECE), tile.get("BLOCKS", 1)
     own = max(16 * (piece + 8), piece * (16 + 4))
     sums = own * (tile["WN"] // piece) * tile["BM"] // 16 if blocks > 1 else 0
@@ -361,13 +307,15 @@ def _scratch(root: Root, p: Parameters) -> int:
 # A multiply-add of warp groups in 16 bits and in TF32, in those of one warp in TF32.
 _EFFORT = {2: 0.35, 4: 0.7}
 # Rows of 128 bytes that come to a multiprocessor while one stage is waited for, and what one takes beside.
-_AT_ONCE, _STAGE = 220, 0.1
+_AT_ONCE, _STAGE = 250, 0.1
+# What two warp groups of few columns take longer, in such rows.
+_SHORT = 80
 # Where few multiprocessors ask, each is given more; from so many rTasks on all share what there is.
 _FEW, _MANY = 0.7, 128
 
 
-# What blocks that share a tile wait for each other, in tiles; and how many blocks run at once.
-_MEETING, _SEATS = 1.0, 132
+# Elements of a shared tile whose sums its blocks add up in the time of its end; how many blocks run at once.
+_MEETING, _SEATS = 3200, 132
 
 
 def _work(tile: Mapping[str, int]):
@@ -380,10 +328,13 @@ def _work(tile: Mapping[str, int]):
         products = stages * p["BK"] * tile["BM"] * tile["BN"]
         asking = math.prod(part.grid) * blocks
         crowd = min(max(asking / _MANY, _FEW), 1.0)
-        waits = stages * (p["STAGE"] / 32 * crowd / _AT_ONCE + _STAGE)
-        meeting = _MEETING if blocks > 1 else 0
+        rows = halves.by_rows(part, tile["BM"], p["STAGE"] // 32 // p["PLANES"] - tile["BM"])
+        if p["GROUPS"] > 1 and tile["WN"] <= _NARROW:
+            rows += _SHORT
+        waits = stages * (p["PLANES"] * rows * crowd / _AT_ONCE + _STAGE)
+        meeting = tile["BM"] * tile["BN"] / _MEETING if blocks > 1 else 0
         ends = work(tile=count * (1 + meeting + tile["BM"] * tile["BN"] / 24576))
-        multiplied = work(stage=waits, mma=products * _EFFORT[_bytes(part.root)])
+        multiplied = work(stage=waits, mma=products * _EFFORT[bytes_of(part.root)])
         # Clusters beyond those that there is room for come later.
         rounds = math.ceil(asking / _SEATS) / math.ceil(math.prod(part.grid) / _SEATS)
         return (ends + multiplied + part.store * (part.elements / blocks)) * rounds
@@ -417,11 +368,10 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
 
 
 _DEEP = {f"{name}_deep": {**TILES[name], "PLANES": 2} for name in ("64x64", "64x32", "128x64")}
-# Few tiles, each of which blocks of a cluster share.
+# Few tiles, each of which two blocks of a cluster share: of four, not all clusters run at once.
 _SHARED = {
-    f"{name}_by{blocks}": {**(TILES | _DEEP)[name], "BLOCKS": blocks}
-    for name in ("64x64", "64x128", "128x64", "128x128", "64x64_deep")
-    for blocks in (2, 4)
+    f"{name}_by2": {**(TILES | _DEEP)[name], "BLOCKS": 2}
+    for name in ("64x64_deep", "64x64", "64x128", "128x128")
 }
 RKERNELS = [
     *(_rkernel(name, tile, "") for name, tile in (TILES | _DEEP).items()),

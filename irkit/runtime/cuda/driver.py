@@ -202,8 +202,10 @@ _LAUNCH = (_HANDLE, *(_NUMBER,) * 7, *(_HANDLE,) * 3)
 
 
 class Kernel:
-    """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers. Its blocks are
-    launched in clusters of `cluster`."""
+    """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers.
+
+    Its blocks are launched in clusters of `cluster`.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Blocks of a cluster, from compute capability 9.0 on: they meet, and read each other's shared memory.
 
 A cluster's blocks run at the same time, on multiprocessors that are near each other. PTX ISA,
-"barrier.cluster", "mapa" and "Shared State Space".  Arguments marked *literal* must be constants in the source
-text.
+"barrier.cluster", "mapa" and "Shared State Space". Arguments marked *literal* must be constants in the
+source text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def meet_cluster(typing_context: Any) -> Any:
 
 @intrinsic
 def add_ranks(typing_context: Any, staged: Any, place: Any, count: Any, ranks: Any) -> Any:
-    """staged[place + i] becomes the sum of what is there in each of the cluster's `ranks` blocks, in their order.
+    """staged[place + i] becomes the sum of what is there in each of the cluster's `ranks` blocks, in order.
 
     Of all lanes of a warp, the same place: `count` floats, a multiple of 4, from a multiple of 4 on. Both
     are literal.
@@ -65,10 +65,7 @@ def _add(b: Any, own: Any, count: int, blocks: int) -> None:
     for rank in range(blocks):
         there = asm(b, f"mapa.shared::cluster.u32 $0, $1, {rank};", I32, [own], "=r,r")
         for n in range(count):
-            text = (
-                "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, "
-                f"[$4+{n * 4 * _FOUR * _LANES}];"
-            )
+            text = f"ld.shared::cluster.v4.f32 {{$0, $1, $2, $3}}, [$4+{n * 4 * _FOUR * _LANES}];"
             held = asm(b, text, four, [there], "=f,=f,=f,=f,r,~{memory}")
             found.append([b.extract_value(held, i) for i in range(_FOUR)])
     for n in range(count):
