@@ -8,6 +8,9 @@ group computes 64 rows and WN columns, and waits for stages alone: two of them, 
 too, or one, for which the other asks. Each warp's sums leave through a piece of shared memory of its own, so
 that no warp waits for another.
 
+Of few tiles each may be shared by the blocks of a cluster, where an rTask runs alone: a block has the
+products of some stages, and adds up all blocks' sums of some columns, block by block, which then leave.
+
 After V. Thakkar and others, CUTLASS (its persistent kernels for Hopper, github.com/NVIDIA/cutlass). Products
 of 16-bit floats are exact; where sums are to be float32's own, those of a stage leave the tensor cores, which
 truncate, and are added in float32.
