@@ -398,7 +398,7 @@ class CudaExecutor:
         most = self.facts.spread[kernel] if self.facts.spread else 1
         if most == 1 and not self.facts.batch[kernel]:
             return tasks
-        if self.ops[kernel].cluster > 1:
+        if self.facts.clusters and self.facts.clusters[kernel] > 1:
             return tasks * most
         fitting = self.ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
         if self.facts.batch[kernel]:
