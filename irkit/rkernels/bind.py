@@ -51,6 +51,8 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
         binding.rows_at_once = rkernel.rows_at_once
     if rkernel.spreads and not binding.batch:
         binding.spread = _spread(op, root, threads)
+    if rkernel.clustered and parameters["BLOCKS"] > 1:
+        binding.spread, binding.clustered = parameters["BLOCKS"], True
     binding.functions += [t for n, t in binding.parts.items() if n in placeholders(rkernel)]
     if missing := sorted(placeholders(rkernel) - set(binding.names)):
         raise UnsupportedError(
@@ -79,6 +81,7 @@ def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int
         vector = int(op.vector_bytes is not None)
         return {
             "THREAD": "thread_index()", "THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0",
+            **({"RANK": "0", "RANKS": "1"} if rkernel.clustered else {}),
         }  # fmt: skip
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}

@@ -84,7 +84,7 @@ class Family(ABC):
     ) -> Work:
         """What the largest of the grid's rTasks does."""
         tasks = math.prod(grid)
-        common = work(start=1, byte=nbytes / tasks)
+        common = work(start=1, byte=nbytes / (tasks * rkernel.blocks(root)))
         if rkernel.work is not None:
             return common + rkernel.work(Part(root, grid, device.threads, batch))
         products = self.operations(root, batch) / 2 / tasks

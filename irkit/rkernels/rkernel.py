@@ -54,6 +54,9 @@ class RKernel:
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
     `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
     template says THREAD for a thread's number and THREADS for how many there are.
+    `clustered`: where an rTask runs alone, as many blocks as its parameter BLOCKS says share it: they run at
+    the same time, and read each other's shared memory. RANK is which of RANKS a block is: of one where an
+    rTask is a block's own.
     `rows_at_once`: rows of a batch that a block takes about as long for as for one of them; a block that
     runs alone is given so many.
     `schedules(root, tasks, device)`: its template is printed from a schedule, of which these are the rule's,
@@ -86,6 +89,7 @@ class RKernel:
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
     spreads: bool = False
+    clustered: bool = False
     rows_at_once: int = 1
     maps: Mapping[str, MapOf] = field(default_factory=dict[str, MapOf])
 
@@ -110,6 +114,10 @@ class RKernel:
     def literals(self, root: Root) -> Parameters:
         """Compile-time parameters for `root`."""
         return self.parameters(root) if callable(self.parameters) else self.parameters
+
+    def blocks(self, root: Root) -> int:
+        """How many blocks share an rTask that runs alone, where these are clusters; else one."""
+        return self.literals(root)["BLOCKS"] if self.clustered else 1
 
     def refuses_parameters(self, root: Root, parameters: Parameters) -> str | None:
         """Why it cannot run with these parameters on a root that it takes; None if it can."""

@@ -438,31 +438,38 @@ def _pointer(array: Any) -> Any:
 
 def run_text(
     text: str, kernel: str, arrays: Sequence[Any], tasks: int, rows: int, threads: int,
-    shared_bytes: int = 1 << 16, only: int | None = None,
+    shared_bytes: int = 1 << 16, only: int | None = None, ranks: int = 1,
 ) -> None:  # fmt: skip
-    """Run all rTasks of the kernel that a text defines, or the one of number `only`."""
+    """Run all rTasks of the kernel that a text defines, or the one of number `only`, each shared by a cluster
+    of `ranks` blocks."""
     pointers = [_pointer(a) for a in arrays]
     for task in range(tasks) if only is None else (only,):
-        block = Block(threads, shared_bytes)
-        names = names_of(block)
-        exec(compile(plain(text), "<template>", "exec"), names)
+        cluster = [Block(threads, shared_bytes) for _ in range(ranks)]
+        meeting = threading.Barrier(ranks * threads, timeout=10 * _PATIENCE_S)
         problems: list[BaseException] = []
 
-        def work(number: int, block: Block, names: Any, task: int, problems: Any) -> None:
+        def work(
+            number: int, block: Block, names: Any, task: int, problems: Any, meeting: Any
+        ) -> None:
             block.local.thread = number
             try:
                 with np.errstate(all="ignore"):
                     names[kernel](task, tasks, rows, 0, *pointers)
             except Exception as problem:
                 problems.append(problem)
-                block.barrier.abort()
-                for warp in block.warps:
-                    warp.abort()
+                meeting.abort()
+                for barrier in (block.barrier, *block.warps):
+                    barrier.abort()
 
-        workers = [
-            threading.Thread(target=work, args=(n, block, names, task, problems))
-            for n in range(threads)
-        ]
+        workers: list[threading.Thread] = []
+        for rank, block in enumerate(cluster):
+            names = names_of(block) | bulk.of_cluster(cluster, block, meeting)
+            names["block_index"] = lambda place=task * ranks + rank: place
+            exec(compile(plain(text), "<template>", "exec"), names)
+            workers += [
+                threading.Thread(target=work, args=(n, block, names, task, problems, meeting))
+                for n in range(threads)
+            ]
         for worker in workers:
             worker.start()
         for worker in workers:

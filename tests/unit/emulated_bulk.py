@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,24 @@ def store_terms(target: Any, index: int, terms: Any, part: int, kind: int) -> No
     for n, words in enumerate(parts(np.array(terms, np.float32), kind)):
         values = words.view(np.float32 if kind == cuda_mma.TF32 else array.dtype)
         array[index + n * part : index + n * part + len(terms)] = values
+
+
+def of_cluster(cluster: Sequence[Any], own: Any, meeting: threading.Barrier) -> dict[str, Any]:
+    """How a block meets those of its cluster, and reads their shared memory."""
+
+    def add_ranks(p: Any, place: int, count: int, ranks: int) -> None:
+        assert ranks == len(cluster)
+        assert place % 4 == count % 4 == 0
+        # A warp's lanes all take part; one stands for them.
+        block = own.local.thread // 32
+        own.warps[block].wait()
+        if own.local.thread % 32 == 0:
+            offset = p.ctypes.data - own.shared.ctypes.data
+            there = [b.view(np.float32, offset)[place : place + count] for b in cluster]
+            total = there[0].copy()
+            for more in there[1:]:
+                total += more
+            p[place : place + count] = total
+        own.warps[block].wait()
+
+    return {"meet_cluster": meeting.wait, "add_ranks": add_ranks}

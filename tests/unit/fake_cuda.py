@@ -42,7 +42,7 @@ class FakeDriver:
 
     @staticmethod
     def CUlaunchAttribute() -> SimpleNamespace:
-        return SimpleNamespace(value=SimpleNamespace())
+        return SimpleNamespace(value=SimpleNamespace(clusterDim=SimpleNamespace()))
 
     def __init__(self, multiprocessors: int = 4) -> None:
         self.version = 13000
@@ -147,9 +147,12 @@ class FakeDriver:
 
     def _cuLaunchKernelEx(self, config: Any, function: int, packed: int, extra: int) -> tuple[()]:
         """What may begin early begins as late as it may."""
-        (attribute,) = config.attrs
-        name = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
-        assert (attribute.id, config.numAttrs, extra) == (name, 1, 0)
+        names = {
+            "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION",
+            "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION",
+        }
+        assert names >= {attribute.id for attribute in config.attrs}
+        assert (config.numAttrs, extra) == (len(config.attrs), 0)
         shape = config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes
         return self._cuLaunchKernel(function, *shape, config.hStream, packed, 0)
 

@@ -233,7 +233,7 @@ PROGRAMS = {
     ),
     "product of 16 bits": text(
         "matmul",
-        "tensor<256x64xbf16>, tensor<64x256xbf16>",
+        "tensor<256x256xbf16>, tensor<256x256xbf16>",
         "tensor<256x256xbf16>",
         granted='attributes {irkit.precision = "bf16"}',
     ),

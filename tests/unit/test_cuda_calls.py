@@ -120,6 +120,21 @@ def test_a_kernel_begins_before_the_one_ahead_of_it_has_ended(fake: FakeDriver) 
     assert fake.names(*launches) == ["cuLaunchKernel", "cuLaunchKernelEx"]
 
 
+def test_blocks_of_a_cluster_are_launched_together(fake: FakeDriver) -> None:
+    run = made(program=TWICE, mode="per-op")
+    run.facts = replace(run.facts, spread=(2,), clusters=(2,))
+    (kernel,) = run.ops
+    assert run.blocks(0, 4, 1) == 8
+    fake.log.clear()
+    kernel.launch(8, [0, 0, 1, 16], 7)
+    kernel.launch(8, [0, 0, 1, 16], 7, early=run.device)
+    first, second = (config.attrs for name, config, *_ in fake.log if name == "cuLaunchKernelEx")
+    for attributes in (first, second):
+        size = attributes[-1].value.clusterDim
+        assert (size.x, size.y, size.z) == (2, 1, 1)
+    assert [len(first), len(second)] == [1, 2]
+
+
 def test_blocks_that_begin_early_are_kept_apart(
     fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

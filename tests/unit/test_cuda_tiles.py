@@ -26,6 +26,7 @@ from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.module import ImportedModel
 from irkit.lower.task_to_numba.emit import emit_module
+from irkit.lower.task_to_numba.walkers_cuda import ranked
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder, Binding
 from irkit.rkernels.cuda import product as product_tiles
@@ -163,9 +164,15 @@ def test_warp_groups_compute_what_onnx_says(name: str, precision: str) -> None:
 
 
 def run_in_groups(
-    variant: str, parameters_of: Any, onnx_model: Any, precision: str, tolerance: float
+    variant: str,
+    parameters_of: Any,
+    onnx_model: Any,
+    precision: str,
+    tolerance: float,
+    ranks: int = 1,
 ) -> None:
-    """Emulate one rKernel of warp groups with small tiles, in one rTask and in several."""
+    """Emulate one rKernel of warp groups with small tiles, in one rTask and in several, each shared by so
+    many blocks."""
     op = scheduled(onnx_model)
     root = find_root(op.body.block)
     assert root.op is not None
@@ -181,7 +188,7 @@ def run_in_groups(
         op.grid = int_array(rkernel.grid(root, tasks))
         binding = bound(op, root)
         given = {"THREADS": 256, "VECTOR": 1, **parameters_of(root)}
-        names = {**binding.names, **{k: str(v) for k, v in given.items()}}
+        names = {**binding.names, **ranked(ranks), **{k: str(v) for k, v in given.items()}}
         named = {name: f"map{n}" for n, name in enumerate(rkernel.maps)}
         names |= {**named, "MAPS": ", ".join(named.values())}
         body = specialise(template_source(rkernel), rkernel.function, "kernel", names)
@@ -190,7 +197,7 @@ def run_in_groups(
         arrays = [*operands(op, onnx_model, x), y]
         boxed = [made(root, given) for made in rkernel.maps.values()]
         arrays += [BoxMap(arrays[one.operand], one) for one in boxed]
-        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18)
+        cuda_emulator.run_text(text, "kernel", arrays, op.tasks, 1, 256, 1 << 18, ranks=ranks)
         scale = float(abs(want.astype(np.float64)).max())
         off = abs(y.astype(np.float64) - want.astype(np.float64)).max()
         assert off <= tolerance * scale
@@ -228,6 +235,48 @@ def test_boxes_of_16_bit_floats(
         return {**registry.find("cuda", variant).literals(root), "STAGES": 4}
 
     run_in_groups(variant, parameters_of, own, precision, 3e-3)
+
+
+@pytest.mark.parametrize("tile", ["64x64", "64x64_deep", "64x128", "128x128"])
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "transposed", "precision"),
+    [
+        # An odd number of stages: one block has more of them. Two tiles, one behind the other.
+        (70, 264, 40, False, "f16"),
+        (19, 264, 35, True, "float32"),
+    ],
+)
+def test_blocks_of_a_cluster_share_a_tile(
+    tile: str, rows: int, terms: int, columns: int, transposed: bool, precision: str
+) -> None:
+    variant = f"product.boxes{tile}_by2"
+
+    # Few stages are filled again and again.
+    def parameters_of(root: Any) -> Any:
+        return {**registry.find("cuda", variant).literals(root), "STAGES": 4}
+
+    own = halved(product(rows, terms, columns, transposed))
+    run_in_groups(variant, parameters_of, own, precision, 3e-3, 2)
+
+
+def test_a_block_that_runs_beside_others_has_a_tile_of_its_own() -> None:
+    """In the persistent kernel there are no clusters."""
+    parameters_of = registry.find("cuda", "product.boxes64x64_by2").literals
+    own = halved(product(34, 264, 40))
+    run_in_groups("product.boxes64x64_by2", parameters_of, own, "f16", 3e-3)
+
+
+def test_blocks_of_a_cluster_share_a_tile_in_tf32() -> None:
+    variant = "product.boxes64x64_by2_words"
+    parameters_of = registry.find("cuda", variant).literals
+    run_in_groups(variant, parameters_of, product(34, 140, 40, True), "tf32", 2e-3, 2)
+
+
+def test_few_terms_are_not_shared() -> None:
+    op = scheduled(halved(product(34, 64, 40)))
+    root = find_root(op.body.block)
+    assert registry.find("cuda", "product.boxes64x64").legal(root)
+    assert not registry.find("cuda", "product.boxes64x64_by2").legal(root)
 
 
 @pytest.mark.parametrize("tile", ["128x64", "64x64"])

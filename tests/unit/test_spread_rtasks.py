@@ -99,7 +99,7 @@ def test_no_more_blocks_share_than_run_at_once(
 ) -> None:
     kernel = SimpleNamespace(blocks_per_multiprocessor=fit)
     executor: Any = SimpleNamespace(
-        facts=SimpleNamespace(spread=(most,), batch=(False,)),
+        facts=SimpleNamespace(spread=(most,), batch=(False,), clusters=()),
         ops=[kernel],
         device=SimpleNamespace(multiprocessors=10),
     )

@@ -23,7 +23,7 @@ from irkit.lower.task_to_numba.emit import print_program
 from irkit.lower.task_to_numba.walkers_cuda import layout_of
 from irkit.passes.task.program_text import programs_of, read_program
 from irkit.rkernels import registry
-from irkit.rkernels.cuda import product_boxes
+from irkit.rkernels.cuda import product_boxes, product_boxes_maps
 from irkit.rkernels.legality import root_of, why_illegal
 from irkit.row_ranges import NO_END
 from irkit.runtime.cuda import compiling, driver, tensor_maps
@@ -166,6 +166,7 @@ def test_what_the_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ("product.boxes128x256", "bf16", CASE),
         ("product.boxes128x128", "float32", replace(CASE, w=(256, 320), transposed=True)),
         ("product.boxes64x64_deep", "float32", CASE),
+        ("product.boxes128x128_by2", "float32", CASE),
         (
             "product.boxes128x256_words",
             "tf32",
@@ -266,5 +267,6 @@ def test_matrices_that_lie_in_one_another_are_not_copied_in_boxes(
     )
     (op,) = Prepared.of("matrices", irkit.parse(text), "h200", False).roperators()
     lies = MatrixInMemory(0, pitch, between)
-    monkeypatch.setattr(product_boxes, "matrices_of_b", lambda product: lies)
+    for module in (product_boxes, product_boxes_maps):
+        monkeypatch.setattr(module, "matrices_of_b", lambda product: lies)
     assert registry.find("cuda", RKERNEL).legal(root_of(op)) == taken

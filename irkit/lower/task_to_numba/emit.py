@@ -13,7 +13,7 @@ from irkit.errors import UnsupportedError
 from irkit.lower.task_to_numba.program import describe
 from irkit.lower.task_to_numba.target_cuda import RESIDENT, SPREAD
 from irkit.lower.task_to_numba.targets import TARGETS
-from irkit.lower.task_to_numba.walkers_cuda import shared_by_blocks
+from irkit.lower.task_to_numba.walkers_cuda import ranked, shared_by_blocks
 from irkit.passes.task.vdevices import device_of
 from irkit.rkernels import registry
 from irkit.rkernels.bind import bind
@@ -75,6 +75,8 @@ def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[
         kernels.append(specialise(template, rkernel.function, binding.symbol + RESIDENT, names))
     if binding.spread > 1:
         names = {**binding.names, **shared_by_blocks(program.threads)}
+        if binding.clustered:
+            names |= ranked(binding.spread)
         kernels.append(specialise(template, rkernel.function, binding.symbol + SPREAD, names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(flags))
     decorator = printer.kernel(flags)

@@ -83,6 +83,7 @@ from irkit.runtime.intrinsics.cuda_bytes import (
     turn_words,
     words_at,
 )
+from irkit.runtime.intrinsics.cuda_clusters import add_ranks, meet_cluster
 from irkit.runtime.intrinsics.cuda_copies import await_copies, commit_copies, copy_async
 from irkit.runtime.intrinsics.cuda_fours import load_four, store4, store_four
 from irkit.runtime.intrinsics.cuda_half import bf16p, f16p, round_bfloat16, round_float16

@@ -34,6 +34,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         facts["stage"] = (memory.mail_at, memory.stage_at, *sizes)
     if any(k.spread > 1 for k in kernels):
         facts["spread"] = tuple(k.spread for k in kernels)
+    if any(k.clustered for k in kernels):
+        facts["clusters"] = tuple(k.spread if k.clustered else 1 for k in kernels)
     if any(k.rows_at_once > 1 for k in kernels):
         facts["rows_at_once"] = tuple(k.rows_at_once for k in kernels)
     if begins_early(program, arch):

@@ -79,6 +79,7 @@ def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:
             b.batch,
             b.call,
             b.spread,
+            b.clustered,
             b.symbol + SPREAD * (b.spread > 1),
             b.rows_at_once,
             b.longest,

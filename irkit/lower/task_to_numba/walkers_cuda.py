@@ -269,8 +269,9 @@ class Kernel:
 
     `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
     mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
-    mode, where `alone` is the function that runs it, and a block takes `rows_at_once` of the batch. There the
-    rTasks that take the `longest` start first. `follows_values`: where it reads or writes may hang on values.
+    mode, or if `clustered` just as many do, of one cluster; there `alone` is the function that runs it, and a
+    block takes `rows_at_once` of the batch. There the rTasks that take the `longest` start first.
+    `follows_values`: where it reads or writes may hang on values.
     `aligned`: its operands are at multiples of 16 bytes, which the compiler is told; so is what stays in
     shared memory.
     """
@@ -281,6 +282,7 @@ class Kernel:
     batch: bool = False
     call: LibraryCall | None = None
     spread: int = 1
+    clustered: bool = False
     alone: str = ""
     rows_at_once: int = 1
     longest: Longest | None = None
@@ -369,6 +371,11 @@ def shared_by_blocks(threads: int) -> dict[str, str]:
         "THREAD": f"(thread_index() + {threads} * {number})",
         "THREADS": f"({threads} * {blocks})",
     }
+
+
+def ranked(blocks: int) -> dict[str, str]:
+    """Which of the `blocks` of a cluster, that share an rTask, a block is."""
+    return {"RANK": f"divide(block_index(), {blocks})[1]", "RANKS": str(blocks)}
 
 
 def layout_of(program: Program) -> Layout:

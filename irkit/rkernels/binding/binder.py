@@ -50,10 +50,11 @@ from irkit.schedule.library_call import LibraryCall
 class Binding:
     """What the placeholders of one rOperator's rKernel become, and the functions they name.
 
-    `spread`: how many blocks at most may share an rTask that runs alone on a GPU. `rows_at_once`: how many
-    rows of the batch a block is given there, if there are so many. `wide`: operands that fused functions
-    read or write in vectors where VECTOR is 1. `parts`: functions that are needed where the rKernel's
-    template names them, by placeholder. `longest`: which rTasks should start first, where that matters.
+    `spread`: how many blocks at most may share an rTask that runs alone on a GPU; just as many do, of one
+    cluster, if `clustered`. `rows_at_once`: how many rows of the batch a block is given there, if there are
+    so many. `wide`: operands that fused functions read or write in vectors where VECTOR is 1. `parts`:
+    functions that are needed where the rKernel's template names them, by placeholder. `longest`: which rTasks
+    should start first, where that matters.
     `follows_values`: where the rKernel reads or writes may hang on values. `aligned`: all operands are at
     multiples of 16 bytes, which the compiler is told.
     """
@@ -67,6 +68,7 @@ class Binding:
     scratch_bytes: int = 0
     batch: bool = False
     spread: int = 1
+    clustered: bool = False
     longest: Longest | None = None
     rows_at_once: int = 1
     call: LibraryCall | None = None

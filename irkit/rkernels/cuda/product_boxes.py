@@ -8,6 +8,9 @@ group computes 64 rows and WN columns, and waits for stages alone: two of them, 
 too, or one, for which the other asks. Each warp's sums leave through a piece of shared memory of its own, so
 that no warp waits for another.
 
+Of few tiles each may be shared by the blocks of a cluster, where an rTask runs alone: a block has the
+products of some stages, and adds up all blocks' sums of some columns, block by block, which then leave.
+
 After V. Thakkar and others, CUTLASS (its persistent kernels for Hopper, github.com/NVIDIA/cutlass). Products
 of 16-bit floats are exact; where sums are to be float32's own, those of a stage leave the tensor cores, which
 truncate, and are added in float32.
@@ -20,13 +23,18 @@ from collections.abc import Mapping
 from functools import partial
 
 from irkit.dialects.product_memory import matrices_of_b, run_of_b
-from irkit.dialects.products import windows
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.types import numpy_dtype, tensor_type
-from irkit.rkernels.boxes import LARGEST, ROW_BYTES, Boxed
+from irkit.rkernels.boxes import LARGEST, ROW_BYTES
 from irkit.rkernels.cuda import product_wgmma_halves as halves
 from irkit.rkernels.cuda import product_wgmma_words as words
 from irkit.rkernels.cuda.product import product_of
+from irkit.rkernels.cuda.product_boxes_maps import (
+    bytes_of,
+    depth_of,
+    map_of_a,
+    map_of_b,
+    steps_fit,
+)
 from irkit.rkernels.cuda.product_mma import TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import ALIGNMENT
 from irkit.rkernels.product_grids import cut_largest
@@ -48,8 +56,13 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     right = packs + BM * 32 * PLANES + group_x * (WN * 32)
     if not BY_K:
         right = packs + BM * 32 * PLANES + group_x * WN // 64 * (BK * 32) + group_x * WN % 64 // 2
-    own = packs + STAGES * STAGE + warp * OWN
-    turns = (K + BK - 1) // BK
+    own = packs + STAGES * STAGE + warp * (OWN * (WN // PIECE if BLOCKS > 1 else 1))
+    # Each of the blocks that share a tile has the products of some stages.
+    stages = (K + BK - 1) // BK
+    start = stages * RANK // RANKS
+    turns = stages * (RANK + 1) // RANKS - start
+    k_first = start * BK
+    k_last = min(k_first + turns * BK, K)
     # Boxes begin at multiples of 16 bytes.
     c_first = c0 - c0 % (8 - 7 * BY_K)
     across = (c1 - c_first + BN - 1) // BN
@@ -89,8 +102,8 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
             if lane == 0:
                 fill(one, k, b, m, c)
             k += BK
-            if k >= K:
-                k, number = 0, number + 1
+            if k >= k_last:
+                k, number = k_first, number + 1
                 b, m, c = tile_at(number)
         cuda.syncwarp()
         return max(n, last), k, number, b, m, c
@@ -110,6 +123,20 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
             BM * 32, (BN * BY_K + BK * (1 - BY_K)) * 32, BY_K, KIND, fresh, 0,
         )  # fmt: skip
 
+    # Some columns of the warp's sums go to shared memory, and leave it.
+    def put(place, sums, piece):
+        if TRANSPOSED:
+            store_piece_across(staged, place, 16 + 4, sums, PIECE, piece, lane)
+        else:
+            store_piece(staged, place, PIECE + 8, sums, PIECE, piece, lane)
+
+    def leave(place, b, y, x):
+        # An operand that does not start at a multiple of 16 bytes cannot be copied.
+        LEAVE(
+            OPERANDS, staged, place, (lane, 32), (16, PIECE), (b, 0, y, x), (m1, c0, c1),
+            VECTOR, 1 - VECTOR, FLOAT(0),
+        )  # fmt: skip
+
     if thread == 0:
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
@@ -117,15 +144,22 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     publish_barriers()
     cuda.syncthreads()
     # Where two groups multiply, the first warp asks for stages too; where one does, a warp of the other.
-    n, k, number = 0, 0, 0
+    n, k, number = 0, k_first, 0
     b, m, c = tile_at(0)
     if warp == 8 - 4 * GROUPS and everything > 0:
         # What others wrote, here or in memory, is for asynchronous copies to see.
         publish_barriers()
         see_map(MAP_A)
         see_map(MAP_B)
-        last = everything if GROUPS == 1 else min(STAGES, everything)
+        last = everything if GROUPS == 1 and RANKS == 1 else min(STAGES, everything)
         n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
+    # All threads of all blocks meet, those too that multiply nothing.
+    for tile in range(tiles if GROUPS == 1 and RANKS > 1 and group == 1 else 0):
+        if warp == 4:
+            last = min((tile + 1) * turns, everything)
+            n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
+        meet_cluster()
+        meet_cluster()
     for tile in range(tiles if GROUPS == 2 or group == 0 else 0):
         sums = zeros_like(staged, WN // 2)
         if VECTOR:
@@ -142,7 +176,7 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
                     read(turn)
                     sums = group_added(sums, second, 1, 0)
                     read(turn + 1)
-                if (K + BK - 1) // BK % 2:
+                if turns % 2:
                     first = begun(done + turns - 1, sums, 1)
                     sums = group_added(sums, first, 1, 0)
                     read(done + turns - 1)
@@ -165,19 +199,24 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
                 n, k, number, b, m, c = asked(last, n, k, number, b, m, c)
         at_b, at_m, at_c = tile_at(tile)
         y, x = at_m + group_y * 64 + quarter * 16, at_c + group_x * WN
-        for piece in range(WN // PIECE):
-            if TRANSPOSED:
-                store_piece_across(staged, own, 16 + 4, sums, PIECE, piece, lane)
-            else:
-                store_piece(staged, own, PIECE + 8, sums, PIECE, piece, lane)
+        if RANKS > 1:
+            for piece in range(WN // PIECE):
+                put(own + piece * OWN, sums, piece)
             cuda.syncwarp()
-
-            # An operand that does not start at a multiple of 16 bytes cannot be copied.
-            LEAVE(
-                OPERANDS, staged, own, (lane, 32), (16, PIECE), (at_b, 0, y, x + piece * PIECE),
-                (m1, c0, c1), VECTOR, 1 - VECTOR, FLOAT(0),
-            )  # fmt: skip
+            meet_cluster()
+            # The blocks' sums of a piece are added up by one of them.
+            for piece in range(RANK, WN // PIECE, RANKS):
+                add_ranks(staged, own + piece * OWN, OWN, RANKS)
+                cuda.syncwarp()
+                leave(own + piece * OWN, at_b, y, x + piece * PIECE)
             cuda.syncwarp()
+            meet_cluster()
+        else:
+            for piece in range(WN // PIECE):
+                put(own, sums, piece)
+                cuda.syncwarp()
+                leave(own, at_b, y, x + piece * PIECE)
+                cuda.syncwarp()
     cuda.syncthreads()
     if thread == 0:
         for stage in range(2 * STAGES):
@@ -198,6 +237,7 @@ _NARROW = 64
 """Columns of a warp group whose products of a stage are soon over: more stages are at work at once."""
 _PIECE = 32
 """Columns of a warp's sums that leave together."""
+_MOST_BYTES = 224 * 1024
 _STAGED_BYTES, _FEWEST_STAGES, _MOST_STAGES = 196 * 1024, 4, 16
 """All stages together, and how many there are."""
 
@@ -208,7 +248,11 @@ def _legal(tile: Mapping[str, int], taken):
     def legal(root: Root) -> bool:
         if not taken(root) or matrices_of_b(product_of(root)) is None:
             return False
-        return _depth(root) >= _FEWEST and _steps_fit(root)
+        # Each of the blocks that share a tile has a stage at least.
+        stage = ROW_BYTES // bytes_of(root) * tile.get("PLANES", 1)
+        if math.ceil(depth_of(root) / stage) < tile.get("BLOCKS", 1):
+            return False
+        return depth_of(root) >= _FEWEST and steps_fit(root)
 
     return legal
 
@@ -217,77 +261,22 @@ _FEWEST = 16
 """Terms, fewer of which are no work for the copy engine."""
 
 
-def _depth(root: Root) -> int:
-    product = product_of(root)
-    return product.extent(product.k)
-
-
-def _steps_fit(root: Root) -> bool:
-    """Whether the copy engine can take each operand: it starts at 16 bytes, and steps are such; B's matrices
-    lie one behind another, and so do its runs."""
-    product = product_of(root)
-    found, run = matrices_of_b(product), run_of_b(product)
-    assert found is not None
-    assert run is not None
-    unit = 16 // _bytes(root)
-    if any(n % unit for n in (found.first, found.pitch, found.between, _depth(root))):
-        return False
-    groups = (product.k, product.columns) if run.by_k else (product.columns, product.k)
-    side, runs = (product.extent(g) for g in groups)
-    if runs > 1 and found.pitch < side:
-        return False
-    return product.extent(product.batch) == 1 or found.between >= max(found.pitch, side) * runs
-
-
-def _bytes(root: Root) -> int:
-    product = product_of(root)
-    return numpy_dtype(tensor_type(product.op.inputs[product.a]).element_type).itemsize
-
-
-_ELEMENTS = {TF32: "tfloat32", halves.BF16: "bfloat16", halves.F16: "float16"}
-
-
-def map_of_a(root: Root, p: Parameters) -> Boxed:
-    """Rows of terms."""
-    product = product_of(root)
-    k, m, batch = (product.extent(g) for g in (product.k, product.m, product.batch))
-    size = _bytes(root)
-    steps = (k * size, k * m * size)
-    box = (p["PLANE"], p["BM"], 1)
-    return Boxed(product.in_place.index, _ELEMENTS[p["KIND"]], (k, m, batch), steps, box)
-
-
-def map_of_b(root: Root, p: Parameters) -> Boxed:
-    """Columns of terms, or terms of columns."""
-    product, size = product_of(root), _bytes(root)
-    found, run, source = matrices_of_b(product), run_of_b(product), windows(product)
-    assert found is not None
-    assert run is not None
-    assert source is not None
-    k, n, batch = (product.extent(g) for g in (product.k, product.columns, product.batch))
-    sizes, box = ((k, n, batch), (p["PLANE"], p["BN"], 1))
-    if not run.by_k:
-        sizes, box = (n, k, batch), (64, p["BK"], 1)
-    pitch = max(found.pitch, sizes[0])
-    # Of one matrix any step will do.
-    steps = (pitch * size, max(found.between, pitch * sizes[1]) * size)
-    first = found.first * size
-    return Boxed(source[0].index, _ELEMENTS[p["KIND"]], sizes, steps, box, first)
-
-
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     """Rows of 128 bytes, in planes of them; as many stages as fit."""
     product, run = product_of(root), run_of_b(product_of(root))
-    size, by_k = _bytes(root), run is not None and run.by_k
+    size, by_k = bytes_of(root), run is not None and run.by_k
     asked = {"KIND": TF32, "FRESH": 0} if size == 4 else halves.asked(root)
     plane = ROW_BYTES // size
     planes = tile.get("PLANES", 1)
     # Where columns lie side by side, a row of B has 64 of them, used or not.
     columns = tile["BN"] if by_k else max(tile["BN"], 64)
     stage = (tile["BM"] + columns) * 32 * planes
-    turns = math.ceil(_depth(root) / (plane * planes))
-    fitting = _STAGED_BYTES // (4 * stage)
-    piece = min(tile["WN"], _PIECE)
+    turns = math.ceil(depth_of(root) / (plane * planes))
+    piece, blocks = min(tile["WN"], _PIECE), tile.get("BLOCKS", 1)
+    own = max(16 * (piece + 8), piece * (16 + 4))
+    sums = own * (tile["WN"] // piece) * tile["BM"] // 16 if blocks > 1 else 0
+    fitting = (min(_STAGED_BYTES, _MOST_BYTES - 4 * sums)) // (4 * stage)
+    turns = math.ceil(turns / blocks)
     ahead = 1 if tile["WN"] > _NARROW else 2
     return {
         **asked,
@@ -303,22 +292,33 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "GROUPS": tile["BM"] // 64,
         "AHEAD": ahead,
         "PIECE": piece,
-        "OWN": max(16 * (piece + 8), piece * (16 + 4)),
+        "OWN": own,
+        "BLOCKS": blocks,
     }
 
 
 def _scratch(root: Root, p: Parameters) -> int:
     """Barriers, all stages, and what each warp's sums leave through."""
-    staged = p["STAGES"] * p["STAGE"] + THREADS_PER_BLOCK // 32 * p["OWN"]
+    own = THREADS_PER_BLOCK // 32 * p["OWN"]
+    if p["BLOCKS"] > 1:
+        # All that warps which multiply have summed.
+        own = p["GROUPS"] * 4 * p["WN"] // p["PIECE"] * p["OWN"]
+    staged = p["STAGES"] * p["STAGE"] + own
     return 4 * (4 * p["STAGES"] + ALIGNMENT // 4 + staged)
 
 
 # A multiply-add of warp groups in 16 bits and in TF32, in those of one warp in TF32.
 _EFFORT = {2: 0.35, 4: 0.7}
 # Rows of 128 bytes that come to a multiprocessor while one stage is waited for, and what one takes beside.
-_AT_ONCE, _STAGE = 220, 0.1
+_AT_ONCE, _STAGE = 250, 0.1
+# What two warp groups of few columns take longer, in such rows.
+_SHORT = 80
 # Where few multiprocessors ask, each is given more; from so many rTasks on all share what there is.
 _FEW, _MANY = 0.7, 128
+
+
+# Elements of a shared tile whose sums its blocks add up in the time of its end; how many blocks run at once.
+_MEETING, _SEATS = 3200, 132
 
 
 def _work(tile: Mapping[str, int]):
@@ -326,14 +326,21 @@ def _work(tile: Mapping[str, int]):
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        count = halves.tiles(tile, part)
-        stages = count * math.ceil(part.terms / p["BK"])
-        products = count * tile["BM"] * tile["BN"] * part.terms
-        crowd = min(max(math.prod(part.grid) / _MANY, _FEW), 1.0)
-        waits = stages * (p["STAGE"] / 32 * crowd / _AT_ONCE + _STAGE)
-        ends = work(tile=count * (1 + tile["BM"] * tile["BN"] / 24576))
-        multiplied = work(stage=waits, mma=products * _EFFORT[_bytes(part.root)])
-        return ends + multiplied + part.store * part.elements
+        count, blocks = halves.tiles(tile, part), p["BLOCKS"]
+        stages = count * math.ceil(part.terms / p["BK"] / blocks)
+        products = stages * p["BK"] * tile["BM"] * tile["BN"]
+        asking = math.prod(part.grid) * blocks
+        crowd = min(max(asking / _MANY, _FEW), 1.0)
+        rows = halves.by_rows(part, tile["BM"], p["STAGE"] // 32 // p["PLANES"] - tile["BM"])
+        if p["GROUPS"] > 1 and tile["WN"] <= _NARROW:
+            rows += _SHORT
+        waits = stages * (p["PLANES"] * rows * crowd / _AT_ONCE + _STAGE)
+        meeting = tile["BM"] * tile["BN"] / _MEETING if blocks > 1 else 0
+        ends = work(tile=count * (1 + meeting + tile["BM"] * tile["BN"] / 24576))
+        multiplied = work(stage=waits, mma=products * _EFFORT[bytes_of(part.root)])
+        # Clusters beyond those that there is room for come later.
+        rounds = math.ceil(asking / _SEATS) / math.ceil(math.prod(part.grid) / _SEATS)
+        return (ends + multiplied + part.store * (part.elements / blocks)) * rounds
 
     return counted
 
@@ -355,6 +362,7 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
+        clustered=True,
         halves=not of,
         grid=cut_largest(partial(halves.tiles, tile)),
         work=_work(tile),
@@ -363,7 +371,14 @@ def _rkernel(name: str, tile: Mapping[str, int], of: str) -> RKernel:
 
 
 _DEEP = {f"{name}_deep": {**TILES[name], "PLANES": 2} for name in ("64x64", "64x32", "128x64")}
+# Few tiles, each of which two blocks of a cluster share: of four, not all clusters run at once.
+_SHARED = {
+    f"{name}_by2": {**(TILES | _DEEP)[name], "BLOCKS": 2}
+    for name in ("64x64_deep", "64x64", "64x128", "128x128")
+}
 RKERNELS = [
     *(_rkernel(name, tile, "") for name, tile in (TILES | _DEEP).items()),
     *(_rkernel(name, tile, "_words") for name, tile in TILES.items()),
+    *(_rkernel(name, tile, "") for name, tile in _SHARED.items()),
+    *(_rkernel(name, tile, "_words") for name, tile in _SHARED.items() if "deep" not in name),
 ]

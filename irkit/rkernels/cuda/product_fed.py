@@ -198,7 +198,7 @@ def _work(tile: Mapping[str, int]):
         count = _tiles(tile, part)
         stages = count * math.ceil(part.terms / 64)
         products = stages * 64 * tile["BN"] * 64
-        waits = stages * (64 + tile["BN"]) / 320
+        waits = stages * halves.by_rows(part, 64, tile["BN"]) / 290
         # Sums leave by way of shared memory.
         ends = work(tile=count * (1 + 64 * tile["BN"] / 4096))
         return ends + work(stage=waits, mma=products * 0.5) + part.store * part.elements

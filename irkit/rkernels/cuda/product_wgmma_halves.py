@@ -259,6 +259,19 @@ def tiles(tile: Mapping[str, int], part: Part) -> float:
     return part.share((*product.batch, *product.lead)) * down * across
 
 
+_OFTEN, _TIMES = 0.47, 8
+"""How much less a row takes that many tiles read, and how many times as many rows the other has then."""
+
+
+def by_rows(part: Part, rows: int, columns: int) -> float:
+    """Rows and columns of a stage as they arrive, in those of equal operands: what many tiles read comes
+    sooner, and what few read later."""
+    product = product_of(part.root)
+    ratio = product.extent(product.m) / product.extent(product.columns)
+    often = _OFTEN * max(min(math.log(ratio, _TIMES), 1.0), -1.0)
+    return rows * (1 + often) + columns * (1 - often)
+
+
 # A multiply-add of a warp group in 16 bits, in those of one warp in TF32.
 _EFFORT = 0.5
 _AT_ONCE = 160

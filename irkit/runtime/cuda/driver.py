@@ -173,16 +173,26 @@ def device(number: int = 0) -> Device:
     return Device(number)
 
 
-def _early_config(blocks: int, threads: int, shared_bytes: int, stream: Any) -> Any:
-    driver = api()
-    attribute = driver.CUlaunchAttribute()
-    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
+def _config(
+    blocks: int, threads: int, shared_bytes: int, stream: Any, cluster: int, early: bool
+) -> Any:
+    """Of a launch in clusters, or one that may begin before what is queued before it has ended."""
+    driver, attributes = api(), list[Any]()
+    if early:
+        attributes.append(attribute := driver.CUlaunchAttribute())
+        kinds: Any = driver.CUlaunchAttributeID
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+    if cluster > 1:
+        attributes.append(attribute := driver.CUlaunchAttribute())
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = cluster, 1, 1
     config = driver.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
     config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
     config.sharedMemBytes, config.hStream = shared_bytes, stream
-    config.attrs, config.numAttrs = [attribute], 1
+    config.attrs, config.numAttrs = attributes, len(attributes)
     return config
 
 
@@ -192,12 +202,22 @@ _LAUNCH = (_HANDLE, *(_NUMBER,) * 7, *(_HANDLE,) * 3)
 
 
 class Kernel:
-    """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers."""
+    """An entry of a loaded cubin, compiled for `threads` a block; parameters are 64-bit integers.
+
+    Its blocks are launched in clusters of `cluster`.
+    """
 
     def __init__(
-        self, module: Any, name: str, parameters: int, threads: int, shared_bytes: int = 0
+        self,
+        module: Any,
+        name: str,
+        parameters: int,
+        threads: int,
+        shared_bytes: int = 0,
+        cluster: int = 1,
     ) -> None:
         self.name, self.threads, self.shared_bytes = name, threads, shared_bytes
+        self.cluster = cluster
         self.function = call("cuModuleGetFunction", module, name.encode())
         limit: Any = api().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._limit = limit
@@ -246,10 +266,11 @@ class Kernel:
         """Start `blocks` blocks; `together` lets the driver refuse unless all are co-resident. `early`: on
         this device they may start while the kernel queued before still runs, once its blocks allow it."""
         self._values[:] = arguments
-        if early is not None:
-            shared = self.shared_evenly(blocks, early)
+        if early is not None or self.cluster > 1:
+            shared = self.shared_bytes if early is None else self.shared_evenly(blocks, early)
             self._allow(shared)
-            config = _early_config(blocks, self.threads, shared, stream)
+            ahead = early is not None
+            config = _config(blocks, self.threads, shared, stream, self.cluster, ahead)
             call("cuLaunchKernelEx", config, self.function, self._packed, 0)
             return
         shape = (blocks, 1, 1, self.threads, 1, 1, self.shared_bytes)
@@ -295,10 +316,12 @@ class Module:
         for handle in self._handles:
             self._device.release("cuModuleUnload", handle)
 
-    def kernel(self, name: str, parameters: int, threads: int, shared_bytes: int = 0) -> Kernel:
-        """The entry called `name`."""
+    def kernel(
+        self, name: str, parameters: int, threads: int, shared_bytes: int = 0, cluster: int = 1
+    ) -> Kernel:
+        """The entry called `name`, launched in clusters of so many blocks."""
         handle = self._handles[self._images.get(name, 0)]
-        return Kernel(handle, name, parameters, threads, shared_bytes)
+        return Kernel(handle, name, parameters, threads, shared_bytes, cluster)
 
 
 class Graph:

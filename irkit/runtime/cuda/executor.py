@@ -172,9 +172,10 @@ class CudaExecutor:
     def ops(self) -> list[Kernel]:
         """The kernels of the rOperators, one each."""
         facts = self.facts
+        clusters = facts.clusters or (1,) * len(facts.scratch)
         return [
-            self.module.kernel(f"op_{i}", _OP_PARAMETERS, facts.threads, scratch)
-            for i, scratch in enumerate(facts.scratch)
+            self.module.kernel(f"op_{i}", _OP_PARAMETERS, facts.threads, scratch, cluster)
+            for i, (scratch, cluster) in enumerate(zip(facts.scratch, clusters, strict=True))
         ]
 
     @cached_property
@@ -397,6 +398,8 @@ class CudaExecutor:
         most = self.facts.spread[kernel] if self.facts.spread else 1
         if most == 1 and not self.facts.batch[kernel]:
             return tasks
+        if self.facts.clusters and self.facts.clusters[kernel] > 1:
+            return tasks * most
         fitting = self.ops[kernel].blocks_per_multiprocessor * self.device.multiprocessors
         if self.facts.batch[kernel]:
             at_once = self.facts.rows_at_once[kernel] if self.facts.rows_at_once else 1

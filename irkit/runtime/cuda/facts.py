@@ -35,9 +35,10 @@ class LaunchFacts:
     whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
     for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
-    blocks at most share an rTask in that mode; `rows_at_once`: how many rows of a batch a block is given
-    in it. Of either nothing where it is one for all. `stage`: of a program that carries values, the word of a
-    record that says what, the byte of shared memory where they are staged, and the fields of `Stage`.
+    blocks at most share an rTask in that mode; `clusters`: how many of them must, as a cluster;
+    `rows_at_once`: how many rows of a batch a block is given in it. Of each nothing where it is one for all.
+    `stage`: of a program that carries values, the word of a record that says what, the byte of shared memory
+    where they are staged, and the fields of `Stage`.
     `early`: an rOperator's kernel of mode `per-op` may begin while the one queued before it still runs.
     `any_values`: whatever the inputs' values, a run of them ends, and touches only what is its own.
     """
@@ -52,6 +53,7 @@ class LaunchFacts:
     spread: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
+    clusters: tuple[int, ...] = ()
     early: bool = False
     any_values: bool = False
     library: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])

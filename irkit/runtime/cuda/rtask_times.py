@@ -16,9 +16,11 @@ from irkit.schedule.modes import Mode
 def gpu_times(
     artifact: Artifact, rows: int, runs: int, net: bool = True, spread: bool = False
 ) -> dict[str, float]:
-    """rOperator → nanoseconds of its kernel with a block an rTask, or if `spread` as many as mode `per-op`
-    gives it, less an empty kernel's if `net`; the median of `runs`. Raises DeviceError where the program
-    cannot run."""
+    """rOperator → nanoseconds of its kernel with a block or a cluster an rTask, or if `spread` as many as
+    mode `per-op` gives it, less an empty kernel's if `net`; the median of `runs`.
+
+    Raises DeviceError where the program cannot run.
+    """
     from irkit.runtime.cuda.driver import Graph, Module
     from irkit.runtime.cuda.executor import CudaExecutor
 
@@ -50,7 +52,7 @@ def gpu_times(
         if symbol in found:
             continue
         blocks = append.tasks
-        if spread:
+        if spread or executor.ops[append.kernel].cluster > 1:
             blocks = executor.blocks(append.kernel, append.tasks, rows)
         record = executor.residence.serial + int(first[number]) * executor.residence.record_bytes
         arguments = (record, executor.residence.bases, rows, -(-rows // 16) * 16)
