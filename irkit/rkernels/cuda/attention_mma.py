@@ -126,9 +126,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     depth, width = _up(loops.size, 16), _up(loops.columns, 16)
     of_k, of_v = (n // max(elements, 1 + is_cut) + 4 for n in (depth, width))
     stage = tile["BN"] * (of_k + of_v)
-    # There are no next keys to be copied where all are in one block.
-    once = int(not is_cut and loops.keys <= tile["BN"])
-    stages, keys = 2 - once, tile["BN"] // tile["KG"]
+    stages, keys = 2, tile["BN"] // tile["KG"]
     # Of parts: three planes of queries, two blocks of keys and values if they fit, and what is copied.
     packs, raw = 3 * tile["BM"] * of_k, tile["BN"] * (depth + width)
     buffers = 2 if packs + 6 * stage + raw <= _ROOM else 1
@@ -160,7 +158,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "V_ROW": of_v,
         "STAGE": stage,
         "STAGES": stages,
-        "ONCE": once,
+        "ONCE": int(not is_cut and loops.keys <= tile["BN"]),
         "MASKS": masks,
         "STATS": max(ends, sums, rows),
     }
