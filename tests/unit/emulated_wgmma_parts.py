@@ -77,7 +77,7 @@ def _products(left: list[Any], right: list[Any]) -> tuple[Any, ...]:
 
 
 def part_products(thread: int, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
-    columns, terms, a_plane, b_plane, a_part, b_part = rest
+    columns, terms, a_plane, b_plane, a_part, b_part, _ = rest
     y, x = held_sums(thread % 32, 16, columns)
     k = np.arange(terms)[None, :]
     below, beside = _Tile(p, a, a_plane, a_part), _Tile(p, b, b_plane, b_part)

@@ -164,6 +164,20 @@ def test_random_sizes(seed: int) -> None:
     check(got, want, TOLERANCE[precision])
 
 
+@pytest.mark.parametrize("element", [np.dtype(np.float32), BFLOAT16])
+@pytest.mark.parametrize("more", [0, 1])
+def test_values_of_the_only_block_arrive_behind_its_keys(more: int, element: Any) -> None:
+    rng, tile = np.random.default_rng(7), "keys in groups"
+    keys = TILES[tile]["BN"] + more
+    arrays = [rng.standard_normal((2, n, 16)).astype(element) for n in (19, keys, keys)]
+    op, _module = scheduled(program(arrays, 0.3, 0, "heads")[0])
+    assert attention_mma.parameters_of(TILES[tile], root_of(op))["ONCE"] == 1 - more
+    precision = "float32" if element == np.float32 else "bf16"
+    got = emulated(arrays, 0.3, 0, "heads", precision, tile, 2)
+    want = attended(*(a.astype(np.float32) for a in arrays), None, 0.3, 0)
+    check(got, want, TOLERANCE[precision])
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_factors_in_parts(seed: int) -> None:
     arrays, scale, causal = random_case(seed, halves=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import cuda_emulator
@@ -11,16 +12,20 @@ from test_attention_mma import attended, check, chosen, program, random_case, sc
 from xdsl.dialects.builtin import StringAttr
 
 from irkit.dialects.precision import PRECISION
+from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import int_array
 from irkit.rkernels import families, registry
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.cuda import attention_wgmma32
+from irkit.rkernels.families.attention import tile_blocks
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.templates import specialise, template_source
+from irkit.rkernels.work import Part
 
 TILES = {
-    "rows in groups": {"BM": 128, "BN": 32, "KG": 1},
-    "keys in groups": {"BM": 64, "BN": 64, "KG": 2},
+    "rows in groups": {"BM": 128, "BN": 32, "KG": 1, "AHEAD": 0},
+    "keys in groups": {"BM": 64, "BN": 64, "KG": 2, "AHEAD": 1},
+    "rows in groups, ahead": {"BM": 128, "BN": 32, "KG": 1, "AHEAD": 1},
 }
 
 
@@ -45,7 +50,8 @@ def emulated(
     op.grid = int_array(attention_wgmma32.grid_of(TILES[tile])(root, tasks))
     binder = Binder(op, root, "cuda")
     families.find("attention").bind(binder)
-    given = attention_wgmma32.parameters_of(TILES[tile], root)
+    # Of few keys scores are not computed ahead.
+    given = {**attention_wgmma32.parameters_of(TILES[tile], root), "AHEAD": TILES[tile]["AHEAD"]}
     names = {**binder.binding.names, **{k: str(v) for k, v in given.items()}}
     names |= {"THREADS": "256", "VECTOR": str(vector)}
     names |= {"ROW": "forbidden"} if sure else {}
@@ -72,7 +78,7 @@ def test_random_sizes(seed: int) -> None:
         # Several blocks of keys, and of rows, and more than one plane.
         arrays = drawn(1, (1, 140, 72), (1, 150, 72), (1, 150, 100))
     got = emulated(
-        arrays, scale, causal, list(TILES)[seed % 2], (1, 3)[seed // 2 % 2], sure=seed % 3 != 1
+        arrays, scale, causal, list(TILES)[seed % 3], (1, 3)[seed // 2 % 2], sure=seed % 3 != 1
     )
     want = attended(*arrays[:3], *(arrays[3:] or [None]), scale, causal)
     check(got, want, 1e-6)
@@ -155,14 +161,60 @@ def test_tiny_queries_keys_and_values() -> None:
     compared([q * np.float32(1e20), k * np.float32(1e-20), v * np.float32(1e30)], "keys in groups")
 
 
+def root_for(keys: int, size: int, causal: int | None = None) -> Root:
+    """Of twelve heads of as many queries as keys."""
+    arrays = [np.empty((12, keys, size), np.float32)] * 3
+    op, _module = scheduled(program(arrays, size**-0.5, causal, "heads")[0])
+    return root_of(op)
+
+
+def test_scores_are_computed_ahead_where_there_are_many_keys_and_registers() -> None:
+    def ahead(variant: str, keys: int, size: int) -> int:
+        tile = attention_wgmma32.VARIANTS[variant]
+        return attention_wgmma32.parameters_of(tile, root_for(keys, size))["AHEAD"]
+
+    assert ahead("wgmma128x64_parts", 1000, 64) == 1
+    assert ahead("wgmma128x64_parts", 500, 64) == ahead("wgmma128x64_parts", 1000, 80) == 0
+    assert ahead("wgmma64x64_parts", 1000, 64) == 0
+
+
+def test_a_last_tile_of_few_rows_is_worth_a_part_of_its_own() -> None:
+    """Parts of 187 rows are done before parts of 256, of which there are fewer."""
+    variants = attention_wgmma32.VARIANTS
+    grid = attention_wgmma32.grid_of(variants["wgmma128x64_parts"])
+    assert grid(root_for(2048, 64), 132) == [12, 11, 1]
+    assert grid(root_for(1024, 64), 132) == [12, 8, 1]
+    # Where the last rows see the most, the others go along with those that see few.
+    assert grid(root_for(4096, 64, 0), 132) == [12, 32, 1]
+
+
+def test_tiles_see_the_keys_of_their_last_rows() -> None:
+    def blocks(keys: int, causal: int | None, parts: int, height: int) -> list[int]:
+        return tile_blocks(Part(root_for(keys, 8, causal), [12, parts, 1]), height, 64)
+
+    assert blocks(77, None, 5, 16) == [2]
+    assert blocks(77, 0, 5, 16) == [2]
+    assert blocks(256, 0, 2, 64) == [3, 4]
+    assert blocks(256, -256, 1, 128) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("variant", "size", "keys"),
+    [
+        *itertools.product(attention_wgmma32.VARIANTS, (64, 80, 128), (512,)),
+        ("wgmma128x64_parts", 64, 1024),
+    ],
+)
 @pytest.mark.parametrize("causal", [None, 0])
-@pytest.mark.parametrize("size", [64, 80, 128])
-@pytest.mark.parametrize("variant", list(attention_wgmma32.VARIANTS))
-def test_it_becomes_a_cubin_without_spills(variant: str, size: int, causal: int | None) -> None:
+def test_it_becomes_a_cubin_without_spills(
+    variant: str, size: int, keys: int, causal: int | None
+) -> None:
     pytest.importorskip("numba_cuda")
     from irkit.runtime.cuda import compiling, ptx
 
-    arrays = [np.empty((12, 512, size), np.float32)] * 3
+    if variant == "wgmma64x128_parts" and size > 64:
+        pytest.skip("more than shared memory has room for")
+    arrays = [np.empty((12, keys, size), np.float32)] * 3
     text = program(arrays, size**-0.5, causal, "heads")[0]
     source = chosen(text, registry.find("cuda", f"attention.{variant}"))
     compiled = compiling.compile_module_with_ptx(source, ["op_0"], 256, "sm_90a")

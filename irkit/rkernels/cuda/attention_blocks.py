@@ -58,6 +58,9 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                         j, e = divide(n, DEPTH)
                         x = LOAD_K(OPERANDS, b, min(k + j, KEYS - 1), min(e, SIZE - 1))
                         staged[base + j * K_ROW + e] = x if k + j < ends and e < SIZE else FLOAT(0)
+                if ONCE:
+                    # Of the only block the values arrive while its scores are computed.
+                    commit_copies()
                 base += BN * K_ROW
                 if CUT:
                     for n in range(1 + (BN * WIDTH - 1) // (4 * THREADS)):
@@ -141,15 +144,14 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                         else:
                             x = LOAD_Q(OPERANDS, b, min(i + r, i1 - 1), min(e, SIZE - 1))
                             staged[r * K_ROW + e] = x if e < SIZE else FLOAT(0)
-            for turn in range(STAGES - 1):
-                copies(turn)
+            copies(0)
             odd, tiny = uint32(0), uint32(0xFFFFFFFF)
             least, most = uint32(0xFFFFFFFF), uint32(0)
             # The low part of a factor below 2^-113 loses up to 2^-136, which a query below 2^100 does not
             # notice; where it is the query that is below, keys may be larger. Of three parts it is 2^-101
             # and 2^-126.
             if not PACKED | CUT:
-                await_copies(STAGES - 2)
+                await_copies(ONCE)
                 for n in range(1 + (BM * DEPTH - 1) // (q_each * THREADS)):
                     at = (thread + n * THREADS) * q_each
                     if at < BM * DEPTH:
@@ -163,7 +165,7 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                             SCALE,
                         )
             if CUT:
-                await_copies(STAGES - 2)
+                await_copies(0)
                 for n in range(1 + (BM * DEPTH - 1) // (4 * THREADS)):
                     at = (thread + n * THREADS) * 4
                     r, e = divide(at, DEPTH)
@@ -178,13 +180,14 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
             totals = zeros_like(staged, WM // 8)
             sums = zeros_like(staged, WM * WIDTH // 32)
             for turn in range((ends + BN - 1) // BN):
-                await_copies(STAGES - 2)
+                await_copies(ONCE)
                 if CUT:
                     if BUFFERS < 2:
                         cuda.syncthreads()
                     tiny = cut(turn, tiny)
                 cuda.syncthreads()
-                copies(turn + STAGES - 1)
+                if not ONCE:
+                    copies(turn + 1)
                 base = BM * K_ROW + (turn % STAGES) * STAGE
                 k = turn * BN + warp_x * WN
                 if CUT:
@@ -217,6 +220,9 @@ def attention_mma(task, tasks, rows, scratch, OPERANDS):
                 weights, largest, totals, factors = online_softmax(
                     scores, largest, totals, FLOAT(1) if MASKED else after, WN, EXACT
                 )
+                if ONCE:
+                    await_copies(0)
+                    cuda.syncthreads()
                 if CUT:
                     sums = part_sums(
                         sums, factors, weights, staged,

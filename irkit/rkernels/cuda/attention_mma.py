@@ -1,8 +1,9 @@
 """Attention on tensor cores, by `mma.sync`: scores and weights never leave registers.
 
 A block has BM queries and, one after another, blocks of BN keys and values, which are copied asynchronously
-STAGES - 1 ahead. Each of its warps has WM queries; KG groups of warps share the keys, so that few queries are
-work for all, and their sums meet at the end. After T. Dao, FlashAttention-2, arXiv:2307.08691, and for few
+while those before are multiplied; where all keys are in one block, values arrive while scores are computed.
+Each of its warps has WM queries; KG groups of warps share the keys, so that few queries are work for all, and
+their sums meet at the end. After T. Dao, FlashAttention-2, arXiv:2307.08691, and for few
 queries T. Dao and others, "Flash-Decoding for long-context inference", 2023.
 
 KIND says what the tensor cores multiply (`irkit.runtime.intrinsics.cuda_mma`), PACKED whether operands lie in
@@ -24,7 +25,7 @@ from irkit.dialects.precision import Precision, precision_of
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.cuda.product_mma import BF16, F16, KINDS, SPLIT, TF32, THREADS_PER_BLOCK
-from irkit.rkernels.families.attention import Loops, cut, score, seen
+from irkit.rkernels.families.attention import Loops, cut, score, seen, tile_blocks
 from irkit.rkernels.families.attention_rows import rows_of
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -56,6 +57,8 @@ _TYPES = {BF16: BFloat16Type, F16: Float16Type}
 _EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
 _PART_EFFORT = 2.2
 """What a multiply-add takes, in those of TF32; in parts of half the width."""
+_CUT = 3.3
+"""What an element takes that is cut once, in words that are read."""
 
 
 def packed_kind(root: Root) -> tuple[int, int] | None:
@@ -155,6 +158,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
         "V_ROW": of_v,
         "STAGE": stage,
         "STAGES": stages,
+        "ONCE": int(not is_cut and loops.keys <= tile["BN"]),
         "MASKS": masks,
         "STATS": max(ends, sums, rows),
     }
@@ -180,9 +184,9 @@ def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        lead, count, many = seen(part)
+        lead, count, _ = seen(part)
         tiles = lead * math.ceil(count / p["BM"])
-        blocks = tiles * math.ceil(many / p["BN"])
+        blocks = lead * sum(tile_blocks(part, p["BM"], p["BN"]))
         pairs = p["BM"] * p["BN"]
         # Queries and keys, and values, as each of the warps reads them.
         words = p["BM"] // p["WM"] * p["BN"] * (p["DEPTH"] + p["WIDTH"])
@@ -190,7 +194,9 @@ def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
         effort, read = _EFFORT[p["KIND"]], words / (4 * p["ELEMENTS"])
         if p["KIND"] == SPLIT:
             # Each word is split by each warp that reads it; or once, into three that are half as wide.
-            read = 0.375 * words + p["BN"] * (p["DEPTH"] + p["WIDTH"]) if p["CUT"] else words
+            read = words
+            if p["CUT"]:
+                read = 0.375 * words + _CUT * p["BN"] * (p["DEPTH"] + p["WIDTH"])
             effort = _PART_EFFORT if p["CUT"] else effort
         each = work(
             mma=effort * pairs * (p["DEPTH"] + p["PARTS"] * p["WIDTH"]),

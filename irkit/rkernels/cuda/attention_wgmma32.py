@@ -4,7 +4,9 @@ Two warp groups have 64 queries each, or (KG = 2) the same and half of the keys 
 blocks of BN keys and values, copied asynchronously as float32. Warps cut what they have copied into two
 float16 parts (`cuda_wgmma_parts` says how exact these are) and into rows that `wgmma` reads: values while the
 scores are multiplied, the next keys while the values are. Scores leave the tensor cores in registers, become
-weights, are cut there and go back; sums of each block are added in float32. Keys and values are scaled by
+weights, are cut there and go back; sums of each block are added in float32. Of many keys, where there are
+registers for it, scores are a block ahead, so that weights are computed while the next scores are multiplied.
+A group that has no rows of the last tile copies and cuts for the other. Keys and values are scaled by
 the largest so far; where a block turns out to have one that is more than twice as large, it is cut once
 more, from what was copied. After T. Dao, FlashAttention-2, arXiv:2307.08691.
 
@@ -29,9 +31,8 @@ from xdsl.dialects.builtin import Float32Type
 from irkit.dialects.precision import precision_of
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.cuda.attention_mma import grid_of
 from irkit.rkernels.cuda.product_mma import KINDS, SPLIT, THREADS_PER_BLOCK
-from irkit.rkernels.families.attention import Loops, score, seen
+from irkit.rkernels.families.attention import Loops, cut, score, seen, tile_blocks
 from irkit.rkernels.families.attention_rows import rows_of
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -40,10 +41,13 @@ _TILES: dict[str, Mapping[str, int]] = {
     # Queries of a block, keys of a block at a time, groups of warp groups that share these.
     "128x64": {"BM": 128, "BN": 64, "KG": 1},
     "64x64": {"BM": 64, "BN": 64, "KG": 2},
+    "64x128": {"BM": 64, "BN": 128, "KG": 2},
 }
 VARIANTS = {f"wgmma{name}_parts": tile for name, tile in _TILES.items()}
 _LARGEST = 128
 """Elements of a query or a value: the sums of more do not fit the registers."""
+_MANY = 768
+"""Keys from which on scores are computed a block ahead: there is one block of them more to be computed."""
 _UNIT = 8 * 36
 """Words that 8 rows of 32 elements take where they are copied to: four of a row against bank conflicts."""
 
@@ -85,6 +89,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     return {
         **tile,
         "WN": keys,
+        "AHEAD": int(tile["KG"] == 1 and depth == 64 and loops.keys >= _MANY),
         "DEPTH": depth,
         "TERMS": _up(loops.size, 16),
         "WIDE": wide,
@@ -108,8 +113,38 @@ def _scratch(root: Root, p: Parameters) -> int:
 _EFFORT, _CUT, _WAITS = 0.75, 1.8, 3.9
 """A multiply-add in those of one warp in TF32; an element that is cut, in fragments' words; what a block of
 keys takes beside, in barriers."""
+_FEW = 0.75
+"""What a tile of half as many rows takes."""
 _ENDS = (0.67, 2.67)
 """What queries, and sums that leave, of 64 elements a row take in tiles: however few, and of 128 rows."""
+
+
+def _tiles(tile: Mapping[str, int], rows: float) -> float:
+    """Tiles of so many rows; where one group alone has rows of the last, that is done sooner."""
+    whole = math.ceil(rows / tile["BM"])
+    few = tile["KG"] == 1 and rows - (whole - 1) * tile["BM"] <= tile["BM"] // 2
+    return whole - (1 - _FEW) * few
+
+
+def grid_of(tile: Mapping[str, int]) -> Callable[[Root, int], list[int]]:
+    """Where rows see more and more keys, up to three parts a vEU: what is done with the first takes another,
+    and all take their share, or the longest one its time."""
+
+    def grid(root: Root, tasks: int) -> list[int]:
+        loops = Loops.of(root)
+        rows, diagonal = loops.sizes[-2], loops.op.diagonal
+        if diagonal is None:
+            return cut(root, tasks, lambda lead, height: lead * _tiles(tile, height))
+        most = max(min(rows + diagonal, loops.keys), 1)
+
+        def makespan(lead: int, height: int) -> float:
+            first = max(min(height + diagonal, most), 1)
+            parts = math.prod(loops.lead) / lead * math.ceil(rows / height)
+            return lead * _tiles(tile, height) * max(most, parts / tasks * (first + most) / 2)
+
+        return cut(root, 3 * tasks, makespan)
+
+    return grid
 
 
 def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
@@ -117,9 +152,9 @@ def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
 
     def counted(part: Part) -> Work:
         p = parameters_of(tile, part.root)
-        lead, count, many = seen(part)
-        tiles = lead * math.ceil(count / p["BM"])
-        blocks = tiles * math.ceil(many / p["BN"])
+        lead, count, _ = seen(part)
+        tiles, own = _tiles(tile, count), tile_blocks(part, p["BM"], p["BN"])
+        blocks = sum(own) + (tiles - len(own)) * own[-1]
         pairs = p["BM"] * p["BN"]
         each = work(
             mma=_EFFORT * pairs * (p["TERMS"] + p["WIDTH"]),
@@ -129,7 +164,7 @@ def _work(tile: Mapping[str, int]) -> Callable[[Part], Work]:
         each += score(part) * pairs
         ends = part.store * (lead * count * Loops.of(part.root).columns)
         around = (_ENDS[0] + _ENDS[1] * p["BM"] / 128) * p["WIDE"] / 64
-        return each * blocks + work(tile=tiles * around) + ends
+        return (each * blocks + work(tile=tiles * around)) * lead + ends
 
     return counted
 

@@ -66,6 +66,18 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                     _, most = magnitudes(most, most, staged, first + n * 2304 + 4, 4)
                 return most
 
+            # Half of a warp's units, from unit `first` on.
+            def cut_some_keys(exponent, first):
+                unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
+                down, across = divide(unit, DEPTH // 32)
+                plane, place = divide(across * 4 + chunk, 8)
+                return cut_chunks(
+                    staged, raw_k + (first * 8 + unit) * 288 + row * 36 + chunk * 8,
+                    power_of(268 - exponent),
+                    keys + plane * (BN * 64), (first * (256 // DEPTH) + down) * 8 + row, place,
+                    2304, 2048 // DEPTH, BN * DEPTH // 4096, BN * 32,
+                )  # fmt: skip
+
             def cut_keys(exponent):
                 unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
                 down, across = divide(unit, DEPTH // 32)
@@ -80,11 +92,75 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 unit, (chunk, row) = anew(warp), divide(anew(lane), 8)
                 down, across = divide(unit, WIDE // 32)
                 plane, place = divide(across * 4 + chunk, 8)
-                return cut_chunks(
+                least, most = cut_chunks(
                     staged, raw_v + unit * 288 + row * 36 + chunk * 8, power_of(268 - exponent),
                     values + plane * (BN * 64), down * 8 + row, place,
                     2304, 2048 // WIDE, BN * WIDE // 2048, BN * 32,
                 )  # fmt: skip
+                tell_largest(staged, told + 16 + warp, most)
+                return least
+
+            # What was cut is there for all; if any is larger than any before, it is cut once more.
+            def shared_keys(of_k):
+                publish_tiles()
+                cuda.syncthreads()
+                found = told_exponent(staged, told + 8, 8)
+                if found > of_k + 1:
+                    of_k = found
+                    cut_keys(of_k)
+                    publish_tiles()
+                    cuda.syncthreads()
+                return of_k
+
+            def shared_values(of_v):
+                publish_tiles()
+                cuda.syncthreads()
+                found = told_exponent(staged, told + 16, 8)
+                if found > of_v + 1:
+                    of_v = found
+                    cut_values(of_v)
+                    publish_tiles()
+                    cuda.syncthreads()
+                return of_v
+
+            def spread(widest, of_v, least):
+                low = int32(least >> uint32(24))
+                return max(widest, of_v - low if low > 0 else 255)
+
+            def scored():
+                return part_products(
+                    staged, queries + group_y * 2048, keys + group_x * (WN * 32),
+                    WN, TERMS, BM * 32, BN * 64, BM * DEPTH // 2, BN * 32, AHEAD,
+                )  # fmt: skip
+
+            def scale_of(of_k):
+                return SCALE * power_of(of_q - 14) * power_of(of_k - 14)
+
+            def weighed(turn, scores, scale, lowest, largest, totals):
+                k = turn * BN + group_x * WN
+                if MASKED:
+                    own = queries + MASKS + warp * (16 * (WN + 8))
+                    mma_store(staged, own, WN + 8, scores, WN, lane)
+                    cuda.syncwarp()
+                    for n in range(lane, 16 * WN, 32):
+                        r, j = divide(n, WN)
+                        row, key = min(i + own_row + r, i1 - 1), min(k + j, KEYS - 1)
+                        at = own + r * (WN + 8) + j
+                        staged[at] = SCORE(OPERANDS, b, row, key, staged[at] * scale)
+                    cuda.syncwarp()
+                    scores = mma_load(staged, own, WN + 8, 16, WN, lane)
+                    cuda.syncwarp()
+                else:
+                    lowest = least_scores(lowest, scores, scale, WN)
+                # Unless all rows see all of these keys.
+                if turn * BN + BN > (min(i + DIAGONAL + 1, ends) if CAUSAL else ends):
+                    scores = scores_within(
+                        scores, lane, i + own_row + DIAGONAL + 1 - k, ends - k, WN, CAUSAL
+                    )
+                weights, largest, totals, factors = online_softmax(
+                    scores, largest, totals, FLOAT(1) if MASKED else scale, WN, 15
+                )
+                return cut_weights(weights), factors, lowest, largest, totals
 
             unit, (row, e) = anew(warp), divide(anew(lane), 8)
             down, across = divide(unit, DEPTH // 32)
@@ -119,62 +195,62 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
             largest, lowest = lowest_rows(2), zeros_like(staged, 2)
             totals = zeros_like(staged, 2)
             sums, more = zeros_like(staged, LEFT // 2), zeros_like(staged, RIGHT // 2)
-            for turn in range((ends + BN - 1) // BN):
-                publish_tiles()
-                cuda.syncthreads()
-                found = told_exponent(staged, told + 8, 8)
-                if found > of_k + 1:
-                    # Larger than any before: they are cut once more.
-                    of_k = found
-                    cut_keys(of_k)
-                    publish_tiles()
+            turns = (ends + BN - 1) // BN
+            if i + group_y * 64 >= i1:
+                # A group without rows copies and cuts alone.
+                if AHEAD and turns > 0:
+                    of_k = shared_keys(of_k)
+                    copy_keys(1)
+                    await_copies(0)
                     cuda.syncthreads()
-                copy_keys(turn + 1)
-                begun = part_products(
-                    staged, queries + group_y * 2048, keys + group_x * (WN * 32),
-                    WN, TERMS, BM * 32, BN * 64, BM * DEPTH // 2, BN * 32,
-                )  # fmt: skip
+                    _, most = cut_keys(of_k)
+                    tell_largest(staged, told + 8 + warp, most)
+                for turn in range(turns):
+                    of_k = shared_keys(of_k)
+                    copy_keys(turn + 1 + AHEAD)
+                    await_copies(1)
+                    cuda.syncwarp()
+                    least = cut_values(of_v)
+                    of_v = shared_values(of_v)
+                    widest = spread(widest, of_v, least)
+                    copy_values(turn + 1)
+                    await_copies(1)
+                    cuda.syncwarp()
+                    _, most = cut_keys(of_k)
+                    tell_largest(staged, told + 8 + warp, most)
+                turns = 0
+            scores, scale = zeros_like(staged, WN // 2), SCALE
+            if AHEAD and turns > 0:
+                # Scores are a block ahead: the next keys are multiplied while weights are computed.
+                of_k = shared_keys(of_k)
+                copy_keys(1)
+                begun = scored()
+                scale = scale_of(of_k)
+                scores = joined_products(begun, WN)
+                await_copies(0)
+                cuda.syncthreads()
+                _, most = cut_keys(of_k)
+                tell_largest(staged, told + 8 + warp, most)
+            for turn in range(turns):
+                of_k = shared_keys(of_k)
+                copy_keys(turn + 1 + AHEAD)
+                begun = scored()
+                if AHEAD:
+                    words, factors, lowest, largest, totals = weighed(
+                        turn, scores, scale, lowest, largest, totals
+                    )
                 # While the tensor cores multiply, the values are cut.
                 await_copies(1)
                 cuda.syncwarp()
-                least, most = cut_values(of_v)
-                tell_largest(staged, told + 16 + warp, most)
-                scale = SCALE * power_of(of_q - 14) * power_of(of_k - 14)
+                least = cut_values(of_v)
+                scale = scale_of(of_k)
                 scores = joined_products(begun, WN)
-                k = turn * BN + group_x * WN
-                if MASKED:
-                    own = queries + MASKS + warp * (16 * (WN + 8))
-                    mma_store(staged, own, WN + 8, scores, WN, lane)
-                    cuda.syncwarp()
-                    for n in range(lane, 16 * WN, 32):
-                        r, j = divide(n, WN)
-                        row, key = min(i + own_row + r, i1 - 1), min(k + j, KEYS - 1)
-                        at = own + r * (WN + 8) + j
-                        staged[at] = SCORE(OPERANDS, b, row, key, staged[at] * scale)
-                    cuda.syncwarp()
-                    scores = mma_load(staged, own, WN + 8, 16, WN, lane)
-                    cuda.syncwarp()
-                else:
-                    lowest = least_scores(lowest, scores, scale, WN)
-                # Unless all rows see all of these keys.
-                if turn * BN + BN > (min(i + DIAGONAL + 1, ends) if CAUSAL else ends):
-                    scores = scores_within(
-                        scores, lane, i + own_row + DIAGONAL + 1 - k, ends - k, WN, CAUSAL
+                if not AHEAD:
+                    words, factors, lowest, largest, totals = weighed(
+                        turn, scores, scale, lowest, largest, totals
                     )
-                weights, largest, totals, factors = online_softmax(
-                    scores, largest, totals, FLOAT(1) if MASKED else scale, WN, 15
-                )
-                words = cut_weights(weights)
-                publish_tiles()
-                cuda.syncthreads()
-                found = told_exponent(staged, told + 16, 8)
-                if found > of_v + 1:
-                    of_v = found
-                    cut_values(of_v)
-                    publish_tiles()
-                    cuda.syncthreads()
-                low = int32(least >> uint32(24))
-                widest = max(widest, of_v - low if low > 0 else 255)
+                of_v = shared_values(of_v)
+                widest = spread(widest, of_v, least)
                 copy_values(turn + 1)
                 own = values + group_x * (WN * 32)
                 back = power_of(of_v - 14)
@@ -182,11 +258,15 @@ def attention_wgmma_parts(task, tasks, rows, scratch, OPERANDS):
                 # So are the next keys.
                 await_copies(1)
                 cuda.syncwarp()
-                _, most = cut_keys(of_k)
-                tell_largest(staged, told + 8 + warp, most)
                 if WIDTH > 64:
+                    _, most = cut_some_keys(of_k, 0)
                     sums = weighted_added(sums, begun, factors, back)
                     begun = weighted_parts(words, staged, own + BN * 64, RIGHT, BN * 32)
+                    _, behind = cut_some_keys(of_k, BN * DEPTH // 4096)
+                    most = max(most, behind)
+                else:
+                    _, most = cut_keys(of_k)
+                tell_largest(staged, told + 8 + warp, most)
                 await_products(0)
                 mark = still_held(mark, words)
                 if WIDTH > 64:

@@ -112,6 +112,19 @@ def seen(part: Part) -> tuple[float, float, float]:
     return math.prod(lead), rows, keys
 
 
+def tile_blocks(part: Part, height: int, width: int) -> list[int]:
+    """Blocks of `width` keys that tiles of `height` rows see, tile after tile: as many as its last row."""
+    loops = Loops.of(part.root)
+    *_, count, _ = loops.by_loop(part.sizes)
+    rows, diagonal = loops.sizes[-2], loops.op.diagonal
+    # The last part has the rows that see the most.
+    ends = [min(rows, rows - int(count) + n) for n in range(height, int(count) + height, height)]
+    keys = [
+        loops.keys if diagonal is None else max(0, min(loops.keys, end + diagonal)) for end in ends
+    ]
+    return [math.ceil(n / width) for n in keys]
+
+
 def score(part: Part) -> Work:
     """What it takes to have one score's mask and its exponential."""
     op = Loops.of(part.root).op

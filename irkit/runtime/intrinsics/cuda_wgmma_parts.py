@@ -61,21 +61,21 @@ def _tuple(context: Any, builder: Any, values: Any, made: Any) -> Any:
 @intrinsic
 def part_products(
     typing_context: Any, staged: Any, a: Any, b: Any, columns: Any, terms: Any,
-    a_plane: Any, b_plane: Any, a_part: Any, b_part: Any,
+    a_plane: Any, b_plane: Any, a_part: Any, b_part: Any, held: Any,
 ) -> Any:  # fmt: skip
     """Start the warp group's products of 64 packed rows at staged[a] and `columns` at staged[b].
 
     What comes back is for `joined_products` alone: columns / 2 sums of high parts, and those of the others.
     Rows have 128 bytes, planes of 64 terms and parts are so many words apart. From `columns` on all are
-    literal; `terms` is a multiple of 16.
+    literal; `terms` is a multiple of 16. `held`: whether registers hold other scores meanwhile.
     """
-    given = (columns, terms, a_plane, b_plane, a_part, b_part)
+    given = (columns, terms, a_plane, b_plane, a_part, b_part, held)
     if not literal(*given):
         return None
-    width, depth, below, beside, of_a, of_b = (v.literal_value for v in given)
+    width, depth, below, beside, of_a, of_b, full = (v.literal_value for v in given)
     stage, count = Stage(width, depth, 32, below, beside, True, F16), width // 2
-    # Of more terms than 64 the registers do not hold sums of three kinds.
-    together = of_b == 32 * width and max(width, depth) <= 64
+    # Beside those, or of more terms than 64, there is no room for sums of three kinds.
+    together = of_b == 32 * width and max(width, depth) <= 64 and not full
     made = floats((3 if together else 2) * count)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
