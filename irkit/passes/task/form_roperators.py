@@ -164,7 +164,7 @@ class Grouping:
         return reason
 
     def _why_no_prologue(self, op: Operation, user: Operation, read: Operation) -> str | None:
-        """None if `user` can compute each element of `op` where it reads those of `read`, which it is part of;
+        """None if `user` can compute elements of `op` where it reads those of `read`, which that is part of;
         else what is in the way."""
         model, own = model_of(user), model_of(op)
         assert model is not None
