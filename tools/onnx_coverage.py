@@ -40,7 +40,9 @@ that names the reason; none gives another value than ONNX expects.
 
 Inputs that say a shape, an axis or the like must be known at import: pass them to `irkit.compile` or
 `import_onnx` as `constants={{name: array}}`. The backend does so itself with what `run` is given, as it does
-with inputs that have no elements.
+with inputs that have no elements. The branch that an `If` takes, and how many rounds a `Loop` or `Scan` has,
+must be known then too: its body is imported once for each, up to {nodes} nodes of all rounds
+(`tests/unit/test_onnx_loops.py`).
 
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
@@ -124,6 +126,7 @@ def recorded(outcomes: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def page(version: str, record: Record) -> str:
     """The text of docs/onnx.md."""
     from irkit.frontends.onnx.handlers import CLASSICAL, DOMAINS
+    from irkit.frontends.onnx.loops import MAX_NODES
 
     nodes = {n: o for op, group in record.items() if op != MODELS for n, o in group.items()}
     bodies = {n for n in nodes if "_expanded" in n}
@@ -132,7 +135,9 @@ def page(version: str, record: Record) -> str:
     microsoft = ", ".join(f"`{op}`" for op in sorted(DOMAINS["com.microsoft"]))
     classical = ", ".join(f"`{op}`" for op in sorted(CLASSICAL))
     lines = [
-        _HEAD.format(version=version, microsoft=microsoft, classical=classical),
+        _HEAD.format(
+            version=version, microsoft=microsoft, classical=classical, nodes=f"{MAX_NODES:,}"
+        ),
         "## Counts",
         "",
         "| tests | pass | refused | all |",
