@@ -77,6 +77,7 @@ CASES = {
     "padded": conv((1, 3, 7, 9), (20, 3, 3, 3), pads=[1, 2, 1, 0]),
     "strided": conv((1, 2, 11, 10), (17, 2, 5, 3), strides=[3, 2], pads=[2, 1, 0, 1]),
     "one by one": conv((2, 9, 4, 6), (18, 9, 1, 1)),
+    "as wide as the image": conv((1, 4, 12, 3), (18, 4, 2, 3)),
     "grouped": conv((1, 8, 5, 6), (16, 4, 3, 3), "none", group=2),
     "depthwise": conv((1, 6, 5, 7), (6, 1, 3, 3), "none", group=6, pads=[1, 1, 1, 1]),
     "grouped and padded": conv((1, 8, 4, 4), (16, 4, 3, 3), "none", group=2, pads=[1, 0, 1, 2]),

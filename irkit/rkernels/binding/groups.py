@@ -74,6 +74,13 @@ def _cut_dimensions(
     return before, cut[-1]
 
 
+def _counted_through(extents: Sequence[int]) -> list[str]:
+    """Indices of columns that are counted through: by the last dimension of more than one. In others an index
+    is taken for 0."""
+    last = max((d for d, extent in enumerate(extents) if extent != 1), default=len(extents) - 1)
+    return ["c" if d == last else "0" for d in range(len(extents))]
+
+
 def store(b: Binder, product: Product) -> None:
     """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
     whole = columns_run_on(product, b.root, b.block)
@@ -83,7 +90,7 @@ def store(b: Binder, product: Product) -> None:
         for letter, dims in groups(product).items():
             extents = product.extents(dims)
             if letter == "c" and whole:
-                where = ["0"] * (len(dims) - 1) + ["c"]
+                where = _counted_through(extents)
             else:
                 where = [printer.name(i) for i in delinearised(letter, extents)]
             for d, i in zip(dims, where, strict=True):

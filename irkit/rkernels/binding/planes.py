@@ -100,7 +100,7 @@ class _Filler:
         self.line("if inside:")
         self.depth += 1
         self._zeros(at, 0, first)
-        if last > first and self._in_vectors(axis, step):
+        if last - first > 1 and self._in_vectors(axis, step):
             place = f"row + {phase * self.plane.phase_step(len(self.plane.axes) - 1) + first}"
             where = f"base + {first * axis.stride + start}"
             count = last - first
