@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from xdsl.ir import BlockArgument
 
@@ -23,8 +23,9 @@ class Axis:
     """A dimension of the input along which the windows of one loop over columns move.
 
     Element `p` of the plane is the input's at `p + origin`, or zero outside of [0, `size`); `extent` elements
-    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes. `gap`: elements
-    behind each phase that nothing looks at.
+    are looked at, by windows that move by `stride`. `steps`: how far each loop over k goes; `shifts`: how far
+    the windows of each group lie behind those of the first, by loops over groups. `gap`: elements behind each
+    phase that nothing looks at.
     """
 
     dimension: int
@@ -35,6 +36,7 @@ class Axis:
     size: int
     extent: int
     gap: int = 0
+    shifts: dict[int, int] = field(default_factory=dict[int, int])
 
     @property
     def phase(self) -> int:
@@ -115,6 +117,15 @@ class Plane:
         phases = [axis.phase for axis in self.axes]
         return math.prod(phases[-max(self.whole_axes, 1) :])
 
+    @property
+    def shifts(self) -> dict[int, int]:
+        """How far each loop over groups moves what is looked at, in elements."""
+        found = dict[int, int]()
+        for axis, stride in zip(self.axes, self.strides, strict=True):
+            for loop, step in axis.shifts.items():
+                found[loop] = found.get(loop, 0) + step * stride
+        return found
+
     def channel_step(self, loop: int) -> int:
         """How far one step of a loop over channels goes."""
         behind = self.channels[self.channels.index(loop) + 1 :]
@@ -139,20 +150,26 @@ class Plane:
         return place
 
 
-def as_plane(root: Root) -> Plane | None:
-    """`root` as sums over planes; None if its input is computed, or its windows move otherwise."""
-    if "planes" not in root.counted:
-        root.counted["planes"] = plane_of(as_product(root))
-    return root.counted["planes"]
+def as_plane(root: Root, shifted: bool = False) -> Plane | None:
+    """`root` as sums over planes; None if its input is computed, or its windows move otherwise.
+
+    With `shifted`, groups may look at other places of the same planes, as the phases of a transposed
+    convolution do.
+    """
+    name = "shifted planes" if shifted else "planes"
+    if name not in root.counted:
+        root.counted[name] = plane_of(as_product(root), shifted)
+    return root.counted[name]
 
 
-def plane_of(product: Product | None) -> Plane | None:
+def plane_of(product: Product | None, shifted: bool = False) -> Plane | None:
     """The same of a product."""
     found = windows(product) if product is not None else None
     if product is None or found is None or DYNAMIC in product.extents(product.columns):
         return None
     source, views = found
-    axes = [_axis(product, column, views) for column in product.columns]
+    groups = product.batch if shifted else ()
+    axes = [_axis(product, column, views, groups) for column in product.columns]
     kept = tuple(axis for axis in axes if axis is not None)
     moving = [loop for axis in kept for loop in (axis.column, *axis.steps)]
     still = [v for d, v in enumerate(views) if d not in {a.dimension for a in kept}]
@@ -165,15 +182,22 @@ def plane_of(product: Product | None) -> Plane | None:
     return Plane(product, source, tuple(views), kept, channels)
 
 
-def _axis(product: Product, column: int, views: list[Window]) -> Axis | None:
-    """The one dimension that a loop over columns moves, forward, with none but loops over k."""
+def _axis(
+    product: Product, column: int, views: list[Window], groups: Collection[int]
+) -> Axis | None:
+    """The one dimension that a loop over columns moves, forward, with none but loops over k and `groups`."""
     moved = [(d, view) for d, view in enumerate(views) if column in view.factors]
     if len(moved) != 1:
         return None
     ((dimension, view),) = moved
-    steps = {loop: step for loop, step in view.factors.items() if loop != column}
+    shifts = {loop: step for loop, step in view.factors.items() if loop in groups}
+    stride = view.factors[column]
+    steps = {
+        loop: step for loop, step in view.factors.items() if loop != column and loop not in shifts
+    }
     if not set(steps) <= set(product.k) or min(view.factors.values()) < 1:
         return None
+    if shifts and (stride > 1 or any(product.sizes[d] == DYNAMIC for d in shifts)):
+        return None
     extent = 1 + sum(step * (product.sizes[d] - 1) for d, step in view.factors.items())
-    stride = view.factors[column]
-    return Axis(dimension, column, stride, steps, view.offset, view.size, extent)
+    return Axis(dimension, column, stride, steps, view.offset, view.size, extent, shifts=shifts)

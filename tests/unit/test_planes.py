@@ -77,6 +77,43 @@ VARIED = pytest.mark.parametrize("variant", VARIANTS)
 WIDE = pytest.mark.parametrize("variant", ["planes.wide", "pixels.wide"])
 
 
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_phases_of_transposed_convolutions_look_at_one_plane(data):
+    """Groups of filters, for each phase of the stride, that begin elsewhere in the same planes."""
+    draw, variant = data.draw, data.draw(st.sampled_from(["planes.blocked", "planes.wide"]))
+    channels, filters, rows = (
+        draw(st.integers(1, 5)),
+        draw(st.integers(2, 9)),
+        draw(st.integers(1, 3)),
+    )
+    strides = [draw(st.integers(1, 3)) for _ in range(2)]
+    assume(max(strides) > 1)
+    kernel = [s * draw(st.integers(2, 3)) for s in strides]
+    pads = [draw(st.integers(0, k - s)) for k, s in zip(kernel, strides, strict=True)] * 2
+    shape = (rows, channels, *(draw(st.integers(2, 9)) for _ in strides))
+    net = Net(shape)
+    w = net.builder.constant(array(channels, filters, *kernel))
+    y = net.builder(
+        graph.ConvTransposeOp, net.x, w, strides=strides, pads=pads, dilations=[1, 1], group=1,
+        output_padding=[0, 0],
+    )  # fmt: skip
+    judged(net, y, inputs=[array(*shape)], variant=variant)
+
+
+@VARIED
+def test_windows_as_wide_as_the_image(variant):
+    """One output a row, or one row of outputs: a dimension of one is read and written at 0."""
+    for size, window in (((11, 3), (2, 3)), ((3, 11), (3, 2)), ((9, 1), (3, 1)), ((4, 4), (4, 4))):
+        net = Net((1, 4, *size))
+        outputs = [
+            net.conv(array(6, 4, *window), array(6), relu=True),
+            net.conv(array(5, 4, *window), strides=[2, 2]),
+            net.conv(array(5, 4, *window), strides=[1, 2], pads=[1, 0, 0, 0]),
+        ]
+        judged(net, *outputs, inputs=[array(1, 4, *size)], variant=variant)
+
+
 @VARIED
 def test_windows_of_networks(variant):
     net = Net((1, 6, 15, 14))
@@ -240,7 +277,7 @@ def test_random_windows_in_emulation(data):
     strides = [draw(st.integers(1, 3)) for _ in range(2)]
     pads = [draw(st.integers(0, 3)) for _ in range(4)]
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
-    size = [r + draw(st.integers(2, 8)) for r in reach]
+    size = [r + draw(st.integers(0, 8)) for r in reach]
     net = Net((1, groups * inputs, *size))
     w = array(outputs, inputs, *window)
     y = net.conv(w, strides=strides, pads=pads, dilations=dilations, group=groups)

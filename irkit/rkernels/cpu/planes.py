@@ -4,7 +4,8 @@ The input of a group is padded once, into scratch, by phases of the stride (`irk
 window's tap sees is then the plane from a fixed place on: column q of B, row (n, t) of k, is element
 n * STEP + places[t] + q, and tiles of sums run over neighbouring q, over the ends of rows too; the few
 outputs between two rows are dropped. Where `product` copies the input once for each tap, it is copied once,
-and read unaligned.
+and read unaligned. Groups that look at other places of the same planes, as phases of a transposed
+convolution do, begin elsewhere.
 """
 
 import math
@@ -36,6 +37,7 @@ def planes_tiles(task, tasks, rows, scratch, OPERANDS):
     for b in range(b0, b1):
         for lead in range(l0, l1):
             FILL(OPERANDS, b, lead, plane)
+            shift = SHIFT(b)
             y = first
             for q in range(ROW(first) + x0, ROW(last) + x1, columns):
                 while ROW(y) + WIDTH <= q:
@@ -54,7 +56,7 @@ def planes_tiles(task, tasks, rows, scratch, OPERANDS):
                         TERMS,
                         places,
                         plane,
-                        q,
+                        shift + q,
                         plane,
                         sums,
                     )
@@ -73,7 +75,7 @@ def planes_tiles(task, tasks, rows, scratch, OPERANDS):
 
 
 def _plane(root: Root) -> Plane:
-    plane = as_plane(root)
+    plane = as_plane(root, True)
     assert plane is not None
     return plane
 

@@ -163,7 +163,10 @@ def _scratch(root: Root, parameters: Parameters) -> int:
 
 
 def _legal(rows: int, root: Root) -> bool:
-    """Sizes that are known, filters for all rows of a tile, windows whose terms can be printed."""
+    """Sizes that are known, filters for all rows of a tile, windows whose terms can be printed, and that lie
+    at one place for all groups."""
+    if as_plane(root) is None:
+        return False
     plane = _plane(root)
     product = plane.product
     element = tensor_type(product.op.results[0]).element_type

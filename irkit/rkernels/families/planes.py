@@ -9,6 +9,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
+from irkit.rkernels.binding.elements import delinearised
 from irkit.rkernels.binding.groups import part, store
 from irkit.rkernels.binding.plane_blocks import plane_blocks
 from irkit.rkernels.binding.planes import fill, outputs
@@ -22,14 +23,15 @@ _ROWS, _COLUMNS = 8, 32
 class PlaneProduct(Family):
     """`PART`, `INIT`, `STORE`, pointer `A` and `M` as `product`; on a CPU `FILL`, `ROW`, `WIDTH` and `PLANE`
     as `depthwise`. `CHANNELS` and `TERMS`: how many of each there are; `STEP`: elements of a channel.
-    `PLACES(places)`: how far from the first term of an output its others of one channel are. On a GPU what
-    `binding/plane_blocks.py` has in their place."""
+    `PLACES(places)`: how far from the first term of an output its others of one channel are; `SHIFT(b)`: how
+    far that of a group lies behind the first group's. On a GPU what `binding/plane_blocks.py` has in their
+    place."""
 
     name = "planes"
 
     def refuses(self, root: Root) -> str | None:
         """Windows that move along planes, summed channel by channel."""
-        plane = as_plane(root) if root.family == "conv" else None
+        plane = as_plane(root, True) if root.family == "conv" else None
         if plane is None:
             return "its root is no convolution over planes of an operand in memory"
         if plane.channels != plane.product.k[: len(plane.channels)]:
@@ -41,7 +43,7 @@ class PlaneProduct(Family):
         computed, and every part of a group of channels fills its planes."""
         if DYNAMIC in root.parallel:
             return leading_parts(root, tasks)
-        plane = as_plane(root)
+        plane = as_plane(root, True)
         assert plane is not None
         terms = plane.product.extent(plane.product.k)
 
@@ -53,7 +55,7 @@ class PlaneProduct(Family):
 
     def bind(self, binder: Binder) -> None:
         """Planes are the rKernel's scratch."""
-        plane = as_plane(binder.root)
+        plane = as_plane(binder.root, True)
         if plane is None:
             raise UnsupportedError("it is no convolution over planes of an operand in memory")
         product = plane.product
@@ -70,6 +72,7 @@ class PlaneProduct(Family):
         binder.literal("STEP", plane.channel_elements)
         binder.literal("TERMS", plane.channel_terms)
         places(binder, plane)
+        shift(binder, plane)
 
 
 def places(binder: Binder, plane: Plane) -> None:
@@ -77,3 +80,11 @@ def places(binder: Binder, plane: Plane) -> None:
     terms = zip(range(plane.channel_terms), plane.terms(), strict=False)
     lines = [f"places[{number}] = {place}" for number, place in terms]
     binder.binding.function("PLACES", "places", [*lines, "return"])
+
+
+def shift(binder: Binder, plane: Plane) -> None:
+    """`SHIFT(b)`: how far what group b looks at lies behind what the first does."""
+    batch = plane.product.batch
+    numbers = dict(zip(batch, delinearised("b", plane.product.extents(batch)), strict=True))
+    parts = [f"({numbers[loop]}) * {step}" for loop, step in plane.shifts.items()]
+    binder.binding.function("SHIFT", "b", [f"return {' + '.join(parts) or '0'}"])
