@@ -343,6 +343,13 @@ PROGRAMS = {
         "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
         "dilations = array<i64: 1, 1>, group = 1 : i64}",
     ),
+    "filters of few channels": text(
+        "conv",
+        "tensor<1x4x8x8xf32>, tensor<16x4x3x3xf32>",
+        "tensor<1x16x8x8xf32>",
+        "{strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, "
+        "dilations = array<i64: 1, 1>, group = 1 : i64}",
+    ),
     "conv": text(
         "conv",
         "tensor<1x64x8x8xf32>, tensor<8x64x3x3xf32>",
