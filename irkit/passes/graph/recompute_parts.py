@@ -148,7 +148,7 @@ class _Parts:
             return value
         while isinstance(value.owner, SliceOp):
             inner = zip(*_part(value.owner), strict=True)
-            own = [(o + p * u, s, t * u) for (o, s, t), (p, _, u) in zip(own, inner, strict=True)]
+            own = [(p + o * u, s, t * u) for (o, s, t), (p, _, u) in zip(own, inner, strict=True)]
             value = value.owner.operands[0]
         names = ("offsets", "sizes", "strides")
         props = {k: int_array(list(n)) for k, n in zip(names, zip(*own, strict=True), strict=True)}
