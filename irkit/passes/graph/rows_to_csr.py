@@ -258,8 +258,11 @@ class _Conversion:
         array = constant_array(value, self.weights)
         if isinstance(op, MatmulOp) and array is not None and array.ndim == 2:
             return self._constant(op, np.ascontiguousarray(array[here]))
-        if array is None or array.ndim == 0 or array.shape[-1] != width or width == 1:
+        shape = tensor_type(value).get_shape()
+        if not isinstance(op, MatmulOp) and (not shape or shape[-1] != width or width == 1):
             return value
+        if array is None or isinstance(op, MatmulOp):
+            raise UnsupportedError(f"'{op.name}' of what is concatenated and of a computed matrix")
         return self._constant(op, np.ascontiguousarray(array[..., here]))
 
     def _put_together(self, op: MatmulOp | ReduceOp, made: list[GraphOp]) -> None:
