@@ -77,7 +77,7 @@ class OfIrkit:
     def launches(self, mode: Mode, calls: int = 40, blocks: int = 7) -> dict[str, float]:
         """Times of a step with nothing of the host around it, over the arrays bound last."""
         executor = self.program._first.executor
-        stream, seconds = executor._last_stream, []
+        stream, seconds = executor.runs.current, []
         for block in range(blocks + 1):
             start, end = Event(), Event()
             start.record(stream)

@@ -79,12 +79,8 @@ class MockProgram:
         return put
 
 
-def _shape(port: Port, rows: int) -> tuple[int, ...]:
-    return tuple(rows if size == -1 else size for size in port.shape)
-
-
 def _bytes(port: Port, rows: int) -> int:
-    return int(np.prod(_shape(port, rows), dtype=np.int64)) * dtype_of(port.dtype).itemsize
+    return int(np.prod(port.shape_of(rows), dtype=np.int64)) * dtype_of(port.dtype).itemsize
 
 
 def _places(ports: Sequence[Port], rows: int) -> list[int]:
@@ -93,7 +89,7 @@ def _places(ports: Sequence[Port], rows: int) -> list[int]:
 
 
 def _array(port: Port, address: int, rows: int) -> np.ndarray[Any, Any]:
-    shape, size = _shape(port, rows), max(_bytes(port, rows), 1)
+    shape, size = port.shape_of(rows), max(_bytes(port, rows), 1)
     raw = memoryview((ctypes.c_uint8 * size).from_address(address))
     return np.ndarray(shape, dtype_of(port.dtype), raw)
 

@@ -41,7 +41,7 @@ def sample_inputs(ports: Sequence[Port], rows: int) -> list[Array]:
     rng = np.random.default_rng(0)
     found: list[Array] = []
     for port in ports:
-        shape = [rows if size == -1 else size for size in port.shape]
+        shape = port.shape_of(rows)
         dtype = np.dtype(port.dtype)
         whole = dtype.kind in "iub"
         values = np.zeros(shape) if whole else rng.random(shape, np.float32) + 0.05

@@ -131,6 +131,10 @@ class Port(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
 
+    def shape_of(self, rows: int) -> tuple[int, ...]:
+        """Its shape in a call with so many rows."""
+        return tuple(rows if size == -1 else size for size in self.shape)
+
 
 @dataclass(frozen=True)
 class Program:

@@ -14,7 +14,7 @@ from irkit.context import IrkitContext
 from irkit.driver.pipelines.lowering import bring_to_level
 from irkit.driver.registry import register_dialects
 from irkit.lower.task_to_numba.emit import emit_module
-from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda import driver, executor, streams
 from irkit.runtime.cuda.facts import read_facts
 from irkit.schedule import devices
 from irkit.schedule.devices import device
@@ -48,7 +48,7 @@ class Emulated:
     def __init__(self, monkeypatch: Any, source: str, weights: Any, mode: str, seed: int) -> None:
         gc.collect()
         self.driver = EmulatedDriver(seed)
-        for module in (driver, executor):
+        for module in (driver, streams):
             monkeypatch.setattr(module, "api", lambda: self.driver)
         driver.device.cache_clear()
         program, facts = read_facts(source)

@@ -15,7 +15,7 @@ from irkit.errors import DeviceError, InvalidInputError
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
 from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.model_info import ModelInfo
-from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda import driver, executor, streams
 from irkit.runtime.cuda.extent import extent_probe
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.mode_choice import NOT_PROVED
@@ -49,7 +49,7 @@ STRICT = ModelInfo(
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     gc.collect()  # what tests before left behind goes to their drivers
     made = FakeDriver()
-    for module in (driver, executor):
+    for module in (driver, streams):
         monkeypatch.setattr(module, "api", lambda: made)
     for cached in (driver.device, extent_probe):
         cached.cache_clear()

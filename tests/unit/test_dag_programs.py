@@ -21,7 +21,7 @@ from irkit.errors import DeviceError, InvalidInputError, ScheduleError, Unsuppor
 from irkit.frontends.module import ImportedModel
 from irkit.model_info import ModelInfo
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda import driver, streams
 from irkit.schedule.host.model import Place
 from irkit.schedule.host.verifier import verify
 
@@ -225,7 +225,7 @@ def test_programs_that_are_no_tasks_of_a_stream() -> None:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     made = FakeDriver()
     driver.device.cache_clear()
-    for module in (driver, executor, gpu):
+    for module in (driver, streams, gpu):
         monkeypatch.setattr(module, "api", lambda: made)
     yield made
     driver.device.cache_clear()

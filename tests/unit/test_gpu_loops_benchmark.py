@@ -12,7 +12,7 @@ from emulated_loops import register_gpu4
 from grid_emulator import EmulatedDriver
 
 from benchmarks import gpu_loops
-from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda import driver, streams
 from irkit.schedule.modes import Mode
 
 
@@ -22,7 +22,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> EmulatedDriver:
     register_gpu4(monkeypatch)
     gc.collect()
     made = EmulatedDriver(3)
-    for module in (driver, executor):
+    for module in (driver, streams):
         monkeypatch.setattr(module, "api", lambda: made)
     driver.device.cache_clear()
     plain = gpu_loops.compiled

@@ -19,7 +19,7 @@ from irkit.driver.compiler.models import read_model
 from irkit.errors import ArtifactError, UnsupportedError
 from irkit.lower.task_to_numba.traced_walker import STAMPS, TICKS, traced
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cuda import compiling, driver, executor, trace
+from irkit.runtime.cuda import compiling, driver, streams, trace
 from irkit.runtime.cuda.extent import extent_probe
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.trace import TracedCudaExecutor, nanoseconds
@@ -127,7 +127,7 @@ def fake(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> Stamping:
     gc.collect()
     monkeypatch.setattr(fake_cuda, "_MEMORY", 1 << 26)
     fake = Stamping()
-    for module in (driver, executor):
+    for module in (driver, streams):
         monkeypatch.setattr(module, "api", lambda: fake)
     monkeypatch.setattr(trace, "compile_module", lambda *_: b"traced")
     for cached in (driver.device, extent_probe):

@@ -15,7 +15,7 @@ from irkit.model_info import ModelInfo
 from irkit.row_ranges import Others
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda import arrays
-from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, api, call, device, order
+from irkit.runtime.cuda.driver import Event, Graph, Kernel, Module, call, device
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 from irkit.runtime.cuda.fitting import why_elsewhere
 from irkit.runtime.cuda.inputs import Inputs
@@ -27,6 +27,7 @@ from irkit.runtime.cuda.single_launch import Recorded, SingleLaunch, is_single
 from irkit.runtime.cuda.state import DeviceState
 from irkit.runtime.cuda.stepping import PARAMETERS as STEP_PARAMETERS
 from irkit.runtime.cuda.stepping import Graphs, StepLaunches
+from irkit.runtime.cuda.streams import RunStream
 from irkit.runtime.cuda.tensor_calls import tensor_calls
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.mode_choice import AUTO, MODES, ModeChoice, check_mode, not_proved
@@ -72,8 +73,7 @@ class CudaExecutor:
         self.module = Module(cubin, self.device)
         self.pool = Pool(self.device)
         self.stream = self.pool.stream.handle
-        self._last_stream = self.stream
-        self._foreign: tuple[int, Any] | None = None
+        self.runs = RunStream(self.stream)
         self.inputs = Inputs(self.policy, self.pool)
         self._tensors = tensor_calls(program, device_number)
         self._constants = load_constants(self.pool, program, weights, self.stream)
@@ -200,7 +200,7 @@ class CudaExecutor:
         handle = None if library is None else arrays.stream_of(library, first)
         with self._lock:
             self.device.activate()
-            stream = self.stream if handle is None else self._stream_at(handle)
+            stream = self.runs.at(handle)
             self._follow(stream)
             bound = [self.inputs.bind(i, x, stream) for i, x in enumerate(inputs)]
             rows = self.policy.rows([b.shape for b in bound])
@@ -225,11 +225,10 @@ class CudaExecutor:
             return None
         addresses, rows, handle, makers = found
         with self._lock:
-            foreign = self._foreign
-            if foreign is None or foreign[0] != handle or foreign[1] is not self._last_stream:
+            if not self.runs.is_at(handle):
                 return None
             self.device.activate()
-            stream, ahead = self._last_stream, self.facts.any_values
+            stream, ahead = self.runs.current, self.facts.any_values
             self.inputs.start(inputs, addresses, stream)
             if not ahead:
                 self.inputs.finish(inputs, addresses, stream)
@@ -240,30 +239,16 @@ class CudaExecutor:
                 self.inputs.finish(inputs, addresses, stream)
         return outputs
 
-    def _stream_at(self, handle: int) -> Any:
-        """The stream of another library, by its handle: the same object while none other is asked for."""
-        if self._foreign is None or self._foreign[0] != handle:
-            self._foreign = handle, api().CUstream(handle)
-        return self._foreign[1]
-
     def _follow(self, stream: Any) -> None:
-        """Order this run after the last one, which may have been on another stream."""
-        if stream is not self._last_stream and int(stream) != int(self._last_stream):
-            order(self._last_stream, stream)
-            self._last_stream = stream
+        """Order this run after the last one, and reads of the state after this one."""
+        self.runs.follow(stream)
         if self.state is not None:
             self.state.stream = stream
 
     def new_outputs(self, library: str, rows: int, stream: Any) -> list[Any]:
         """(address, array) of each output, from `library`'s allocator."""
         return [
-            arrays.new_output(
-                library,
-                self.pool,
-                tuple(rows if s == -1 else s for s in port.shape),
-                port.dtype,
-                stream,
-            )
+            arrays.new_output(library, self.pool, port.shape_of(rows), port.dtype, stream)
             for port in self.program.outputs
         ]
 
@@ -297,8 +282,8 @@ class CudaExecutor:
         if mode is Mode.PERSISTENT:
             self._launch_persistent(rows, stream)
             return
+        record = self._record_ops if mode is Mode.PER_OP else self._record_waves
         if self._steps is not None:
-            record = self._record_ops if mode is Mode.PER_OP else self._record_waves
             self._steps.play(mode, partial(self._record_run, record), stream)
             return
         key = (mode, rows, self._places(mode))
@@ -308,7 +293,6 @@ class CudaExecutor:
                 call("cuStreamSynchronize", stream)
                 self._graphs.clear()
                 self._fork.events.clear()
-            record = self._record_ops if mode is Mode.PER_OP else self._record_waves
             # Capture is not allowed on the default stream; the graph may run on any.
             graph = Graph(partial(record, rows), self.stream)
             self._graphs[key] = graph
@@ -409,4 +393,4 @@ class CudaExecutor:
     def synchronize(self) -> None:
         """Wait until everything queued has run."""
         self.device.activate()
-        call("cuStreamSynchronize", self._last_stream)
+        call("cuStreamSynchronize", self.runs.current)

@@ -50,7 +50,7 @@ class TensorCalls:
         self._known[tuple([x.shape for x in inputs])] = rows, makers
 
     def _maker(self, torch: Any, port: Port, rows: int) -> Callable[[], Any]:
-        shape = tuple(rows if s == -1 else s for s in port.shape)
+        shape = port.shape_of(rows)
         dtype, here = getattr(torch, port.dtype), self._device
         device, empty = torch.device("cuda", here), torch.empty
         # As compiled PyTorch code makes them, on the current device, where there are these functions.

@@ -51,3 +51,19 @@ func.func @main(%x: tensor<?x3xf64>) -> tensor<?xf64> {
 func.func @main(%x: tensor<?x3xf64>, %y: tensor<?x3xf64>) -> tensor<?x3xf64> {
   func.return %y : tensor<?x3xf64>
 }
+
+// -----
+
+// Each part is multiplied by rows of its own: those of a matrix that is computed are not cut out.
+// expected-error@unknown {{'graph.matmul' of what is concatenated and of a computed matrix}}
+func.func @main(%x: tensor<?x3xf64>) -> tensor<?x1xf64> {
+  %all = arith.constant dense<[0, 1, 2]> : tensor<3xi64>
+  %one = arith.constant dense<[1]> : tensor<1xi64>
+  %w = arith.constant dense<[[1.0], [2.0], [3.0], [4.0]]> : tensor<4x1xf64>
+  %0 = graph.gather %x, %all {axis = 1 : i64} : (tensor<?x3xf64>, tensor<3xi64>) -> tensor<?x3xf64>
+  %1 = graph.gather %x, %one {axis = 1 : i64} : (tensor<?x3xf64>, tensor<1xi64>) -> tensor<?x1xf64>
+  %2 = graph.concat(%0, %1) {axis = 1 : i64} : (tensor<?x3xf64>, tensor<?x1xf64>) -> tensor<?x4xf64>
+  %3 = graph.exp %w : (tensor<4x1xf64>) -> tensor<4x1xf64>
+  %4 = graph.matmul %2, %3 : (tensor<?x4xf64>, tensor<4x1xf64>) -> tensor<?x1xf64>
+  func.return %4 : tensor<?x1xf64>
+}
