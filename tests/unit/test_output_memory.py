@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakSet
 
 import numpy as np
 import pytest
 
 import irkit
+from irkit.runtime import output_memory
 from irkit.runtime.output_memory import LARGE, OutputMemory
 
 F4 = np.dtype(np.float32)
@@ -58,7 +60,7 @@ def test_arrays_held_side_by_side_share_no_byte():
 
 
 def test_little_is_kept():
-    memory = OutputMemory()
+    memory = OutputMemory(nbytes=1 << 27)
     for n in range(30):
         memory.empty((n + 1, LARGE), np.dtype(np.uint8))
     assert memory.kept_bytes <= 1 << 27
@@ -66,6 +68,37 @@ def test_little_is_kept():
     small = memory.kept_bytes
     assert memory.empty((1 << 20, 256), np.dtype(np.uint8)).shape == (1 << 20, 256)
     assert memory.kept_bytes == small
+
+
+def test_programs_keep_so_much_together(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(output_memory, "KEPT_BY_ALL", 6 * LARGE)
+    monkeypatch.setattr(output_memory, "_SHARING", WeakSet())
+    first, second, third = (OutputMemory() for _ in range(3))
+    for memory in (first, second, first):
+        memory.empty((2, LARGE), np.dtype(np.uint8))
+    second.empty((1, LARGE), np.dtype(np.uint8))
+    assert (first.kept_bytes, second.kept_bytes) == (2 * LARGE, 3 * LARGE)
+    # The one that has not lent for longest gives back first, then the one after.
+    third.empty((3, LARGE), np.dtype(np.uint8))
+    assert [m.kept_bytes // LARGE for m in (first, second, third)] == [0, 3, 3]
+    third.empty((2, LARGE), np.dtype(np.uint8))
+    assert [m.kept_bytes // LARGE for m in (first, second, third)] == [0, 1, 5]
+    # More than all may keep is no reason to give anything back.
+    third.empty((7, LARGE), np.dtype(np.uint8))
+    assert [m.kept_bytes // LARGE for m in (first, second, third)] == [0, 1, 5]
+    del third
+    second.empty((5, LARGE), np.dtype(np.uint8))
+    assert second.kept_bytes == 6 * LARGE
+
+
+def test_what_all_keep_follows_the_machine(monkeypatch: pytest.MonkeyPatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1 << 24}
+    monkeypatch.setattr(output_memory.os, "sysconf", pages.__getitem__)
+    assert output_memory.kept_by_all() == 1 << 31
+    pages["SC_PHYS_PAGES"] = 1 << 15
+    assert output_memory.kept_by_all() == 1 << 27
+    monkeypatch.delattr(output_memory.os, "sysconf")
+    assert output_memory.kept_by_all() == 1 << 27
 
 
 def test_threads_are_never_lent_the_same():
