@@ -11,7 +11,7 @@ other, and only copies touch both.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -68,8 +68,13 @@ def run_program(
     return results + [buffers[n] for n in written_arguments(main)]
 
 
+Values = dict[SSAValue, Any]
+Step = Callable[[Values], Sequence[Any]]
+"""What an op gives, of what was given before."""
+
+
 class Execution:
-    """A function of arrays, executed in place."""
+    """A function of arrays, executed in place, as often as one likes: what its blocks say is read once."""
 
     def __init__(
         self, main: FuncOp, weights: WeightStore, functions: Mapping[str, HostFunction]
@@ -79,7 +84,8 @@ class Execution:
         self._main = main
         self._weights = weights
         self._functions = functions
-        self._values: dict[SSAValue, Any] = {}
+        self._apart = not is_of_device(main)
+        self._known: dict[Block, tuple[list[tuple[Sequence[SSAValue], Step]], Operation]] = {}
 
     def run(self, buffers: Sequence[Array]) -> list[Array]:
         """The arrays that the function returns: views of `buffers`, which it changes, and of new ones.
@@ -93,144 +99,184 @@ class Execution:
             raise InvalidInputError(f"expected {len(arguments)} buffers, got {len(buffers)}")
         for argument, array in zip(arguments, buffers, strict=True):
             _check_buffer(argument, array)
-        self._values = dict(zip(arguments, buffers, strict=True))
-        ended = self._block(self._main.body.block)
+        values: Values = dict(zip(arguments, buffers, strict=True))
+        ended = self._block(self._main.body.block, values)
         assert isinstance(ended, ReturnOp)
-        return _on_host(ended, [self._values[v] for v in ended.operands])
+        return _on_host(ended, [values[v] for v in ended.operands])
 
     def compute(self, ops: Sequence[Operation], values: Mapping[SSAValue, Any]) -> None:
         """Execute some ops of the function, whose operands are among `values` or made by others of them.
 
         Raises as `run`.
         """
-        self._values = dict(values)
+        known = dict(values)
         for op in ops:
-            self._values.update(zip(op.results, self._op(op), strict=True))
+            known.update(zip(op.results, self._step(op)(known), strict=True))
 
-    def _block(self, block: Block) -> Operation:
+    def _block(self, block: Block, values: Values) -> Operation:
         """Execute the ops of a block; returns the one that ends it."""
-        for op in block.ops:
-            if op is block.last_op and isinstance(op, _ENDS):
-                return op
-            results = self._op(op)
-            self._values.update(zip(op.results, results, strict=True))
-        raise InvalidModelError("a block without terminator")
+        found = self._known.get(block)
+        if found is None:
+            found = self._known[block] = self._read(block)
+        steps, ended = found
+        for results, step in steps:
+            values.update(zip(results, step(values), strict=True))
+        return ended
 
-    def _op(self, op: Operation) -> list[Any]:
-        operands = [self._values[v] for v in op.operands]
+    def _read(self, block: Block) -> tuple[list[tuple[Sequence[SSAValue], Step]], Operation]:
+        ended = block.last_op
+        if not isinstance(ended, _ENDS):
+            raise InvalidModelError("a block without terminator")
+        inner = (op for op in block.ops if op is not ended)
+        return [(tuple(op.results), self._step(op)) for op in inner], ended
+
+    def _step(self, op: Operation) -> Step:
+        operands = tuple(op.operands)
         if isinstance(op, CollectiveOp):
-            return collective(op, operands)
+            return lambda values: collective(op, [values[v] for v in operands])
         if isinstance(op, GraphOp):
-            return evaluate(op, operands)
-        execute = _EXECUTE.get(type(op))
-        if execute is None:
+            return lambda values: evaluate(op, [values[v] for v in operands])
+        step = _STEPS.get(type(op))
+        if step is None:
             raise UnsupportedError(f"the program interpreter does not know '{op.name}'")
-        return list(execute(self, op, operands))
+        return step(self, op)
 
-    def constant(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+    def constant(self, op: Operation) -> Step:
         """A constant tensor, or index."""
         assert isinstance(op, arith.ConstantOp)
         array = constant_array(op.result, self._weights)
         if array is None:
             raise InvalidModelError(f"the weights hold no bytes for {op.value}")
-        yield array
+        return lambda values: (array,)
 
-    def alloc(self, op: Operation, operands: list[Any]) -> Iterator[Array | DeviceArray]:
+    def alloc(self, op: Operation) -> Step:
         """A new array."""
         t = array_type(op.results[0])
-        made = np.zeros(t.get_shape(), numpy_dtype(t.element_type))
-        apart = on_device(op.results[0]) and not is_of_device(self._main)
-        yield DeviceArray(made) if apart else made
+        shape, dtype = t.get_shape(), numpy_dtype(t.element_type)
+        if on_device(op.results[0]) and self._apart:
+            return lambda values: (DeviceArray(np.zeros(shape, dtype)),)
+        return lambda values: (np.zeros(shape, dtype),)
 
-    def view(self, op: Operation, operands: list[Any]) -> Iterator[Array | DeviceArray]:
+    def view(self, op: Operation) -> Step:
         """A strided view of a buffer."""
         view = view_of(op.results[0])
-        whole, at = self._values[view.buffer], self._number(view.offset)
-        if isinstance(whole, DeviceArray):
-            yield DeviceArray(strided(whole.elements, view, at))
-        else:
-            yield strided(whole, view, at)
 
-    def read(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            whole, at = values[view.buffer], _number(view.offset, values)
+            if isinstance(whole, DeviceArray):
+                return (DeviceArray(strided(whole.elements, view, at)),)
+            return (strided(whole, view, at),)
+
+        return step
+
+    def read(self, op: Operation) -> Step:
         """What an array holds now."""
-        yield _on_host(op, operands)[0].copy()
+        (source,) = op.operands
+        return lambda values: (_on_host(op, [values[source]])[0].copy(),)
 
-    def write(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+    def write(self, op: Operation) -> Step:
         """The only effect, but for calls."""
-        value, target = _on_host(op, operands)
-        target[...] = value
-        return iter(())
+        written = tuple(op.operands)
 
-    def copy(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            value, target = _on_host(op, [values[v] for v in written])
+            target[...] = value
+            return ()
+
+        return step
+
+    def copy(self, op: Operation) -> Step:
         """What an array holds, to another one, on either side."""
-        source, target = map(_elements, operands)
-        target[...] = source.copy()
-        return iter(())
+        source, target = op.operands
 
-    def call(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            _elements(values[target])[...] = _elements(values[source]).copy()
+            return ()
+
+        return step
+
+    def call(self, op: Operation) -> Step:
         """A function of the host."""
         assert isinstance(op, CallOp)
-        name = op.callee.root_reference.data
+        name, given = op.callee.root_reference.data, tuple(op.operands)
         if name not in self._functions:
             raise UnsupportedError(f"'{op.name}' of @{name}: no such function was given")
-        self._functions[name](*_on_host(op, operands))
-        return iter(())
+        function = self._functions[name]
 
-    def call_function(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            function(*_on_host(op, [values[v] for v in given]))
+            return ()
+
+        return step
+
+    def call_function(self, op: Operation) -> Step:
         """Another function of the program: the one that was given under its name, or its own ops."""
         assert isinstance(op, FunctionCall)
-        name, callee = op.callee.string_value(), function_called(op)
-        if callee is not None and is_of_device(callee):
-            operands = _of_device(name, operands)
-        else:
-            operands = _on_host(op, operands)
-        if name in self._functions:
-            self._functions[name](*operands)
-            return iter(())
-        if callee is None:
+        name, callee, given = op.callee.string_value(), function_called(op), tuple(op.operands)
+        function = self._functions.get(name)
+        if callee is None and function is None:
             raise InvalidModelError(f"the module has no function '@{name}'")
-        return iter(Execution(callee, self._weights, self._functions).run(operands))
+        there = callee is not None and is_of_device(callee)
+        own = None if callee is None else Execution(callee, self._weights, self._functions)
 
-    def repeat(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            found = [values[v] for v in given]
+            arrays = _of_device(name, found) if there else _on_host(op, found)
+            if function is None:
+                assert own is not None
+                return own.run(arrays)
+            function(*arrays)
+            return ()
+
+        return step
+
+    def repeat(self, op: Operation) -> Step:
         """A loop that counts."""
         assert isinstance(op, scf.ForOp)
-        variable, *carried = op.body.block.args
-        values = operands[3:]
-        for number in trips_of(op):
-            self._values[variable] = np.int64(number)
-            self._values.update(zip(carried, values, strict=True))
-            values = [self._values[v] for v in self._block(op.body.block).operands]
-        return iter(values)
+        (variable, *carried), block = op.body.block.args, op.body.block
+        first, trips = tuple(op.operands)[3:], trips_of(op)
 
-    def repeat_while(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+        def step(values: Values) -> Sequence[Any]:
+            found = [values[v] for v in first]
+            for number in trips:
+                values[variable] = np.int64(number)
+                values.update(zip(carried, found, strict=True))
+                found = [values[v] for v in self._block(block, values).operands]
+            return found
+
+        return step
+
+    def repeat_while(self, op: Operation) -> Step:
         """A loop that asks."""
         assert isinstance(op, scf.WhileOp)
-        while True:
-            asked = self._block(op.before_region.block)
-            if not self._values[asked.operands[0]]:
-                return iter(())
-            self._block(op.after_region.block)
+        before, after = op.before_region.block, op.after_region.block
 
-    def number(self, op: Operation, operands: list[Any]) -> Iterator[Any]:
+        def step(values: Values) -> Sequence[Any]:
+            while values[self._block(before, values).operands[0]]:
+                self._block(after, values)
+            return ()
+
+        return step
+
+    def number(self, op: Operation) -> Step:
         """An induction variable as a number, that as a tensor; the one element of a tensor."""
-        dtype = np.bool_ if isinstance(op, tensor.ExtractOp) else np.int64
-        yield np.asarray(operands[0], dtype)
+        dtype, source = np.bool_ if isinstance(op, tensor.ExtractOp) else np.int64, op.operands[0]
+        return lambda values: (np.asarray(values[source], dtype),)
 
-    def part(self, op: Operation, operands: list[Any]) -> Iterator[Array]:
+    def part(self, op: Operation) -> Step:
         """A part of a tensor, or a tensor with another part; an index that is computed."""
-        return iter(evaluate_op(op, operands, self._weights))
+        operands = tuple(op.operands)
+        return lambda values: evaluate_op(op, [values[v] for v in operands], self._weights)
 
-    def affine(self, op: Operation, operands: list[Any]) -> Iterator[Any]:
+    def affine(self, op: Operation) -> Step:
         """An index."""
         assert isinstance(op, affine.ApplyOp)
-        yield np.int64(op.map.data.eval([int(v) for v in operands], [])[0])
-
-    def _number(self, at: Affine) -> int:
-        return at.constant + sum(f * int(self._values[v]) for v, f in at.factors.items())
+        operands, at = tuple(op.operands), op.map.data
+        return lambda values: (np.int64(at.eval([int(values[v]) for v in operands], [])[0]),)
 
 
 _ENDS = (ReturnOp, scf.YieldOp, scf.ConditionOp)
-_EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iterator[Any]]] = {
+_STEPS: dict[type[Operation], Callable[[Execution, Operation], Step]] = {
     affine.ApplyOp: Execution.affine,
     arith.ConstantOp: Execution.constant,
     arith.AddiOp: Execution.part,
@@ -250,6 +296,10 @@ _EXECUTE: dict[type[Operation], Callable[[Execution, Operation, list[Any]], Iter
     scf.ForOp: Execution.repeat,
     scf.WhileOp: Execution.repeat_while,
 }
+
+
+def _number(at: Affine, values: Values) -> int:
+    return at.constant + sum(f * int(values[v]) for v, f in at.factors.items())
 
 
 def _elements(array: Any) -> Array:

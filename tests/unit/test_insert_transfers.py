@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -171,29 +170,37 @@ class Tokens:
         return array.__array_interface__["data"][0]
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        table = interpreter._EXECUTE  # pyright: ignore[reportPrivateUsage]
-        plain = dict(table)
+        table = interpreter._STEPS  # pyright: ignore[reportPrivateUsage]
 
-        def copy(execution: Any, op: Any, operands: list[Any]) -> Iterator[Any]:
-            source, target = map(self.root, operands)
-            token = self.tokens.setdefault(source, object())
-            assert self.tokens.get(target) is not token, f"copied twice: {op}"
-            self.tokens[target] = token
+        def copied(op: Any, source: Any, target: Any) -> None:
+            token = self.tokens.setdefault(self.root(source), object())
+            assert self.tokens.get(self.root(target)) is not token, f"copied twice: {op}"
+            self.tokens[self.root(target)] = token
             self.copies += 1
-            return plain[memref.CopyOp](execution, op, operands)
 
-        def write(execution: Any, op: Any, operands: list[Any]) -> Iterator[Any]:
-            self.tokens[self.root(operands[1])] = object()
-            return plain[MaterializeInDestinationOp](execution, op, operands)
+        def written(op: Any, *arrays: Any) -> None:
+            for array in arrays:
+                self.tokens[self.root(array)] = object()
 
-        def call(execution: Any, op: Any, operands: list[Any]) -> Iterator[Any]:
-            for operand in operands:
-                self.tokens[self.root(operand)] = object()
-            return plain[HostCall](execution, op, operands)
+        def watched(plain: Any, seen: Any) -> Any:
+            def read(execution: Any, op: Any) -> Any:
+                step = plain(execution, op)
 
-        changed = {memref.CopyOp: copy, MaterializeInDestinationOp: write, HostCall: call}
-        for op, execute in changed.items():
-            monkeypatch.setitem(table, op, execute)
+                def watch(values: Any) -> Any:
+                    seen(op, *(values[v] for v in op.operands))
+                    return step(values)
+
+                return watch
+
+            return read
+
+        seen = {
+            memref.CopyOp: copied,
+            MaterializeInDestinationOp: lambda op, value, target: written(op, target),
+            HostCall: written,
+        }
+        for kind, look in seen.items():
+            monkeypatch.setitem(table, kind, watched(table[kind], look))
 
 
 def test_nothing_is_copied_twice(monkeypatch: pytest.MonkeyPatch):

@@ -71,3 +71,11 @@ def test_few_are_kept_in_order_and_many_are_sorted(k: int, variant: str) -> None
     assert re.findall(r"top_k\.(\w+)", program.ir("schedule")) == [variant]
     x = np.random.default_rng(k).integers(0, 90, (20, 500)).astype(np.float64)
     np.testing.assert_array_equal(program(x)[1], np.argsort(x, 1, kind="stable")[:, :k])
+
+
+def test_long_rows_are_sorted_in_time() -> None:
+    """Each element before all others would take hours."""
+    program = compiled("float32", (1 << 19,), axis=1, k=1 << 19, largest=True)
+    assert re.findall(r"top_k\.(\w+)", program.ir("schedule")) == ["merge"]
+    x = np.random.default_rng(0).integers(0, 1 << 16, (1, 1 << 19)).astype(np.float32)
+    np.testing.assert_array_equal(program(x)[1], np.argsort(-x, 1, kind="stable"))

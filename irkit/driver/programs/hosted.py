@@ -80,6 +80,7 @@ class Hosted:
             **self.pipelines,
             **{name: CompiledRegion(region) for name, region in self.regions.items()},
         }
+        self._execution = Execution(self._main, self._weights, self._functions)
 
     def run(self, buffers: Sequence[Array]) -> tuple[list[Array], Mapping[int, Array]]:
         """As `Runner` has it: the program writes to copies, of which those that have changed are given."""
@@ -89,7 +90,7 @@ class Hosted:
             np.array(b, order="C") if n in self._written or not trusted else b
             for n, b in enumerate(buffers)
         ]
-        found = Execution(self._main, self._weights, self._functions).run(own)
+        found = self._execution.run(own)
         written = {n: own[n] for n in self._written if not same_bytes(own[n], buffers[n])}
         return found, written
 

@@ -134,12 +134,34 @@ def _of_shape(array: Any) -> Any:
     return np.broadcast_to(np.int8(0), array.shape) if is_traced(array) else array
 
 
+def _broadcast(*arrays: Any) -> Any:
+    """`np.broadcast`, of elements where they are known."""
+    if any(map(_unknown, arrays)):
+        return _BroadcastShape(*arrays)
+    return np.broadcast(*(np.array(a) if is_traced(a) else a for a in arrays))
+
+
+class _BroadcastShape:
+    """The shape of arrays together. Raises UnsupportedError where elements are asked for."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self._known = np.broadcast(*(_of_shape(a) for a in arrays))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("nd", "ndim", "numiter", "shape", "size"):
+            raise refused(f"np.broadcast(...).{name}: the elements of arrays side by side")
+        return getattr(self._known, name)
+
+    def __iter__(self) -> Any:
+        raise refused("np.broadcast(...) that is iterated: the elements of arrays side by side")
+
+
 MAKERS: Mapping[str, Callable[..., Any]] = {
     "array": _array,
     "asanyarray": _asarray,
     "asarray": _asarray,
     "ascontiguousarray": _contiguous,
-    "broadcast": lambda *arrays: np.broadcast(*(_of_shape(a) for a in arrays)),
+    "broadcast": _broadcast,
     "empty": _filled(None),
     "full": _full,
     "ones": _filled(1),

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from irkit.frontends.numpy import indexing, limits, linear, reductions, shaping, views
+from irkit.frontends.numpy import (
+    flat_places,
+    indexing,
+    limits,
+    linear,
+    reductions,
+    rolling,
+    shaping,
+    views,
+)
 from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
@@ -38,6 +47,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "einsum": linear.einsum,
     "empty_like": shaping.like(None),
     "expand_dims": shaping.viewing(np.expand_dims),
+    "fill_diagonal": flat_places.fill_diagonal,
     "full_like": shaping.full_like,
     "inner": linear.inner,
     "max": reductions.of_kind("max"),
@@ -53,6 +63,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "repeat": shaping.repeat,
     "reshape": shaping.reshape,
     "result_type": shaping.result_type,
+    "roll": rolling.roll,
     "round": shaping.rounded,
     "shape": shaping.shape_of,
     "size": shaping.size,
@@ -67,6 +78,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "transpose": shaping.viewing(np.transpose),
     "tril": shaping.triangle(False),
     "triu": shaping.triangle(True),
+    "unravel_index": flat_places.unravel_index,
     "var": reductions.var,
     "vdot": linear.vdot,
     "where": shaping.where,
@@ -122,6 +134,26 @@ OPAQUE = frozenset(
         "lexsort",
         "in1d",
         "isin",
+        "fill_diagonal",
+        "unravel_index",
+    ]
+)
+# Functions of `numpy.linalg` whose Python is of arrays alone. The others ask LAPACK.
+COMPOSED = frozenset(
+    [
+        "cross",
+        "diagonal",
+        "matmul",
+        "matrix_norm",
+        "matrix_power",
+        "matrix_transpose",
+        "multi_dot",
+        "norm",
+        "outer",
+        "tensordot",
+        "trace",
+        "vecdot",
+        "vector_norm",
     ]
 )
 # Those whose results have shapes that hang on values, that read files, or make text.
@@ -176,6 +208,8 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
             "of the compiled function"
         )
     own = getattr(func, "__wrapped__", None)
-    if plain is not func or name in OPAQUE or not isinstance(own, types.FunctionType):
+    composed = getattr(np.linalg, name, None) is func and name in COMPOSED
+    known = plain is func or composed
+    if not known or name in OPAQUE or not isinstance(own, types.FunctionType):
         return opaque(func, f"irkit has no form of {where}", args, kwargs)
     return traced_or_opaque(func, traced_function(own), tuple(args), dict(kwargs))

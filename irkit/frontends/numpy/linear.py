@@ -24,7 +24,8 @@ def product_call(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """`np.matmul`, `np.vecdot` and their like. Raises UnsupportedError for others, ValueError as NumPy."""
-    odd = set(kwargs) - {"out", "casting", "dtype"}
+    axis = kwargs.get("axis", -1)
+    odd = set(kwargs) - {"out", "casting", "dtype", "axis" if ufunc is np.vecdot else "out"}
     if (
         method != "__call__"
         or ufunc.__name__ not in ("matmul", "vecdot", "matvec", "vecmat")
@@ -33,11 +34,14 @@ def product_call(
         raise refused(f"{ufunc.__name__}{'' if method == '__call__' else '.' + method}")
     out = output_of(kwargs.get("out"))
     operands = [operand(x) for x in inputs]
-    dtype = resolved(ufunc, operands, out, kwargs)[0]
+    given = {name: value for name, value in kwargs.items() if name != "axis"}
+    dtype = resolved(ufunc, operands, out, given)[0]
     if ufunc.__name__ == "matmul":
         return matmul(inputs[0], inputs[1], dtype, out)
     left, right = (array_of(x) for x in inputs)
     _check_dimensions(ufunc, left, right)
+    if axis != -1:
+        left, right = (LIBRARY.moveaxis(x, axis, -1) for x in (left, right))
     if ufunc.__name__ in ("vecdot", "vecmat"):
         left = conjugated(left)
     if ufunc.__name__ == "vecdot":

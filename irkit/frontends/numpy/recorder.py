@@ -190,17 +190,25 @@ class Recorder:
         ]
         return tuple(ComplexValue(*parts) for parts in zip(*found, strict=True))
 
-    def within(self, indices: Value, size: int) -> None:
-        """Whoever runs the program is told if an index is not from `-size` to below `size`."""
+    def within(
+        self,
+        indices: Value,
+        size: int,
+        least: int | None = None,
+        error: type[Exception] = IndexError,
+    ) -> None:
+        """Whoever runs the program is told by an `error` if an index is not from `least`, or else `-size`, to
+        below `size`."""
         place = user_place()
-        limits = [self.constant(np.array(n, np.int64)) for n in (-size, size)]
+        ends = (-size if least is None else least, size)
+        limits = [self.constant(np.array(n, np.int64)) for n in ends]
         low = self.op(CompareOp, indices, limits[0], predicate="ge")
         high = self.op(CompareOp, indices, limits[1], predicate="lt")
         inside = self.cast(self.op(AndOp, low, high), np.dtype(np.uint8))
         axes = list(range(len(indices.shape)))
         if axes:
             inside = self.op(ReduceOp, inside, kind="min", axes=axes, keepdims=False)
-        self.require(out_of_bounds(place, size), self.cast(inside, np.dtype(bool)))
+        self.require(out_of_bounds(place, size, error), self.cast(inside, np.dtype(bool)))
 
     def require(self, check: Check, held: Value) -> None:
         """Whoever runs the program is told of it if a boolean does not hold."""

@@ -163,9 +163,9 @@ class Check:
     error: type[Exception] = IndexError
 
 
-def out_of_bounds(place: str, size: int) -> Check:
+def out_of_bounds(place: str, size: int, error: type[Exception] = IndexError) -> Check:
     """Indices are within an extent."""
-    return Check(place, f"an index is out of bounds for an axis of size {size}")
+    return Check(place, f"an index is out of bounds for an axis of size {size}", error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from irkit.annotations.sorting import ARGSORT, SORT, is_long
 from irkit.dialects import graph
 from irkit.dialects.graph.base import GraphOp
 from irkit.frontends.array_ops import reductions as composed
 from irkit.frontends.numpy import accumulating
 from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
+from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import array_of, operand
 from irkit.frontends.numpy.places import refused
@@ -267,6 +269,8 @@ def sort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, **r
         normalize_axis_index(axis, array_of(x).ndim)
     array, place = _flat(x, axis)
     r = recorder()
+    if is_long(array.shape[place]) and not r.differentiated:
+        return host_call(SORT, (array, place, kind), {})
     return fresh(composed.sort(r.compose, value_of(array), place))
 
 
@@ -274,6 +278,8 @@ def argsort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, 
     """`np.argsort`, stable."""
     array, place = _flat(x, axis)
     r = recorder()
+    if is_long(array.shape[place]) and not r.differentiated:
+        return host_call(ARGSORT, (array, place, kind), {})
     return fresh(composed.argsort(r.compose, value_of(array), place))
 
 

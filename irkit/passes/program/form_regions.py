@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import affine, arith, memref, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.dialects.func import CallOp as FunctionCall
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -32,8 +33,9 @@ class FormRegions(ModulePass):
     What is left of a program is the host's part: calls of functions that irkit does not compile, loops that
     ask for a condition, loops around either, and calls of the regions. Each region is a function of the
     buffers that it touches and returns nothing: `functionalise` makes values of it. What is computed in one
-    region and read in another is kept in an array. Ops in a loop of the host that hang on its variable stay
-    there. A program without calls and conditions stays as it is. Exact.
+    region and read in another is kept in an array. Ops in a loop of the host that hang on its variable, as
+    those that read or write what it counts, stay there: what is between them are regions. A program without
+    calls and conditions stays as it is. Exact.
 
     ```mlir
     %t = bufferization.to_tensor %x
@@ -102,11 +104,21 @@ def runs_of(block: Block, in_host_loop: bool = False) -> Iterator[tuple[Run, boo
         if not _needs_host(op) and op is not block.last_op:
             run.append(op)
             continue
-        if run:
-            yield run, in_host_loop and any(_hangs_on_host(inner, run) for inner in run)
+        yield from _parts(run) if in_host_loop else [(run, False)] * bool(run)
         run = []
         for region in _bodies(op):
             yield from runs_of(region.block, in_host_loop or isinstance(op, scf.ForOp))
+
+
+def _parts(run: Run) -> list[tuple[Run, bool]]:
+    """A run in a loop of the host, cut where its ops begin or cease to hang on the variable of one."""
+    parts = [(list(part), hangs) for hangs, part in groupby(run, _hangs_on_host)]
+    home = {op: n for n, (part, _) in enumerate(parts) for top in part for op in top.walk()}
+    # Numbers, of which there are no arrays, stay in the run that they are made in.
+    numbers = (r for op in run for r in op.results if not isinstance(r.type, TensorType))
+    if any(home.get(u.operation) != home[n.owner] for n in numbers for u in n.uses):
+        return [(run, True)]
+    return parts
 
 
 def _bodies(op: Operation) -> list[Region]:
@@ -114,8 +126,8 @@ def _bodies(op: Operation) -> list[Region]:
     return [op.after_region] if isinstance(op, scf.WhileOp) else list(op.regions)
 
 
-def _hangs_on_host(op: Operation, run: Run) -> bool:
-    own = {inner for top in run for inner in top.walk()}
+def _hangs_on_host(op: Operation) -> bool:
+    own = set(op.walk())
     pending, seen = [v for inner in op.walk() for v in inner.operands], set[SSAValue]()
     while pending:
         value = pending.pop()

@@ -44,7 +44,7 @@ def top_k_insert(task, tasks, rows, scratch, OPERANDS):
 
 def top_k_merge(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    order = POINTER(scratch)
+    order = int32p(scratch)
     for r in range(r0, r1):
         for k in range(N):
             order[k] = k
@@ -78,8 +78,8 @@ def top_k_merge(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j, order[here + j])
 
 
-_MOST = 1 << 16
-"""Elements of a row that are sorted: two orders of them are in scratch."""
+_MOST = 1 << 24
+"""Elements of a row that are sorted: two orders of them, in 32 bits, are in scratch."""
 
 
 def _fits(root: Root) -> bool:
@@ -106,7 +106,7 @@ def _first_so_far(root: Root, parameters: Parameters) -> int:
 
 
 def _two_orders(root: Root, parameters: Parameters) -> int:
-    return 16 * root.reduction[0]
+    return 8 * root.reduction[0]
 
 
 RKERNELS = [

@@ -1,0 +1,182 @@
+"""NumPy's functions that move or find places by computed numbers, and rows that are long to sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from jitted import check
+
+import irkit
+from irkit.annotations.sorting import LONG
+from irkit.errors import UnsupportedError
+
+RNG = np.random.default_rng(0)
+X = RNG.random((6, 5))
+SHIFTS = np.array([2, 7, -3, 0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, s: np.roll(x, s[0], 0),
+        lambda x, s: np.roll(x, s[1]),
+        lambda x, s: np.roll(x, (s[0], 1), (0, 1)),
+        lambda x, s: np.roll(x, s[2], (0, 1)),
+        lambda x, s: np.roll(x, s[:2], (1, 0)),
+        lambda x, s: np.roll(x, s[:2], 1),
+        lambda x, s: np.roll(x, [s[3], s[1]], (-1, -1)),
+        lambda x, s: np.roll(x, s[0] * 1.75, 0),
+        lambda x, s: np.roll(x, np.argmax(x), 0),
+        lambda x, s: np.roll(x, np.array([1, 2]), (0, 1)),
+        lambda x, s: np.roll(x, np.int8(-1), axis=1),
+        lambda x, s: np.roll(x[:, :1], s[0], 1),
+    ],
+)
+def test_roll(function: Any) -> None:
+    check(function, X, SHIFTS)
+
+
+def test_rolls_of_a_loop_by_a_table() -> None:
+    table = np.array([0, 1, 0, -1])
+
+    def streamed(f: Any, steps: int) -> Any:
+        f = f.copy()
+        for _ in range(steps):
+            for i in range(4):
+                f[i] = np.roll(np.roll(f[i], table[i], 0), table[i - 1], 1)
+        return f
+
+    for steps in (1, 40):
+        check(streamed, RNG.random((4, 6, 5)), steps)
+    check(streamed, RNG.random((4, 6, 5)), 3, jit=irkit.jit(target="cpu"))
+
+
+def test_rolls_that_numpy_refuses() -> None:
+    with pytest.raises(ValueError, match="cannot be broadcast"):
+        check_raises(lambda x, s: np.roll(x, s[:3], (0, 1)))
+    with pytest.raises(np.exceptions.AxisError):
+        check_raises(lambda x, s: np.roll(x, s[0], 2))
+
+
+def check_raises(function: Any) -> None:
+    irkit.jit(target="cpu")(function)(X, SHIFTS)
+
+
+def test_what_np_broadcast_says_of_computed_arrays_is_their_shape() -> None:
+    check(lambda x, s: x * np.broadcast(x, x[0]).shape[0] + np.broadcast(x, 3).ndim, X, SHIFTS)
+    with pytest.raises(UnsupportedError, match=r"np\.broadcast\(\.\.\.\) that is iterated"):
+        check_raises(lambda x, s: sum(a * b for a, b in np.broadcast(s, 2)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.unravel_index(np.argmax(x), x.shape),
+        lambda x: np.unravel_index(np.argmax(x, 0), (7, 3), order="F"),
+        lambda x: np.unravel_index(indices=np.argmin(x), shape=30),
+        lambda x: np.unravel_index(np.argsort(x[0])[:, None], [2, 1, 3]),
+    ],
+)
+def test_unravel_index(function: Any) -> None:
+    check(function, X)
+
+
+@pytest.mark.parametrize("by", [30, -30])
+def test_places_outside_of_a_shape_are_told(by: int) -> None:
+    f = irkit.jit(target="cpu")(lambda x: np.unravel_index(np.argmax(x) + by, x.shape))
+    with pytest.raises(ValueError, match="out of bounds"):
+        f(X)
+
+
+def diagonal_of(view: Any, value: Any) -> Any:
+    def filled(x: Any) -> Any:
+        np.fill_diagonal(view(x), value)
+        return x * 2
+
+    return filled
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: x[1:, ::2],
+        lambda x: x[::-1, :3],
+        lambda x: x[:1],
+        lambda x: x.reshape(5, 6),
+        lambda x: x[:2, :2].reshape(2, 2),
+    ],
+)
+def test_fill_diagonal(view: Any) -> None:
+    check(diagonal_of(view, 7), X)
+
+
+def test_other_diagonals() -> None:
+    def cube(x: Any) -> Any:
+        y = np.zeros((3, 3, 3), np.int32)
+        np.fill_diagonal(y, x[0, 0] * 99.7)
+        return y
+
+    check(cube, X)
+    check(diagonal_of(lambda x: x, [1, 2, 3]), X, jit=irkit.jit(target="cpu"))
+
+    def wrapped(x: Any) -> Any:
+        np.fill_diagonal(x, 1, wrap=True)
+
+    check(wrapped, X, jit=irkit.jit(target="cpu"))
+    with pytest.raises(ValueError, match="read-only"):
+        irkit.jit(target="cpu")(diagonal_of(lambda x: np.broadcast_to(x[0], (5, 5)), 1))(X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.linalg.norm,
+        lambda x: np.linalg.norm(x, axis=0),
+        lambda x: np.linalg.norm(x, np.inf, axis=1),
+        lambda x: np.linalg.norm(x[0], 3),
+        lambda x: np.linalg.norm(x, 1, keepdims=True),
+        lambda x: np.linalg.norm(x[0] + 1j * x[1]),
+        lambda x: np.linalg.norm((x * 10).astype(int)),
+        lambda x: np.linalg.vector_norm(x, axis=1),
+        lambda x: np.linalg.matrix_power(x[:5], 4),
+        lambda x: np.linalg.multi_dot([x, x.T, x]),
+        lambda x: np.linalg.matmul(x.T, x) + np.linalg.trace(x[:5]),
+        lambda x: np.linalg.cross(x[:, :3], x[:, 2:]) * np.linalg.vecdot(x, x)[:, None],
+        lambda x: np.linalg.tensordot(x, np.linalg.matrix_transpose(x), axes=1),
+        lambda x: np.linalg.outer(x[0], x[:, 0]),
+        lambda x: np.linalg.vecdot(x + 1j, x, axis=0) + np.vecdot(x[:5], x[1:], axis=1)[0],
+        lambda x: np.linalg.diagonal(x[None], offset=1),
+    ],
+)
+def test_what_linalg_composes_is_compiled(function: Any) -> None:
+    f = irkit.jit(target="cpu")(lambda x: function(x) * 2)
+    np.testing.assert_allclose(f(X), function(X) * 2, 1e-13)
+    assert "host_tasks" not in f.report()
+
+
+def test_the_norm_that_asks_lapack_is_a_task() -> None:
+    f = irkit.jit(target="cpu")(lambda x: np.linalg.norm(x, 2) * 2)
+    np.testing.assert_allclose(f(X), np.linalg.norm(X, 2) * 2, 1e-13)
+    assert f.report()["host_tasks"]
+
+
+@pytest.mark.parametrize("function", [np.sort, np.argsort])
+def test_long_rows_are_numpys_to_sort(function: Any) -> None:
+    long = RNG.random((3, LONG))
+    long[0, :3] = np.nan
+    f = check(lambda x: function(x * 2, axis=1, kind="stable"), long, jit=irkit.jit(target="cpu"))
+    assert [t["function"] for t in f.report()["host_tasks"]] == [f"numpy.{function.__name__}"]
+    g = check(lambda x: function(x * 2, axis=0), long, jit=irkit.jit(target="cpu"))
+    assert "host_tasks" not in g.report()
+
+
+def test_sorting_in_place() -> None:
+    def ordered(x: Any) -> Any:
+        x.sort()
+        return x[::-1]
+
+    check(ordered, RNG.random(LONG), jit=irkit.jit(target="cpu"))
