@@ -23,6 +23,7 @@ from irkit.driver.programs.placed import lowered
 from irkit.driver.programs.specialised import Specialised, strided
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.host_calls import NeedExamplesError
+from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.probing import learn
 from irkit.frontends.numpy.recorder import tracing
 from irkit.frontends.numpy.tables.objects import NeedNumberError
@@ -85,7 +86,9 @@ class JittedFunction:
         for guard in self._captured.values():
             array = guard.later()
             if type(array) is not np.ndarray:
-                raise UnsupportedError(f"'{guard.name}' was an array, and is none any more")
+                raise UnsupportedError(
+                    f"{user_place()}: '{guard.name}' was an array, and is none any more"
+                )
             flat.leaf(array, guard.name)
         facts = tuple(
             (a.shape, a.dtype, a.strides, a.flags.writeable, a.flags.aligned) for a in flat.given
@@ -113,7 +116,7 @@ class JittedFunction:
                 why = OFTEN if often else ""
                 made = within_budget(functools.partial(self._traced, flat, layout, learned, why))
             except NewArrayError as met:
-                check_array(met.array, met.guard.name)
+                check_array(met.array, met.guard.name, met.place)
                 self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard
                 continue
             except NeedExamplesError:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.trace import ArraySpec, BufferSpec
 from irkit.weights import Array
 
@@ -226,7 +227,9 @@ def _together(
         for a, (s, _) in zip(members, spans, strict=True)
     )
     if odd:
-        raise UnsupportedError(f"arguments {shared} share memory, and not element by element")
+        raise UnsupportedError(
+            f"{user_place()}: arguments {shared} share memory, and not element by element"
+        )
     for (number, _), array in zip(group, members, strict=True):
         specs[number] = _spanned_spec(array, buffer, low)
     for (number, _), array, span in zip(group, members, spans, strict=True):
