@@ -89,6 +89,7 @@ def test_returned_views_are_of_the_callers_memory():
         np.testing.assert_array_equal(got, want)
         assert wide_strides(got) == wide_strides(want)
         assert isinstance(got, np.ndarray) == isinstance(want, np.ndarray)
+    assert "copied, as their elements lie apart: a" in f.explain()
     f(a)[0][...] = -1
     assert (a[1:, ::-2] == -1).all()
 

@@ -26,6 +26,9 @@ from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
 
+COPIES = ("copy", "apart")
+"""Kinds of places whose arrays are copied."""
+
 
 class Specialised:
     """What runs a function for arguments of one pattern."""
@@ -136,7 +139,7 @@ class Specialised:
         """What was traced, and how it runs, a line each."""
         count = len(self._names)
         lines = [f"{count} arrays ({', '.join(self._names)}) in {len(self.layout.buffers)} buffers"]
-        copies = [self._names[p.first] for p in self.layout.places if p.kind == "copy"]
+        copies = [self._names[p.first] for p in self.layout.places if p.kind in COPIES]
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
         if self._objects:
