@@ -19,6 +19,8 @@ BLOCK = 65536
 are NumPy's to count."""
 SUMS = 1 << 19
 """Sums of blocks that are computed before they are added up."""
+AT_ONCE = 1024
+"""Values whose bins are looked for before these are counted."""
 WIDE = ("float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
@@ -48,20 +50,26 @@ def histogram(a: Array, bins: int, limits: Any, weights: Array | None) -> tuple[
     width: Any = edges[-1] - edges[0]
     if limits is not None and limits[0] != limits[1]:
         width = np.float64(limits[1]) - np.float64(limits[0])
-    bins_of = _Bins(edges, width, width.dtype.type(bins))
+    number = width.dtype.type(bins)
+    off = np.abs((edges - edges[0]) / width * number - np.arange(bins + 1)).max()
+    bins_of = _Bins(edges, width, number, 2 * off + bins * np.finfo(width.dtype).eps)
     if weights is None:
         return _counted(values, bins_of), edges
     return _weighed(values, np.ascontiguousarray(weights).reshape(-1), bins_of), edges
 
 
 class _Bins(NamedTuple):
-    """Where bins lie: their edges, the width of all, and how many there are, as a number to divide by."""
+    """Where bins lie: their edges, the width of all, how many there are, as a number to multiply by, and how
+    far at most from a whole number of bins NumPy's estimate of an edge is."""
 
     edges: Array
     width: Any
     number: Any
+    margin: Any
 
-    def __len__(self) -> int:
+    @property
+    def total(self) -> int:
+        """How many bins there are."""
         return len(self.edges) - 1
 
 
@@ -84,23 +92,23 @@ def _edges(values: Array, bins: int, limits: Any) -> Array:
 def _counted(values: Array, bins: _Bins) -> Array:
     """Counts of parts of the values, which are whole numbers, in any order."""
     cuts = ranges(len(values), values.itemsize, 1)
-    if len(cuts) * len(bins) > len(values):
+    if len(cuts) * bins.total > len(values):
         cuts = [(0, len(values))]
-    counts = np.zeros((len(cuts), len(bins)), np.intp)
+    counts = np.zeros((len(cuts), bins.total + 1), np.intp)
     places = {cut: n for n, cut in enumerate(cuts)}
 
     def count(start: int, stop: int) -> None:
         _counting()(values[start:stop], *bins, counts[places[start, stop]])
 
     in_parts(count, cuts)
-    return counts.sum(axis=0)
+    return counts[:, :-1].sum(axis=0)
 
 
 def _weighed(values: Array, weights: Array, bins: _Bins) -> Array:
     """Sums of each block's weights, some blocks at once, added in the blocks' order."""
-    found, blocks = np.zeros(len(bins), weights.dtype), -(-len(values) // BLOCK)
-    together = min(blocks, max(1, SUMS // len(bins)))
-    sums = np.empty((together, len(bins)))
+    found, blocks = np.zeros(bins.total, weights.dtype), -(-len(values) // BLOCK)
+    together = min(blocks, max(1, SUMS // bins.total))
+    sums = np.empty((together, bins.total + 1))
     for first in range(0, blocks, together):
 
         def weigh(start: int, stop: int, first: int = first) -> None:
@@ -113,52 +121,91 @@ def _weighed(values: Array, weights: Array, bins: _Bins) -> Array:
         each = -(-count // usable_cores())
         in_parts(weigh, [(n, min(n + each, count)) for n in range(0, count, each)])
         for n in range(count):
-            found += sums[n].astype(weights.dtype)
+            found += sums[n, :-1].astype(weights.dtype)
     return found
 
 
 @functools.cache
-def _bin() -> Any:
-    """In which bin a value is; -1 for one that is in none."""
+def _estimates() -> Any:
+    """Of values, where NumPy estimates that they are, the place behind the last for what is in no bin; and
+    whether all are where they are estimated: a loop without branches, computed in vectors.
 
-    def place(x: Any, edges: Any, width: Any, number: Any) -> Any:
+    Estimates never fall while values rise. So a value is in a bin where its estimate lies between those of
+    the edges of the bin, which are whole numbers but for `margin`.
+    """
+
+    def estimate(values: Any, ends: Any, width: Any, margin: Any, places: Any) -> bool:
+        low, high, number = ends
+        unsure, none = 0, int(number)
+        for n in range(len(values)):
+            x = values[n]
+            inside = (x >= low) & (x <= high)
+            # What is in no bin, NaN among it, has no whole number.
+            place = ((x if inside else low) - low) / width * number
+            k = int(place)
+            above = place - k
+            sure = (above > margin) & (above < 1 - margin)
+            unsure |= int(inside) & (1 - int(sure))
+            places[n] = k if inside else none
+        return unsure == 0
+
+    return _compiled(estimate)
+
+
+@functools.cache
+def _places() -> Any:
+    """In which bins values are, the place behind the last for what is in none."""
+    estimated = _estimates()
+
+    def find(values: Any, edges: Any, width: Any, number: Any, margin: Any, places: Any) -> None:
         last = len(edges) - 2
-        if not (x >= edges[0] and x <= edges[last + 1]):
-            return -1
-        k = int((x - edges[0]) / width * number)
-        if k > last:
-            k = last
-        if x < edges[k]:
-            k -= 1
-        if x >= edges[k + 1] and k != last:
-            k += 1
-        return k
+        ends = edges[0], edges[last + 1], number
+        if estimated(values, ends, width, margin, places):
+            return
+        for n in range(len(values)):
+            x = values[n]
+            if not (x >= edges[0] and x <= edges[last + 1]):
+                continue
+            k = min(places[n], last)
+            if x < edges[k]:
+                k -= 1
+            if x >= edges[k + 1] and k != last:
+                k += 1
+            places[n] = k
 
-    return _compiled(place)
+    return _compiled(find)
 
 
 @functools.cache
 def _counting() -> Any:
-    place = _bin()
+    """Counts of a bin each, and behind them of what is in none."""
+    find = _places()
 
-    def count(values: Any, edges: Any, width: Any, number: Any, counts: Any) -> None:
-        for value in values:
-            k = place(value, edges, width, number)
-            if k >= 0:
-                counts[k] += 1
+    def count(values: Any, edges: Any, width: Any, number: Any, margin: Any, counts: Any) -> None:
+        places = np.empty(AT_ONCE, np.intp)
+        for first in range(0, len(values), AT_ONCE):
+            some = values[first : first + AT_ONCE]
+            find(some, edges, width, number, margin, places)
+            for n in range(len(some)):
+                counts[places[n]] += 1
 
     return _compiled(count)
 
 
 @functools.cache
 def _weighing() -> Any:
-    place = _bin()
+    """Sums of a bin's weights each, and behind them of what is in none."""
+    find = _places()
 
-    def weigh(values: Any, weights: Any, edges: Any, width: Any, number: Any, sums: Any) -> None:
-        for n in range(len(values)):
-            k = place(values[n], edges, width, number)
-            if k >= 0:
-                sums[k] += weights[n]
+    def weigh(
+        values: Any, weights: Any, edges: Any, width: Any, number: Any, margin: Any, sums: Any
+    ) -> None:
+        places = np.empty(AT_ONCE, np.intp)
+        for first in range(0, len(values), AT_ONCE):
+            some = values[first : first + AT_ONCE]
+            find(some, edges, width, number, margin, places)
+            for n in range(len(some)):
+                sums[places[n]] += weights[first + n]
 
     return _compiled(weigh)
 
@@ -166,7 +213,8 @@ def _weighing() -> Any:
 def _compiled(function: Any) -> Any:
     from numba import njit
 
-    return cast(Any, njit)(nogil=True)(function)
+    # NumPy's divisions have no branch for a divisor of 0.
+    return cast(Any, njit)(nogil=True, error_model="numpy")(function)
 
 
 def _types(a: Any, bins: int, limits: Any, weights: Any) -> tuple[ArrayType, ArrayType]:

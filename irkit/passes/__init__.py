@@ -37,6 +37,9 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "hoist-from-loops": _lazy("passes.graph.hoist_from_loops", "HoistFromLoops"),
     "hoist-input-products": _lazy("passes.graph.hoist_input_products", "HoistInputProducts"),
     "join-product-sums": _lazy("passes.graph.join_product_sums", "JoinProductSumsPass"),
+    "halve-symmetric-products": _lazy(
+        "passes.graph.halve_symmetric_products", "HalveSymmetricProducts"
+    ),
     "join-products": _lazy("passes.graph.join_products", "JoinProducts"),
     "sum-bins": _lazy("passes.graph.sum_bins", "SumBinsPass"),
     "vectorise-loops": _lazy("passes.graph.vectorise_loops", "VectoriseLoops"),

@@ -255,3 +255,53 @@ def test_too_few_dimensions_are_numpys_errors(function):
         function(np.ones(3))
     with pytest.raises(type(theirs.value), match=r"scalar|does not have enough dimensions"):
         interpreted(function)(np.ones(3))
+
+
+def test_truths_of_no_elements_keep_their_dimensions():
+    def reduced(x):
+        y = x > 0
+        return (
+            np.logical_or.reduce(y, axis=1, keepdims=True),
+            np.min(y, axis=(0, 1), keepdims=True, initial=0, where=y),
+            y.all(axis=1),
+        )
+
+    check(reduced, np.zeros((3, 0, 2)))
+
+
+def test_loops_over_arrays_without_elements():
+    def moved(x):
+        for i in irkit.range(3):
+            y = x[i]
+            x[i] = x[-1] + 1
+            x[-1] = y
+            for j in irkit.range(i):
+                x[..., 0] -= x[j, ..., 0]
+        return x[1:]
+
+    check(moved, np.zeros((3, 0, 2)))
+
+
+def test_one_element_is_combined_with_what_numpy_begins_with():
+    def reduced(x, n):
+        return (
+            *(
+                np.hypot.reduce(x, axis=0),
+                np.hypot.reduce(x, axis=()),
+                np.hypot.reduce(x[0], axis=0),
+            ),
+            *(np.gcd.reduce(n, axis=0), np.gcd.reduce(n), np.lcm.reduce(n)),
+            *(np.hypot.reduceat(x, [0], axis=0), np.gcd.reduceat(n, [0, 1, 1], axis=1)),
+            np.add.reduceat(n.astype(np.int8), [1, 0], axis=1),
+        )
+
+    check(reduced, np.array([[-4.0, 3.0]]), np.array([[-4, 6, -8]]))
+
+
+def test_an_element_behind_an_ellipsis_is_no_number():
+    def picked(x, i):
+        y = x[..., i]
+        y[...] = 9
+        return x, y, x[i, ...], x[i], x[..., i.sum()]
+
+    check(picked, np.arange(4.0), np.array(1))

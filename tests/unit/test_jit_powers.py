@@ -29,3 +29,7 @@ def test_powers_are_numpys_at_the_edges(jit, exponent):
         return *found, *(1 / y for y in found)
 
     check(with_signs, EDGES, np.array(exponent), tolerance=1e-15, jit=jit)
+
+
+def test_no_elements_to_powers_below_zero():
+    check(lambda x, n: (x**-1, x**n), np.zeros((3, 0), np.int64), np.array(-2))

@@ -184,15 +184,32 @@ def test_arguments_that_have_no_form():
         (np.zeros(3, ">f8"), "argument 'x': dtype >f8: bytes in the order"),
         (np.ma.zeros(3), "argument 'x': a numpy.ma"),
         ({1, 2}, "argument 'x' of type builtins.set"),
-        (np.zeros(3, "datetime64[s]"), "irkit has no such type"),
+        (np.zeros(3, "datetime64[s]"), ".* irkit has no such type"),
     ]:
-        with pytest.raises(UnsupportedError, match=message):
+        with pytest.raises(UnsupportedError, match=rf"test_jit_refused.py:\d+: {message}"):
             traced(bad)
     whole = np.zeros(32, np.uint8)
-    with pytest.raises(UnsupportedError, match="arguments 'x', 'y' share memory"):
+    with pytest.raises(
+        UnsupportedError, match=r"test_jit_refused.py:\d+: arguments 'x', 'y' share"
+    ):
         traced(whole[:16].view(np.float64), whole[8:24].view(np.float32))
     with pytest.raises(UnsupportedError, match="expected a Python function"):
         irkit.jit(np.sin)
+
+
+OBJECTS = np.array([1, None])
+
+
+def test_an_array_of_objects_that_is_read():
+    """The line is the one that reads it; an argument's is the call's."""
+
+    def added(x):
+        x = x + 1
+        return x + OBJECTS
+
+    place = f"{added.__code__.co_filename}:{added.__code__.co_firstlineno + 2}"
+    with pytest.raises(UnsupportedError, match=f"^{place}: 'OBJECTS': dtype object"):
+        interpreted(added)(np.zeros(2))
 
 
 @pytest.mark.parametrize("strides", [(0, 8), (8, 8)])

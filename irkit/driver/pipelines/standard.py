@@ -48,6 +48,7 @@ STANDARD: dict[str, list[str]] = {
         "share-joined-factors",
         "split-reductions",
         "cut-sums",
+        "halve-symmetric-products",
         "share-products",
         "share-convolutions",
         "slice-first",
@@ -111,12 +112,12 @@ def level_pipeline(
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
-    `share-joined-factors`, `split-reductions`, `cut-sums`, `share-products`, `share-convolutions`,
-    `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`, `sink-light-reshapes`,
-    `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`, `pack-products`, `pack-filters`
-    and `partition-rtasks` plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass
-    before it, if any. With `measure`, what `partition-rtasks` offers is measured on that device, which has to
-    be at hand."""
+    `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
+    `share-convolutions`, `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`,
+    `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
+    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
+    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
+    offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -128,6 +129,7 @@ def level_pipeline(
                 "share-joined-factors",
                 "split-reductions",
                 "cut-sums",
+                "halve-symmetric-products",
                 "share-products",
                 "share-convolutions",
                 "split-attention",

@@ -24,6 +24,7 @@ from irkit.dialects.types import element_type
 from irkit.driver.programs.complex_border import as_pairs
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.objects import is_booster, is_estimator
+from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.records import part_of
 from irkit.frontends.numpy.tables.results import compiled_dtype
 from irkit.frontends.numpy.trace import Leaf
@@ -93,7 +94,7 @@ class Flattened:
             keys.append(("series", repr(value.name), rows))
         else:
             if not value.columns.is_unique or value.columns.nlevels > 1:
-                raise UnsupportedError(
+                raise _refused(
                     f"argument '{name}': a frame with columns of one name, or of names of several levels"
                 )
             own_columns = [value[c] for c in value.columns]
@@ -152,37 +153,43 @@ class Flattened:
         return Leaf(len(self.arrays) - 1)
 
 
-def check_array(array: Array, name: str) -> None:
-    """Raises UnsupportedError for an array of elements that irkit has no type for."""
+def check_array(array: Array, name: str, place: str | None = None) -> None:
+    """Raises UnsupportedError for an array of elements that irkit has no type for: of an argument; of one
+    that is read at `place` where that is given."""
     dtype = part_of(array.dtype) if array.dtype.kind == "c" else array.dtype
     try:
         element_type(dtype)
     except KeyError:
-        objects = array.dtype.kind == "O"
-        reason = (
-            "an array of objects has no numbers to compute with"
-            if objects
-            else "irkit has no such type"
-        )
-        if not array.dtype.isnative:
-            reason = (
-                "bytes in the order of another machine: array.astype(array.dtype.newbyteorder('='))"
-            )
-        raise UnsupportedError(f"argument '{name}': dtype {array.dtype}: {reason}") from None
+        what = f"argument '{name}'" if place is None else f"'{name}'"
+        raise _refused(f"{what}: dtype {array.dtype}: {_why(array.dtype)}", place) from None
+
+
+def _why(dtype: np.dtype[Any]) -> str:
+    """Why there are no arrays of a dtype."""
+    if not dtype.isnative:
+        return "bytes in the order of another machine: array.astype(array.dtype.newbyteorder('='))"
+    if dtype.kind == "O":
+        return "an array of objects has no numbers to compute with"
+    return "irkit has no such type"
+
+
+def _refused(what: str, place: str | None = None) -> UnsupportedError:
+    """An error of a call, at its line in the user's file, or of what is read at `place`."""
+    return UnsupportedError(f"{place or user_place()}: {what}")
 
 
 def _unknown(name: str, value: Any) -> UnsupportedError:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, np.ndarray):
-        return UnsupportedError(
+        return _refused(
             f"argument '{name}': a {kind}, which computes otherwise than an array: pass numpy.asarray({name})"
         )
     if kind_of(value) == "":
-        return UnsupportedError(
+        return _refused(
             f"argument '{name}': a {kind}, which may compute otherwise than a frame of pandas' own: pass "
             f"pandas.DataFrame({name})"
         )
-    return UnsupportedError(
+    return _refused(
         f"argument '{name}' of type {kind}: expected arrays, numbers, text, None, functions, fitted "
         "estimators, and tuples, lists and dicts of them"
     )

@@ -14,15 +14,17 @@ import numpy as np
 
 from irkit.annotations.learned import Learned
 from irkit.dialects.program.builder import BuiltProgram
+from irkit.driver.programs.apart import GapsNeededError, with_gaps
 from irkit.driver.programs.arguments import Flattened, check_array, check_budget
 from irkit.driver.programs.chunked import within_budget
 from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.lowering import Runner
-from irkit.driver.programs.memory import Layout, layout_of, overlaps
+from irkit.driver.programs.memory import Layout, layout_of, overlaps, strided
 from irkit.driver.programs.placed import lowered
-from irkit.driver.programs.specialised import Specialised, strided
+from irkit.driver.programs.specialised import Specialised
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.numpy.host_calls import NeedExamplesError
+from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.probing import learn
 from irkit.frontends.numpy.recorder import tracing
 from irkit.frontends.numpy.tables.objects import NeedNumberError
@@ -85,7 +87,9 @@ class JittedFunction:
         for guard in self._captured.values():
             array = guard.later()
             if type(array) is not np.ndarray:
-                raise UnsupportedError(f"'{guard.name}' was an array, and is none any more")
+                raise UnsupportedError(
+                    f"{user_place()}: '{guard.name}' was an array, and is none any more"
+                )
             flat.leaf(array, guard.name)
         facts = tuple(
             (a.shape, a.dtype, a.strides, a.flags.writeable, a.flags.aligned) for a in flat.given
@@ -99,12 +103,13 @@ class JittedFunction:
     ) -> tuple[Specialised, Flattened]:
         """Trace and compile for these arguments, unless another thread has."""
         learned: Learned | None = None
+        gaps = None
         while True:
             flat, key = self._flattened(args, kwargs)
             for known in self._known.get(key, ()):
                 if all(guard.holds() for guard in known.guards):
                     return known, flat
-            layout = layout_of(flat.arrays, flat.names, flat.is_complex)
+            layout = layout_of(flat.arrays, flat.names, flat.is_complex, gaps)
             own = self._known.setdefault(key, [])
             often = sum(known.has_estimators for known in own) >= REFITS
             try:
@@ -113,8 +118,11 @@ class JittedFunction:
                 why = OFTEN if often else ""
                 made = within_budget(functools.partial(self._traced, flat, layout, learned, why))
             except NewArrayError as met:
-                check_array(met.array, met.guard.name)
+                check_array(met.array, met.guard.name, met.place)
                 self._captured[f"{met.guard.name} {len(self._captured)}"] = met.guard
+                continue
+            except GapsNeededError:
+                gaps = with_gaps
                 continue
             except NeedExamplesError:
                 learned = NEEDED
@@ -212,7 +220,8 @@ def _as_described(buffer: Array, spec: ArraySpec) -> Array:
     strides = tuple(s * buffer.itemsize for s in spec.strides)
     made = strided(buffer, spec.offset, spec.sizes, strides)[...]
     made = as_complex(made[..., 0]) if spec.is_complex else made
-    made.flags.writeable = spec.writeable
+    if not spec.writeable:
+        made.flags.writeable = False
     return made
 
 

@@ -6,13 +6,14 @@ in that order. What lies far apart is copied to a buffer of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from irkit.errors import UnsupportedError
+from irkit.frontends.numpy.places import user_place
 from irkit.frontends.numpy.trace import ArraySpec, BufferSpec
 from irkit.weights import Array
 
@@ -24,7 +25,8 @@ SPARSE = 2
 class Place:
     """How a buffer is made of arrays. `dense`: the memory of array `first`, its axes in the order `axes`,
     those of `flipped` from their ends. `span`: so many elements from `low` bytes after its first one. `copy`:
-    a copy."""
+    a copy, all of it side by side. `apart`: a copy with gaps (`apart.py`), in which the array begins at
+    element `low` and has `strides`."""
 
     kind: str
     first: int
@@ -32,6 +34,13 @@ class Place:
     flipped: tuple[int, ...] = ()
     low: int = 0
     elements: int = 0
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+    def seen(self, buffer: Array, sizes: tuple[int, ...]) -> Array:
+        """What of a copy with gaps is the array's."""
+        steps = tuple(s * buffer.itemsize for s in self.strides)
+        return strided(buffer, self.low, sizes, steps)
 
     def buffer(self, arrays: Sequence[Array]) -> Array:
         """The buffer, C-contiguous; the caller's memory unless it is a copy."""
@@ -45,7 +54,21 @@ class Place:
             return turned[keys]
         if self.kind == "copy":
             return np.array(array, order="C")
+        if self.kind == "apart":
+            made = np.zeros(self.shape, array.dtype)
+            self.seen(made, array.shape)[...] = array
+            return made
         return spanned(array, self.low, self.elements)
+
+
+def strided(whole: Array, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """A view of a C-contiguous array, from element `offset` on."""
+    if sizes == whole.shape and strides == whole.strides:
+        return whole
+    if 0 in sizes:
+        return np.empty(sizes, whole.dtype)
+    flat = whole.reshape(-1)
+    return np.lib.stride_tricks.as_strided(flat[offset:], sizes, strides)
 
 
 def spanned(array: Array, low: int, elements: int) -> Array:
@@ -76,6 +99,8 @@ class Layout:
     places: tuple[Place, ...]
     buffers: tuple[BufferSpec, ...]
     arrays: tuple[ArraySpec, ...]
+    has_gaps: bool = False
+    """Whether copies have gaps where the arrays have some."""
 
 
 def bounds(array: Array) -> tuple[int, int]:
@@ -116,8 +141,14 @@ def _group(group: list[int], arrays: Sequence[Array]) -> list[tuple[tuple[int, i
     return [tuple((n, s - starts[0]) for n, s in zip(own, starts, strict=True))]
 
 
-def layout_of(arrays: Sequence[Array], names: Sequence[str], is_complex: Sequence[bool]) -> Layout:
-    """Buffers for arrays, those of complex numbers as their parts.
+def layout_of(
+    arrays: Sequence[Array],
+    names: Sequence[str],
+    is_complex: Sequence[bool],
+    gaps: Callable[[int, Array, bool, int], tuple[Place, BufferSpec, ArraySpec]] | None = None,
+) -> Layout:
+    """Buffers for arrays, those of complex numbers as their parts. `gaps`: what makes copies with gaps, if
+    copies are to have some.
 
     Raises UnsupportedError for arrays that overlap in a way that has no form.
     """
@@ -131,13 +162,15 @@ def layout_of(arrays: Sequence[Array], names: Sequence[str], is_complex: Sequenc
         group = groups.get(number)
         if group is None:
             place, buffer, spec = _alone(number, array, len(buffers))
+            if place.kind == "copy" and gaps is not None and not _repeats(array):
+                place, buffer, spec = gaps(number, array, is_complex[number], len(buffers))
             specs[number] = spec
         else:
             place, buffer = _together(group, arrays, names, specs, len(buffers))
         places.append(place)
         buffers.append(buffer)
     ordered = tuple(replace(specs[n], is_complex=is_complex[n]) for n in range(len(arrays)))
-    return Layout(tuple(places), tuple(buffers), ordered)
+    return Layout(tuple(places), tuple(buffers), ordered, gaps is not None)
 
 
 def _alone(number: int, array: Array, buffer: int) -> tuple[Place, BufferSpec, ArraySpec]:
@@ -226,7 +259,9 @@ def _together(
         for a, (s, _) in zip(members, spans, strict=True)
     )
     if odd:
-        raise UnsupportedError(f"arguments {shared} share memory, and not element by element")
+        raise UnsupportedError(
+            f"{user_place()}: arguments {shared} share memory, and not element by element"
+        )
     for (number, _), array in zip(group, members, strict=True):
         specs[number] = _spanned_spec(array, buffer, low)
     for (number, _), array, span in zip(group, members, spans, strict=True):

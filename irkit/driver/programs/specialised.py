@@ -9,18 +9,25 @@ import numpy as np
 
 from irkit.annotations.frames import Node, assign
 from irkit.annotations.held import Held
+from irkit.dialects.functions import function_named
 from irkit.dialects.program.builder import BuiltProgram
+from irkit.dialects.program.check import written_arguments
+from irkit.driver.programs.apart import GapsNeededError, view_of_caller
 from irkit.driver.programs.complex_border import as_complex
 from irkit.driver.programs.hosted import Hosted
 from irkit.driver.programs.lowering import Lowered, Runner
-from irkit.driver.programs.memory import Layout
+from irkit.driver.programs.memory import Layout, strided
 from irkit.driver.programs.placed import Placed
 from irkit.errors import InvalidInputError, UnsupportedError
 from irkit.frontends.numpy.emission import emitted
-from irkit.frontends.numpy.records import Buffer, ComplexView, For
+from irkit.frontends.numpy.places import user_place
+from irkit.frontends.numpy.records import Buffer, ComplexView, For, View
 from irkit.frontends.numpy.trace import Guard, Result, Traced, filled
 from irkit.viewing.timeline import Timeline
 from irkit.weights import Array
+
+COPIES = ("copy", "apart")
+"""Kinds of places whose arrays are copied."""
 
 
 class Specialised:
@@ -55,7 +62,17 @@ class Specialised:
         named += [(f"check{n}", b) for n, b in enumerate(checks)]
         inputs = [_buffer_name(n, layout, names) for n in range(len(layout.buffers))]
         built = emitted(traced.recorder, inputs, named)
+        self._check_copies(built)
         self.runner = lower(built)
+
+    def _check_copies(self, built: BuiltProgram) -> None:
+        """Raises GapsNeededError where a copy that has no gaps is written or returned."""
+        main = function_named(built.module, "main")
+        assert main is not None
+        views = [r.view.buffer.argument for r in self.results if r.argument is None]
+        for number in {*written_arguments(main), *(n for n in views if n is not None)}:
+            if self.layout.places[number].kind == "copy" and not self.layout.has_gaps:
+                raise GapsNeededError
 
     @property
     def has_estimators(self) -> bool:
@@ -97,7 +114,7 @@ class Specialised:
                 raise check.error(f"{check.place}: {check.message}; no argument was changed")
         for number, contents in written.items():
             self._write_back(number, contents, buffers, arrays)
-        found = [self._result(r, outputs, buffers, given) for r in self.results]
+        found = [self._result(r, outputs, buffers, arrays, given) for r in self.results]
 
         def made(value: Any) -> Any:
             return value.built(found, held) if isinstance(value, Node) and held else value
@@ -122,7 +139,7 @@ class Specialised:
         """What was traced, and how it runs, a line each."""
         count = len(self._names)
         lines = [f"{count} arrays ({', '.join(self._names)}) in {len(self.layout.buffers)} buffers"]
-        copies = [self._names[p.first] for p in self.layout.places if p.kind == "copy"]
+        copies = [self._names[p.first] for p in self.layout.places if p.kind in COPIES]
         if copies:
             lines.append(f"copied, as their elements lie apart: {', '.join(copies)}")
         if self._objects:
@@ -146,6 +163,9 @@ class Specialised:
         if place.kind == "copy":
             np.copyto(arrays[place.first], contents)
             buffers[number][...] = contents
+        elif place.kind == "apart":
+            array = arrays[place.first]
+            np.copyto(array, place.seen(contents, array.shape))
         elif place.kind == "dense":
             np.copyto(buffers[number], contents)
         else:
@@ -158,27 +178,39 @@ class Specialised:
                 strides = tuple(s * array.itemsize for s in spec.strides)
                 np.copyto(array, strided(contents, spec.offset, spec.sizes, strides))
 
+    def _seen(
+        self,
+        view: View,
+        outputs: Sequence[Array],
+        buffers: Sequence[Array],
+        arrays: Sequence[Array],
+    ) -> Array:
+        """What a view sees, of complex numbers their real parts."""
+        own = view.buffer.argument
+        whole = outputs[self._made[view.buffer]] if own is None else buffers[own]
+        place = None if own is None else self.layout.places[own]
+        if place is not None and place.kind == "apart":
+            return view_of_caller(place, view, arrays[place.first])
+        if place is not None and place.kind == "copy":
+            raise InvalidInputError(
+                f"{user_place()}: a view of an argument whose elements share memory is returned: return a "
+                "copy of it"
+            )
+        strides = tuple(s * whole.itemsize for s in view.strides)
+        return strided(whole, view.offset.now, view.sizes, strides)
+
     def _result(
         self,
         result: Result,
         outputs: Sequence[Array],
         buffers: Sequence[Array],
+        arrays: Sequence[Array],
         given: Sequence[Array],
     ) -> Any:
         if result.argument is not None:
             return given[result.argument]
         view = result.view
-        own = view.buffer.argument
-        if own is None:
-            whole = outputs[self._made[view.buffer]]
-        else:
-            whole = buffers[own]
-            if self.layout.places[own].kind == "copy":
-                raise InvalidInputError(
-                    "a view of an argument whose elements lie far apart is returned: return a copy of it"
-                )
-        strides = tuple(s * whole.itemsize for s in view.strides)
-        found = strided(whole, view.offset.now, view.sizes, strides)
+        found = self._seen(view, outputs, buffers, arrays)
         found = as_complex(found) if isinstance(view, ComplexView) else found
         if not result.scalar and not result.writeable:
             found = found[...]
@@ -186,16 +218,6 @@ class Specialised:
         if not result.scalar:
             return found
         return found.item() if result.weak else found[()]
-
-
-def strided(whole: Array, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """A view of a C-contiguous array, from element `offset` on."""
-    if sizes == whole.shape and strides == whole.strides:
-        return whole
-    if 0 in sizes:
-        return np.empty(sizes, whole.dtype)
-    flat = whole.reshape(-1)
-    return np.lib.stride_tricks.as_strided(flat[offset:], sizes, strides)
 
 
 def _buffer_name(number: int, layout: Layout, names: Sequence[str]) -> str:

@@ -37,6 +37,8 @@ IN_PAIRS = frozenset(
     ]
 )
 """Functions of which it makes no difference, but for rounding, which pairs are combined first."""
+CHANGES_ONE = ("hypot", "gcd")
+"""Those that combine one element with their neutral one to something else: NumPy begins with that."""
 IN_ORDER = 128
 """Elements that other functions combine, one after another."""
 
@@ -66,6 +68,8 @@ def reduce(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, keepdims: b
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
+    if all(array.shape[place] == 1 for place in axes) and ufunc.__name__ in CHANGES_ONE:
+        array = ufunc(array, ufunc.identity)
     for place in axes:
         array = _combined(ufunc, array, place)
     made: Any = array if keepdims else LIBRARY.squeeze(array, tuple(axes))
@@ -93,10 +97,14 @@ def reduceat(
     if odd:
         raise IndexError(f"index {odd[0]} out-of-bounds in {ufunc.__name__}.reduceat [0, {extent})")
     ends = [b if b > a else a + 1 for a, b in zip(starts, [*starts[1:], extent], strict=True)]
-    parts = [
-        ufunc.reduce(_part(array, place, a, b), axis=place, dtype=dtype, keepdims=True)
-        for a, b in zip(starts, ends, strict=True)
-    ]
+    kind = ufunc.reduceat(np.ones(1, array.dtype), [0], dtype=dtype).dtype
+
+    def combined(some: Any) -> Any:
+        if some.shape[place] == 1:
+            return some.astype(kind)
+        return ufunc.reduce(some, axis=place, dtype=dtype, keepdims=True)
+
+    parts = [combined(_part(array, place, a, b)) for a, b in zip(starts, ends, strict=True)]
     return LIBRARY.concatenate(parts, axis=place, out=out)
 
 

@@ -16,7 +16,7 @@ from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import traced_list
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
-from irkit.frontends.numpy.shaping import cast_to, copied
+from irkit.frontends.numpy.shaping import cast_to, lies_as
 from irkit.weights import Array
 
 
@@ -51,15 +51,22 @@ def _full(
     return array
 
 
-def _array(given: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **rest: Any) -> Any:
-    """`np.array`: a copy."""
-    rest.pop("order", None)
+def _array(
+    given: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    **rest: Any,
+) -> Any:
+    """`np.array`: a copy, unless NumPy needs none and is asked for none. Raises ValueError where it needs one
+    that it is not to make."""
     _no_more(rest)
     if isinstance(given, Index):
         given = given.special("an array of a loop's index")
     if is_traced(given):
-        made = cast_to(given, dtype or given.dtype) if copy else _asarray(given, dtype)
-        made.spot.scalar = False
+        made = _of_traced(given, dtype or given.dtype, copy, order or "K")
     elif (
         isinstance(given, list | tuple)
         and (found := traced_list(cast("list[Any]", given))) is not None
@@ -70,17 +77,31 @@ def _array(given: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, *
     return made if ndmin <= made.ndim else made.reshape((1,) * (ndmin - made.ndim) + made.shape)
 
 
-def _asarray(given: Any, dtype: Any = None, order: Any = None, **rest: Any) -> Any:
+def _of_traced(given: Any, dtype: Any, copy: Any, order: str) -> Any:
+    """What `np.array` makes of an array or a number of the trace."""
+    if copy or given.dtype != dtype or not lies_as(given, order):
+        if copy is False:
+            np.array([0], copy=False)  # NumPy's own error
+        made = cast_to(given, dtype, order)
+        made.spot.scalar = False
+        return made
+    return TracedArray(given.spot.viewed(given.spot.layout)) if given.spot.scalar else given
+
+
+def _asarray(
+    given: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **rest: Any
+) -> Any:
     """`np.asarray` and its like: what is an array stays itself."""
-    if is_traced(given) and (dtype is None or given.dtype == dtype):
-        return given if not given.spot.scalar else TracedArray(given.spot.viewed(given.spot.layout))
-    return _array(given, dtype)
+    return _array(given, dtype, copy=copy, order=order, **rest)
 
 
-def _contiguous(given: Any, dtype: Any = None, **rest: Any) -> Any:
-    """`np.ascontiguousarray`"""
-    array = _asarray(given, dtype)
-    return array if array.flags.c_contiguous else copied(array, "C")
+def _in_order(order: str) -> Callable[..., Any]:
+    """`np.ascontiguousarray` and `np.asfortranarray`: of no number."""
+
+    def made(given: Any, dtype: Any = None, **rest: Any) -> Any:
+        return _array(given, dtype, copy=None, order=order, ndmin=1, **rest)
+
+    return made
 
 
 class _TypeClass(type):
@@ -160,7 +181,8 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
     "array": _array,
     "asanyarray": _asarray,
     "asarray": _asarray,
-    "ascontiguousarray": _contiguous,
+    "ascontiguousarray": _in_order("C"),
+    "asfortranarray": _in_order("F"),
     "broadcast": _broadcast,
     "empty": _filled(None),
     "full": _full,

@@ -175,7 +175,9 @@ def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
     flat = _joined(r, numbers, extents)
     value = value_of(array)
     shape = (*array.shape[:first], prod(extents), *array.shape[last + 1 :])
-    picked = fresh(r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first), scalar=True)
+    # Where `...` stands NumPy gives no number.
+    number = not any(k is Ellipsis for k in given)
+    picked = fresh(r.op(graph.GatherOp, r.reshape(value, shape), flat, axis=first), scalar=number)
     if not picked.spot.scalar and all(keys[d].spot.scalar for d in wanted if is_traced(keys[d])):
         picked.spot.buffer.pick = Pick(given)
         array.spot.buffer.picks.append(picked.spot.buffer.pick)

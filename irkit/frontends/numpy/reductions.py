@@ -124,7 +124,8 @@ def _reduced(r: Recorder, kind: str, value: Value, axes: Sequence[int], keepdims
     if name in ("max", "min") and value.dtype == np.uint8 and kind in ("any", "all"):
         full = 0 in [value.shape[a] for a in axes]
         if full:
-            shape = [s for d, s in enumerate(value.shape) if d not in axes or keepdims]
+            sizes = [1 if d in axes else s for d, s in enumerate(value.shape)]
+            shape = [s for d, s in enumerate(sizes) if d not in axes or keepdims]
             return r.splat(kind == "all", value.dtype, shape)
     return r.op(graph.ReduceOp, value, kind=name, axes=sorted(axes), keepdims=keepdims)
 

@@ -132,6 +132,12 @@ def copied_method(x: TracedArray, order: str = "C") -> TracedArray:
     return copied(x, order)
 
 
+def lies_as(array: TracedArray, orders: str | None) -> bool:
+    """Whether an array lies in memory as one of the `orders` asks, as all do for K and A."""
+    known = {"C": array.flags.c_contiguous, "F": array.flags.f_contiguous}
+    return orders is None or any(known.get(o.upper(), True) for o in orders)
+
+
 def cast_to(
     x: TracedArray,
     dtype: Any,
@@ -143,7 +149,7 @@ def cast_to(
     """`x.astype(dtype)`. Raises TypeError where `casting` does not allow it, ValueError for other orders."""
     dtype = np.dtype(dtype)
     _check_casts([operand(x)], dtype, casting)
-    if x.dtype == dtype and not copy:
+    if x.dtype == dtype and not copy and lies_as(x, order if order != "A" else "CF"):
         return x
     made = recorder().cast(value_of(x), dtype)
     return fresh(made, scalar=True) if x.spot.scalar else _laid_out(made, x, order)

@@ -89,7 +89,9 @@ def distance(base: Array, shadow: Array) -> int:
 
 
 def moved_by(base: Array, shadow: Array, elements: int) -> Array:
-    """`shadow`, a view of `base`, moved by so many elements."""
+    """`shadow`, a view of `base`, moved by so many elements; without elements it is nowhere."""
+    if shadow.size == 0:
+        return shadow
     offset = (distance(base, shadow) + elements) * base.itemsize
     memory: Any = base.reshape(-1).view(np.uint8).data
     return np.ndarray(shadow.shape, shadow.dtype, memory, offset, shadow.strides)

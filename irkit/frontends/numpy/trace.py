@@ -23,7 +23,7 @@ from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.masked import MaskedArray
 from irkit.frontends.numpy.models import is_model
 from irkit.frontends.numpy.picks import check
-from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import Recorder, recording
 from irkit.frontends.numpy.records import Buffer, View, complex_of
 from irkit.frontends.numpy.spots import Spot
@@ -121,6 +121,7 @@ class NewArrayError(BaseException):
     def __init__(self, array: Array, guard: Guard) -> None:
         super().__init__(guard.name)
         self.array, self.guard = array, guard
+        self.place = user_place()
 
 
 @dataclass

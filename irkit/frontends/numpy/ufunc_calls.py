@@ -64,9 +64,9 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         return _several(ufunc, rule, inputs, kwargs)
     out = output_of(kwargs.get("out"))
     dtypes = resolved(ufunc, operands, out, kwargs)
-    if ufunc is np.power:
-        check_power(operands[1], dtypes[-1])
     shape = _broadcast(operands)
+    if ufunc is np.power and 0 not in shape:
+        check_power(operands[1], dtypes[-1])
     mask = kwargs.get("where", True)
     if mask is not True:
         shape = np.broadcast_shapes(shape, operand(mask).shape)
