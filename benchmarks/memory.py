@@ -167,9 +167,11 @@ def main() -> int:
     )
     parser.add_argument("--chains", action="store_true", help="run chains within budgets")
     parser.add_argument("--layers", type=int, default=1000, help="of the residual chain")
+    parser.add_argument("--threads", type=int, choices=(1, 2), default=2, help="of the chains")
     given = parser.parse_args()
     if given.chains:
-        found = {"blocks": blocks(), "layers": layers(given.layers)}
+        threads = given.threads
+        found = {"blocks": blocks(threads=threads), "layers": layers(given.layers, threads=threads)}
         harness.write("memory_chains", {"suites": found}, given.out)
         return 0
     if given.curve:

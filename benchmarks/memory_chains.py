@@ -1,6 +1,6 @@
 """Chains compiled and run: saved bytes without a product again, and a thousand layers within a budget.
 
-    python -m benchmarks.memory --chains [--layers 1000] [--out FOLDER]
+    python -m benchmarks.memory --chains [--layers 1000] [--threads 2] [--out FOLDER]
 
 The chain of 32 blocks x + gelu(x W) * sigmoid(x W) of 1024x256: what is kept from forward to backward,
 weights with it, when no product is computed again; PyTorch's best partition keeps 41.9 MB. The residual
@@ -30,7 +30,11 @@ _CALLS = 5
 _ALL = 1 << 40
 """A budget that holds in any case."""
 
-_DEVICE: dict[str, Any] = {"target": "cpu", "device": "cpu2", "mode": "per-wave"}
+_DEVICES: dict[int, dict[str, Any]] = {
+    1: {"target": "cpu", "device": "cpu1", "mode": "serial"},
+    2: {"target": "cpu", "device": "cpu2", "mode": "per-wave"},
+}
+"""By threads. The processor time of two has what they wait for one another in, which other work prolongs."""
 
 
 def residual(weights: Any, x: Any) -> Any:
@@ -40,13 +44,14 @@ def residual(weights: Any, x: Any) -> Any:
     return x.sum()
 
 
-def blocks(count: int = 32, rows: int = 1024, width: int = 256) -> dict[str, Any]:
+def blocks(count: int = 32, rows: int = 1024, width: int = 256, threads: int = 2) -> dict[str, Any]:
     """Of the chain of blocks: the bytes that are kept, and those of all, with no product again."""
+    device = _DEVICES[threads]
     given = _given(count, rows, width)
-    slope = irkit.value_and_grad(chain, argnums=(0, 1), **_DEVICE)
+    slope = irkit.value_and_grad(chain, argnums=(0, 1), **device)
     slope(*given)
     # What recomputation may change of a program in which what is cheap is apart from products: no bit.
-    kept = irkit.value_and_grad(chain, argnums=(0, 1), memory_budget=_ALL, **_DEVICE)
+    kept = irkit.value_and_grad(chain, argnums=(0, 1), memory_budget=_ALL, **device)
     expected = kept(*given)
     _, fused = searched(slope.ir("task"))
     weights = sum(w.nbytes for w in given[0])
@@ -56,7 +61,7 @@ def blocks(count: int = 32, rows: int = 1024, width: int = 256) -> dict[str, Any
     budget = min(
         n for n in _budgets(search) if not figures(ops, search, search.within(n))["products_again"]
     )
-    within = irkit.value_and_grad(chain, argnums=(0, 1), memory_budget=budget, **_DEVICE)
+    within = irkit.value_and_grad(chain, argnums=(0, 1), memory_budget=budget, **device)
     same = _same(within(*given), expected)
     found = {
         "kept_bytes": saved(fused, fused.naive) + weights,
@@ -73,15 +78,16 @@ def blocks(count: int = 32, rows: int = 1024, width: int = 256) -> dict[str, Any
     return found
 
 
-def layers(count: int = 1000, rows: int = 256, width: int = 64) -> dict[str, Any]:
+def layers(count: int = 1000, rows: int = 256, width: int = 64, threads: int = 2) -> dict[str, Any]:
     """Of the residual chain: its arena within a budget over that of keeping all, and the time."""
+    device = _DEVICES[threads]
     given = _given(count, rows, width)
-    slope = irkit.value_and_grad(residual, argnums=(0, 1), **_DEVICE)
+    slope = irkit.value_and_grad(residual, argnums=(0, 1), **device)
     slope(*given)
-    kept = irkit.value_and_grad(residual, argnums=(0, 1), memory_budget=_ALL, **_DEVICE)
+    kept = irkit.value_and_grad(residual, argnums=(0, 1), memory_budget=_ALL, **device)
     expected = kept(*given)
     budget = int(SHARE * slope.report()["arena_bytes"])
-    within = irkit.value_and_grad(residual, argnums=(0, 1), memory_budget=budget, **_DEVICE)
+    within = irkit.value_and_grad(residual, argnums=(0, 1), memory_budget=budget, **device)
     found = _compared(slope, within, given, _same(within(*given), expected))
     print(f"{count} layers: {_told(found)}", flush=True)
     return found

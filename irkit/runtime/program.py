@@ -22,6 +22,7 @@ from irkit.runtime.program_state import ProgramState
 from irkit.runtime.row_call import RowCall
 from irkit.runtime.sized import SizedVariant
 from irkit.runtime.sparse_rows import SparseRows, is_sparse
+from irkit.runtime.state_identity import IDENTITY, ProgramIdentity
 from irkit.runtime.string_border import StringBorder
 from irkit.runtime.text_columns import TextColumns
 from irkit.runtime.variant import Variant
@@ -55,8 +56,15 @@ class CompiledProgram:
         self._methods = self._first.info.methods
         self._lock = threading.Lock()
         self._rows: dict[str, tuple[RowCall, ...]] = {}
-        self.state = ProgramState(self._first.state, self._first.info, initial_state)
+        self.state = ProgramState(
+            self._first.state, self._first.info, initial_state, self._identity()
+        )
         """What the program keeps from run to run: name → array, to be read, set, reset, saved."""
+
+    def _identity(self) -> ProgramIdentity:
+        if self._first.state is None:
+            return ProgramIdentity(None)
+        return ProgramIdentity(self._first.artifact.report.get(IDENTITY))
 
     # Running
 

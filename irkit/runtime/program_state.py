@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from irkit.bfloat16 import load_arrays
 from irkit.errors import ArtifactError, InvalidInputError
 from irkit.model_info import ModelInfo
+from irkit.plain_json import parsed
 from irkit.runtime.input_policy import InputPolicy
 from irkit.runtime.program_files import write_atomically
+from irkit.runtime.state_identity import Identity, ProgramIdentity, check_identity, said_by
 from irkit.runtime.state_memory import StateMemory
 from irkit.weights import Array
 
@@ -31,8 +34,11 @@ class ProgramState(Mapping[str, Array]):
         memory: StateMemory | None,
         info: ModelInfo,
         initial: Mapping[str, Any] | None = None,
+        identity: Identity | None = None,
     ) -> None:
         self._memory = memory
+        self.identity: Identity = identity or ProgramIdentity(None)
+        """What files of it say of the program, and are held against."""
         ports = memory.ports if memory is not None else ()
         self._numbers = {port.name: number for number, port in enumerate(ports)}
         self._policy = InputPolicy(ports, info)
@@ -76,32 +82,40 @@ class ProgramState(Mapping[str, Array]):
         self._write(zeros | self._initial)
 
     def save(self, path: Path | str) -> None:
-        """Write all of it to a safetensors file, at once. Raises ArtifactError if that fails."""
+        """Write all of it to a safetensors file, at once, with what identifies the program. Raises
+        ArtifactError if that fails."""
         from safetensors.numpy import save
 
-        write_atomically(Path(path), save(self.arrays()))
+        write_atomically(Path(path), save(self.arrays(), said_by(self.identity)))
 
-    def load(self, path: Path | str) -> None:
+    def load(self, path: Path | str, other: Collection[str] = ()) -> None:
         """Set all of it from a file that `save` wrote, bit for bit.
 
-        Raises ArtifactError for any other file, InvalidInputError for state of another program.
+        `other`: of what identifies the program ("program"; of a step of training "model", "loss",
+        "optimizer"), what need not be that of the file. Raises ArtifactError for what is no safetensors file,
+        InvalidInputError for state of another program; nothing is changed then.
         """
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
-        try:
-            found: dict[str, Array] = load(Path(path).read_bytes())
-        except OSError as error:
-            raise ArtifactError(f"cannot read '{path}': {error.strerror}") from None
-        except (SafetensorError, ValueError, KeyError) as error:
-            raise ArtifactError(f"'{path}' is no safetensors file: {error}") from None
-        self.restore(found, str(path))
+        found, said = read_state(Path(path))
+        self._check(found, str(path))
+        check_identity(self.identity, said, other, str(path))
+        self._write(found)
+        self.identity.taken(said, other)
 
     def restore(self, arrays: Mapping[str, Array], where: str) -> None:
         """Set all of it to arrays that are of its own dtypes. Raises InvalidInputError."""
-        if set(arrays) != set(self._numbers):
+        self._check(arrays, where)
+        self._write(arrays)
+
+    def _check(self, arrays: Mapping[str, Array], where: str) -> None:
+        """Raises InvalidInputError for other names, dtypes or shapes than those of the program."""
+        lacking = [name for name in self._numbers if name not in arrays]
+        beside = [name for name in sorted(arrays) if name not in self._numbers]
+        if lacking or beside:
+            parts = [f"lacks {_few(lacking)}"] * bool(lacking) + [f"has {_few(beside)}"] * bool(
+                beside
+            )
             raise InvalidInputError(
-                f"'{where}' has state {_names(arrays)}, the program {_names(self._numbers)}"
+                f"'{where}' is state of another program: it {' and '.join(parts)}"
             )
         for name, array in arrays.items():
             port = self._policy.ports[self._numbers[name]]
@@ -110,7 +124,6 @@ class ProgramState(Mapping[str, Array]):
                     f"'{where}': state '{name}' is {array.dtype}{list(array.shape)}, of the program "
                     f"{port.dtype}{list(port.shape)}"
                 )
-        self._write(arrays)
 
     def _number(self, name: str) -> int:
         if name not in self._numbers:
@@ -141,6 +154,29 @@ class ProgramState(Mapping[str, Array]):
             for name, array in arrays.items():
                 memory.write(self._numbers[name], array)
             memory.advance.whole = True
+
+
+def read_state(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
+    """Arrays of a safetensors file, and what it says beside them. Raises ArtifactError."""
+    from safetensors import SafetensorError
+
+    try:
+        data = path.read_bytes()
+        # Arrays first: by then the header is known to be one.
+        arrays: dict[str, Array] = load_arrays(data)
+        said = parsed(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+    except OSError as error:
+        raise ArtifactError(f"cannot read '{path}': {error.strerror}") from None
+    except KeyError as error:
+        raise ArtifactError(f"'{path}' has arrays of {error.args[0]}, which no state is") from None
+    except (SafetensorError, ValueError) as error:
+        raise ArtifactError(f"'{path}' is no safetensors file: {error}") from None
+    return arrays, said
+
+
+def _few(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"'{name}'" for name in names[:most]) + more
 
 
 def _names(names: Mapping[str, Any]) -> str:

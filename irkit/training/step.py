@@ -21,6 +21,7 @@ from irkit.runtime.program_state import ProgramState
 from irkit.runtime.state_memory import HostState
 from irkit.schedule.tables import Port
 from irkit.training.data_parallel import DataParallel, ParallelProgram
+from irkit.training.identity import StepIdentity
 from irkit.training.models import Model, model_of
 from irkit.training.optimizers import Optimizer
 from irkit.training.structures import arrays_by_name, filled_with
@@ -67,7 +68,8 @@ class TrainingStep:
         if parallel is not None:
             parallel.agree(initial)
         info = ModelInfo("network", (), ())
-        self._at_rest = ProgramState(HostState(ports), info, initial)
+        self._identity = StepIdentity(self._update, initial)
+        self._at_rest = ProgramState(HostState(ports), info, initial, self._identity)
         self._model, self._options = model, dict(options)
         self._lock = threading.RLock()
         self._known: dict[Hashable, list[tuple[TracedProgram, Program]]] = {}
@@ -126,8 +128,12 @@ class TrainingStep:
         """The step for arrays like `given`, traced and compiled."""
         traced = TracedProgram(self._update.function(), self._live.arrays(), given, names)
         if self._parallel is None:
-            return traced, traced.compiled(self._options)
-        return traced, self._parallel.compiled(traced.graph(), self._options)
+            program: Program = traced.compiled(self._options)
+        else:
+            program = self._parallel.compiled(traced.graph(), self._options)
+        program.state.identity = self._identity
+        self._identity.compiled_for(given)
+        return traced, program
 
     def _move_to(self, state: ProgramState) -> None:
         """Make `state` the one that is trained."""
@@ -172,16 +178,18 @@ class TrainingStep:
             return filled_with(structure, self._live.arrays(), name)
 
     def save(self, path: Path | str) -> None:
-        """Write the state to a safetensors file. Raises ArtifactError."""
+        """Write the state to a safetensors file, with what identifies model, loss and optimiser. Raises
+        ArtifactError."""
         with self._lock:
             self._live.save(path)
 
-    def load(self, path: Path | str) -> None:
-        """Go on, bit for bit, from a state that `save` wrote. Raises ArtifactError for another file,
-        InvalidInputError for the state of another model or optimiser, or of other shapes; nothing is changed
-        then."""
+    def load(self, path: Path | str, other: Collection[str] = ()) -> None:
+        """Go on, bit for bit, from a state that `save` wrote. `other`: which of "model", "loss" and
+        "optimizer" may be others than those of the file. Raises ArtifactError for another file,
+        InvalidInputError for the state of another model, loss or optimiser, or of other shapes; nothing is
+        changed then."""
         with self._lock:
-            self._live.load(path)
+            self._live.load(path, other)
 
     # Evaluation
 

@@ -129,13 +129,22 @@ class TracedProgram:
             variant = Variant(artifact, options["mode"], absent_device(artifact, options["mode"]))
         return CompiledProgram({"only": variant})
 
+    def like_results(self) -> list[Array]:
+        """Arrays of no contents, of the shapes and dtypes of those that the function returned."""
+        views = [r.view for r in self._traced.results]
+        return [np.broadcast_to(np.zeros((), v.buffer.base.dtype), v.sizes) for v in views]
+
+    def structured(self, arrays: Sequence[Any]) -> Any:
+        """What the function returned, with these in place of its arrays."""
+        return filled(self._traced.structure, list(arrays))
+
     def results(self, outputs: Sequence[Any]) -> Any:
         """What the function returned, of the outputs of its program."""
         found = [
             np.asarray(a).reshape(r.view.sizes)
             for a, r in zip(outputs, self._traced.results, strict=False)
         ]
-        return filled(self._traced.structure, found)
+        return self.structured(found)
 
 
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -65,6 +65,47 @@ class Update:
             state[KEY] = self._key
         return state
 
+    @property
+    def trained(self) -> frozenset[str]:
+        """Names of the state that the loss is differentiated by."""
+        return frozenset(PARAMETERS + name for name in self._names)
+
+    # What identifies a step: each a function of (state, inputs), to be traced
+
+    def outputs_of(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+        """What the model makes of inputs while it is trained, and writes to its statistics."""
+        statistics = filled_with(self.statistics, state, STATISTICS)
+        extras = {"training": True, "statistics": statistics, "key": state.get(KEY)}
+        parameters = filled_with(self.parameters, state, PARAMETERS)
+        outputs = self.model(parameters, tuple(inputs[: self.model.inputs]), extras)
+        return mapped(lambda a: a.copy() if is_traced(a) else a, outputs)
+
+    def loss_of(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+        """The loss, of the model's inputs and what else it takes."""
+        parameters = filled_with(self.parameters, state, PARAMETERS)
+        statistics = filled_with(self.statistics, state, STATISTICS)
+        found, _ = self._total()(parameters, statistics, state.get(KEY), *inputs)
+        return found.copy()
+
+    def updated_of(self, state: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+        """What the optimiser makes of parameters and what it keeps of them. `inputs`: gradients."""
+        for name, value in self._updated(state, inputs).items():
+            state[name][...] = value
+        return state[STEPS] + 1
+
+    def _updated(self, state: Mapping[str, Any], gradients: Sequence[Any]) -> dict[str, Any]:
+        """New values of parameters and slots, by name."""
+        slots = [{s: state[s + n] for s in self.optimizer.slots} for n in self._names]
+        own = [state[PARAMETERS + n] for n in self._names]
+        updated = self.optimizer.apply(own, gradients, slots, state[STEPS])
+        new: dict[str, Any] = {}
+        for name, (value, kept) in zip(self._names, updated, strict=True):
+            new[PARAMETERS + name] = value
+            new |= {slot + name: array for slot, array in kept.items()}
+        return new
+
+    # What is trained
+
     def function(self) -> types.FunctionType:
         """What is traced."""
         apply = self
@@ -92,14 +133,9 @@ class Update:
             # As they come out of the backward pass: what is clipped is their mean.
             gradients = mapped(lambda g: collectives.all_reduced(g, "mean"), gradients)
             loss = collectives.all_reduced(loss, "mean")
-        slots = [{s: state[s + n] for s in self.optimizer.slots} for n in self._names]
-        own = [state[PARAMETERS + n] for n in self._names]
-        updated = self.optimizer.apply(own, list(leaves(gradients)), slots, state[STEPS])
-        new = {STEPS: state[STEPS] + 1}
+        new = self._updated(state, list(leaves(gradients)))
+        new[STEPS] = state[STEPS] + 1
         new |= {KEY: state[KEY]} if KEY in state else {}
-        for name, (value, kept) in zip(self._names, updated, strict=True):
-            new[PARAMETERS + name] = value
-            new |= {slot + name: array for slot, array in kept.items()}
         new |= dict(zip((n for n, _ in named_leaves(statistics, STATISTICS)), left, strict=True))
         found = [loss]
         if self.stop_on_nan:
@@ -124,7 +160,7 @@ class Update:
             rest = arrays[model.inputs :]
             found: Any = outputs[0] if len(outputs) == 1 else outputs
             if loss is not None:
-                _check_call(loss, model.name, [*outputs, *rest])
+                check_call(loss, model.name, [*outputs, *rest])
                 found = scoped(loss)(*outputs, *rest)
             if (fault := _no_loss(found)) is not None:
                 raise UnsupportedError(f"{WHAT} of '{model.name}': the loss {fault}")
@@ -169,7 +205,7 @@ def signature(arrays: Sequence[Any]) -> int:
     return zlib.crc32(repr([(tuple(a.shape), str(a.dtype)) for a in arrays]).encode())
 
 
-def _check_call(loss: Callable[..., Any], name: str, given: Sequence[Any]) -> None:
+def check_call(loss: Callable[..., Any], name: str, given: Sequence[Any]) -> None:
     """Raises InvalidInputError where the loss takes other arguments than these."""
     try:
         signature = inspect.signature(loss)

@@ -60,6 +60,15 @@ class Block:
         warp.wait()
         return result
 
+    def ballot(self, mine: Any) -> int:
+        """Bits of the lanes of this warp for which it holds, as the int32 that they are."""
+        first = self.local.thread // 32 * 32
+        self.slots[self.local.thread] = bool(mine)
+        self.warps[first // 32].wait()
+        bits = sum(1 << lane for lane in range(32) if self.slots[first + lane])
+        self.warps[first // 32].wait()
+        return bits - (1 << 32) * (bits >> 31)
+
     def any(self, mine: Any) -> bool:
         """Whether it holds for any thread of the block, which all ask."""
         self.slots[self.local.thread] = mine
@@ -320,6 +329,9 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         shfl_xor_sync=lambda mask, v, d: shuffle(v, lambda lane: lane ^ d),
         shfl_sync=lambda mask, v, d: shuffle(v, lambda lane: d),
         shfl_down_sync=lambda mask, v, d: shuffle(v, lambda lane: lane + d),
+        shfl_up_sync=lambda mask, v, d: shuffle(v, lambda lane: lane - d if lane >= d else lane),
+        ballot_sync=lambda mask, mine: block.ballot(mine),
+        popc=lambda bits: (int(bits) & 0xFFFFFFFF).bit_count(),
     )
     return {
         "math": math,

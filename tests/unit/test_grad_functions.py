@@ -345,3 +345,18 @@ def test_clip_has_the_slope_one_at_its_limits():
         found, (gradient,) = slope((x,), np.ones(5))
         np.testing.assert_array_equal(found, np.clip(x, low, high))
         assert gradient.tolist() == want
+
+
+def test_the_deviation_of_equal_numbers_has_the_derivative_0() -> None:
+    """Where the root of a variance that is 0 would make NaN of what is right beside it."""
+
+    def spread(x: Any) -> Any:
+        return (np.std(x, axis=1) * np.array([1.0, 2.0, 3.0])).sum() + x.std()
+
+    x, v = np.array([[1.0, 1.0], [0.0, 2.0], [3.0, 3.0]]), np.arange(6.0).reshape(3, 2)
+    slope = irkit.grad(spread, target="cpu", cache=False)(x)
+    apart = (x - x.mean()) / (6 * x.std())
+    np.testing.assert_allclose(slope - apart, [[0, 0], [-1, 1], [0, 0]], atol=1e-12)
+    value, tangent = irkit.jvp(spread, target="cpu", cache=False)((x,), (v,))
+    assert value == pytest.approx(spread(x), rel=1e-14)
+    assert tangent == pytest.approx((slope * v).sum(), rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any
 
@@ -95,11 +96,15 @@ def test_work_is_that_of_the_updates() -> None:
     assert re.findall(r"rkernel = \"(\S+)\"", made.ir("schedule")) == ["scatter_add.rows"]
 
 
-@pytest.mark.parametrize(("shape", "count"), [((11, 5), (2, 9)), ((3, 300), (13,)), ((90,), (30,))])
+@pytest.mark.parametrize(
+    ("shape", "count"),
+    [((11, 5), (2, 9)), ((3, 300), (13,)), ((90,), (30,)), ((6, 2), (260,)), ((5,), (2100,))],
+)
 @pytest.mark.parametrize("dtype", ELEMENTS)
 @pytest.mark.parametrize("few", [False, True])
 def test_on_a_gpu(dtype: str, shape: tuple[int, ...], count: tuple[int, ...], few: bool) -> None:
-    """Each rTask alone, lists of few indices and small blocks of sums, so that there are several of both."""
+    """Each rTask alone, and small blocks of sums, so that there are several; so are there lists, of few
+    indices and of as many as there are at most."""
     module = program(dtype, shape, count, "i32")
     ctx = IrkitContext()
     register_dialects(ctx)
@@ -112,7 +117,8 @@ def test_on_a_gpu(dtype: str, shape: tuple[int, ...], count: tuple[int, ...], fe
     rkernel, root = registry.find("cuda", "scatter_add.block"), root_of(op)
     columns = min(root.parallel[1], 100)
     groups = max(1, min(4, 256 // columns))
-    small = {"BLOCK": 4, "COLUMNS": columns, "GROUPS": groups, "LISTED": 256, "PIECE": 1}
+    small = {"BLOCK": 4, "COLUMNS": columns, "GROUPS": groups, "AHEAD": 3}
+    small |= {"LISTED": 256, "PIECE": 1, "EACH": 1} if math.prod(count) < 2048 else {}
     literals = {**rkernel.literals(root), **small}
     op.parameters = DictionaryAttr({k: IntegerAttr(v, i64) for k, v in literals.items()})
     op.grid = int_array(find("scatter_add").grid(root, 3))

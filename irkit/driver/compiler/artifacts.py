@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irkit.context import IrkitContext
+from irkit.dialects.functions import function_named
 from irkit.dialects.segments import segments_of
+from irkit.dialects.state import state_of
 from irkit.driver.compiler.batch import info_with_borders, info_with_limits
 from irkit.driver.compiler.cache import cache_key, cached, keep, programs_folder
+from irkit.driver.compiler.identity import model_digest
 from irkit.driver.compiler.progress import SILENT, ProgressBar
 from irkit.driver.compiler.report import figures
 from irkit.driver.compiler.targets import DEVICES, planned_device, target_of, usual_device
@@ -23,6 +26,7 @@ from irkit.driver.registry import register_dialects
 from irkit.runtime.artifact import LEVELS, Artifact
 from irkit.runtime.fewer_collections import fewer_collections
 from irkit.runtime.side_by_side import none_left_over
+from irkit.runtime.state_identity import IDENTITY
 from irkit.schedule.model import VDevice
 
 if TYPE_CHECKING:
@@ -56,14 +60,21 @@ def build_artifact(
     known = cached(path)
     if known is not None:
         return known
+    identity = model_digest(imported) if _keeps_state(imported) else None
     with none_left_over(), fewer_collections():
         artifact = _compile(imported, device, bar, plan)
     artifact.report["memory_budget"] = memory_budget
+    artifact.report[IDENTITY] = identity
     if unmeasured is not None:
         artifact.report["not_measured"] = unmeasured
     if path is not None:
         keep(path, artifact)
     return artifact
+
+
+def _keeps_state(imported: ImportedModel) -> bool:
+    main = function_named(imported.module, "main")
+    return main is not None and bool(state_of(main))
 
 
 @dataclass(frozen=True)

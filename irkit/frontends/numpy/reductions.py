@@ -251,8 +251,11 @@ _mean = mean
 def std(
     x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, **rest: Any
 ) -> Any:
-    """Square root of the variance."""
-    result = np.sqrt(var(x, axis, dtype, None, ddof, **rest))
+    """Square root of the variance; of numbers that are all alike the derivative is 0, not the root's."""
+    squares: Any = var(x, axis, dtype, None, ddof, **rest)
+    some = squares > 0
+    root = np.sqrt(LIBRARY.where(some, squares, squares.dtype.type(1)))
+    result = LIBRARY.where(some, root, squares)[()]
     target = output_of(out)
     return result if target is None else store(value_of(array_of(result)), target)
 

@@ -1,8 +1,10 @@
 """scatter_add: a block of places has its sums in shared memory while all indices go by.
 
-Of so many indices at a time the threads list those that name a place of the block, in order, each a piece of
-them; then each thread goes through the list for the sums that are its own, and adds. So an element is summed
-in the order of the indices, without atomics, and has the same bits in every run.
+Threads look at indices side by side, a list of them at a time, and say by ballot which name a place of the
+block: where an index stands in the list of these is how many there are before it. Then each thread goes
+through the list for the sums that are its own: what it adds is loaded for many of them before the first is
+added, and a sum is in a register as long as its place does not change. So an element is summed in the order
+of the indices, without atomics, and has the same bits in every run.
 """
 
 from irkit.dialects.roperator_root import Root
@@ -15,9 +17,14 @@ from irkit.rkernels.work import Part, Work, work
 def scatter_add_block(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
+    warp, lane = thread // 32, thread % 32
     acc = shared_of(FLOAT(0), scratch)
     named = shared_i32(scratch + SUMS)
     counts = shared_i32(scratch + SUMS + 4 * LISTED)
+    places = cuda.local.array(PIECE, int32)
+    hits = cuda.local.array(PIECE, int32)
+    takes = cuda.local.array(AHEAD, int32)
+    updates = cuda.local.array(AHEAD, FLOAT)
     # Thread group g has every GROUPS-th place of the block, thread c of it every THREADS-th column.
     g, c0 = divide(thread, COLUMNS)
     for left in range(j0, j1, COLUMNS):
@@ -29,67 +36,82 @@ def scatter_add_block(task, tasks, rows, scratch, OPERANDS):
                     for c in range(c0, width, THREADS):
                         acc[v * COLUMNS + c] = INIT(OPERANDS, top + v, left + c)
             for base in range(0, N, LISTED):
-                first = base + thread * PIECE
-                last = min(min(first + PIECE, base + LISTED), N)
-                mine = 0
-                for n in range(first, last):
-                    v = INDEX(OPERANDS, n) - top
-                    if v >= 0 and v < count:
-                        mine += 1
-                counts[thread] = mine
+                for p in range(PIECE):
+                    v = int32(INDEX(OPERANDS, min(base + p * THREADS + thread, N - 1)) - top)
+                    inside = base + p * THREADS + thread < N and v >= 0 and v < count
+                    places[p] = v if inside else int32(-1)
+                for p in range(PIECE):
+                    hits[p] = cuda.ballot_sync(0xFFFFFFFF, places[p] >= 0)
+                    if lane == 0:
+                        counts[p * WARPS + warp] = cuda.popc(hits[p])
                 cuda.syncthreads()
-                place, total = 0, 0
-                for t in range(THREADS):
-                    if t == thread:
-                        place = total
-                    total += counts[t]
-                for n in range(first, last):
-                    v = INDEX(OPERANDS, n) - top
-                    if v >= 0 and v < count:
-                        named[place] = v * LISTED + (n - base)
-                        place += 1
+                # Lane l of every warp adds up the l-th EACH counts, then those of the lanes before it.
+                own = int32(0)
+                for e in range(lane * EACH, min((lane + 1) * EACH, PIECE * WARPS)):
+                    own += counts[e]
+                upto, far = own, 1
+                while far < 32:
+                    other = cuda.shfl_up_sync(0xFFFFFFFF, upto, far)
+                    if lane >= far:
+                        upto += other
+                    far *= 2
+                total = cuda.shfl_sync(0xFFFFFFFF, upto, 31)
+                for p in range(PIECE):
+                    e = p * WARPS + warp
+                    place = cuda.shfl_sync(0xFFFFFFFF, upto - own, e // EACH)
+                    for before in range(e // EACH * EACH, e):
+                        place += counts[before]
+                    if places[p] >= 0:
+                        place += cuda.popc(hits[p] & ((1 << lane) - 1))
+                        named[place] = places[p] * LISTED + p * THREADS + thread
                 cuda.syncthreads()
                 if g < GROUPS:
-                    for k in range(0, total, 4):
-                        # Four are loaded before the first is added.
-                        v0, n0 = divide(named[k], LISTED)
-                        v1, n1 = divide(named[min(k + 1, total - 1)], LISTED)
-                        v2, n2 = divide(named[min(k + 2, total - 1)], LISTED)
-                        v3, n3 = divide(named[min(k + 3, total - 1)], LISTED)
-                        for c in range(c0, width, THREADS):
-                            x0 = UPDATE(OPERANDS, base + n0, left + c)
-                            x1 = UPDATE(OPERANDS, base + n1, left + c)
-                            x2 = UPDATE(OPERANDS, base + n2, left + c)
-                            x3 = UPDATE(OPERANDS, base + n3, left + c)
-                            if v0 % GROUPS == g:
-                                acc[v0 * COLUMNS + c] += x0
-                            if k + 1 < total and v1 % GROUPS == g:
-                                acc[v1 * COLUMNS + c] += x1
-                            if k + 2 < total and v2 % GROUPS == g:
-                                acc[v2 * COLUMNS + c] += x2
-                            if k + 3 < total and v3 % GROUPS == g:
-                                acc[v3 * COLUMNS + c] += x3
+                    for c in range(c0, width, THREADS):
+                        at, sum = int32(-1), FLOAT(0)
+                        for k in range(0, total, AHEAD):
+                            for u in range(AHEAD):
+                                v, n = divide(named[min(k + u, total - 1)], LISTED)
+                                takes[u] = int32(-1)
+                                if k + u < total and v % GROUPS == g:
+                                    takes[u] = int32(v)
+                                    updates[u] = UPDATE(OPERANDS, base + n, left + c)
+                            for u in range(AHEAD):
+                                if takes[u] >= 0:
+                                    if takes[u] != at:
+                                        if at >= 0:
+                                            acc[at * COLUMNS + c] = sum
+                                        at = takes[u]
+                                        sum = acc[at * COLUMNS + c]
+                                    sum += updates[u]
+                        if at >= 0:
+                            acc[at * COLUMNS + c] = sum
             if g < GROUPS:
                 for v in range(g, count, GROUPS):
                     for c in range(c0, width, THREADS):
                         STORE(OPERANDS, top + v, left + c, acc[v * COLUMNS + c])
 
 
-THREADS_PER_BLOCK, TOGETHER, WIDEST, LISTED = 256, 1 << 12, 1 << 10, 1 << 11
-"""Sums in shared memory at a time, and of one place; indices that are looked at together."""
+THREADS_PER_BLOCK, TOGETHER, WIDEST, LISTED, AHEAD = 256, 1 << 12, 1 << 10, 1 << 11, 16
+"""Sums in shared memory at a time, and of one place; indices that are looked at together, and additions whose
+numbers are loaded together."""
+WARPS = THREADS_PER_BLOCK // 32
 
 
 def _parameters(root: Root) -> dict[str, int]:
     places, width = root.parallel
     columns = min(width, WIDEST)
     block = min(places, TOGETHER // columns)
+    piece = max(1, -(-min(LISTED, updates_of(root)) // THREADS_PER_BLOCK))
     return {
+        "AHEAD": AHEAD,
         "BLOCK": block,
         "COLUMNS": columns,
         "GROUPS": max(1, min(block, THREADS_PER_BLOCK // columns)),
-        "LISTED": LISTED,
-        "PIECE": LISTED // THREADS_PER_BLOCK,
+        "EACH": -(-piece * WARPS // 32),
+        "LISTED": piece * THREADS_PER_BLOCK,
+        "PIECE": piece,
         "SUMS": -(-block * columns * _itemsize(root) // 16) * 16,
+        "WARPS": WARPS,
     }
 
 
@@ -99,20 +121,22 @@ def _itemsize(root: Root) -> int:
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
-    return parameters["SUMS"] + 4 * (LISTED + THREADS_PER_BLOCK)
+    return parameters["SUMS"] + 4 * parameters["PIECE"] * (THREADS_PER_BLOCK + WARPS)
 
 
 def _work(part: Part) -> Work:
-    """Indices are looked at twice by each block of sums; the list is gone through four at a time."""
+    """Each block of sums looks at all indices; what is then added is as much as if they were spread evenly,
+    which takes a round for each AHEAD of the list."""
     (places, width), known = part.sizes, _parameters(part.root)
     count = updates_of(part.root)
     passes = part.rounds(places, known["BLOCK"]) * part.rounds(width, known["COLUMNS"])
-    lists = passes * part.rounds(count, LISTED)
+    lists = passes * part.rounds(count, known["LISTED"])
     here = count * places / part.root.parallel[0]
-    looks = work(scalar=6 * passes * count) + work(barrier=2, round=1) * lists
-    across = part.rounds(width, THREADS_PER_BLOCK)
-    added = work(op=2 * width * part.lanes) * here + work(round=across) * (here / 4)
-    return looks + added + part.store * part.elements
+    looks = work(gather=passes * count, scalar=4 * passes * count)
+    looks += work(barrier=2, shuffle=6 + known["PIECE"], round=1) * lists
+    rounds = max(lists, here / AHEAD) * part.rounds(known["COLUMNS"], THREADS_PER_BLOCK)
+    added = work(op=width * part.lanes, byte=4 * width * part.lanes) * here + work(round=1) * rounds
+    return looks + added + work(chain=here / known["GROUPS"]) + part.store * part.elements
 
 
 RKERNELS = [
