@@ -159,6 +159,7 @@ def test_rows_of_a_batch_times_weights():
     check(net, z, inputs=[array(n, 20) for n in (1, 3, 64)])
 
 
+@pytest.mark.usefixtures("products_alone")
 def test_a_convolution_as_a_product():
     net = Net((1, 4, 8, 8))
     model = net.model(net.conv(array(6, 4, 3, 3), pads=[1] * 4, strides=[2, 2], relu=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.products import Product, columns_run_on
@@ -82,22 +82,55 @@ def _counted_through(extents: Sequence[int]) -> list[str]:
 
 
 def store(b: Binder, product: Product) -> None:
-    """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue."""
+    """`STORE(OPERANDS, b, m, l, c, acc)`: the initial value added, and the epilogue; on a CPU
+    `STORE_COLUMNS` does for several columns."""
     whole = columns_run_on(product, b.root, b.block)
 
-    def index(printer: ElementPrinter) -> Index:
-        names = ["0"] * len(b.root.parallel)
-        for letter, dims in groups(product).items():
-            extents = product.extents(dims)
-            if letter == "c" and whole:
-                where = _counted_through(extents)
-            else:
-                where = [printer.name(i) for i in delinearised(letter, extents)]
-            for d, i in zip(dims, where, strict=True):
-                names[d] = i
-        return tuple(names)
+    def index_of(columns: Sequence[str]) -> Callable[[ElementPrinter], Index]:
+        def index(printer: ElementPrinter) -> Index:
+            names = ["0"] * len(b.root.parallel)
+            for letter, dims in groups(product).items():
+                where = columns
+                if letter != "c":
+                    where = delinearised(letter, product.extents(dims))
+                for d, i in zip(dims, where, strict=True):
+                    names[d] = i if letter == "c" and whole else printer.name(i)
+            return tuple(names)
 
+        return index
+
+    extents = product.extents(product.columns)
+    index = index_of(_counted_through(extents) if whole else delinearised("c", extents))
     b.init("b, m, l, c", index)
     b.store("b, m, l, c, acc", index, b.accumulated)
     if b.target == "cuda":
         store_run(b, product, index, grid_of(b.op, b.root))
+        return
+    width = 1 if whole or DYNAMIC in extents else extents[-1]
+    if width > 1:
+        rows = delinearised("y", extents[:-1])
+        b.store("b, m, l, y, x, acc", index_of([*rows, "x"]), b.accumulated, placeholder="STORE_AT")
+    _store_columns(b, width)
+
+
+def _store_columns(b: Binder, width: int) -> None:
+    """`STORE_COLUMNS(OPERANDS, b, m, l, first, last, sums, at)`: columns `first` to `last`, whose sums are
+    `sums[at + c]`. Where their place has to be taken apart, that is done once for each row of `width`:
+    no vector divides."""
+    names, operands = b.binding.names, b.binding.operands
+    if width == 1:
+        lines = [
+            "for c in range(first, last):",
+            f"    total = sums[at + c] + {names['INIT']}({operands}, b, m, l, c)",
+            f"    {names['STORE']}({operands}, b, m, l, c, total)",
+        ]
+    else:
+        lines = [
+            f"for y in range(first // {width}, (last - 1) // {width} + 1):",
+            f"    row = y * {width}",
+            f"    for x in range(max(first - row, 0), min(last - row, {width})):",
+            f"        total = sums[at + row + x] + {names['INIT']}({operands}, b, m, l, row + x)",
+            f"        {names['STORE_AT']}({operands}, b, m, l, y, x, total)",
+        ]
+    arguments = f"{operands}, b, m, l, first, last, sums, at"
+    b.binding.function("STORE_COLUMNS", arguments, lines)

@@ -32,10 +32,21 @@ def _one_contraction(root: Root) -> bool:
     return len(root.chain) == 1
 
 
+_STRIP = 32
+_VECTOR = 8
+"""Words of the vectors that a strip is cut into."""
+_WAIT = work(index=5)
+"""By measurement: sums of a strip that fills no vectors, or of strips of two lengths, are written in other
+pieces than they are read in, which waits for memory once a term."""
+
+
 def _work(part: Part) -> Work:
     products = part.elements * part.terms
-    strips = part.rows * math.ceil(part.width / 32) * part.terms
-    return work(term=products * part.lanes, row=strips) + part.store * part.elements
+    strips = part.rows * math.ceil(part.width / _STRIP) * part.terms
+    odd = part.width * part.lanes % _VECTOR or (part.width > _STRIP and part.width % _STRIP)
+    waits = _WAIT * strips if odd else Work()
+    sums = work(term=products * part.lanes, row=strips)
+    return sums + waits + part.store * part.elements
 
 
 RKERNELS = [
@@ -49,7 +60,7 @@ RKERNELS = [
         work=_work,
         reassociates=True,
         contracts=True,
-        parameters={"STRIP": 32},
+        parameters={"STRIP": _STRIP},
         choices={"STRIP": range(1, 257)},
     ),
 ]

@@ -39,9 +39,8 @@ def depthwise_planes(task, tasks, rows, scratch, OPERANDS):
                     for y in range(y0, y1, ROWS):
                         to = behind + y * WIDTH
                         add_windows(ROWS, WIDTH, PITCH, PLACES, plane, ROW(y), A, filters, to)
-                    for c in range(max(c0, y0 * WIDTH), min(c1, y1 * WIDTH)):
-                        total = plane[behind + c] + INIT(OPERANDS, b, m, lead, c)
-                        STORE(OPERANDS, b, m, lead, c, total)
+                    begin, end = max(c0, y0 * WIDTH), min(c1, y1 * WIDTH)
+                    STORE_COLUMNS(OPERANDS, b, m, lead, begin, end, plane, behind)
 
 
 def _plane(root: Root) -> Plane:

@@ -58,10 +58,8 @@ def panel_product(task, tasks, rows, scratch, OPERANDS):
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
                     else:
                         for i in range(height):
-                            for j in range(count):
-                                at = sums + i * NC + j
-                                total = panel[at] + INIT(OPERANDS, b, m + i, lead, c + j)
-                                STORE(OPERANDS, b, m + i, lead, c + j, total)
+                            at = sums + i * NC - c
+                            STORE_COLUMNS(OPERANDS, b, m + i, lead, c, c + count, panel, at)
 
 
 def _product(root: Root) -> Product:
@@ -143,14 +141,12 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
         tile, words = fitted(product, nbytes, most), nbytes // 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
-        whole, left = divmod(rows, tile.rows)
-        powers = [1 << bit for bit in range(tile.rows.bit_length()) if int(left) >> bit & 1]
-        computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
+        computed, high = tile.computed(rows)
         across = math.ceil(columns / tile.columns)
         blocks = math.ceil(terms / (_TERMS // words))
         tiles = work(
             **{kind: computed * across * tile.columns * words * terms},
-            tile=(whole + len(powers)) * across * blocks,
+            tile=high * across * blocks,
         )
         packed = _packed(part, turned(product), tile.rows) * math.ceil(columns / _COLUMNS)
         packed = packed + _packed(part, product, tile.columns) * math.ceil(rows / _ROWS)

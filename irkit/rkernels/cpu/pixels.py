@@ -101,9 +101,8 @@ def pixels_tiles(task, tasks, rows, scratch, OPERANDS):
                                     )  # fmt: skip
                     for i in range(max(m0 - m, 0), n):
                         behind = sums + i * apart - y0 * WIDTH
-                        for c in range(max(c0, y0 * WIDTH), min(c1, y1 * WIDTH)):
-                            total = plane[behind + c] + INIT(OPERANDS, b, m + i, lead, c)
-                            STORE(OPERANDS, b, m + i, lead, c, total)
+                        begin, end = max(c0, y0 * WIDTH), min(c1, y1 * WIDTH)
+                        STORE_COLUMNS(OPERANDS, b, m + i, lead, begin, end, plane, behind)
 
 
 def _plane(root: Root) -> Plane:

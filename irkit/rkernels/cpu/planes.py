@@ -15,12 +15,16 @@ from irkit.dialects.planes import Plane, as_plane
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.rkernels.cpu.product import LARGE, SMALL, Tile
+from irkit.rkernels.families.product import cut_one
+from irkit.rkernels.family import leading_parts
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
 _SCRATCH_BYTES = 4 << 20
 _MOST_TERMS = 128
 """Places are literals of the template."""
+_FILLED = 8
+"""Terms of sums that take as long as an element of a plane to be filled, by rates."""
 
 
 def planes_tiles(task, tasks, rows, scratch, OPERANDS):
@@ -63,14 +67,14 @@ def planes_tiles(task, tasks, rows, scratch, OPERANDS):
                     z = y
                     while z <= last and ROW(z) < q + columns:
                         row = ROW(z)
-                        begin = max(q, row + (x0 if z == first else 0))
-                        end = min(q + columns, row + (x1 if z == last else WIDTH))
+                        begin = max(q - row, x0 if z == first else 0)
+                        end = min(q + columns - row, x1 if z == last else WIDTH)
+                        c = z * WIDTH
                         for i in range(n):
-                            at = sums + i * columns - q
-                            for p in range(begin, end):
-                                c = z * WIDTH - row + p
-                                total = plane[at + p] + INIT(OPERANDS, b, m + i, lead, c)
-                                STORE(OPERANDS, b, m + i, lead, c, total)
+                            at = sums + i * columns - q + row - c
+                            STORE_COLUMNS(
+                                OPERANDS, b, m + i, lead, c + begin, c + end, plane, at
+                            )  # fmt: skip
                         z += 1
 
 
@@ -108,6 +112,26 @@ def _takes(tile: Tile) -> Callable[[Root], bool]:
     return legal
 
 
+def _grid(tile: Tile) -> Callable[[Root, int], list[int]]:
+    """One loop is cut, the first of its group: where the largest part is the least work. Whole tiles are
+    computed, and every part of a group of channels fills its planes."""
+
+    def grid(root: Root, tasks: int) -> list[int]:
+        if DYNAMIC in root.parallel:
+            return leading_parts(root, tasks)
+        plane = _plane(root)
+        terms = plane.product.extent(plane.product.k)
+
+        def counted(batch: float, lead: float, rows: float, columns: float) -> float:
+            across = math.ceil(columns / tile.columns) * tile.columns
+            sums = tile.computed(rows)[0] * across * terms
+            return batch * lead * (sums + _FILLED * plane.elements)
+
+        return cut_one(plane.product, len(root.parallel), tasks, counted)
+
+    return grid
+
+
 def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
     """Planes are filled once for all outputs of a group. Whole tiles are computed, over the ends of rows,
     those of the last rows by powers of two, of which a small one waits for its own sums."""
@@ -119,12 +143,10 @@ def _work(tile: Tile, kind: str) -> Callable[[Part], Work]:
         outputs, rows = part.share(product.columns), part.share(product.m)
         sizes = (part.sizes[d] for d in product.columns)
         run = 1 + sum((n - 1) * s for n, s in zip(sizes, plane.strides, strict=True))
-        whole, left = divmod(rows, tile.rows)
-        powers = [1 << bit for bit in range(tile.rows.bit_length()) if int(left) >> bit & 1]
-        computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
+        computed, high = tile.computed(rows)
         across = math.ceil(run / tile.columns)
         products = computed * across * tile.columns * product.extent(product.k)
-        tiles = work(**{kind: products}, tile=(whole + len(powers)) * across)
+        tiles = work(**{kind: products}, tile=high * across)
         lines = outputs / part.sizes[product.columns[-1]]
         runs = plane.elements / plane.run
         copied = work(**{"stride" if plane.axes[-1].stride > 1 else "op": plane.elements})
@@ -148,6 +170,7 @@ RKERNELS = [
         contracts=True,
         scratch_bytes=_scratch,
         parameters={"ACROSS": tile.across, "TILE": tile.rows},
+        grid=_grid(tile),
     )
     for variant, tile, kind in (("blocked", SMALL, "fma"), ("wide", LARGE, "wide"))
 ]

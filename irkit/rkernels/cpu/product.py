@@ -37,6 +37,14 @@ class Tile:
         """Columns of a tile."""
         return self.across * self.lanes
 
+    def computed(self, rows: float) -> tuple[float, float]:
+        """How many rows are computed for so many, and in how many tiles: whole ones, and the last rows by
+        powers of two, of which a small one waits for its own sums."""
+        whole, left = divmod(round(rows), self.rows)
+        powers = [1 << bit for bit in range(self.rows.bit_length()) if left >> bit & 1]
+        least = sum(max(p, self.rows // 2) for p in powers)
+        return whole * self.rows + least, whole + len(powers)
+
 
 # Sixteen registers of 32 bytes hold the first, 32 of 64 bytes the second.
 SMALL, LARGE = Tile(4, 1), Tile(8, 2)
@@ -66,10 +74,8 @@ def product_blocked(task, tasks, rows, scratch, OPERANDS):
                                 STORE(OPERANDS, b, m + i, lead, c + j, total)
                     else:
                         for i in range(n):
-                            for j in range(count):
-                                at = sums + i * NC + j
-                                total = panel[at] + INIT(OPERANDS, b, m + i, lead, c + j)
-                                STORE(OPERANDS, b, m + i, lead, c + j, total)
+                            at = sums + i * NC - c
+                            STORE_COLUMNS(OPERANDS, b, m + i, lead, c, c + count, panel, at)
 
 
 def itemsize(root: Root) -> int:
@@ -171,13 +177,9 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
         words = tile.columns * itemsize(part.root) // 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
-        whole, left = divmod(rows, tile.rows)
-        powers = [1 << bit for bit in range(tile.rows.bit_length()) if int(left) >> bit & 1]
-        computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
+        computed, high = tile.computed(rows)
         across = math.ceil(columns / tile.columns)
-        tiles = work(
-            **{kind: computed * across * words * terms}, tile=(whole + len(powers)) * across
-        )
+        tiles = work(**{kind: computed * across * words * terms}, tile=high * across)
         b = product.op.inputs[product.b]
         each = part.fused(b) if windows(product) is None else work(pack=1)
         runs = _run(product) * (terms * math.ceil(columns / part.sizes[product.columns[-1]]))

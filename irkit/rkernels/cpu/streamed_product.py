@@ -104,13 +104,11 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
         product, tile = _product(part.root), fitted_tile(part.root, most)
         words = itemsize(part.root) / 4
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
-        whole, left = divmod(rows, tile.rows)
-        powers = [1 << bit for bit in range(tile.rows.bit_length()) if int(left) >> bit & 1]
-        computed = whole * tile.rows + sum(max(p, tile.rows // 2) for p in powers)
+        computed, high = tile.computed(rows)
         across, times = math.ceil(columns / tile.columns), math.ceil(terms / _DEPTH)
         tiles = work(
             **{kind: computed * across * tile.columns * words * terms},
-            tile=(whole + len(powers)) * across * times,
+            tile=high * across * times,
             op=rows * columns * words * times,
         )
         outputs = (part.store + work(scalar=1)) * (rows * columns) + work(row=rows)

@@ -195,7 +195,7 @@ def part(net: Network, x: Value) -> Value:
         need(x.is_float and x.rank <= 4)
         mode = rng.choice(("constant", "reflect", "edge", "wrap"))
         pads = [rng.randint(0, min(2, s - 1)) for s in (*x.shape, *x.shape)]
-        if mode == "constant" and rng.random() < 0.5:
+        if rng.random() < 0.5:
             pads = [-p if s > 4 else p for p, s in zip(pads, (*x.shape, *x.shape), strict=True)]
         return net.add(what, x, whole(net, *pads), mode=mode)
     starts, ends = [rng.randint(-4, 4)], [rng.choice((rng.randint(-6, 9), 1 << 40, -(1 << 40)))]

@@ -61,10 +61,12 @@ def _pad_value(node: Node) -> float:
 
 
 def _picked(mode: str, size: int, before: int, after: int) -> Array:
-    """Which element of an axis stands where once it is padded."""
+    """Which element of an axis stands where once it is padded. What wraps is what negative pads leave, as in
+    ONNX Runtime."""
     at = np.arange(-before, size + after)
     if mode == "wrap":
-        return at % size
+        first, kept = max(-before, 0), size + min(before, 0) + min(after, 0)
+        return (at - first) % kept + first
     if mode == "edge" or size == 1:
         return np.clip(at, 0, size - 1)
     period = 2 * (size - 1)
@@ -94,10 +96,10 @@ def _cut_or_extend(
 ) -> SSAValue:
     size = tensor_type(x).get_shape()[axis]
     before, after = widths
+    kept = size + min(before, 0) + min(after, 0)
+    if kept < 1:
+        node.refuse("pads", "nothing is left: empty tensors are not supported")
     if mode == "constant":
-        kept = size + min(before, 0) + min(after, 0)
-        if kept < 1:
-            node.refuse("pads", "nothing is left: empty tensors are not supported")
         return slice_along(node, x, axis, max(-before, 0), kept)
     picked = node.tensor(_picked(mode, size, before, after).astype(np.int64))
     return node.emit(graph.GatherOp, x, picked, axis=axis)
