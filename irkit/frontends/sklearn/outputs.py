@@ -68,7 +68,10 @@ def check_classes(outputs: Outputs) -> None:
     for name, value in outputs.values:
         of = value.owner.operands[0] if isinstance(value.owner, ArgmaxOp) else value
         shape = tensor_type(of).get_shape()
-        if name in ("label", "probabilities") and len(shape) == 2 and shape[1] != len(classes):
+        if name not in ("label", "probabilities") or len(shape) != 2:
+            continue
+        # A label beside those of the columns may be that of outliers.
+        if shape[1] > len(classes) or (name == "label" and shape[1] < len(classes)):
             raise InvalidModelError(
                 f"{outputs.source} has {len(classes)} class labels, and columns of {shape[1]} classes"
             )
