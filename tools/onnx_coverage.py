@@ -57,10 +57,11 @@ labels: a program has their numbers, and `run` takes and gives arrays of them. T
 (`Concat`, `Reshape`, `Gather`, ...) before that; anything else that reads strings is refused, and so is an
 output that is an input's own strings. `ZipMap` gives a list of maps. Trees are `graph.forest`, and sums have
 the bits of ONNX Runtime on one thread. Where ONNX leaves a meaning open, ONNX Runtime's is taken. Refused are
-`PROBIT`, `MIN` and `MAX` over trees, probabilities of an `SVMClassifier`, unknown categories that would be an
-error (`zeros=0`), inputs that are maps (`CastMap`, `DictVectorizer`), and trees of which runtimes make
-several things. `tests/conformance/test_onnx_strings.py` and
-`tests/conformance/test_onnx_ml.py` compare with ONNX Runtime.
+`MIN` and `MAX` over trees, `PROBIT` of one score of two classes, probabilities of an `SVMClassifier` of
+more than ten classes, unknown categories that would be an error (`zeros=0`), inputs that are maps
+(`CastMap`, `DictVectorizer`), and trees of which runtimes make several things.
+`tests/conformance/test_onnx_strings.py`, `tests/conformance/test_onnx_ml.py` and
+`tests/conformance/test_onnx_ml_probabilities.py` compare with ONNX Runtime.
 """
 
 

@@ -25,12 +25,15 @@ from sklearn import (
     multioutput,
     naive_bayes,
     neighbors,
+    neural_network,
     pipeline,
     preprocessing,
     svm,
 )
 from sklearn.compose import ColumnTransformer
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem
 
 RNG = np.random.default_rng(0)
@@ -223,3 +226,38 @@ def test_steps_that_do_not_follow_one_another():
         model.transform(X)
     with pytest.raises(InvalidModelError, match="fitted on 3 columns, and is given 6"):
         interpreted(model)
+
+
+def test_discriminants_of_float32_are_float64():
+    """The priors that are added are."""
+    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    model = QuadraticDiscriminantAnalysis().fit(X.astype(np.float32), labels)
+    compare(interpreted(model), model, X.astype(np.float32), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["a", "bbb"], object), np.array([1, 2], object), np.array([0.5, 1], "f4")]
+)
+def test_labels_of_processes_are_one_of_two_scalars(labels):
+    model = GaussianProcessClassifier().fit(X, labels[(X[:, 0] > 0).astype(int)])
+    same(interpreted(model).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear_model.Ridge(),
+        naive_bayes.GaussianNB(),
+        linear_model.LogisticRegression(),
+        neural_network.MLPRegressor(hidden_layer_sizes=(3,), tol=9.0),
+    ],
+)
+def test_halves_that_are_multiplied_with_float32_are_refused(model):
+    """scikit-learn answers in float32; what was fitted in float64 makes them float64."""
+    labels = (X[:, 0] > 0).astype(int)
+    halves = X.astype(np.float16)
+    wide = model.fit(X, labels)
+    same(interpreted(wide).predict(halves), wide.predict(halves), 1e-6, 1e-6)
+    narrow = model.fit(X.astype(np.float32), labels)
+    with pytest.raises(InvalidInputError, match="dtype float16"):
+        interpreted(narrow).predict(halves)

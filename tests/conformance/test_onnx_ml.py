@@ -304,7 +304,7 @@ REFUSED = [
     (
         "LinearClassifier",
         LABELS | {"classlabels_ints": [0, 1], "post_transform": "PROBIT"},
-        "post_transform = 'PROBIT': each runtime",
+        "post_transform = 'PROBIT': of one score of two classes",
     ),
     ("TreeEnsembleClassifier", STUMP | BOTH, "class_ids: two classes, and weights .* of both"),
     (

@@ -35,10 +35,12 @@ from irkit.frontends.sklearn.composition import (
     why_not,
     why_not_fitted,
 )
+from irkit.frontends.sklearn.consistency import check_lengths, check_trees
 from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.frontends.sklearn.own_types import own_types, why_no_codes
+from irkit.frontends.sklearn.reading import reading
 from irkit.frontends.sklearn.sparse_rows import integers, sparse_facts
 from irkit.frontends.sklearn.sparsity import form_after
 from irkit.frontends.sklearn.texts import Texts, texts_of
@@ -52,14 +54,18 @@ def import_sklearn(model: Any, dtype: str = "float64") -> ImportedModel:
     """The graph-level module of a fitted estimator or Pipeline, for rows×features of `dtype`.
 
     Raises UnsupportedError listing every unsupported step and parameter, InvalidModelError if a step
-    is not fitted.
+    is not fitted, or what was fitted cannot be read.
     """
     if dtype not in DTYPES:
         raise UnsupportedError(
             f"scikit-learn input of dtype {dtype}; accepted: {', '.join(DTYPES)}"
         )
-    if kind_of(model) in LABEL_ENCODERS:
-        return _import_labels(model, dtype)
+    with reading(model):
+        labels_alone = kind_of(model) in LABEL_ENCODERS
+        return (_import_labels if labels_alone else _import_rows)(model, dtype)
+
+
+def _import_rows(model: Any, dtype: str) -> ImportedModel:
     head, steps = documents.split(pipeline_steps(model))
     _check(model, head, steps)
     texts = None if head is not None else texts_of(model, steps)
@@ -226,6 +232,8 @@ def _check_fitted(step: Any) -> None:
         cast(Any, validation).check_is_fitted(step)
     except NotFittedError:
         raise InvalidModelError(f"{type(step).__name__} is not fitted: call fit first") from None
+    check_lengths(step)
+    check_trees(step)
     kind = kind_of(step)
     if kind in COMPOSITIONS:
         parts = pipeline_steps(step) if kind == "Pipeline" else members(step, fitted=True)

@@ -93,7 +93,8 @@ def _quadratic(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         )
     row = np.array([np.sum(np.log(s)) for s in step.scalings_])
     far = importer.mul(importer.add(importer.concat(norms), row, "log_det"), [-0.5], "half")
-    joint = importer.add(far, np.log(step.priors_), "priors")
+    priors = np.log(step.priors_)
+    joint = importer.add(_wide(importer, far, priors), priors, "priors")
     margin = joint
     if len(step.classes_) == 2:
         second, first = (importer.columns(joint, [k]) for k in (1, 0))

@@ -17,6 +17,7 @@ from irkit.frontends.sklearn import (
     histogram,
     iterative_imputation,
 )
+from irkit.frontends.sklearn.consistency import check_methods
 from irkit.frontends.sklearn.forms import Form
 from irkit.frontends.sklearn.importer import (
     Importer,
@@ -26,6 +27,8 @@ from irkit.frontends.sklearn.importer import (
     Values,
     kind_of,
 )
+from irkit.frontends.sklearn.outputs import check_classes
+from irkit.frontends.sklearn.reading import reading
 from irkit.frontends.sklearn.sparsity import form_after, why_not_stored
 from irkit.frontends.sklearn.tables import (
     COMPOSITIONS,
@@ -47,7 +50,9 @@ _ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
 
 
 def answering(model: Any) -> Any:
-    """The estimator that answers for a model: mostly itself."""
+    """The estimator that answers for a model: mostly itself. Raises UnsupportedError if a method of it was
+    replaced."""
+    check_methods(model)
     name = DELEGATES.get(kind_of(model))
     found = None if name is None else getattr(model, name, None)
     return model if found is None else answering(found)
@@ -232,7 +237,8 @@ def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAV
     given = importer.forms.get(x, Form.DENSE)
     if given is not Form.DENSE and (reason := why_not_stored(kind_of(step), step, given)):
         raise UnsupportedError(f"{type(step).__name__} {reason}")
-    y = entry.build(importer, step, x)
+    with reading(step):
+        y = entry.build(importer, step, x)
     if y is not x:
         importer.forms[y] = form_after(kind_of(step), step, given)
         importer.known[y] = Values(
@@ -296,12 +302,14 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
         x = importer.tree_input(x, name, nan, infinite)
     else:
         importer.require_finite(x, name, nan, infinite)
-    outputs = entry.build(importer, step, x)
+    with reading(step):
+        outputs = entry.build(importer, step, x)
+    outputs.source = name
+    check_classes(outputs)
     also = TRANSFORMERS.get(kind_of(step))
     if also is not None and not (also.why_not(step) or also.why_not_fitted(step)):
         outputs.values.append(("transformed", also.build(importer, step, x)))
         outputs.methods["transform"] = "transformed"
-    outputs.source = name
     return outputs
 
 

@@ -43,14 +43,14 @@ def _regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
 
 
 def _classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
-    y = _forward(importer, step, x)
+    y, coded = _forward(importer, step, x), step._label_binarizer
     if step.out_activation_ == "softmax":
-        return classifier(step, largest(importer, y), y, None)
+        return classifier(coded, largest(importer, y), y, None)
     above = importer.builder(CastOp, importer.compare(y, "gt", [0.5], "half"), to=i64)
     if importer.width(y) == 1:
-        return classifier(step, importer.flat(above), two_columns(importer, y), None)
+        return classifier(coded, importer.flat(above), two_columns(importer, y), None)
     # Several labels a row: 1 for each that it has.
-    outputs = classifier(step, above, y, None)
+    outputs = classifier(coded, above, y, None)
     outputs.classes, outputs.labels = None, ""
     return outputs
 

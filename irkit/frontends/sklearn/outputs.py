@@ -20,6 +20,8 @@ from irkit.dialects.graph import (
     SoftmaxOp,
     SubOp,
 )
+from irkit.dialects.types import tensor_type
+from irkit.errors import InvalidModelError
 from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.importer import Importer, Outputs
 
@@ -56,6 +58,23 @@ def classifier(
     values = [(name, value) for _, name, value in found if value is not None]
     classes, labels = classes_of(step)
     return Outputs("classifier", values, methods, classes, labels)
+
+
+def check_classes(outputs: Outputs) -> None:
+    """Raises InvalidModelError for class labels that are more or fewer than a classifier's columns."""
+    classes = outputs.classes
+    if outputs.kind != "classifier" or not classes or isinstance(classes[0], tuple):
+        return
+    for name, value in outputs.values:
+        of = value.owner.operands[0] if isinstance(value.owner, ArgmaxOp) else value
+        shape = tensor_type(of).get_shape()
+        if name not in ("label", "probabilities") or len(shape) != 2:
+            continue
+        # A label beside those of the columns may be that of outliers.
+        if shape[1] > len(classes) or (name == "label" and shape[1] < len(classes)):
+            raise InvalidModelError(
+                f"{outputs.source} has {len(classes)} class labels, and columns of {shape[1]} classes"
+            )
 
 
 def several_classifiers(

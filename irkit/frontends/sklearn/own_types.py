@@ -36,17 +36,25 @@ _AS_THEY_COME = (
 def own_types(steps: list[tuple[str, Any]]) -> tuple[str, ...]:
     """NumPy's names of the dtypes of rows which a model's steps would not convert before they compute.
 
-    float16 where not a predictor alone reads the rows: scalers keep it. Integers where some step computes in
-    integers, or in the floats that NumPy makes of small ones. Objects where a step takes them as they come.
+    float16 where not a predictor alone reads the rows: scalers keep it, and of products with float32 it
+    makes float32. Integers where some step computes in integers, or in the floats that NumPy makes of small
+    ones. Objects where a step takes them as they come.
     """
     (_, first), *others = steps
     alone = not others and kind_of(first) in PREDICTORS and not estimators_within(first)
-    halves = () if alone and kind_of(first) not in _IN_HALVES else ("float16",)
+    keeps_halves = kind_of(first) in _IN_HALVES or _multiplies_float32(first)
+    halves = () if alone and not keeps_halves else ("float16",)
     whole = {d for _, step in steps for each in _every(step) for d in _integers(each)}
     kinds = {kind_of(each) for _, step in steps for each in _every(step)}
     keeps = not kinds.isdisjoint((*_AS_THEY_COME, *SELECTORS))
     objects = ("object",) if keeps else ()
     return (*halves, *(d for d in _WHOLE if d in whole), *objects)
+
+
+def _multiplies_float32(step: Any) -> bool:
+    found: list[Any] = [getattr(step, name, None) for name in ("coef_", "theta_")]
+    found += getattr(step, "coefs_", ())
+    return any(str(getattr(part, "dtype", "")) == "float32" for part in found)
 
 
 def why_no_codes(steps: list[tuple[str, Any]]) -> list[str]:

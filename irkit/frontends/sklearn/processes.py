@@ -235,7 +235,10 @@ def _binary(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     total = importer.matmul(parts, coefficients, "coefficients")
     second = importer.add(total, [[0.5 * float(coefficients.sum())]], "constant")
     label = sign_label(importer, mean, "gt")
-    return classifier(step, label, two_columns(importer, second), None, log=False)
+    outputs = classifier(step, label, two_columns(importer, second), None, log=False)
+    # One of two scalars, as NumPy picks them.
+    outputs.labels = np.asarray(list(step.classes_)).dtype.str
+    return outputs
 
 
 def _classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:

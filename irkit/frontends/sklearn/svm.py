@@ -12,7 +12,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from irkit.dialects.graph import AbsOp, AddOp, CastOp, DivOp, NegOp, WhereOp
-from irkit.frontends.sklearn import coupling, kernels
+from irkit.frontends import coupling
+from irkit.frontends.sklearn import kernels
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, element
 from irkit.frontends.sklearn.outputs import classifier, largest, regressor, sign_label
 from irkit.weights import Array
@@ -95,7 +96,12 @@ def _classifier(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     decision = _decisions(importer, step, x, _weights(step))
     outputs = _decided(importer, step, decision)
     if hasattr(step, "predict_proba") and len(step.classes_) <= coupling.MOST_CLASSES:
-        outputs.values.append(("probabilities", coupling.of_pairs(importer, step, decision)))
+        found, done = coupling.of_pairs(
+            importer.builder, decision, step._probA, step._probB, len(step.classes_)
+        )
+        sweeps = f"probabilities of pairs that do not meet in {coupling.SWEEPS} sweeps"
+        importer.require(done, sweeps)
+        outputs.values.append(("probabilities", found))
         outputs.methods |= dict.fromkeys(("predict_proba", "predict_log_proba"), "probabilities")
     return outputs
 

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.frontends import coupling
 from irkit.frontends.onnx.handlers.arithmetic import scalar
 from irkit.frontends.onnx.handlers.ml_scores import (
     beside,
@@ -19,6 +20,7 @@ from irkit.frontends.onnx.handlers.ml_scores import (
     first_largest,
     labels_of,
     numbers,
+    of_one,
     one_of_two,
     picked,
     rows,
@@ -66,9 +68,7 @@ def _linear_regressor(node: Node) -> Sequence[Value]:
     row = finite(node, "intercepts")
     row = row if len(row) else np.zeros(targets, np.float32)
     check_length(node, "intercepts", row, targets)
-    if targets == 1 and name != "NONE":
-        node.refuse(f"post_transform = {name!r}", "of one target")
-    return [transformed(node, _scores(node, x, row), name)]
+    return [(of_one if targets == 1 else transformed)(node, _scores(node, x, row), name)]
 
 
 # Support vector machines
@@ -132,24 +132,54 @@ def _machine_regressor(node: Node) -> Sequence[Value]:
 
 
 def _machine_classifier(node: Node) -> Sequence[Value]:
-    for name in ("prob_a", "prob_b"):
-        if len(node.attribute(name, [])):
-            node.refuse(name, "probabilities, which each runtime iterates for in its own way")
     labels = labels_of(node, "classlabels_ints", "classlabels_strings")
     each = numbers(node, "vectors_per_class", np.int64)
-    if not len(each):
-        node.refuse("vectors_per_class", "there are no support vectors")
-    check_length(node, "vectors_per_class", each, len(labels))
+    slopes, shifts = finite(node, "prob_a"), finite(node, "prob_b")
     if len(labels) < 2:
         node.refuse("classlabels_ints", "one class")
     name, x = transform_of(node), rows(node)
+    if not each.sum():
+        return _without_vectors(node, x, labels, name)
+    check_length(node, "vectors_per_class", each, len(labels))
     decisions = _decisions(node, x, each)
     label = picked(node, labels, _votes(node, decisions, len(labels)))
+    if len(slopes) or len(shifts):
+        found = _probabilities(node, decisions, slopes, shifts, len(labels))
+        return [label, transformed(node, found, name)]
     if len(labels) > 2:
         return [label, transformed(node, decisions, name)]
     if name == "NONE":
         return [label, beside(node, [node.emit(graph.NegOp, decisions), decisions])]
     return [label, both_columns(node, decisions, name, is_part=True)]
+
+
+def _probabilities(
+    node: Node, decisions: SSAValue, slopes: Array, shifts: Array, classes: int
+) -> SSAValue:
+    """rows×classes; NaN in rows that do not come to an end, of which none is known."""
+    for name, found in (("prob_a", slopes), ("prob_b", shifts)):
+        check_length(node, name, found, len(_pairs(classes)))
+    if classes > coupling.MOST_CLASSES:
+        node.refuse("prob_a", f"probabilities of more than {coupling.MOST_CLASSES} classes")
+    found, done = coupling.of_pairs(node.builder, decisions, slopes, shifts, classes)
+    return node.emit(graph.WhereOp, done, found, scalar(node, np.nan, found))
+
+
+def _without_vectors(node: Node, x: SSAValue, labels: Array, name: str) -> Sequence[Value]:
+    """A linear model, to which ONNX Runtime adds the first number of `rho` alone."""
+    node.ignore("kernel_type", "kernel_params", "support_vectors")
+    shift = finite(node, "rho")
+    if not len(shift):
+        node.refuse("rho", "it is missing")
+    scores = _scores(node, x, np.full(len(labels), shift[0], np.float32))
+    best = first_largest(node, scores)
+    if len(labels) == 2 and not node.has("prob_a"):
+        # Of two classes the second one it is, too, where the larger score is above the limit.
+        most = node.emit(graph.ReduceOp, scores, kind="max", axes=[1], keepdims=False)
+        limit, predicate = (0.5, "ge") if (finite(node, "coefficients") >= 0).all() else (0, "gt")
+        above = node.emit(graph.CompareOp, most, scalar(node, limit, most), predicate=predicate)
+        best = node.emit(graph.WhereOp, above, node.tensor(np.ones(1, np.int64)), best)
+    return [picked(node, labels, best), transformed(node, scores, name)]
 
 
 def _pairs(classes: int) -> list[tuple[int, int]]:

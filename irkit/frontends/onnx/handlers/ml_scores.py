@@ -20,6 +20,8 @@ from irkit.weights import Array
 
 # What SOFTMAX_ZERO takes for no zero.
 _ZERO = 1e-7
+# The constant of Winitzki's formula.
+_WINITZKI = 0.147
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """In the order of their numbers."""
 
@@ -53,8 +55,6 @@ def transform_of(node: Node) -> str:
 
 def known_transform(node: Node, name: str) -> str:
     """A transformation's name, if it is imported."""
-    if name == "PROBIT":
-        node.refuse("post_transform = 'PROBIT'", "each runtime approximates it in its own way")
     if name not in TRANSFORMS:
         node.refuse(f"post_transform = {name!r}", f"expected one of {', '.join(TRANSFORMS)}")
     return name
@@ -69,8 +69,40 @@ def transformed(node: Node, scores: SSAValue, name: str) -> SSAValue:
             return node.emit(graph.SoftmaxOp, scores, axis=1)
         case "SOFTMAX_ZERO":
             return _softmax_zero(node, scores)
+        case "PROBIT":
+            return _probit(node, scores)
         case _:
             return scores
+
+
+def of_one(node: Node, score: SSAValue, name: str) -> SSAValue:
+    """What a transformation makes of a single column: of others than PROBIT, runtimes make several things."""
+    if name not in ("NONE", "PROBIT"):
+        node.refuse(f"post_transform = {name!r}", "of one target")
+    return transformed(node, score, name)
+
+
+def _probit(node: Node, scores: SSAValue) -> SSAValue:
+    """Quantiles of the normal distribution, by Winitzki's formula for the inverse of erf, which ONNX Runtime
+    computes in float32 one operation after another: about 0.5 what it rounds off is seen."""
+    x = cast(node, scores, f32)
+
+    def number(value: float) -> SSAValue:
+        return scalar(node, value, x)
+
+    one, a = number(1), np.float32(_WINITZKI)
+    y = node.emit(graph.SubOp, node.emit(graph.MulOp, x, number(2)), one)
+    rest = node.emit(graph.MulOp, node.emit(graph.SubOp, one, y), node.emit(graph.AddOp, one, y))
+    log = node.emit(graph.LogOp, rest)
+    half = node.emit(graph.MulOp, log, number(0.5))
+    v = node.emit(graph.AddOp, half, number(float(np.float32(2) / (np.float32(np.pi) * a))))
+    part = node.emit(graph.MulOp, log, number(float(np.float32(1) / a)))
+    root = node.emit(graph.SqrtOp, node.emit(graph.SubOp, node.emit(graph.MulOp, v, v), part))
+    size = node.emit(graph.SqrtOp, node.emit(graph.SubOp, root, v))
+    size = node.emit(graph.MulOp, size, number(2**0.5))
+    below = node.emit(graph.CompareOp, y, number(0), predicate="lt")
+    found = node.emit(graph.WhereOp, below, node.emit(graph.NegOp, size), size)
+    return cast(node, found, element_of(scores))
 
 
 def _softmax_zero(node: Node, scores: SSAValue) -> SSAValue:
@@ -134,6 +166,8 @@ def one_of_two(node: Node, score: SSAValue, limit: float) -> SSAValue:
 
 def both_columns(node: Node, score: SSAValue, name: str, is_part: bool) -> SSAValue:
     """A score (rows×1) beside that of the other class: the rest to 1 if it `is_part`, else its negative."""
+    if name == "PROBIT":
+        node.refuse(f"post_transform = {name!r}", "of one score of two classes")
     if name == "LOGISTIC":
         first = node.emit(graph.SigmoidOp, node.emit(graph.NegOp, score))
         return beside(node, [first, node.emit(graph.SigmoidOp, score)])

@@ -25,6 +25,7 @@ from irkit.frontends.onnx.handlers.ml_scores import (
     both_columns,
     known_transform,
     labels_of,
+    of_one,
     one_of_two,
     picked,
     rows,
@@ -192,8 +193,6 @@ def _with_base(node: Node, scores: SSAValue, base: Array) -> SSAValue:
 def _regressed(node: Node, nodes: TreeNodes, targets: int, how: str, name: str) -> SSAValue:
     if how not in ("SUM", "AVERAGE"):
         node.refuse(f"aggregate_function = {how!r}", "only SUM and AVERAGE are supported")
-    if targets == 1 and name != "NONE":
-        node.refuse(f"post_transform = {name!r}", "of one target")
     scores = _forest(node, nodes, rows(node, doubles=True), targets)
     if how == "AVERAGE":
         scores = node.emit(graph.DivOp, scores, scalar(node, len(nodes.roots), scores))
@@ -205,7 +204,7 @@ def _regressed(node: Node, nodes: TreeNodes, targets: int, how: str, name: str) 
             "leaves that add nothing to a target, whose base value some runtimes leave out then"
         )
         node.refuse("target_ids", reason)
-    return transformed(node, _with_base(node, scores, base), name)
+    return (of_one if targets == 1 else transformed)(node, _with_base(node, scores, base), name)
 
 
 def _regressor(node: Node) -> Sequence[Value]:
