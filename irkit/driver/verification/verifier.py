@@ -26,7 +26,7 @@ from irkit.errors import InvalidModelError, UnsupportedError
 def check_module(module: ModuleOp) -> None:
     """Raise UserError if `module` does not verify."""
     try:
-        module.verify()
+        _verify(module)
     except (VerifyException, ValueError) as error:
         raise _op_error(module, error) from None
     except UNCHECKED:
@@ -45,6 +45,16 @@ def check_module(module: ModuleOp) -> None:
             _check_state(op)
     if (found := next(program_faults(module), None)) is not None:
         raise UserError(f"'{found.op.name}' {found.text}", place_of(found.op))
+
+
+def _verify(op: Operation, nested: bool = True) -> None:
+    """As `Operation.verify`, some of xDSL's ops of which raise a plain Exception."""
+    try:
+        op.verify(verify_nested_ops=nested)
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise VerifyException(str(error)) from None
 
 
 def _check_state(function: FuncOp) -> None:
@@ -110,7 +120,7 @@ def _failing_op(root: Operation) -> Operation | None:
     """The innermost first op that does not verify."""
     for op in root.walk(region_first=True):
         try:
-            op.verify(verify_nested_ops=False)
+            _verify(op, nested=False)
         except (VerifyException, ValueError, *UNCHECKED):
             return op
     return next((o for o in root.walk(region_first=True) if _block_fails(o)), None)
@@ -119,7 +129,7 @@ def _failing_op(root: Operation) -> Operation | None:
 def _block_fails(op: Operation) -> bool:
     # A block's own rules (its terminator) are checked with the op around it.
     try:
-        op.verify()
+        _verify(op)
     except (VerifyException, ValueError, *UNCHECKED):
         return True
     return False

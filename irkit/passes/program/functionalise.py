@@ -105,8 +105,15 @@ def _is_of_arrays(function: FuncOp) -> bool:
 
 def functionalised(function: FuncOp, weights: WeightStore) -> FuncOp:
     """The function of tensors that a function of arrays is. Raises UnsupportedError for calls of the host,
-    loops that compute where they ask, and views whose place moves that are no boxes."""
+    loops that compute where they ask, views whose place moves that are no boxes, and arguments that are no
+    arrays."""
     source = function.body.block
+    for argument in source.args:
+        if not isinstance(argument.type, MemRefType):
+            raise UnsupportedError(
+                f"@{function.sym_name.data}: argument {argument.index} is a {argument.type}: a function of "
+                "arrays has buffers alone"
+            )
     block = Block(arg_types=[tensor_of_array(array_type(a)) for a in source.args])
     for old, new in zip(source.args, block.args, strict=True):
         new.name_hint = old.name_hint

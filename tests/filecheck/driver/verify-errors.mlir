@@ -31,3 +31,17 @@ func.func @terminator(%x: tensor<4xf32>) {
 func.func @main(%h: tensor<4xf32>, %x: tensor<4xf64>) -> tensor<4xf64> attributes {irkit.inputs = ["h", "x"], irkit.state = array<i64: 0, 0>} {
   func.return %x : tensor<4xf64>
 }
+
+// -----
+
+func.func @asks(%a: tensor<4xf64>, %go: tensor<i1>) -> tensor<4xf64> {
+  // expected-error@+1 {{'scf.while': block arguments with wrong type, expected tensor<4xf64>, got tensor<3xf64>}}
+  %r = scf.while (%x = %a) : (tensor<4xf64>) -> (tensor<4xf64>) {
+    %e = tensor.extract %go[] : tensor<i1>
+    scf.condition(%e) %x : tensor<4xf64>
+  } do {
+  ^bb0(%y: tensor<3xf64>):
+    scf.yield %a : tensor<4xf64>
+  }
+  func.return %r : tensor<4xf64>
+}
