@@ -22,6 +22,8 @@ def why_not_there(task: HostTask) -> str | None:
     """
     if task.annotation.device_twin is None:
         return "it has no device twin"
+    if task.is_complex:
+        return "it takes or returns complex numbers, of which programs have the parts"
     slots = [*slots_in(task.arguments), *slots_in(task.returned.structure)]
     if any(slot.kind != "array" for slot in slots):
         return (

@@ -33,7 +33,10 @@ class HostTask:
     ) -> None:
         self.annotation, self.arguments, self.inputs = annotation, arguments, tuple(inputs)
         self.returned, self.writes, self.place = returned, tuple(writes), place
-        self.cut = cut_of(annotation, arguments, inputs, returned, writes)
+        self._types = (*self.inputs, *returned.types)
+        # Calls that are made in parts have parts of the program's own arrays.
+        whole = self.is_complex
+        self.cut = None if whole else cut_of(annotation, arguments, inputs, returned, writes)
         """How it is made in parts, if it can be."""
         self._checked = False
 
@@ -42,6 +45,11 @@ class HostTask:
         """A symbol in the text of a program."""
         plain = self.annotation.name.rpartition(".")[2]
         return "".join(c if c.isascii() and c.isalnum() else "_" for c in plain)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it takes or returns complex numbers."""
+        return any(t.dtype.kind == "c" for t in self._types)
 
     @property
     def checked(self) -> bool:
@@ -86,12 +94,29 @@ class HostTask:
         return mine == theirs and self.returned.like(other.returned)
 
     def __call__(self, *arrays: Array) -> None:
-        """Make the call on arrays as `inputs` and then `returned` have them.
+        """Make the call on arrays as `inputs` and then `returned` have them, complex numbers as two arrays,
+        of their real and of their imaginary parts.
 
         Raises what the function raises, UnsupportedError where it returns something else than was known; the
         first time also where it has written an array that it was not to write, or where parts of it give
         other values than the whole.
         """
+        if not self.is_complex:
+            self._call(arrays)
+            return
+        left = iter(arrays)
+        apart = [
+            (next(left), next(left)) if t.dtype.kind == "c" else (next(left),) for t in self._types
+        ]
+        self._check_apart(apart)
+        joined = [_joined(*parts) if len(parts) == 2 else parts[0] for parts in apart]
+        self._call(joined)
+        for number in (*self.writes, *range(len(self.inputs), len(joined))):
+            if len(apart[number]) == 2:
+                for part, own in zip(apart[number], _parts(joined[number]), strict=True):
+                    np.copyto(part, own)
+
+    def _call(self, arrays: Sequence[Array]) -> None:
         if not self._checked:
             self._check(arrays)
         elif self.cut is None:
@@ -99,6 +124,14 @@ class HostTask:
         else:
             cuts = ranges(self.cut.units, self.unit_bytes, 1)
             in_parts(lambda start, stop: self.part(self.split(arrays, start, stop)), cuts)
+
+    def _check_apart(self, apart: Sequence[tuple[Array, ...]]) -> None:
+        """Complex numbers are put together for the call, so what is written to one array is not seen in
+        another."""
+        for number in self.writes:
+            others = [a for n, parts in enumerate(apart) if n != number for a in parts]
+            if any(np.may_share_memory(a, b) for a in apart[number] for b in others):
+                raise self._refused("may write an array that overlaps another: give it copies")
 
     @property
     def unit_bytes(self) -> int:
@@ -184,6 +217,16 @@ class HostTask:
             bound = {}
         own = [name for name, v in bound.items() if getattr(v, "number", None) == number]
         return f"its argument '{own[0]}'" if own else f"array {number} of its arguments"
+
+
+def _joined(real: Array, imaginary: Array) -> Array:
+    made: Any = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    made.real, made.imag = real, imaginary
+    return made
+
+
+def _parts(array: Any) -> tuple[Array, Array]:
+    return array.real, array.imag
 
 
 class _Noted:

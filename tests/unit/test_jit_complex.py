@@ -308,10 +308,6 @@ def product_of_all(z):
     return np.multiply.reduce(z)
 
 
-def transformed(z):
-    return np.fft.fft(z)
-
-
 def rows_of(z):
     return np.einsum("i,i->", z, z)
 
@@ -329,7 +325,6 @@ def halves(z):
         (tangent, "np.tan of complex numbers"),
         (ordered, "numpy.sort of complex numbers"),
         (product_of_all, "complex numbers"),
-        (transformed, "of complex numbers"),
         (rows_of, "numpy.einsum of complex numbers"),
         (halves, "arrays of dtype complex256"),
     ],
@@ -344,3 +339,55 @@ def test_what_is_not_done_is_named(function, words):
     assert f"{__file__}:{line}" in message
     assert words in message, message
     np.testing.assert_array_equal(z, kept)
+
+
+def written_in_place(z):
+    np.put(z, [0, 3], [1j, 2])
+    return z + 1
+
+
+def transformed_in_a_loop(z):
+    for n in range(30):
+        z = np.fft.ifft(np.fft.fft(z) * np.exp(-0.01 * n))
+    return z
+
+
+def rows_by_a_loop(z):
+    out = np.zeros((40, 4), np.complex64)
+    for n in range(40):
+        out[n] = np.fft.fft(z[n % 6, ::2]) * n
+    return out
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: np.fft.fft(z),
+        lambda z: np.abs(np.fft.rfft(z.real * 2, axis=0)) ** 2,
+        lambda z: (np.fft.fft2(z)[::2], z * 2),
+        lambda z: np.fft.fft(z.astype(np.complex64)[:, ::2].T),
+        lambda z: np.linalg.solve(z[:, :6], z[:, 6]),
+        lambda z: np.linalg.det(z[:, :6]),
+        lambda z: np.convolve(z[0].real, np.exp(1j * z[1].imag)),
+        written_in_place,
+        transformed_in_a_loop,
+        rows_by_a_loop,
+    ],
+)
+def test_tasks_of_the_host_take_and_return_complex_numbers(function):
+    z = numbers(48).reshape(6, 8)
+    check(function, z, tolerance=1e-5, jit=irkit.jit(target="cpu"))
+
+
+def test_complex_arrays_that_overlap_are_not_written_by_a_task():
+    from irkit.annotations import ArrayType
+
+    def moved(source, out):
+        out[...] = source
+
+    known = irkit.annotate(
+        moved, writes=["out"], result=lambda source, out: ArrayType((), out.dtype)
+    )
+    function = irkit.jit(target="cpu")(lambda z: known(z[:4], z[2:6]))
+    with pytest.raises(UnsupportedError, match="overlaps another"):
+        function(numbers(8))

@@ -112,13 +112,16 @@ class _Emitter:
                 self.b.write(self.b.read(part), view)
         return whole
 
+    def _note_written(self, view: View) -> None:
+        if view.buffer.pairs:
+            self._written.add((view.buffer, view.offset.settled.constant % 2))
+
     def _record(self, record: Record, path: Path) -> None:
         match record:
             case Read():
                 self._values[record.value] = self.b.read(self._view(record.view))
             case Write():
-                if record.view.buffer.pairs:
-                    self._written.add((record.view.buffer, record.view.offset.settled.constant % 2))
+                self._note_written(record.view)
                 self.b.write(self._values[record.value], self._view(record.view))
             case Compute():
                 operands = [self._values[v] for v in record.operands]
@@ -149,6 +152,8 @@ class _Emitter:
         name = f"{record.task.__name__}_{len(self.functions)}"
         self.functions[name] = record.task
         views = [self._view(v) for v in record.views]
+        for number in record.writes:
+            self._note_written(record.views[number])
         self.b.call(name, views, list(record.reads), list(record.writes))
 
     def _terms(self, at: Affine) -> tuple[int, dict[SSAValue, int]]:

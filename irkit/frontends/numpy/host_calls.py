@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from irkit.frontends.numpy.objects import plain
 from irkit.frontends.numpy.operands import array_of
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import recorder
-from irkit.frontends.numpy.records import Call
+from irkit.frontends.numpy.records import Call, View, parts_of
 from irkit.frontends.numpy.varying import exact
 from irkit.frontends.numpy.weak import weak_number
 
@@ -52,28 +53,36 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
             )
         return annotation.function(*args, **kwargs)
     given = _Given(*mapped((args, kwargs), lambda v: exact(plain(v))))
-    if any(a.dtype.kind == "c" for a in given.arrays):
-        raise refused(f"'{annotation.name}', which irkit does not compile, of complex numbers")
     types = [ArrayType.of(a) for a in given.arrays]
     returned = _returned(annotation, given, types)
     writes = _written(annotation, given)
-    if any(t.dtype.kind == "c" for t in returned.types):
-        raise refused(f"complex numbers from '{annotation.name}', which irkit does not compile")
     outputs = [empty(t.shape, t.dtype) for t in returned.types]
     task = HostTask(annotation, given.structure, types, returned, writes, user_place())
-    views = tuple(a.spot.view for a in [*given.arrays, *outputs])
-    news = range(len(types), len(views))
+    # Of complex numbers a program has the parts.
+    parts = [_parts(a) for a in [*given.arrays, *outputs]]
+    views = tuple(view for own in parts for view in own)
+    ends = list(accumulate(map(len, parts), initial=0))
     for number in writes:
         given.arrays[number].spot.buffer.known = None
     # Of an array that is made by np.empty, and given to be written, nothing is read.
     buffers = [v.buffer for v in views]
     reads = tuple(
-        n for n in range(len(types)) if buffers[n].written or buffers[n].argument is not None
+        n for n in range(ends[len(types)]) if buffers[n].written or buffers[n].argument is not None
     )
-    recorder().records.append(Call(task.place, task, views, reads, (*writes, *news)))
-    for number in (*writes, *news):
+    written = (*writes, *range(len(types), len(parts)))
+    changed = tuple(n for own in written for n in range(ends[own], ends[own + 1]))
+    recorder().records.append(Call(task.place, task, views, reads, changed))
+    for number in changed:
         buffers[number].written = True
     return _results(returned.structure, given.arrays, outputs)
+
+
+def _parts(array: TracedArray) -> tuple[View, ...]:
+    """Where an array lies; of complex numbers where their real and where their imaginary parts lie."""
+    spot = array.spot
+    if array.dtype.kind != "c":
+        return (spot.view,)
+    return tuple(spot.viewed(part).view for part in parts_of(spot.layout))
 
 
 KINDS: Mapping[type, Kind] = {float: "float", int: "int", bool: "bool"}
