@@ -150,7 +150,6 @@ class HostTask:
     def part(self, arrays: Sequence[Array]) -> None:
         """The call, whole or of a part of its arrays."""
         given, outputs = arrays[: len(self.inputs)], arrays[len(self.inputs) :]
-        types = [ArrayType.of(a) for a in outputs]
         args, kwargs = unpacked(self.arguments, lambda slot: slot.given(given[slot.number]))
         with _Noted(self.note):
             result = self.annotation.function(*args, **kwargs)
@@ -158,8 +157,9 @@ class HostTask:
             returned, made = described(self.annotation, result, given)
         except UnsupportedError as error:
             raise UnsupportedError(f"{self.place}: {error}") from None
-        expected = Returned(self.returned.structure, tuple(types))
-        if not returned.like(expected):
+        types = tuple(ArrayType.of(a) for a in outputs)
+        if returned.types != types or returned.key != self.returned.key:
+            expected = Returned(self.returned.structure, types)
             raise self._refused(f"returned {returned}, and {expected} was expected")
         for array, target in zip(made, outputs, strict=True):
             np.copyto(target, array)

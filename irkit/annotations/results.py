@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,14 @@ class Returned:
 
     def like(self, other: Returned) -> bool:
         """Whether both say the same."""
-        return self.types == other.types and _key(self.structure) == _key(other.structure)
+        return self.types == other.types and self.key == other.key
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What those of one structure share: arguments that are returned are there by their numbers."""
+        return key_of(
+            mapped(self.structure, lambda v: f"same {v.number}" if isinstance(v, Same) else v)
+        )
 
     def __str__(self) -> str:
         """As messages have it."""
@@ -63,11 +71,6 @@ class _Shown:
 
     def __repr__(self) -> str:
         return self._text
-
-
-def _key(structure: Any) -> Any:
-    """Arguments that are returned by their numbers."""
-    return key_of(mapped(structure, lambda v: f"same {v.number}" if isinstance(v, Same) else v))
 
 
 def described(

@@ -85,6 +85,8 @@ class Execution:
         self._weights = weights
         self._functions = functions
         self._apart = not is_of_device(main)
+        types = map(array_type, main.body.block.args)
+        self._wanted = [(t.get_shape(), numpy_dtype(t.element_type)) for t in types]
         self._known: dict[Block, tuple[list[tuple[Sequence[SSAValue], Step]], Operation]] = {}
 
     def run(self, buffers: Sequence[Array]) -> list[Array]:
@@ -97,8 +99,8 @@ class Execution:
         arguments = self._main.body.block.args
         if len(buffers) != len(arguments):
             raise InvalidInputError(f"expected {len(arguments)} buffers, got {len(buffers)}")
-        for argument, array in zip(arguments, buffers, strict=True):
-            _check_buffer(argument, array)
+        for wanted, array in zip(self._wanted, buffers, strict=True):
+            _check_buffer(*wanted, array)
         values: Values = dict(zip(arguments, buffers, strict=True))
         ended = self._block(self._main.body.block, values)
         assert isinstance(ended, ReturnOp)
@@ -335,12 +337,12 @@ def strided(buffer: Array, view: StridedView, offset: int) -> Array:
     return np.lib.stride_tricks.as_strided(flat, view.sizes, steps)
 
 
-def _check_buffer(argument: SSAValue, array: object) -> None:
-    t = array_type(argument)
-    want = f"a contiguous array of {numpy_dtype(t.element_type)}{list(t.get_shape())}"
+def _check_buffer(shape: tuple[int, ...], dtype: np.dtype[Any], array: object) -> None:
     if not isinstance(array, np.ndarray):
-        raise InvalidInputError(f"expected {want}, got {type(array).__name__}")
-    array = cast(Array, array)
-    fits = array.shape == t.get_shape() and array.dtype == numpy_dtype(t.element_type)
-    if not fits or not array.flags.c_contiguous:
-        raise InvalidInputError(f"expected {want}, got {array.dtype}{list(array.shape)}")
+        got = type(array).__name__
+    else:
+        known = cast(Array, array)
+        if known.shape == shape and known.dtype == dtype and known.flags.c_contiguous:
+            return
+        got = f"{known.dtype}{list(known.shape)}"
+    raise InvalidInputError(f"expected a contiguous array of {dtype}{list(shape)}, got {got}")
