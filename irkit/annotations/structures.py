@@ -13,7 +13,7 @@ from irkit.weights import Array
 
 Kind = Literal["array", "scalar", "float", "int", "bool"]
 """An array, a number of NumPy's, one of Python's."""
-PLAIN = (int, float, complex, str, bytes, bool, type(None), np.dtype)
+PLAIN = (int, float, complex, str, bytes, bool, type(None), np.dtype, slice, type(...))
 
 
 @dataclass(frozen=True)

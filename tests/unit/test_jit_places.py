@@ -180,3 +180,74 @@ def test_sorting_in_place() -> None:
         return x[::-1]
 
     check(ordered, RNG.random(LONG), jit=irkit.jit(target="cpu"))
+
+
+ROWS, COLUMNS = np.array([-1, 3, -6, 3]), np.array([4, 0, 1, 0])
+VALUES = RNG.random(4)
+
+
+def pairs(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i, j] = v
+
+
+def one(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i[0], j[1]] = v[2]
+    x[i[1], ::2] *= 2
+
+
+def crossed(x: Any, i: Any, j: Any, v: Any) -> Any:
+    x[i[:, None], j] = v
+    x[i, 2] += 1
+    return x.T[j, i]
+
+
+def other_axes(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[:, j] = 0
+    x[1:, j[:2]] = v[0]
+    x[i, 1:3] = v[:, None]
+
+
+def of_parts(x: Any, i: Any, j: Any, v: Any) -> Any:
+    y = x.reshape(2, 3, 5)
+    y[:, i % 3, 1:] = v[:, None]
+    return y[1:, i % 3, j], y[:, i % 3, ::2], x[1:-1, j[:, None]], x[i[0], 1:]
+
+
+def step_by_step(x: Any, i: Any, j: Any, v: Any) -> None:
+    for k in range(4):
+        x[i[k], j[k]] = v[k]
+        x[k:, j] = k
+
+
+def of_complex(x: Any, i: Any, j: Any, v: Any) -> Any:
+    z = x + 1j
+    z[i, j] = v * 1j
+    return z
+
+
+@pytest.mark.parametrize(
+    "function", [pairs, one, crossed, other_axes, of_parts, step_by_step, of_complex]
+)
+def test_assignments_at_computed_indices(function: Any) -> None:
+    check(function, X, ROWS, COLUMNS, VALUES)
+    check(function, X, ROWS, COLUMNS, VALUES, jit=irkit.jit(target="cpu"))
+
+
+def test_values_that_do_not_fit_the_indices() -> None:
+    f = irkit.jit(target="cpu")(pairs)
+    with pytest.raises(ValueError, match=r"\(3,\) could not be broadcast .* \(4,\)"):
+        f(X, ROWS, COLUMNS, VALUES[:3])
+    with pytest.raises(IndexError, match="out of bounds"):
+        f(X, ROWS + 100, COLUMNS, VALUES)
+
+
+def test_many_computed_indices_are_numpys_to_place() -> None:
+    """Each element beside each index would be 1e11 comparisons."""
+    indices = RNG.integers(-(10**6), 10**6, 10**5)
+
+    def placed(x: Any, i: Any, v: Any) -> Any:
+        x[i] = v * 2
+        return x[::1000]
+
+    f = check(placed, np.zeros(10**6), indices, RNG.random(10**5), jit=irkit.jit(target="cpu"))
+    assert len(f.report()["host_tasks"]) == 1

@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.annotations.placing import MANY, PLACE
 from irkit.dialects import graph
 from irkit.frontends.array_ops import moving
 from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import operand
 from irkit.frontends.numpy.picks import Pick
@@ -23,13 +25,13 @@ def get_picked(array: TracedArray, keys: tuple[Any, ...]) -> Any:
     """Elements at indices that are known, anywhere; at indices that are traced, along one axis."""
     if not any(is_traced(k) for k in keys):
         return _get_known(array, _plain(keys))
-    return _get_traced(array, keys)
+    return _get_traced(*_sliced(array, keys))
 
 
 def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
-    """Write at indices that are known; of equal ones the last stands, as in NumPy."""
+    """Write at indices, computed ones along leading axes; of equal ones the last stands, as in NumPy."""
     if any(is_traced(k) for k in keys):
-        _set_traced(array, keys, value)
+        _set_traced(*_sliced(array, keys), value)
         return
     keys = _plain(keys)
     places = _places(array, keys)
@@ -57,21 +59,63 @@ def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     r.write(r.op(graph.WhereOp, stays, value_of(array), new), array.spot.view)
 
 
+def _sliced(array: TracedArray, keys: tuple[Any, ...]) -> tuple[TracedArray, tuple[Any, ...]]:
+    """The view that slices beside computed indices are of, and the keys that are left."""
+    whole = _whole(keys, array.ndim)
+    cuts = [isinstance(k, slice) and not _all(k) for k in whole]
+    if not any(cuts) or any(k is None or isinstance(k, bool) or _is_mask(k) for k in whole):
+        return array, keys
+    every = slice(None)
+    view = array[tuple(k if cut else every for k, cut in zip(whole, cuts, strict=True))]
+    return view, tuple(every if cut else k for k, cut in zip(whole, cuts, strict=True))
+
+
 def _set_traced(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
-    """Rows at computed indices: each row looks for the last index that is its own."""
+    """Elements of the leading axes at computed indices: each looks for the last index that is its own."""
     if is_traced(value) and value.spot.buffer.pick in array.spot.buffer.picks:
         value.spot.buffer.pick.stored(keys)
-    keys = _whole(keys, array.ndim)
-    rows = keys[0]
-    if not is_traced(rows) or any(not _all(k) for k in keys[1:]):
-        raise refused("an assignment at computed indices of other than the first axis")
-    r, places = recorder(), operand(rows)
-    indices = r.reshape(places.value(np.dtype(np.int64)), (prod(places.shape),))
-    r.within(indices, array.shape[0])
-    rest = array.shape[1:]
-    values = r.expand(operand(value).value(array.dtype), (*places.shape, *rest))
-    values = r.reshape(values, (prod(places.shape), *rest))
-    r.write(moving.put(r.compose, value_of(array), indices, values), array.spot.view)
+    r = recorder()
+    if not r.differentiated and _is_numpys(array, keys):
+        host_call(PLACE, (array, keys, value), {})
+        return
+    extent, flat, shape = _numbered(array, keys)
+    found, rest, count = operand(value), shape[len(flat.shape) :], prod(flat.shape)
+    dropped = found.shape[max(0, len(found.shape) - len(shape)) :]
+    if prod(dropped) != prod(found.shape) or not _fits(dropped, shape):
+        raise ValueError(
+            f"shape mismatch: value array of shape {found.shape} could not be broadcast to indexing "
+            f"result of shape {shape}"
+        )
+    given = r.reshape(found.value(array.dtype), dropped)
+    values = r.reshape(r.expand(given, shape), (count, *rest))
+    rows = r.reshape(value_of(array), (extent, *rest))
+    after = moving.put(r.compose, rows, r.reshape(flat, (count,)), values)
+    r.write(r.reshape(after, array.shape), array.spot.view)
+
+
+def _is_numpys(array: TracedArray, keys: tuple[Any, ...]) -> bool:
+    """Whether NumPy places values: of complex numbers, along other than the leading axes, and where each
+    element would be compared with many indices."""
+    if not all(map(_is_plain, keys)):
+        return False
+    whole = _whole(keys, array.ndim)
+    wanted = [d for d, k in enumerate(whole) if not _all(k)]
+    if array.dtype.kind == "c" or wanted != list(range(len(wanted))):
+        return True
+    if any(_odd(whole[d]) or _is_mask(whole[d]) for d in wanted):
+        return True
+    shapes: list[tuple[int, ...]] = [k.shape for k in whole if _has_shape(k)]
+    return prod(array.shape[: len(wanted)]) * prod(np.broadcast_shapes(*shapes)) >= MANY
+
+
+def _has_shape(key: Any) -> bool:
+    return is_traced(key) or isinstance(key, np.ndarray)
+
+
+def _is_plain(key: Any) -> bool:
+    """Whether a function of the host can be given it: the ends of slices are known."""
+    ends: list[Any] = [getattr(key, end, None) for end in ("start", "stop", "step")]
+    return not isinstance(key, slice) or not any(is_traced(e) or isinstance(e, Index) for e in ends)
 
 
 def combine_picked(kind: str, array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
