@@ -65,7 +65,7 @@ def test_programs_that_irkit_compiled():
         lambda x: np.interp(x[:, 0] * 2, np.arange(3.0), np.arange(3.0) ** 2) + 1,
         lambda x: np.histogram(x, 5, (0, 1))[0] * 2,
         lambda x: np.searchsorted(np.array([0.2, 0.4]), x) + 1,
-        lambda x: np.linalg.norm(x) * 2,
+        lambda x: np.linalg.norm(x, 2) * 2,
         lambda x: np.partition(x, 2, axis=0)[2] + 1,
     ],
 )

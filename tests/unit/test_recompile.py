@@ -19,7 +19,7 @@ import irkit
 from irkit.driver.compiler import recompile
 from irkit.driver.compiler.recompile import recompiled
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cuda import availability, driver, executor
+from irkit.runtime.cuda import availability, driver, streams
 from irkit.runtime.variant import Variant
 from irkit.schedule import devices
 
@@ -69,7 +69,7 @@ def at_hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     gc.collect()
     fake = FakeDriver(multiprocessors=132)
     monkeypatch.setattr(availability, "why_not", lambda: None)
-    for module in (driver, executor):
+    for module in (driver, streams):
         monkeypatch.setattr(module, "api", lambda: fake)
     driver.device.cache_clear()
     yield fake

@@ -32,7 +32,7 @@ from irkit.passes.task.program_text import plans_of
 from irkit.passes.task.verify_schedule import VerifySchedule
 from irkit.row_ranges import ALL_ROWS, NO_END, Others, called, cost_at, why_not_all
 from irkit.runtime.artifact import Artifact
-from irkit.runtime.cuda import driver, executor
+from irkit.runtime.cuda import driver, executor, streams
 from irkit.runtime.cuda.extent import extent_probe
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.variant import Variant
@@ -461,7 +461,7 @@ def test_the_cuda_executor_takes_the_plan_of_the_rows(
     gc.collect()
     monkeypatch.setattr(fake_cuda, "_MEMORY", 1 << 26)
     fake = fake_cuda.FakeDriver(132)
-    for module in (driver, executor):
+    for module in (driver, streams):
         monkeypatch.setattr(module, "api", lambda: fake)
     for cached in (driver.device, extent_probe):
         cached.cache_clear()
