@@ -251,3 +251,54 @@ def test_many_computed_indices_are_numpys_to_place() -> None:
 
     f = check(placed, np.zeros(10**6), indices, RNG.random(10**5), jit=irkit.jit(target="cpu"))
     assert len(f.report()["host_tasks"]) == 1
+
+
+def taken_before(x: Any, i: Any) -> Any:
+    part = x[1:, i[0]]
+    x[0:, i[0]] = 7
+    return part + 0
+
+
+def put_elsewhere(x: Any, i: Any) -> None:
+    k = i[1]
+    part = x[:3, k]
+    part += 1
+    x[3:, k] = part
+
+
+def written_by_the_host(x: Any, i: Any) -> Any:
+    part = x[i[1]]
+    np.put(x, [0, 16], 9.0)
+    return part + 0
+
+
+def read_by_the_host(x: Any, i: Any) -> Any:
+    part = x[i[1]]
+    part += 1
+    return np.median(x)
+
+
+@pytest.mark.parametrize(
+    "function", [taken_before, put_elsewhere, written_by_the_host, read_by_the_host]
+)
+def test_parts_at_computed_indices_are_never_taken_for_views(function: Any) -> None:
+    with pytest.raises(UnsupportedError, match="a computed index"):
+        irkit.jit(target="cpu")(function)(X.copy(), np.array([2, 3]))
+
+
+def test_parts_that_are_put_back() -> None:
+    def put_back(x: Any, i: Any) -> Any:
+        x[i[0]] += 1
+        x[i[1], 1:] += x[i[0], 1:]
+        return np.median(x)
+
+    check(put_back, X, np.array([2, 3]), jit=irkit.jit(target="cpu"))
+
+
+def test_stable_orders_of_long_rows() -> None:
+    ties = np.repeat(np.arange(10)[::-1], 1000)[RNG.permutation(10000)]
+    check(
+        lambda x: (np.argsort(x, stable=True), x.argsort(kind="stable")),
+        ties,
+        jit=irkit.jit(target="cpu"),
+    )

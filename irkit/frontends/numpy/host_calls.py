@@ -71,9 +71,12 @@ def host_call(annotation: Annotation, args: tuple[Any, ...], kwargs: dict[str, A
     )
     written = (*writes, *range(len(types), len(parts)))
     changed = tuple(n for own in written for n in range(ends[own], ends[own + 1]))
+    for number in reads:
+        buffers[number].being_read()
     recorder().records.append(Call(task.place, task, views, reads, changed))
     for number in changed:
         buffers[number].written = True
+        buffers[number].being_written()
     return _results(returned.structure, given.arrays, outputs)
 
 

@@ -25,12 +25,14 @@ def get_picked(array: TracedArray, keys: tuple[Any, ...]) -> Any:
     """Elements at indices that are known, anywhere; at indices that are traced, along one axis."""
     if not any(is_traced(k) for k in keys):
         return _get_known(array, _plain(keys))
-    return _get_traced(*_sliced(array, keys))
+    return _get_traced(*_sliced(array, keys), keys)
 
 
 def set_picked(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     """Write at indices, computed ones along leading axes; of equal ones the last stands, as in NumPy."""
     if any(is_traced(k) for k in keys):
+        if is_traced(value) and value.spot.buffer.pick in array.spot.buffer.picks:
+            value.spot.buffer.pick.stored(keys)
         _set_traced(*_sliced(array, keys), value)
         return
     keys = _plain(keys)
@@ -72,8 +74,6 @@ def _sliced(array: TracedArray, keys: tuple[Any, ...]) -> tuple[TracedArray, tup
 
 def _set_traced(array: TracedArray, keys: tuple[Any, ...], value: Any) -> None:
     """Elements of the leading axes at computed indices: each looks for the last index that is its own."""
-    if is_traced(value) and value.spot.buffer.pick in array.spot.buffer.picks:
-        value.spot.buffer.pick.stored(keys)
     r = recorder()
     if not r.differentiated and _is_numpys(array, keys):
         host_call(PLACE, (array, keys, value), {})
@@ -205,10 +205,10 @@ def _rows(array: TracedArray, keys: tuple[Any, ...]) -> tuple[int, Array] | None
     return axis, np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
-def _get_traced(array: TracedArray, keys: tuple[Any, ...]) -> Any:
+def _get_traced(array: TracedArray, keys: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
     """At computed indices: arrays of them for neighbouring axes, all else whole. Elements in a row of these
-    axes are numbered as in C order."""
-    given, keys = keys, _whole(keys, array.ndim)
+    axes are numbered as in C order. `given`: the keys with slices, which `array` is cut by."""
+    keys = _whole(keys, array.ndim)
     wanted = [d for d, k in enumerate(keys) if not _all(k)]
     first, last = wanted[0], wanted[-1]
     if wanted != list(range(first, last + 1)) or any(_odd(keys[d]) for d in wanted):

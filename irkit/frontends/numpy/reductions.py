@@ -283,7 +283,8 @@ def argsort(x: Any, axis: int | None = -1, kind: Any = None, order: Any = None, 
     array, place = _flat(x, axis)
     r = recorder()
     if is_long(array.shape[place]) and not r.differentiated:
-        return host_call(ARGSORT, (array, place, kind), {})
+        own = "stable" if rest.get("stable") else kind
+        return host_call(ARGSORT, (array, place, own), {})
     return fresh(composed.argsort(r.compose, value_of(array), place))
 
 
