@@ -38,7 +38,7 @@ class FileCheckItem(pytest.Item):
     """One `.mlir` test."""
 
     def runtest(self) -> None:
-        with tempfile.TemporaryDirectory() as scratch, time_limit(20):
+        with tempfile.TemporaryDirectory() as scratch, time_limit(120):
             test = FileCheckTest(self.path, Path(scratch))
             if self.config.getoption("--update-checks"):
                 test.update()

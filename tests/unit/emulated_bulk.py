@@ -14,7 +14,8 @@ from irkit.rkernels.boxes import Boxed
 from irkit.runtime.intrinsics import cuda_mma
 from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
 
-_PATIENCE_S = 20
+# Of a busy machine: hundreds of threads take their turns, and only what never ends is an error.
+_PATIENCE_S = 300
 
 
 class Barrier:

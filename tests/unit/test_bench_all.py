@@ -51,7 +51,7 @@ def test_parts_within_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     parts = {
         "good": _part(_GOOD),
         "fails": _part("raise SystemExit(3)"),
-        "hangs": _part(_HANGS, most=3.0),
+        "hangs": _part(_HANGS, most=10.0),
         "late": _part(_GOOD, least=1000.0),
     }
     monkeypatch.setattr(every, "PARTS", parts)
@@ -63,7 +63,7 @@ def test_parts_within_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         "late": "not run, no time was left",
     }
     child = int((tmp_path / "h200" / "child").read_text())
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while _alive(child) and time.monotonic() < until:
         time.sleep(0.05)
     assert not _alive(child)

@@ -99,7 +99,7 @@ def test_vEUs_without_threads_are_an_error_and_no_hang(artifact, monkeypatch, mo
     begin = time.perf_counter()
     with pytest.raises(DeviceError, match="no threads for 3 more vEUs: can't start new thread"):
         run.run([X, Y])
-    assert time.perf_counter() - begin < 5
+    assert time.perf_counter() - begin < 60
     # Its counters are wrong now.
     assert space not in run._idle
     monkeypatch.undo()

@@ -120,7 +120,7 @@ def test_rows_that_nothing_has_room_for(model: Path, tmp_path: Path):
 def test_tools_as_modules(tool: str, tmp_path: Path):
     """`python -m irkit.cli.opt` is irkit-opt."""
     command = [sys.executable, "-m", f"irkit.cli.{tool}", str(tmp_path / "missing.mlir")]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert found.returncode != 0
     assert "error: " in found.stderr
 
@@ -135,7 +135,7 @@ def test_output_that_there_is_no_room_for(tool: str, model: Path):
     command += ["--level=graph"] if tool == "run" else []
     with FULL.open("w") as full:
         found = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False
         )
     assert found.returncode == 1
     assert found.stderr == "error: cannot write the output: No space left on device\n"
@@ -155,7 +155,7 @@ def test_more_rows_than_there_is_memory_for(model: Path):
 
 def test_a_closed_standard_input():
     command = f"{sys.executable} -m irkit.cli.opt <&-"
-    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=300)
     assert found.returncode == 1
     assert found.stderr == "error: cannot read standard input: it is closed\n"
 

@@ -214,7 +214,7 @@ def test_interrupted_compilations_leave_nothing_half_done(tmp_path, after):
         time.sleep(after)
         process.send_signal(signal.SIGINT)
         try:
-            lines = process.communicate(timeout=200)[0].split("\n")
+            lines = process.communicate(timeout=600)[0].split("\n")
         finally:
             process.kill()
     assert process.returncode == 0
@@ -331,7 +331,7 @@ def test_an_interrupted_tool_says_so(tmp_path):
     assert tool.stderr is not None
     tool.stderr.readline()
     tool.send_signal(signal.SIGINT)
-    _, said = tool.communicate(timeout=120)
+    _, said = tool.communicate(timeout=300)
     assert tool.returncode == 130
     assert said.endswith("irkit-opt: interrupted\n")
     assert "Traceback" not in said

@@ -100,7 +100,7 @@ def python(code, folder, *arguments):
 
 
 def output(process):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out
 
@@ -135,7 +135,7 @@ def test_threads_share_a_program(artifact, mode):
     program = CompiledProgram({"float32": Variant(artifact, mode)})
     with ThreadPoolExecutor(6) as pool:
         for done in [pool.submit(check, program) for _ in range(60)]:
-            done.result(timeout=60)
+            done.result(timeout=300)
 
 
 def test_a_forked_child_has_threads_of_its_own(artifact):
