@@ -25,7 +25,7 @@ from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 
 _SHARED_FROM = 12 << 20
 """Where the shared memory of blocks begins: behind global memory."""
-_PATIENCE_S = 600
+_PATIENCE_S = 500
 _TYPES = {f"{k}{n}p": f"{v}{n}" for k, v in (("i", "int"), ("u", "uint")) for n in (8, 16, 32, 64)}
 _TYPES |= {"f32p": "float32", "f64p": "float64"}
 

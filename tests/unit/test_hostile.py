@@ -214,7 +214,7 @@ def test_interrupted_compilations_leave_nothing_half_done(tmp_path, after):
         time.sleep(after)
         process.send_signal(signal.SIGINT)
         try:
-            lines = process.communicate(timeout=600)[0].split("\n")
+            lines = process.communicate(timeout=500)[0].split("\n")
         finally:
             process.kill()
     assert process.returncode == 0

@@ -129,7 +129,7 @@ def test_dask() -> None:
     pytest.importorskip("distributed")
     example = Path(__file__).resolve().parents[2] / "examples" / "batch_scoring.py"
     command = [sys.executable, str(example), "--rows", "150000"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "150000 rows by 2 processes" in run.stdout
     assert "scikit-learn agrees" in run.stdout
