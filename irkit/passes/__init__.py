@@ -107,6 +107,8 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "schedule-memory": _lazy("passes.task.schedule_memory", "ScheduleMemory"),
     "rematerialise": _lazy("passes.task.rematerialise", "Rematerialise"),
     "select-accesses": _lazy("passes.task.select_accesses", "SelectAccesses"),
+    "split-cells": _lazy("passes.task.split_cells", "SplitCells"),
+    "turn-factors": _lazy("passes.task.turn_factors", "TurnFactors"),
     "verify-schedule": _lazy("passes.task.verify_schedule", "VerifySchedule"),
     # DAGs of kernels
     "lower-to-host": _lazy("passes.host.lower_to_host", "LowerToHost"),

@@ -58,6 +58,14 @@ def _dot_rows(
     y.run(at_y, rows)[:] = products.sum(axis=1, dtype=y.dtype)
 
 
+def _dot_rows_of_each(
+    count: int, rows: int, k: int, x: Memory, at_x: int, w: Memory, at_w: int, y: Memory, at_y: int,
+    step: int,
+) -> None:  # fmt: skip
+    for n in range(count):
+        _dot_rows(rows, k, x, at_x + n * k, w, at_w, y, at_y + n * step)
+
+
 def _dot_rows_of_two(
     rows: int, k0: int, x0: Memory, at_x0: int, w0: Memory, at_w0: int, k1: int, x1: Memory,
     at_x1: int, w1: Memory, at_w1: int, y: Memory, at_y: int,
@@ -66,6 +74,17 @@ def _dot_rows_of_two(
     first = y.run(at_y, rows).copy()
     _dot_rows(rows, k1, x1, at_x1, w1, at_w1, y, at_y)
     y.run(at_y, rows)[:] += first
+
+
+def _dot_rows_of_two_each(
+    count: int, rows: int, k0: int, x0: Memory, at_x0: int, w0: Memory, at_w0: int, k1: int,
+    x1: Memory, at_x1: int, w1: Memory, at_w1: int, y: Memory, at_y: int, step: int,
+) -> None:  # fmt: skip
+    for n in range(count):
+        of_x = at_x0 + n * k0, at_x1 + n * k1
+        _dot_rows_of_two(
+            rows, k0, x0, of_x[0], w0, at_w0, k1, x1, of_x[1], w1, at_w1, y, at_y + n * step
+        )
 
 
 def _multiply_tile(
@@ -314,6 +333,8 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_fours": _multiply_fours,
         "dot_rows": _dot_rows,
         "dot_rows_of_two": _dot_rows_of_two,
+        "dot_rows_of_two_each": _dot_rows_of_two_each,
+        "dot_rows_of_each": _dot_rows_of_each,
         "element_by_element": lambda: None,
         "extremes": _extremes,
         "packed_node": _packed_node,

@@ -85,7 +85,14 @@ STANDARD: dict[str, list[str]] = {
         "keep-operands",
         "propagate-fastmath",
     ],
-    "task": ["form-roperators", "pack-products", "pack-filters", "partition-rtasks"],
+    "task": [
+        "form-roperators",
+        "split-cells",
+        "turn-factors",
+        "pack-products",
+        "pack-filters",
+        "partition-rtasks",
+    ],
     "schedule": [
         "schedule-wavefront",
         "carry-values",
@@ -115,9 +122,9 @@ def level_pipeline(
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`,
     `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
-    `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy` what stands for
-    `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what `partition-rtasks`
-    offers is measured on that device, which has to be at hand."""
+    `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
+    what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
+    `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -140,6 +147,8 @@ def level_pipeline(
                 "put-channels-last",
                 "join-siblings",
                 "keep-operands",
+                "split-cells",
+                "turn-factors",
                 "pack-products",
                 "pack-filters",
             )

@@ -68,7 +68,9 @@ from irkit.runtime.intrinsics.cpu_approximations import (
 from irkit.runtime.intrinsics.cpu_bits import fma
 from irkit.runtime.intrinsics.cpu_bytes import copy_run, interleave_fours, multiply_fours
 from irkit.runtime.intrinsics.cpu_depthwise import add_windows
-from irkit.runtime.intrinsics.cpu_dots import dot_rows, dot_rows_of_two
+from irkit.runtime.intrinsics.cpu_dots import (
+    dot_rows, dot_rows_of_each, dot_rows_of_two, dot_rows_of_two_each,
+)
 from irkit.runtime.intrinsics.cpu_half import bfloat16p, float16p, round_bfloat16, round_float16
 from irkit.runtime.intrinsics.cpu_integers import multiply_pairs
 from irkit.runtime.intrinsics.cpu_nodes import packed_node

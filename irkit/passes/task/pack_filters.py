@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -17,24 +17,23 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     TensorType,
 )
-from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
-from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import PACKED_ROWS, Product, as_product, packed_layout
-from irkit.dialects.task import LaunchOp, ROperatorOp
+from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import tensor_type
 from irkit.errors import DeviceError, UnsupportedError
+from irkit.passes.task.launch_constants import LaidOut, launches_of
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.schedule.devices import device as find_device
-from irkit.weights import Array, WeightStore
+from irkit.weights import Array
 
 RULE = "PackFilters"
 
@@ -120,16 +119,15 @@ class PackFilters(ModulePass):
             raise PassFailedException(str(error)) from None
         if device.kind == "cuda":
             return
-        partition, weights = Partition(op, device), weights_of(ctx)
-        packed: dict[tuple[SSAValue, int], SSAValue] = {}
+        partition, constants = Partition(op, device), LaidOut(weights_of(ctx))
         for roperator in [o for o in op.ops if isinstance(o, ROperatorOp)]:
             product = packable(roperator)
             if isinstance(product, str):
                 missed(roperator, RULE, "{}", product)
                 continue
-            launches = _launches(op, roperator)
-            number = product.in_place.index
-            if any(constant_array(o.arguments[number], weights) is None for o in launches):
+            launches = launches_of(op, roperator)
+            number, batch = product.in_place.index, len(product.batch)
+            if not all(constants.is_known(launch, number) for launch in launches):
                 missed(roperator, RULE, "its filters are not known")
                 continue
             gain = 0.0 if self.always else _gain(partition, roperator)
@@ -139,37 +137,7 @@ class PackFilters(ModulePass):
             applied(roperator, RULE, "an estimated {:.0f} ns less", gain)
             read_packed(roperator, product)
             for launch in launches:
-                _give_packed(launch, number, len(product.batch), packed, weights)
-
-
-def _launches(module: ModuleOp, op: ROperatorOp) -> list[LaunchOp]:
-    name = op.sym_name.data
-    found = (o for o in module.walk() if isinstance(o, LaunchOp))
-    return [o for o in found if o.callee.string_value() == name]
-
-
-def _give_packed(
-    launch: LaunchOp,
-    number: int,
-    batch: int,
-    packed: dict[tuple[SSAValue, int], SSAValue],
-    weights: WeightStore,
-) -> None:
-    """The packed filters in place of operand `number`; what nobody reads any more goes."""
-    operand = launch.arguments[number]
-    if (operand, batch) not in packed:
-        array, known = constant_array(operand, weights), operand.owner
-        assert array is not None
-        assert isinstance(known, Operation)
-        made = constant(packed_filters(array, batch), weights)
-        made.location = launch.location
-        Rewriter.insert_op(made, InsertPoint.after(known))
-        packed[operand, batch] = made.result
-    given = list(launch.operands)
-    given[number] = packed[operand, batch]
-    launch.operands = given
-    if isinstance(operand.owner, arith.ConstantOp) and not operand.uses:
-        Rewriter.erase_op(operand.owner)
+                constants.give(launch, number, batch, partial(packed_filters, batch=batch))
 
 
 def _gain(partition: Partition, op: ROperatorOp) -> float:

@@ -78,6 +78,8 @@ def packings(op: ROperatorOp) -> list[Packing] | str:
         root = root_of(op)
     except UnsupportedError as error:
         return str(error)
+    if root.family == "recurrent_cell":
+        return "its sums are those of a cell's units, which no rKernel adds up from packed terms"
     product = as_product(root) if root.chain else None
     if product is None or DYNAMIC in root.parallel:
         return "it is no product of matrices of known sizes"

@@ -157,6 +157,10 @@ _BROKEN = work(index=2, scalar=12)
 _GATHERED = work(index=30)
 
 
+# Each vector of B is multiplied with numbers that are read one by one: as long as a vector of so many takes.
+_READ_FIRST = 10
+
+
 def _run(product: Product) -> Work:
     """What each run of columns takes to be packed, beside its elements."""
     found = windows(product)
@@ -174,7 +178,7 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
     def counted(part: Part) -> Work:
         product, tile = as_product(part.root), fitted_tile(part.root, most)
         assert product is not None
-        words = tile.columns * itemsize(part.root) // 4
+        words = max(tile.columns * itemsize(part.root) // 4, _READ_FIRST)
         rows, columns, terms = (part.share(d) for d in (product.m, product.columns, product.k))
         times = part.share((*product.batch, *product.lead))
         computed, high = tile.computed(rows)

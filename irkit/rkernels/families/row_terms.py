@@ -13,13 +13,24 @@ from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import delinearised, linear
 from irkit.rkernels.family import Family, leading_parts, of_floats
-from irkit.rkernels.work import Part
+from irkit.rkernels.work import Part, Work, work
 
 
 def multiply_adds(part: Part) -> float:
     """Multiply-adds of a part of row terms: all of them, whether grouped or not, at four bytes."""
     terms = [row_term(op) for op in part.root.chain]
     return part.elements * sum(term.k for term in terms if term is not None) * part.lanes
+
+
+FEW_AT_ONCE = (("units", 2, "fma"), ("wide_units", 4, "wide"))
+"""On a CPU, how many rows of x a row of weights is read for at once, and in which rate: so many sums of four
+rows of weights each that they stay in registers, 16 of 32 bytes or 32 of 64."""
+
+
+def dots(part: Part, kind: str = "dot") -> Work:
+    """The same on a CPU, in multiply-adds of a rate. One row waits for its weights (`dot`); where those that
+    are read serve several, vector units are about as busy as with a product's tiles."""
+    return work(**{kind: multiply_adds(part) * (1.0 if kind == "dot" else 1.1)})
 
 
 JOINING = 8
@@ -60,11 +71,13 @@ class RowTerms(Family):
         root, names = binder.root, binder.binding.names
         binder.units()
         batch, units, *group = root.parallel
-        share = "(rows * task) // tasks, (rows * (task + 1)) // tasks"
+        first, last = "(rows * task) // tasks", "(rows * (task + 1)) // tasks"
         names |= {
             "B": "0" if batch == DYNAMIC else str(batch),
             # What `range` takes: the rTask's share of the rows.
-            "BATCH": share if batch == DYNAMIC else str(batch),
+            "BATCH": f"{first}, {last}" if batch == DYNAMIC else str(batch),
+            "FIRST": f"({first})" if batch == DYNAMIC else "0",
+            "LAST": f"({last})" if batch == DYNAMIC else str(batch),
             "U": str(units),
             "G": str(math.prod(group)),
             "TERMS": str(len(root.chain)),

@@ -1,7 +1,9 @@
-"""Numba intrinsics of a matrix times a vector on a CPU: rows of terms, eight at once in vector registers.
+"""Numba intrinsics of a matrix times a vector, or a few, on a CPU: rows of terms, eight at once in vector
+registers.
 
 Several rows run at once, so that enough sums are under way to hide how long a multiply-add takes, and so
-that what a vector's lanes sum to is found for all of them together.
+that what a vector's lanes sum to is found for all of them together. Of a few vectors, four rows run at once,
+each of which is read for all.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -23,16 +25,16 @@ from irkit.runtime.intrinsics.cpu_products import LANES, in_register
 from irkit.runtime.intrinsics.half_conversions import HALF, I16
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_AT_ONCE = 8
+_AT_ONCE, _FEWEST = 8, 4
 """Rows that run together; half of them, then one after another, where fewer are left."""
 
 
 @dataclass(frozen=True)
 class _Term:
-    """A vector of `length` elements from pointer `x` on, and a matrix whose rows are as long, from `w` on."""
+    """Vectors of `length` elements from pointers `xs` on, and a matrix of rows as long, from `w` on."""
 
     length: int
-    x: Any
+    xs: tuple[Any, ...]
     w: Any
 
 
@@ -47,12 +49,33 @@ def dot_rows(
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, _, x, at_x, w, at_w, y, at_y = arguments
-        term = _Term(length, builder.gep(x, [at_x]), builder.gep(w, [at_w]))
-        _Rows(builder, [term], builder.gep(y, [at_y])).run(rows)
+        term = _Term(length, (builder.gep(x, [at_x]),), builder.gep(w, [at_w]))
+        _Rows(builder, [term], (builder.gep(y, [at_y]),)).run(rows)
         return context.get_dummy_value()
 
     integer = types.int64
     return types.void(integer, k, x, integer, w, integer, y, integer), codegen
+
+
+@intrinsic(prefer_literal=True)
+def dot_rows_of_each(
+    typingctx: Any, count: Any, rows: Any, k: Any, x: Any, at_x: Any, w: Any, at_w: Any, y: Any,
+    at_y: Any, step: Any,
+) -> Any:  # fmt: skip
+    """`dot_rows` of x[at_x + n * k] on into y[at_y + n * step] on, for n < count, a literal, 3 at most."""
+    if not isinstance(k, types.IntegerLiteral) or not isinstance(count, types.IntegerLiteral):
+        return None
+    length, several = k.literal_value, count.literal_value
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, rows, _, x, at_x, w, at_w, y, at_y, step = arguments
+        xs = _each(builder, several, x, at_x, _I64(length))
+        term = _Term(length, xs, builder.gep(w, [at_w]))
+        _Rows(builder, [term], _each(builder, several, y, at_y, step)).run(rows)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(count, integer, k, x, integer, w, integer, y, integer, integer), codegen
 
 
 @intrinsic(prefer_literal=True)
@@ -68,10 +91,10 @@ def dot_rows_of_two(
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, _, x0, at_x0, w0, at_w0, _, x1, at_x1, w1, at_w1, y, at_y = arguments
         terms = [
-            _Term(lengths[0], builder.gep(x0, [at_x0]), builder.gep(w0, [at_w0])),
-            _Term(lengths[1], builder.gep(x1, [at_x1]), builder.gep(w1, [at_w1])),
+            _Term(lengths[0], (builder.gep(x0, [at_x0]),), builder.gep(w0, [at_w0])),
+            _Term(lengths[1], (builder.gep(x1, [at_x1]),), builder.gep(w1, [at_w1])),
         ]
-        _Rows(builder, terms, builder.gep(y, [at_y])).run(rows)
+        _Rows(builder, terms, (builder.gep(y, [at_y]),)).run(rows)
         return context.get_dummy_value()
 
     integer = types.int64
@@ -79,50 +102,90 @@ def dot_rows_of_two(
                       integer), codegen  # fmt: skip
 
 
-class _Rows:
-    """Prints the loops over rows; `y` is a pointer to the first sum."""
+@intrinsic(prefer_literal=True)
+def dot_rows_of_two_each(
+    typingctx: Any, count: Any, rows: Any, k0: Any, x0: Any, at_x0: Any, w0: Any, at_w0: Any, k1: Any,
+    x1: Any, at_x1: Any, w1: Any, at_w1: Any, y: Any, at_y: Any, step: Any,
+) -> Any:  # fmt: skip
+    """What two `dot_rows_of_each` of the same number of rows and vectors add up to."""
+    if not all(isinstance(v, types.IntegerLiteral) for v in (count, k0, k1)):
+        return None
+    several, first, second = count.literal_value, k0.literal_value, k1.literal_value
 
-    def __init__(self, builder: Any, terms: list[_Term], y: Any) -> None:
-        self.builder, self.terms, self.y = builder, terms, y
-        element = terms[0].x.type.pointee
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, rows, _, x0, at_x0, w0, at_w0, _, x1, at_x1, w1, at_w1, y, at_y, step = arguments
+        of_first = _each(builder, several, x0, at_x0, _I64(first))
+        of_second = _each(builder, several, x1, at_x1, _I64(second))
+        terms = [
+            _Term(first, of_first, builder.gep(w0, [at_w0])),
+            _Term(second, of_second, builder.gep(w1, [at_w1])),
+        ]
+        _Rows(builder, terms, _each(builder, several, y, at_y, step)).run(rows)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(count, integer, k0, x0, integer, w0, integer, k1, x1, integer, w1, integer, y,
+                      integer, integer), codegen  # fmt: skip
+
+
+def _each(builder: Any, count: int, pointer: Any, at: Any, step: Any) -> tuple[Any, ...]:
+    """Pointers to an element, and to those one step on, two, ..."""
+    places = [builder.add(at, builder.mul(_I64(n), step)) for n in range(count)]
+    return tuple(builder.gep(pointer, [place]) for place in places)
+
+
+class _Rows:
+    """Prints the loops over rows; `ys` are pointers to the first sum of each vector."""
+
+    def __init__(self, builder: Any, terms: list[_Term], ys: tuple[Any, ...]) -> None:
+        self.builder, self.terms, self.ys = builder, terms, ys
+        element = terms[0].w.type.pointee
         self.element = ir.FloatType() if element in (HALF, I16) else element
         self.align = 4 if isinstance(self.element, ir.FloatType) else 8
 
     def run(self, rows: Any) -> None:
-        """All rows: eight at once, four, then one by one."""
+        """All rows: eight at once of one vector, of several four; then four, and one by one."""
         builder = self.builder
-        whole = builder.and_(rows, _I64(-_AT_ONCE))
-        step = _I64(_AT_ONCE)
-        with for_range_slice(builder, _I64(0), whole, step, _I64) as (row, _):
-            self._store(self._together(row, _AT_ONCE), row)
-        half = _AT_ONCE // 2
-        some = builder.and_(rows, _I64(half))
-        with builder.if_then(builder.icmp_unsigned("!=", some, _I64(0))):
-            self._store(self._together(whole, half), whole)
-        first = builder.add(whole, some)
+        together = _AT_ONCE if len(self.ys) == 1 else _FEWEST
+        first = builder.and_(rows, _I64(-together))
+        with for_range_slice(builder, _I64(0), first, _I64(together), _I64) as (row, _):
+            self._store(self._together(row, together), row)
+        if len(self.ys) == 1:
+            some = builder.and_(rows, _I64(_FEWEST))
+            with builder.if_then(builder.icmp_unsigned("!=", some, _I64(0))):
+                self._store(self._together(first, _FEWEST), first)
+            first = builder.add(first, some)
         with for_range(builder, builder.sub(rows, first)) as loop:
             row = builder.add(first, loop.index)
-            total = ir.Constant(self.element, -0.0)
-            for term in self.terms:
-                dot = _Dot(builder, term.x, self._row(term, row))
-                total = builder.fadd(total, dot.sum(term.length))
-            builder.store(total, builder.gep(self.y, [row]))
+            for number, y in enumerate(self.ys):
+                builder.store(self._one(row, number), builder.gep(y, [row]))
+
+    def _one(self, row: Any, number: int) -> Any:
+        """The sum of one row and the vector of this number."""
+        total = ir.Constant(self.element, -0.0)
+        for term in self.terms:
+            dot = _Dot(self.builder, term.xs[number], self._row(term, row))
+            total = self.builder.fadd(total, dot.sum(term.length))
+        return total
 
     def _row(self, term: _Term, row: Any) -> Any:
         return self.builder.gep(term.w, [self.builder.mul(row, _I64(term.length))])
 
-    def _store(self, sums: Any, row: Any) -> None:
-        place = self.builder.gep(self.y, [row])
-        pointer = self.builder.bitcast(place, sums.type.as_pointer())
-        self.builder.store(sums, pointer, align=self.align)
+    def _store(self, sums: list[Any], row: Any) -> None:
+        """The sums of each vector, where its own lie."""
+        for part, y in zip(sums, self.ys, strict=True):
+            place = self.builder.gep(y, [row])
+            pointer = self.builder.bitcast(place, part.type.as_pointer())
+            self.builder.store(part, pointer, align=self.align)
 
-    def _together(self, first: Any, count: int) -> Any:
-        """A vector of the sums of `count` rows from row `first` on."""
+    def _together(self, first: Any, count: int) -> list[Any]:
+        """Of each vector, the sums of `count` rows from row `first` on."""
         builder = self.builder
-        totals = [ir.Constant(ir.VectorType(self.element, LANES), [0.0] * LANES)] * count
+        zero = ir.Constant(ir.VectorType(self.element, LANES), [0.0] * LANES)
+        totals = [zero] * (count * len(self.ys))
         for term in self.terms:
             rows = [self._row(term, builder.add(first, _I64(n))) for n in range(count)]
-            dots = [_Dot(builder, term.x, row) for row in rows]
+            dots = [_Dot(builder, x, row) for x in term.xs for row in rows]
             totals = self._vectors(dots, totals, term.length // LANES)
             done = term.length // LANES * LANES
             for lanes in (8, 4, 2, 1):
@@ -130,7 +193,7 @@ class _Rows:
                     pairs = zip(dots, totals, strict=True)
                     totals = [dot.and_part(total, lanes, _I64(done)) for dot, total in pairs]
                     done += lanes
-        return self._across(totals)
+        return [self._across(totals[n : n + count]) for n in range(0, len(totals), count)]
 
     def _vectors(self, dots: list[_Dot], totals: list[Any], count: int) -> list[Any]:
         """`count` whole vectors of each row's terms."""

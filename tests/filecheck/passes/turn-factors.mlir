@@ -1,0 +1,56 @@
+// RUN: irkit-opt %s -p 'form-roperators,turn-factors{device=cpu1 always=true}' | filecheck %s
+// RUN: irkit-opt %s -p 'form-roperators,turn-factors{device=h200 always=true}' | filecheck %s --check-prefix=GPU
+// RUN: irkit-opt %s -p 'form-roperators,turn-factors{device=cpu1 always=true}' --remarks=missed 2>&1 | filecheck %s --check-prefix=MISSED
+
+// Both products read the constant turned, which is one constant still.
+// CHECK-LABEL: task.roperator @gemm_0(
+// CHECK-SAME: tensor<2x3xf32>, {{%\S+}}: tensor<2x3xf32>) -> tensor<2x2xf32>
+// CHECK: affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: tensor<3x2xf32>
+// CHECK: [[T:%\S+]] = arith.constant dense<{{\[\[}}1.000000e+00, 3.000000e+00, 5.000000e+00], [2.000000e+00, 4.000000e+00, 6.000000e+00]]> : tensor<2x3xf32>
+// CHECK: [[Y:%\S+]] = task.launch @gemm_0({{.*}}[[T]]
+// CHECK: task.launch @gemm_0({{.*}}[[T]]
+// An argument stays as it is.
+// CHECK-LABEL: func.func @known_later
+// CHECK-SAME: tensor<3x2xf32>
+
+// GPU: arith.constant dense<{{.*}}> : tensor<3x2xf32>
+
+// MISSED: turn-factors/TurnFactor: 'task.roperator': its factor is not known
+
+#x = affine_map<(i, j, k) -> (i, k)>
+#w = affine_map<(i, j, k) -> (k, j)>
+#y = affine_map<(i, j, k) -> (i, j)>
+func.func @main(%x: tensor<2x3xf32>, %v: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<2x3xf32>, tensor<3x2xf32>) outs(%init : tensor<2x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<2x2xf32>
+  %z = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%v, %w : tensor<2x3xf32>, tensor<3x2xf32>) outs(%init : tensor<2x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<2x2xf32>
+  return %y, %z : tensor<2x2xf32>, tensor<2x2xf32>
+}
+
+func.func @known_later(%x: tensor<4x3xf32>, %w: tensor<3x2xf32>) -> tensor<4x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x2xf32>) -> tensor<4x2xf32>
+  %y = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<4x3xf32>, tensor<3x2xf32>) outs(%init : tensor<4x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
+}
