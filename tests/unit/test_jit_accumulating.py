@@ -135,3 +135,12 @@ def test_numbers_of_a_while_loop():
     want = halved(ROW, 1.0)
     assert [type(v) for v in found] == [type(v) for v in want]
     assert found[1] == want[1]
+
+
+@pytest.mark.parametrize("jit", [interpreted, compiled])
+def test_running_sums_of_nothing_but_minus_zero(jit):
+    x = np.zeros((2, 90), np.float32)
+    x[:, :70] = -0.0
+    f = jit(lambda x: (np.cumsum(x, 1), np.add.accumulate(x[:, ::-1], 1), np.cumsum(x[0, :9])))
+    for got, want in zip(f(x), f.__wrapped__(x), strict=True):
+        assert np.array_equal(np.signbit(got), np.signbit(want))

@@ -163,6 +163,33 @@ def left_early(x):
     return x, i
 
 
+def cholesky(a):
+    lower = np.zeros_like(a)
+    for i in range(len(a)):
+        for j in range(i + 1):
+            s = a[i, j] - lower[i, :j] @ lower[j, :j]
+            lower[i, j] = np.sqrt(s) if i == j else s / lower[j, j]
+    return lower
+
+
+def beside_the_diagonal(a):
+    found = np.zeros_like(a)
+    for i in range(len(a)):
+        for j in range(len(a)):
+            if j == i + 1:
+                found[i, j] = a[i, j]
+            elif j < i:
+                found[i, j] -= a[j, i]
+    return found
+
+
+@pytest.mark.parametrize("function", [cholesky, beside_the_diagonal], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("extent", [1, 5, 6, 9])
+def test_indices_of_two_loops_that_are_compared(function, extent):
+    x = RNG.random((extent, extent))
+    check(function, x @ x.T + np.eye(extent), tolerance=1e-12)
+
+
 @pytest.mark.parametrize(
     "function", [counting, collecting, first_is_special, left_early], ids=lambda f: f.__name__
 )

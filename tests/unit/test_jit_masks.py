@@ -127,3 +127,61 @@ def test_rows_beyond_the_ends(mode: Any) -> None:
         return np.take(a, k, axis=1, mode=mode), np.take(a, [-9, 3, 70], mode=mode)
 
     check(taken, np.arange(30.0).reshape(6, 5), np.array([-7, -1, 0, 4, 12]))
+
+
+ROW = np.random.default_rng(3).normal(size=9)
+
+
+def test_masks_that_are_written_out_twice_are_one():
+    def twice(x, y):
+        x[y > 0] -= y[y > 0]
+        x[(y > 1) & (x < 2)] *= y[(y > 1) & (x < 2)] + 1
+        x[x > x[3]] -= x[x > x[3]]
+        kept = (y > 0).copy()
+        x[y > 0] = y[kept]
+        return x
+
+    check(twice, ROW, ROW[::-1].copy())
+
+
+def written_between(x, y):
+    picked = x[y > 0]
+    y[0] = -y[0]
+    x[y > 0] = picked
+    return x
+
+
+def turned_between(x, y):
+    mask = y > 0
+    picked = x[mask]
+    mask[0] = ~mask[0]
+    x[mask] = picked
+    return x
+
+
+def other_limits(x, y):
+    x[y > 1] = x[y > 2]
+    return x
+
+
+@pytest.mark.parametrize("function", [written_between, turned_between, other_limits])
+def test_masks_that_may_differ_are_two(function):
+    with pytest.raises(UnsupportedError, match="what one mask picked is written through another"):
+        interpreted(function)(ROW, ROW[::-1].copy())
+
+
+def test_piecewise():
+    p = np.piecewise
+    check(lambda x: p(x, [x < 0, x > 1], [lambda t: -t, 5, lambda t: t**2]), ROW)
+    check(lambda x: p(x, [x < 0], [lambda t: t - t.mean(), lambda t: t.sum()]), ROW)
+    check(lambda x: (p(x, x < 0, [1, 2]), p(x, [x < 0, x < 1], [1, 2])), ROW)
+    check(lambda x: p(x, [x < 0], [lambda t, k: t * k, lambda t, k: t + k], 3), ROW)
+    check(lambda x: p(x[0], [x[0] < 0, x[0] >= 0], [lambda t: -t, lambda t: t * 2]), ROW)
+    check(lambda x: p(x, [x < 0], [1.7, lambda t: t / 3]), np.arange(-3, 3))
+    check(
+        lambda x: (p(x, [x < 5], [0, 1]), p(x, [x[:, 0] < 5], [1, 2])), np.arange(20).reshape(4, 5)
+    )
+    check(lambda x: p(x, np.arange(9) > 3, [lambda t: -t, 2]), ROW)
+    check(lambda x: p(x, [x < 0], [lambda t: -t, 2]), ROW[:0])
+    with pytest.raises(ValueError, match="either 3 or 4 functions are expected"):
+        interpreted(lambda x: p(x, [x < 0, x > 0, x > 1], [1]))(ROW)

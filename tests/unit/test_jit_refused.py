@@ -77,6 +77,22 @@ def adds_wider_numbers(x):
     np.add.at(x.astype(np.float32), [0], x[:1])
 
 
+def cuts_at_a_computed_end(x):
+    x[x[0].astype(int) :] = 1.0
+
+
+def cuts_beside_an_index(x):
+    x.reshape(1, 3)[x[0].astype(int) :, x.astype(int)] = 1.0
+
+
+def adds_behind_a_computed_end(x):
+    np.add.at(x, slice(x[0].astype(int), None), 1.0)
+
+
+def reduces_a_list(x):
+    return np.maximum.reduce([x, x + 1])
+
+
 def keeps_a_global(x):
     global COUNT
     COUNT = COUNT + 1
@@ -108,6 +124,10 @@ def grows_an_argument(x, found=None):
         (adds_at_a_mask, "add.at with a mask that is computed"),
         (adds_at_columns, "computed indices of other than the first axes"),
         (adds_wider_numbers, "add.at of float64 on an array of float32: convert the values before"),
+        (cuts_at_a_computed_end, "a slice whose start, stop or step is computed"),
+        (cuts_beside_an_index, "a slice whose start, stop or step is computed"),
+        (adds_behind_a_computed_end, "a slice whose start, stop or step is computed"),
+        (reduces_a_list, "as np.stack of the list"),
         (keeps_a_global, "assigns to globals \\(COUNT\\)"),
     ],
     ids=lambda v: getattr(v, "__name__", ""),

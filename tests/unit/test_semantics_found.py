@@ -158,8 +158,19 @@ def test_no_sum_is_a_negative_zero():
     x = np.full((2, 1), -0.0, np.float32)
     zeros = np.zeros(2, np.float32)
     agree(lambda b, x: b(graph.ReduceOp, x, kind="sum", axes=[1], keepdims=False), zeros, x)
-    cumsum = {"axis": 1, "exclusive": False, "reverse": False}
-    agree(lambda b, x: b(graph.CumSumOp, x, **cumsum), np.zeros((2, 1), np.float32), x)
+
+
+@pytest.mark.parametrize("extent", [1, 5, 90])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_negative_zeros_alone_are_negative(extent, reverse):
+    x = np.full((2, extent), -0.0, np.float32)
+    x[1, extent // 2] = 0
+    turned = x[:, ::-1] if reverse else x
+    want = np.add.accumulate(turned, 1)[:, :: -1 if reverse else 1]
+    running = {"axis": 1, "exclusive": False, "reverse": reverse}
+    agree(lambda b, x: b(graph.CumSumOp, x, **running), want, x)
+    # Without the element itself the first sum is one of nothing, 0.0.
+    agree(lambda b, x: b(graph.CumSumOp, x, **{**running, "exclusive": True}), np.zeros_like(x), x)
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ class ReduceOp(GraphOp):
 @irdl_op_definition
 class CumSumOp(GraphOp):
     """Sum of all elements up to each one along an axis (ONNX CumSum); from the end with `reverse`,
-    the element itself left out with `exclusive`. Integers wrap; sums of floats have no fixed order, and
-    none is -0.0.
+    the element itself left out with `exclusive`, so that the first sum is 0. Integers wrap; sums of floats
+    have no fixed order, and one of -0.0 alone is -0.0.
 
     ```mlir
     %y = graph.cumsum %x {axis = 1 : i64, exclusive = false, reverse = false}

@@ -40,7 +40,7 @@ def with_gaps(
     shape.append(array.shape[inner_first[-1]] if inner_first else 1)
     offset = sum((n - 1) * -s for n, s in zip(array.shape, steps, strict=True) if s < 0)
     whole, strides = tuple(reversed(shape)), tuple(steps)
-    spec = ArraySpec(buffer, offset, array.shape, strides, array.flags.writeable)
+    spec = ArraySpec(buffer, offset, array.shape, strides, array.flags.writeable, apart=True)
     place = Place("apart", number, low=offset, shape=whole, strides=strides)
     return place, BufferSpec(whole, array.dtype), spec
 

@@ -26,7 +26,8 @@ class Place:
     """How a buffer is made of arrays. `dense`: the memory of array `first`, its axes in the order `axes`,
     those of `flipped` from their ends. `span`: so many elements from `low` bytes after its first one. `copy`:
     a copy, all of it side by side. `apart`: a copy with gaps (`apart.py`), in which the array begins at
-    element `low` and has `strides`."""
+    element `low` and has `strides`. `empty`: the array has no elements; the buffer has zeros, `shape`, which
+    nothing reads or writes."""
 
     kind: str
     first: int
@@ -54,6 +55,8 @@ class Place:
             return turned[keys]
         if self.kind == "copy":
             return np.array(array, order="C")
+        if self.kind == "empty":
+            return np.zeros(self.shape, array.dtype)
         if self.kind == "apart":
             made = np.zeros(self.shape, array.dtype)
             self.seen(made, array.shape)[...] = array
@@ -174,6 +177,8 @@ def layout_of(
 
 
 def _alone(number: int, array: Array, buffer: int) -> tuple[Place, BufferSpec, ArraySpec]:
+    if array.size == 0:
+        return _empty(number, array, buffer)
     dense = _dense(number, array)
     if dense is not None:
         shape = tuple(array.shape[a] for a in dense.axes)
@@ -189,10 +194,17 @@ def _alone(number: int, array: Array, buffer: int) -> tuple[Place, BufferSpec, A
         place = Place("span", number, low=start, elements=elements)
         spec = _spanned_spec(array, buffer, low)
         return place, BufferSpec((elements,), array.dtype), spec
-    row_major = np.empty(array.shape, array.dtype).strides if array.size else (0,) * array.ndim
+    row_major = np.empty(array.shape, array.dtype).strides
     strides = tuple(s // array.itemsize for s in row_major)
-    spec = _written_spec(array, buffer, 0, strides)
+    spec = replace(_written_spec(array, buffer, 0, strides), apart=True)
     return Place("copy", number), BufferSpec(array.shape, array.dtype), spec
+
+
+def _empty(number: int, array: Array, buffer: int) -> tuple[Place, BufferSpec, ArraySpec]:
+    """A buffer of a pair of numbers, as no schedule has one of none, and complex numbers have parts."""
+    shape, strides = (2,), tuple(s // array.itemsize for s in array.strides)
+    spec = ArraySpec(buffer, 0, array.shape, strides, array.flags.writeable)
+    return Place("empty", number, shape=shape), BufferSpec(shape, array.dtype), spec
 
 
 def _dense(number: int, array: Array) -> Place | None:
@@ -228,7 +240,7 @@ def _spanned_spec(array: Array, buffer: int, low: int) -> ArraySpec:
     start = cast(int, array.__array_interface__["data"][0])
     strides = tuple(s // array.itemsize for s in array.strides)
     offset = (start - low) // array.itemsize
-    return _written_spec(array, buffer, offset, strides)
+    return replace(_written_spec(array, buffer, offset, strides), apart=True)
 
 
 def _written_spec(array: Array, buffer: int, offset: int, strides: tuple[int, ...]) -> ArraySpec:

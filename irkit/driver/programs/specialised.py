@@ -52,8 +52,13 @@ class Specialised:
         self._objects = list(objects)
         self._estimators = list(dict.fromkeys(traced.recorder.compiled))
         self._loops = [x.place for x in traced.recorder.records if isinstance(x, For)]
+        # What has no elements is made when it is returned: no schedule has such arrays.
         made = list(
-            dict.fromkeys(r.view.buffer for r in traced.results if r.view.buffer.argument is None)
+            dict.fromkeys(
+                r.view.buffer
+                for r in traced.results
+                if r.view.buffer.argument is None and 0 not in r.view.sizes
+            )
         )
         checks = list(traced.recorder.checks.values())
         self._made: dict[Buffer, int] = {b: n for n, b in enumerate(made)}
@@ -160,6 +165,8 @@ class Specialised:
         self, number: int, contents: Array, buffers: Sequence[Array], arrays: Sequence[Array]
     ) -> None:
         place = self.layout.places[number]
+        if place.kind == "empty":
+            return
         if place.kind == "copy":
             np.copyto(arrays[place.first], contents)
             buffers[number][...] = contents
@@ -187,6 +194,8 @@ class Specialised:
     ) -> Array:
         """What a view sees, of complex numbers their real parts."""
         own = view.buffer.argument
+        if 0 in view.sizes:
+            return np.empty(view.sizes, view.buffer.dtype)
         whole = outputs[self._made[view.buffer]] if own is None else buffers[own]
         place = None if own is None else self.layout.places[own]
         if place is not None and place.kind == "apart":

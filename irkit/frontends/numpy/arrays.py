@@ -41,11 +41,14 @@ def fast_power(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
     return FAST_POWERS.get(exponent) if dtype.kind in "fc" or exponent in (1, 2) else None
 
 
-def unknown(what: str) -> Exception:
+LISTS = "; a list of arrays is given to a universal function or its methods as np.stack of the list"
+
+
+def unknown(what: str, hint: str = "") -> Exception:
     """The error of who wants a value."""
     return refused(
         f"{what} needs the value of an array, which is not known while the function is traced: np.where "
-        "chooses element by element, irkit.while_loop repeats"
+        f"chooses element by element, irkit.while_loop repeats{hint}"
     )
 
 
@@ -226,11 +229,11 @@ class TracedArray(NDArrayOperatorsMixin):
 
     # Values, which are seldom known
 
-    def _known(self, what: str) -> Any:
+    def _known(self, what: str, hint: str = "") -> Any:
         """Its elements, if they are the same in every call."""
         found = self.spot.known
         if found is None:
-            raise unknown(what)
+            raise unknown(what, hint)
         return found
 
     def __str__(self) -> str:
@@ -258,7 +261,7 @@ class TracedArray(NDArrayOperatorsMixin):
         return item in self._known("the operator 'in'")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.array(self._known("a function that is not traced"), dtype)
+        return np.array(self._known("a function that is not traced", LISTS), dtype)
 
     def __hash__(self) -> int:
         if not self.spot.scalar:

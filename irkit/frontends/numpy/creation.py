@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from irkit.frontends.numpy import index_tricks, views
 from irkit.frontends.numpy.array_class import TracedArrayClass
 from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, in_buffer, is_traced
 from irkit.frontends.numpy.indices import Index
@@ -183,6 +184,7 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
     "asarray": _asarray,
     "ascontiguousarray": _in_order("C"),
     "asfortranarray": _in_order("F"),
+    "as_strided": views.as_strided,
     "broadcast": _broadcast,
     "empty": _filled(None),
     "full": _full,
@@ -263,6 +265,8 @@ def traced_attribute(found: Any, name: str, lifts: bool = True) -> Any:
         return TracedArrayClass
     if found is np.errstate or found is np.seterr:
         return partial(_floating_errors, found)
+    if name in ("r_", "c_", "mgrid", "ogrid"):
+        return index_tricks.stand_in(found, _lifted if lifts else lambda made: made)
     own = getattr(np, name, None)
     if not callable(found) or (own is not found and getattr(found, "__name__", "") != name):
         return found

@@ -17,6 +17,7 @@ from irkit.annotations.annotation import Annotated, Annotation, annotation_of, u
 from irkit.annotations.sets import load_sets
 from irkit.frontends.numpy.attempts import Attempt
 from irkit.frontends.numpy.host_calls import has_traced, host_call
+from irkit.frontends.numpy.library import is_of_numpy
 from irkit.frontends.numpy.models import Method, is_method, is_model
 from irkit.frontends.numpy.objects import ForeignObject
 from irkit.frontends.numpy.places import refused
@@ -141,12 +142,6 @@ def is_foreign(value: Any) -> bool:
         return True
     compiled = type(value).__name__ in ("cython_function_or_method", "builtin_function_or_method")
     return root not in OWN and (isinstance(value, PLAIN) or compiled)
-
-
-def is_of_numpy(value: Any) -> bool:
-    """Whether it is a function of `numpy` itself."""
-    name = getattr(value, "__name__", None)
-    return callable(value) and isinstance(name, str) and getattr(np, name, None) is value
 
 
 def opaque(function: Callable[..., Any], why: str, args: Any, kwargs: Any) -> Any:

@@ -14,6 +14,7 @@ from irkit.annotations.annotation import annotation_of
 from irkit.frontends.numpy.array_class import TracedArrayClass
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.creation import TracedNamespace, TracedType, traced_attribute
+from irkit.frontends.numpy.library import is_of_numpy
 from irkit.frontends.numpy.loops import traced_range
 from irkit.frontends.numpy.objects import is_booster, is_estimator
 from irkit.frontends.numpy.recorder import tracing
@@ -79,7 +80,7 @@ def _is_numpy(module: types.ModuleType) -> bool:
 
 def replaced(value: Any, name: str, scope: TracedGlobals, later: Callable[[], Any]) -> Any:
     """What stands for a global or a variable of an enclosing function."""
-    if isinstance(value, types.ModuleType) or _of_numpy(value):
+    if isinstance(value, types.ModuleType) or is_of_numpy(value):
         return scope.stand_in(value)
     if value is range:
         return scope["__builtins__"]["range"]
@@ -117,12 +118,7 @@ def numpy_stand_in(value: Any, lifts: bool = True) -> Any:
     """What stands for a module, or a function, of NumPy; others are as they are."""
     if isinstance(value, types.ModuleType):
         return TracedNamespace(value, lifts) if _is_numpy(value) else value
-    return traced_attribute(value, value.__name__, lifts) if _of_numpy(value) else value
-
-
-def _of_numpy(value: Any) -> bool:
-    name = getattr(value, "__name__", None)
-    return callable(value) and isinstance(name, str) and getattr(np, name, None) is value
+    return traced_attribute(value, value.__name__, lifts) if is_of_numpy(value) else value
 
 
 def with_globals(function: types.FunctionType, scope: TracedGlobals) -> types.FunctionType:

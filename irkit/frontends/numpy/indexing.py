@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, cast
 
 import numpy as np
@@ -132,13 +133,32 @@ def _keys(key: Any) -> tuple[Any, ...]:
 
 
 def _plain_key(key: Any) -> Any:
-    """A list as an array; an array that is known as itself."""
+    """A list as an array; an array that is known as itself. Raises UnsupportedError for a slice of no known
+    length."""
+    if isinstance(key, slice):
+        return _known_slice(cast("slice[Any, Any, Any]", key))
     if isinstance(key, list):
         return _as_array(cast("list[Any]", key))
     contents = key.spot.known if is_traced(key) else None
     if contents is None:
         return key
     return contents.copy() if contents.ndim else contents[()]
+
+
+def _known_slice(key: slice[Any, Any, Any]) -> slice[Any, Any, Any]:
+    """A slice whose ends are numbers, in NumPy's order of them."""
+    return slice(*map(_known_limit, _limits(key)))
+
+
+def _known_limit(limit: Any) -> Any:
+    if not is_traced(limit):
+        return limit
+    if limit.spot.known is None:
+        raise refused(
+            "a slice whose start, stop or step is computed, so that its length is not known while the "
+            "function is traced: compare np.arange(n) with it, and choose by np.where or a mask"
+        )
+    return operator.index(limit)
 
 
 def _as_array(key: list[Any]) -> Any:

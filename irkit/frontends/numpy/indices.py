@@ -215,7 +215,8 @@ class Index:
         between = op in (operator.eq, operator.ne) and low <= to <= high and low != high
         if len(ends) == 1 and not between:
             return ends.pop()
-        self.special("a comparison of a loop's index")
+        # Of both indices: the round of either loop stands for no other.
+        off.special("a comparison of a loop's index")
         return op(off.now, to)
 
     def __lt__(self, other: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irkit.frontends.numpy import reductions
+from irkit.frontends.numpy.alike import Values
 from irkit.frontends.numpy.arrays import FAST_POWERS, fresh, value_of
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import operand
@@ -171,8 +172,8 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def same_mask(a: Value, b: Value) -> bool:
-    """Whether two masks were computed as one."""
-    return a is b or recorder().same(a, b)
+    """Whether two masks are surely equal."""
+    return a is b or Values(recorder().records).alike(a, b)
 
 
 def masked_operand(value: Any, mask: Value, before: int, ndim: int) -> Value | None:

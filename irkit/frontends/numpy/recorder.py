@@ -216,24 +216,6 @@ class Recorder:
         view = View(buffer, Affine(0), (), ())
         self.write(self.op(AndOp, self.read(view), held), view)
 
-    def same(self, a: Value, b: Value) -> bool:
-        """Whether two values were read from one place between which nothing was written there."""
-        found = [n for n, x in enumerate(self.records) if isinstance(x, Read) and x.value in (a, b)]
-        if len(found) != 2:
-            return False
-        first, second = (self.records[n] for n in found)
-        assert isinstance(first, Read)
-        assert isinstance(second, Read)
-        between = self.records[found[0] : found[1]]
-        changes = any(
-            not isinstance(x, Read | Compute | Constant | Counter) and self._touches(x, first)
-            for x in between
-        )
-        return first.view == second.view and not changes
-
-    def _touches(self, record: Record, read: Read) -> bool:
-        return not isinstance(record, Write) or record.view.buffer is read.view.buffer
-
     # What every operation needs
 
     def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:

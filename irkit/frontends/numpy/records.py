@@ -38,7 +38,9 @@ class Buffer:
         """Whether its last dimension is the real and imaginary parts of complex numbers, of which every view
         sees one."""
         self.repeats = False
-        """Whether the caller might write it, but that elements of it share memory."""
+        """Whether somebody might write a view of it, but that elements of that share memory."""
+        self.apart = False
+        """Whether its elements may lie otherwise than the caller's, or be none of an array's."""
         self.base: Array = np.empty(shape, dtype)
         self.written = argument is not None
         """Whether anything was written to it so far, as the trace goes."""

@@ -55,6 +55,8 @@ class ArraySpec:
     """Whether its last dimension is the real and imaginary parts of complex numbers."""
     repeats: bool = False
     """Whether it is not written for its elements alone, which share memory."""
+    apart: bool = False
+    """Whether elements of the buffer may lie otherwise than the caller's, or be none of this array's."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ def _array(spec: ArraySpec, buffer: Buffer) -> TracedArray:
     if not spec.writeable:
         shadow.flags.writeable = False
     buffer.repeats = buffer.repeats or spec.repeats
+    buffer.apart = buffer.apart or spec.apart
     made = TracedArray(Spot(buffer, shadow))
     made.spot.outside = True
     return made

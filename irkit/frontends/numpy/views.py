@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +12,8 @@ import numpy as np
 from irkit.frontends.numpy.arrays import TracedArray
 from irkit.frontends.numpy.operands import array_of, operand
 from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.spots import address
+from irkit.weights import Array
 
 
 def view(x: TracedArray, dtype: Any = None) -> TracedArray:
@@ -30,6 +35,71 @@ def sliding_window_view(x: Any, *args: Any, writeable: bool = False, **kwargs: A
     array = array_of(x)
     seen = np.lib.stride_tricks.sliding_window_view(array.spot.layout, *args, **kwargs)
     return TracedArray(array.spot.viewed(seen))
+
+
+def as_strided(
+    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> TracedArray:
+    """`np.lib.stride_tricks.as_strided`: a view, which can be written where no two elements of it are one.
+
+    Raises UnsupportedError for elements outside of the array's memory, which NumPy reads, and of an argument
+    that does not have its memory for itself.
+    """
+    array = array_of(x)
+    spot, layout = array.spot, array.spot.layout
+    if spot.terms or spot.buffer.apart:
+        raise refused(
+            "as_strided of an argument with gaps between its elements, or that overlaps another, or of a "
+            "part at a loop's index: as_strided of a copy of it"
+        )
+    sizes = layout.shape if shape is None else _numbers(shape)
+    steps = _steps(layout, sizes) if strides is None else _numbers(strides)
+    if len(sizes) != len(steps):
+        raise ValueError("strides, if given, must have the same length as shape")
+    if 0 in sizes:
+        return TracedArray(spot.viewed(np.empty(sizes, layout.dtype)))
+    reach = [(n - 1) * s for n, s in zip(sizes, steps, strict=True)]
+    start = (address(layout) - address(spot.buffer.base)) if layout.size else 0
+    low = start + sum(r for r in reach if r < 0)
+    high = start + sum(r for r in reach if r > 0) + layout.itemsize
+    odd = any(s % layout.itemsize for s in steps)
+    if odd or low < 0 or high > spot.buffer.base.nbytes:
+        raise refused(
+            f"as_strided of shape {sizes} with strides {steps}: elements outside of the array's memory, or "
+            "parts of elements"
+        )
+    seen = np.lib.stride_tricks.as_strided(layout, sizes, steps, writeable=writeable)
+    if writeable and _meet(sizes, steps, layout.itemsize):
+        seen = _read_only(seen)
+        spot.buffer.repeats = True
+    return TracedArray(spot.viewed(seen))
+
+
+def _numbers(given: Any) -> tuple[int, ...]:
+    return tuple(map(operator.index, given))
+
+
+def _steps(layout: Array, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides where none are given: NumPy has none of an array in C order, so that they follow its shape."""
+    if not layout.flags.c_contiguous:
+        return layout.strides
+    return tuple(layout.itemsize * math.prod(sizes[d + 1 :]) for d in range(len(sizes)))
+
+
+def _meet(sizes: Sequence[int], steps: Sequence[int], size: int) -> bool:
+    """Whether two elements may be one."""
+    reached = 0
+    for step, count in sorted(zip(map(abs, steps), sizes, strict=True)):
+        if count > 1 and step < reached + size:
+            return True
+        reached += step * (count - 1)
+    return False
+
+
+def _read_only(seen: Array) -> Array:
+    seen = seen[...]
+    seen.flags.writeable = False
+    return seen
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[TracedArray]:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def check_writeable(array: TracedArray, message: str) -> None:
-    """Raise NumPy's ValueError for an array that cannot be written, and UnsupportedError for the caller's
-    whose elements share memory: what stands there in the end would hang on their order."""
+    """Raise NumPy's ValueError for an array that cannot be written, and UnsupportedError for one whose
+    elements share memory: what stands there in the end would hang on their order."""
     if array.flags.writeable:
         return
     if array.spot.buffer.repeats:
         raise refused(
-            "an argument is written whose elements share memory: give the function a copy"
+            "an argument is written, or a view, whose elements share memory: write a copy of it"
         )
     raise ValueError(message)

@@ -119,23 +119,13 @@ def _argmax(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
 
 
 def _cumsum(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    """In blocks; none of the sums is -0.0."""
+    """In blocks. Sums without the element itself begin with 0.0."""
     assert isinstance(op, graph.CumSumOp)
     axis, reverse = op.axis.value.data, bool(op.reverse.value.data)
-    t = tensor_type(op.x)
     y: SSAValue = op.x
     if op.exclusive.value.data:
-        y = _shifted(b, y, axis, 1, reverse)
-    y = _running(b, y, axis, reverse)
-    if is_float(t.element_type):
-        # No sum is -0.0: neither is the one of a single element.
-        y = b.elementwise(
-            t.get_shape(),
-            t.element_type,
-            [y],
-            lambda s, v: s(arith.AddfOp(v[0], s.constant(0.0, t.element_type))),
-        )
-    return [y]
+        y = _shifted(b, y, axis, 1, reverse, 0)
+    return [_running(b, y, axis, reverse)]
 
 
 def _running(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValue:
@@ -148,13 +138,15 @@ def _running(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValu
         return _doubled(b, x, axis, reverse)
     blocks = -(-extent // BLOCK)
     none, rest = [0] * len(shape), blocks * BLOCK - extent
-    x = b.pad(x, none, [rest if d == axis else 0 for d in range(len(shape))], 0)
+    after = [rest if d == axis else 0 for d in range(len(shape))]
+    x = b.pad(x, none, after, _neutral(t.element_type))
     cut = [*shape[:axis], blocks, BLOCK, *shape[axis + 1 :]]
     inside = _doubled(b, b.reshape(x, cut), axis + 1, reverse)
     last = [0 if reverse or d != axis + 1 else BLOCK - 1 for d in range(len(cut))]
     ends = b.cut(inside, last, [1 if d == axis + 1 else n for d, n in enumerate(cut)])
     sums = b.reshape(ends, [*shape[:axis], blocks, *shape[axis + 1 :]])
-    before = _running(b, _shifted(b, sums, axis, 1, reverse), axis, reverse)
+    neutral = _neutral(t.element_type)
+    before = _running(b, _shifted(b, sums, axis, 1, reverse, neutral), axis, reverse)
     before = b.reshape(before, tensor_type(ends).get_shape())
     y = _sum(b, before, inside)
     whole = [blocks * BLOCK if d == axis else n for d, n in enumerate(shape)]
@@ -163,9 +155,9 @@ def _running(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValu
 
 def _doubled(b: TensorBuilder, x: SSAValue, axis: int, reverse: bool) -> SSAValue:
     """In log2(n) steps: after step i, each element is the sum of 2^i up to it."""
-    distance = 1
+    distance, neutral = 1, _neutral(tensor_type(x).element_type)
     while distance < tensor_type(x).get_shape()[axis]:
-        x = _sum(b, _shifted(b, x, axis, distance, reverse), x)
+        x = _sum(b, _shifted(b, x, axis, distance, reverse, neutral), x)
         distance *= 2
     return x
 
@@ -177,12 +169,19 @@ def _sum(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     return b.elementwise(t.get_shape(), t.element_type, [x, y], lambda s, v: s(combine(v[0], v[1])))
 
 
-def _shifted(b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool) -> SSAValue:
-    """x moved by `distance` along `axis`, to the front if `back`, with zeros after it."""
+def _neutral(element: Attribute) -> float:
+    """What changes no number that it is added to: 0.0 would change -0.0."""
+    return -0.0 if is_float(element) else 0
+
+
+def _shifted(
+    b: TensorBuilder, x: SSAValue, axis: int, distance: int, back: bool, fill: float
+) -> SSAValue:
+    """x moved by `distance` along `axis`, to the front if `back`, with `fill` after it."""
     shape = tensor_type(x).get_shape()
     widths = [distance if d == axis else 0 for d in range(len(shape))]
     none = [0] * len(shape)
-    wider = b.pad(x, none, widths, 0) if back else b.pad(x, widths, none, 0)
+    wider = b.pad(x, none, widths, fill) if back else b.pad(x, widths, none, fill)
     return b.cut(wider, widths if back else none, shape)
 
 

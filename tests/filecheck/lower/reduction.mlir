@@ -64,6 +64,18 @@ func.func @main(%x: tensor<5xi32>) -> tensor<5xi32> {
 
 // -----
 
+// What is added to floats from outside is -0.0, which leaves each as it is.
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = graph.cumsum %x {axis = 0 : i64, exclusive = false, reverse = false} : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<2xf32>)
+// CHECK:         arith.constant -0.0
+// CHECK:         %y = linalg.generic
+// CHECK-NOT:     linalg.generic
+
+// -----
+
 func.func @main(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi64>) {
   %y, %i = graph.top_k %x {k = 2 : i64, axis = 1 : i64, largest = true} : (tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi64>)
   return %y, %i : tensor<?x2xf32>, tensor<?x2xi64>

@@ -89,9 +89,9 @@ def _cumsum(op: graph.CumSumOp, x: Array) -> Array:
     x = np.moveaxis(x, op.axis.value.data, 0)
     if op.reverse.value.data:
         x = x[::-1]
-    y = np.add.accumulate(x, axis=0, dtype=x.dtype) + x.dtype.type(0)  # no -0.0
     if op.exclusive.value.data:
-        y = np.concatenate([np.zeros_like(y[:1]), y[:-1]])
+        x = np.concatenate([np.zeros_like(x[:1]), x[:-1]])
+    y = np.add.accumulate(x, axis=0, dtype=x.dtype)
     if op.reverse.value.data:
         y = y[::-1]
     return np.moveaxis(y, 0, op.axis.value.data)
