@@ -209,7 +209,8 @@ def _splines(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     place = build(
         AddOp,
         _counted(importer, wide, left[:, 1:-1]),
-        _counted(importer, wide, high[:, None], "gt"),
+        # The last knot is one of those above, where a basis that ends there is 0 and not nearly so.
+        _counted(importer, wide, high[:, None]),
     )
     apart = build(SubOp, wide, _at(importer, left, place, "left"))
     apart = build(ReshapeOp, apart, shape=[DYNAMIC, len(left), 1])
@@ -252,8 +253,19 @@ def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float
         below = inner[0]
         # About the last knot, as the interval before it goes on.
         above = _moved(inner[-1], high - float(knots[-2]))
+        above[degree] = spline(high)
+    if extrapolation == "continue":
+        below = _continued(spline, low, low - high) if knots[1] == low else below
+        above = _continued(spline, high, high - low) if knots[-2] == high else above
     left = np.concatenate([[low], knots])
     return left, np.concatenate([below[None], inner, above[None]]), high
+
+
+def _continued(spline: Any, knot: float, reach: float) -> Array:
+    """Polynomials (powers×splines, highest first) about an end at which a knot stands twice: SciPy goes on
+    with those of the empty interval between, which are known by what it makes of points beyond."""
+    beyond = reach * np.arange(1, int(spline.k) + 2) / (int(spline.k) + 1)
+    return np.linalg.solve(np.vander(beyond), spline(knot + beyond))
 
 
 def _beyond(spline: Any, extrapolation: str, low: float, high: float) -> tuple[Array, Array]:
