@@ -192,9 +192,28 @@ def test_strings_that_nobody_encodes_are_refused(model: Any) -> None:
         interpreted(model)
 
 
-def test_strings_that_are_encoded_later() -> None:
-    model = make_pipeline(ColumnTransformer([("f", FILL, ["v", "w"])]), KINDS).fit(WORD_FRAME)
-    same(interpreted(model).transform(WORD_FRAME), model.transform(WORD_FRAME))
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("f", FILL, ["v", "w"])],
+        [("f", FILL, ["w"]), ("v", "passthrough", ["v"])],
+        [("u", FeatureUnion([("f", FILL), ("g", FILL)]), ["v", "w"])],
+    ],
+)
+def test_strings_that_are_encoded_later(parts: Any) -> None:
+    model = make_pipeline(ColumnTransformer(parts), KINDS).fit(WORD_FRAME)
+    program = interpreted(model)
+    same(program.transform(WORD_FRAME), model.transform(WORD_FRAME))
+    with pytest.raises(InvalidInputError, match="unknown category"):
+        program.transform(WORD_FRAME.assign(v="q"))
+
+
+def test_weights_of_strings_are_refused() -> None:
+    parts = [("f", FILL, ["w"]), ("k", KINDS, ["v"])]
+    model = ColumnTransformer(parts).fit(WORD_FRAME)
+    model.transformer_weights = {"f": 2.0}
+    with pytest.raises(UnsupportedError, match="column 0 by transformer_weights of f"):
+        interpreted(model)
 
 
 def test_weights_of_marks() -> None:

@@ -279,16 +279,15 @@ def _side_by_side(
     for name, part, numbers in parts:
         y = importer.columns(x, numbers)
         importer.known.setdefault(y, importer.known.get(x, Values()))
-        if does_nothing(part):
-            importer.words.read_as_numbers(y, "passthrough")
-        else:
-            y = transform(importer, part, y)
+        y = y if does_nothing(part) else transform(importer, part, y)
         weight = weight_of.get(name)
-        if len(parts) > 1 or weight is not None:
-            # Strings that nobody has encoded end here.
-            importer.words.read_as_numbers(y, name)
-        made.append(y if weight is None else _weighed(importer, y, weight))
+        if weight is not None:
+            importer.words.read_as_numbers(y, f"transformer_weights of {name}")
+            y = _weighed(importer, y, weight)
+        made.append(y)
     wide = importer.concat(made)
+    kinds = ("passthrough" if does_nothing(part) else kind_of(part) for _, part, _ in parts)
+    importer.words.beside(made, kinds, wide)
     known = [importer.known.get(y, Values()) for y in made]
     importer.known.setdefault(
         wide, Values(any(k.nan for k in known), any(k.infinite for k in known))

@@ -6,7 +6,7 @@ them tells those apart. NaN stays NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,6 +50,15 @@ class Words:
         """A step that compares no categories looks at all of x."""
         for source in self.sources.get(x, ()):
             self._as_numbers.setdefault(source, who)
+
+    def beside(self, parts: Sequence[SSAValue], makers: Iterable[str], wide: SSAValue) -> None:
+        """`wide` has the parts, of these makers, side by side: columns of the model's own if all of theirs
+        are; else what strings there are nobody can encode any more."""
+        if all(part in self.sources for part in parts):
+            self.sources[wide] = tuple(c for part in parts for c in self.sources[part])
+            return
+        for part, maker in zip(parts, makers, strict=True):
+            self.read_as_numbers(part, maker)
 
     def codes(self, x: SSAValue, column: int, values: Any, who: str) -> Array:
         """What a program sees in that column of x for each of `values`, as float64."""
