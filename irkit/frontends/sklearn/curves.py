@@ -81,12 +81,11 @@ def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 # Tables of all columns
 
 
-def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge") -> SSAValue:
-    """rows×columns of i64: of how many of its column's knots (columns×knots, in order) each cell is
-    `predicate`, "ge" or "gt"."""
+def _counted(importer: Importer, x: SSAValue, knots: Array) -> SSAValue:
+    """rows×columns of i64: how many knots of its column (columns×knots, in order) each cell reaches."""
     columns, count = knots.shape
     if count < _MANY:
-        return _compared(importer, x, importer.constant(x, knots[None], "knots"), predicate)
+        return _compared(importer, x, importer.constant(x, knots[None], "knots"))
     # Runs of knots, and behind them an empty one: first the run, by the last knot of each, then the knot.
     length = math.isqrt(count - 1) + 1
     runs = count // length + 1
@@ -94,8 +93,8 @@ def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge
     padded[:, :count] = knots
     padded = padded.reshape(columns, runs, length)
     lasts = importer.constant(x, np.ascontiguousarray(padded[None, :, :-1, -1]), "runs")
-    run = _compared(importer, x, lasts, predicate)
-    within = _compared(importer, x, _at(importer, padded, run, "knots"), predicate)
+    run = _compared(importer, x, lasts)
+    within = _compared(importer, x, _at(importer, padded, run, "knots"))
     before = importer.mul(run, np.array([[length]], np.int64), "length")
     return importer.builder(AddOp, before, within)
 
@@ -104,11 +103,11 @@ _MANY = 12
 """Knots that are compared in runs."""
 
 
-def _compared(importer: Importer, x: SSAValue, knots: SSAValue, predicate: str) -> SSAValue:
-    """rows×columns of i64: of how many of its knots (…×columns×knots) each cell is `predicate`."""
+def _compared(importer: Importer, x: SSAValue, knots: SSAValue) -> SSAValue:
+    """rows×columns of i64: how many of its knots (…×columns×knots) each cell reaches."""
     build = importer.builder
     cells = build(ReshapeOp, x, shape=[DYNAMIC, importer.width(x), 1])
-    above = build(CastOp, build(CompareOp, cells, knots, predicate=predicate), to=i64)
+    above = build(CastOp, build(CompareOp, cells, knots, predicate="ge"), to=i64)
     return build(ReduceOp, above, kind="sum", axes=[2], keepdims=False)
 
 
@@ -265,7 +264,8 @@ def _continued(spline: Any, knot: float, reach: float) -> Array:
     """Polynomials (powers×splines, highest first) about an end at which a knot stands twice: SciPy goes on
     with those of the empty interval between, which are known by what it makes of points beyond."""
     beyond = reach * np.arange(1, int(spline.k) + 2) / (int(spline.k) + 1)
-    return np.linalg.solve(np.vander(beyond), spline(knot + beyond))
+    values: Array = spline(knot + beyond)
+    return np.linalg.solve(np.vander(beyond), values)
 
 
 def _beyond(spline: Any, extrapolation: str, low: float, high: float) -> tuple[Array, Array]:
