@@ -32,6 +32,11 @@ Categories = tuple[int, tuple[str | int | float, ...]]
 their numbers."""
 
 
+def is_pandas_na(value: Any) -> bool:
+    """Whether `value` is pandas' NA; pandas need not be there."""
+    return type(value).__name__ == "NAType"
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """Facts about a model that its IR does not state.
@@ -54,7 +59,8 @@ class ModelInfo:
     `unread`: places of columns of rows that are no frame which it never looks at.
     `mixed_floats`: it picks columns by name and makes float64 of all, whatever floats they are.
     `words`: numbers of columns of strings, each with the strings (and None) that the program tells apart:
-    it sees their places there, -1 for any other, NaN for NaN.
+    it sees their places there, -1 for any other, NaN for NaN. `na_words`: those of them in which pandas' NA
+    is taken for NaN, as scikit-learn does where `missing_values` is that.
     `categories`: what columns of categories of a data frame become numbers by; None where they are what they
     hold.
     `absent`: what an element is that a sparse row does not have, "zero" or "nan" (missing); empty if the
@@ -98,6 +104,7 @@ class ModelInfo:
     unread: tuple[int, ...] = ()
     mixed_floats: bool = False
     words: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
+    na_words: tuple[int, ...] = ()
     categories: tuple[Categories, ...] | None = None
     absent: Literal["", "zero", "nan"] = ""
     dense_only: str = ""
@@ -153,6 +160,7 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
         "columns",
         "unused",
         "unread",
+        "na_words",
     ):
         if fields.get(name) is not None:
             fields[name] = tuple(map(_hashable, fields[name]))

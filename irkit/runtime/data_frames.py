@@ -58,7 +58,8 @@ def fitted_columns(info: ModelInfo, value: Any) -> Array:
     dtype = dtype if dtype.kind == "f" or not (of_strings or coded) else np.dtype("f8")
     columns |= coded
     for name in (n for n in looked_at if n in of_strings):
-        columns[name] = places(f"column '{name}'", value[name], of_strings[name])
+        missing = wanted.index(name) in info.na_words
+        columns[name] = places(f"column '{name}'", value[name], of_strings[name], missing)
     # What the model never looks at may be anything, or not be there.
     rows = len(next(iter(columns.values())))
     nothing = np.zeros(rows, dtype)
@@ -107,12 +108,30 @@ def _check_names(info: ModelInfo, names: Sequence[str]) -> None:
 
 def _column(value: Any, name: Any) -> Array:
     try:
-        array = np.asarray(value[name])
+        array = _numbers(value[name])
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"column '{name}' is no array: {error}") from None
     if array.dtype.kind not in "fiub" or array.ndim != 1:
-        raise InvalidInputError(f"column '{name}': expected numbers, got dtype {array.dtype}")
+        mend = ": convert it to a type of numbers first" if array.dtype.kind == "O" else ""
+        raise InvalidInputError(f"column '{name}': expected numbers, got dtype {array.dtype}{mend}")
     return array
+
+
+def _numbers(column: Any) -> Array:
+    """A column as an array. Floats and truths that pandas keeps beside a mask are float64, NaN where it says
+    that there is none, and so are floats that are categories: scikit-learn's own conversion."""
+    kind = getattr(column, "dtype", None)
+    if hasattr(kind, "categories"):
+        found = np.asarray(column)
+        return found.astype(np.float64) if found.dtype.kind == "f" else found
+    masked = hasattr(kind, "numpy_dtype") and hasattr(kind, "na_value")
+    if (
+        kind is not None
+        and masked
+        and (kind.kind == "f" or (kind.kind == "b" and column.isna().any()))
+    ):
+        return column.to_numpy(np.float64, na_value=np.nan)
+    return np.asarray(column)
 
 
 def _check_one_dtype(columns: dict[Any, Array], dtype: np.dtype[Any]) -> None:

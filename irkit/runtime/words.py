@@ -34,7 +34,8 @@ def numbered(info: ModelInfo, value: Any, skipped: frozenset[int] = frozenset())
     made = np.empty(rows.shape, np.float64)
     for column in range(rows.shape[1]):
         if column in words:
-            made[:, column] = places(f"column {column}", rows[:, column], words[column])
+            known, missing = words[column], column in info.na_words
+            made[:, column] = places(f"column {column}", rows[:, column], known, missing)
         elif column in skipped:
             made[:, column] = 0
         else:

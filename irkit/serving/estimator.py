@@ -162,12 +162,12 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
     @available_if(_has("transform"))
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """What the inner estimator's own `fit_transform` gives, which may be more than `fit` and `transform`
-        of the same rows (TargetEncoder, stacking); then its clone is compiled."""
+        of the same rows (TargetEncoder, stacking); then its clone is compiled. Dense, as `transform` is."""
         self._refuse_sparse(X)
         fitted = clone(self.estimator)
         found = fitted.fit_transform(X, y, **fit_params)
         self._compiled(fitted)
-        return found
+        return found.toarray() if is_sparse(found) else found
 
     @available_if(_inner_has("score"))
     def score(self, X: Any, y: Any = None, **score_params: Any) -> Any:
@@ -229,6 +229,7 @@ class CompiledEstimator(MetaEstimatorMixin, BaseEstimator):
             "regressor_tags",
             "input_tags",
             "non_deterministic",
+            "no_validation",
         ):
             setattr(tags, name, copy.deepcopy(getattr(inner, name)))
         return tags

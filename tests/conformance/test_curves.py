@@ -120,6 +120,25 @@ def test_splines(degree: int, extrapolation: Any) -> None:
         check(model, given, 1e-8)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("extrapolation", ["constant", "linear", "continue"])
+def test_splines_that_end_are_0_at_the_last_knot(extrapolation: Any, dtype: str) -> None:
+    """Not nearly 0: what asks whether a number is above 0 is told that it is not."""
+    x = data("iris")[0].astype(dtype)
+    model = SplineTransformer(n_knots=3, extrapolation=extrapolation).fit(x)
+    ends = x[x.argmax(axis=0)]
+    found, want = interpreted(model).transform(ends), model.transform(ends)
+    np.testing.assert_array_equal(found == 0, want == 0)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_splines_whose_ends_stand_twice(degree: int) -> None:
+    """SciPy goes on with what it makes of the empty interval between two equal knots."""
+    x = np.concatenate([np.zeros(30), np.arange(10.0), np.full(30, 10.0)])[:, None]
+    model = SplineTransformer(5, degree=degree, knots="quantile", extrapolation="continue").fit(x)
+    check(model, np.concatenate([x, x * 2 - 5, -x]), 1e-8)
+
+
 def test_other_splines() -> None:
     x = data("iris")[0]
     check(SplineTransformer(knots="quantile", include_bias=False).fit(x), x)

@@ -26,6 +26,7 @@ from irkit.frontends.sklearn.composition import (
     TRANSFORMERS,
     accepted,
     accepts,
+    does_nothing,
     estimators_within,
     last,
     members,
@@ -124,6 +125,7 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         unread=() if used is None else tuple(i for i in range(features) if i not in used),
         mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
         words=importer.words.table(),
+        na_words=tuple(sorted(importer.words.with_na)),
         text=None if head is None else documents.text_facts(head),
         texts=texts.facts() if texts else (),
         integers=integers(steps),
@@ -261,9 +263,10 @@ def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tupl
 def _picked(step: Any) -> set[int] | None:
     """The columns that a step picks by name; of one that hands them on, those that its members pick. None
     where they are told apart by their places."""
-    if kind_of(step) in HANDED_ON and not getattr(step, "passthrough", False):
-        inner = [e for name, e in estimators_within(step) if name != "final_estimator_"]
-        found = [_picked(pipeline_steps(e)[0][1]) for e in inner]
+    inner = _handed_to(step)
+    if inner:
+        first = [pipeline_steps(e)[:1] for e in inner]
+        found = [_picked(steps[0][1]) if steps else None for steps in first]
         known = [picked for picked in found if picked is not None]
         return set[int]().union(*known) if len(known) == len(found) > 0 else None
     picks = getattr(step, "_preprocessor", None) or step
@@ -276,6 +279,17 @@ def _picked(step: Any) -> set[int] | None:
         if name not in dropped
         for i in indices
     }
+
+
+def _handed_to(step: Any) -> list[Any]:
+    """The fitted estimators that a step gives all of its columns to, where nothing else looks at them."""
+    if kind_of(step) == "FeatureUnion":
+        every = [part for _, part in step.transformer_list]
+        parts = [part for part in every if not does_nothing(part)]
+        return [] if any(str(part) == "passthrough" for part in every) else parts
+    if kind_of(step) not in HANDED_ON or getattr(step, "passthrough", False):
+        return []
+    return [e for name, e in estimators_within(step) if name != "final_estimator_"]
 
 
 def _scaled(steps: list[Any]) -> bool:

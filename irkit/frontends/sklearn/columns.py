@@ -12,13 +12,16 @@ from xdsl.ir import SSAValue
 from irkit.dialects.graph import CastOp, CompareOp, IsNanOp
 from irkit.frontends.sklearn.importer import Importer, Transformer
 from irkit.frontends.sklearn.strings import filled, fills_words, why_not_filled
+from irkit.model_info import is_pandas_na
 from irkit.weights import Array
 
 # Missing values
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a parameter is NaN."""
+    """Whether a parameter is NaN, or pandas' NA, which is the same of numbers."""
+    if is_pandas_na(value):
+        return True
     return isinstance(value, float | np.floating) and math.isnan(cast(float, value))
 
 
@@ -70,6 +73,7 @@ def _why_no_imputer(step: Any) -> list[str]:
 def _why_not_missing(step: Any) -> list[str]:
     value = step.missing_values
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    number = number or is_nan(value)
     return [] if number else [f"parameter missing_values={value!r} (supported: numbers, nan)"]
 
 

@@ -47,6 +47,11 @@ _FINITE = (
     "RegressorChain",
 )
 _ANYTHING = ("DummyClassifier", "DummyRegressor", "_ConstantPredictor")
+_KEEPS_BOOLEANS = (
+    *columns.SELECTORS, *encoders.TRANSFORMERS, "AdditiveChi2Sampler", "BayesianGaussianMixture", "Binarizer",
+    "FunctionTransformer", "GaussianMixture", "LarsCV", "LassoLarsCV", "OrthogonalMatchingPursuitCV",
+)  # fmt: skip
+"""Steps that hand booleans on, or look at them, as they are; all others make float64 of them."""
 
 
 def answering(model: Any) -> Any:
@@ -227,8 +232,16 @@ def _check_width(importer: Importer, step: Any, x: SSAValue) -> None:
         )
 
 
+def _as_numbers(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    """`x`; marks of missing values as the float64 that scikit-learn makes of them in front of a step."""
+    if importer.dtype(x) != np.bool_ or kind_of(step) in _KEEPS_BOOLEANS:
+        return x
+    return importer.cast(x, np.float64)
+
+
 def _one(importer: Importer, entry: Transformer, step: Any, x: SSAValue) -> SSAValue:
     _check_width(importer, step, x)
+    x = _as_numbers(importer, step, x)
     nan, infinite = accepts(step)
     importer.require_finite(x, type(step).__name__, nan, infinite)
     known = importer.known.get(x, Values())
@@ -266,13 +279,15 @@ def _side_by_side(
     for name, part, numbers in parts:
         y = importer.columns(x, numbers)
         importer.known.setdefault(y, importer.known.get(x, Values()))
-        if does_nothing(part):
-            importer.words.read_as_numbers(y, "passthrough")
-        else:
-            y = transform(importer, part, y)
+        y = y if does_nothing(part) else transform(importer, part, y)
         weight = weight_of.get(name)
-        made.append(y if weight is None else _weighed(importer, y, weight))
+        if weight is not None:
+            importer.words.read_as_numbers(y, f"transformer_weights of {name}")
+            y = _weighed(importer, y, weight)
+        made.append(y)
     wide = importer.concat(made)
+    kinds = ("passthrough" if does_nothing(part) else kind_of(part) for _, part, _ in parts)
+    importer.words.beside(made, kinds, wide)
     known = [importer.known.get(y, Values()) for y in made]
     importer.known.setdefault(
         wide, Values(any(k.nan for k in known), any(k.infinite for k in known))
@@ -284,7 +299,9 @@ def _weighed(importer: Importer, y: SSAValue, weight: float) -> SSAValue:
     form = importer.forms.get(y)
     # What is stored is a 0 then.
     form = Form.UNCLEAR if form is not None and weight == 0 else form
-    return importer.of_form(importer.mul(y, [weight], "weight"), form)
+    # Marks of what is missing become numbers.
+    wide = importer.cast(y, np.float64) if importer.dtype(y) == np.bool_ else y
+    return importer.of_form(importer.mul(wide, [weight], "weight"), form)
 
 
 def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
@@ -292,10 +309,12 @@ def last(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     entry = PREDICTORS.get(kind_of(step))
     if entry is None:
         y = transform(importer, step, x)
+        importer.words.read_as_numbers(y, "the caller of transform")
         y = importer.cast(y, step.dtype) if encoders.gives_integers(step) else y
         return Outputs("transformer", [("transformed", y)], {"transform": "transformed"})
     _check_width(importer, step, x)
     name, (nan, infinite) = kind_of(step), accepts(step)
+    x = x if name in HANDED_ON else _as_numbers(importer, step, x)
     if name not in histogram.PREDICTORS and name not in HANDED_ON:
         importer.words.read_as_numbers(x, name)
     if entry.trees:

@@ -81,12 +81,11 @@ def _power(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 # Tables of all columns
 
 
-def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge") -> SSAValue:
-    """rows×columns of i64: of how many of its column's knots (columns×knots, in order) each cell is
-    `predicate`, "ge" or "gt"."""
+def _counted(importer: Importer, x: SSAValue, knots: Array) -> SSAValue:
+    """rows×columns of i64: how many knots of its column (columns×knots, in order) each cell reaches."""
     columns, count = knots.shape
     if count < _MANY:
-        return _compared(importer, x, importer.constant(x, knots[None], "knots"), predicate)
+        return _compared(importer, x, importer.constant(x, knots[None], "knots"))
     # Runs of knots, and behind them an empty one: first the run, by the last knot of each, then the knot.
     length = math.isqrt(count - 1) + 1
     runs = count // length + 1
@@ -94,8 +93,8 @@ def _counted(importer: Importer, x: SSAValue, knots: Array, predicate: str = "ge
     padded[:, :count] = knots
     padded = padded.reshape(columns, runs, length)
     lasts = importer.constant(x, np.ascontiguousarray(padded[None, :, :-1, -1]), "runs")
-    run = _compared(importer, x, lasts, predicate)
-    within = _compared(importer, x, _at(importer, padded, run, "knots"), predicate)
+    run = _compared(importer, x, lasts)
+    within = _compared(importer, x, _at(importer, padded, run, "knots"))
     before = importer.mul(run, np.array([[length]], np.int64), "length")
     return importer.builder(AddOp, before, within)
 
@@ -104,11 +103,11 @@ _MANY = 12
 """Knots that are compared in runs."""
 
 
-def _compared(importer: Importer, x: SSAValue, knots: SSAValue, predicate: str) -> SSAValue:
-    """rows×columns of i64: of how many of its knots (…×columns×knots) each cell is `predicate`."""
+def _compared(importer: Importer, x: SSAValue, knots: SSAValue) -> SSAValue:
+    """rows×columns of i64: how many of its knots (…×columns×knots) each cell reaches."""
     build = importer.builder
     cells = build(ReshapeOp, x, shape=[DYNAMIC, importer.width(x), 1])
-    above = build(CastOp, build(CompareOp, cells, knots, predicate=predicate), to=i64)
+    above = build(CastOp, build(CompareOp, cells, knots, predicate="ge"), to=i64)
     return build(ReduceOp, above, kind="sum", axes=[2], keepdims=False)
 
 
@@ -209,7 +208,8 @@ def _splines(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     place = build(
         AddOp,
         _counted(importer, wide, left[:, 1:-1]),
-        _counted(importer, wide, high[:, None], "gt"),
+        # The last knot is one of those above, where a basis that ends there is 0 and not nearly so.
+        _counted(importer, wide, high[:, None]),
     )
     apart = build(SubOp, wide, _at(importer, left, place, "left"))
     apart = build(ReshapeOp, apart, shape=[DYNAMIC, len(left), 1])
@@ -252,8 +252,20 @@ def _spline_tables(spline: Any, extrapolation: str) -> tuple[Array, Array, float
         below = inner[0]
         # About the last knot, as the interval before it goes on.
         above = _moved(inner[-1], high - float(knots[-2]))
+        above[degree] = spline(high)
+    if extrapolation == "continue":
+        below = _continued(spline, low, low - high) if knots[1] == low else below
+        above = _continued(spline, high, high - low) if knots[-2] == high else above
     left = np.concatenate([[low], knots])
     return left, np.concatenate([below[None], inner, above[None]]), high
+
+
+def _continued(spline: Any, knot: float, reach: float) -> Array:
+    """Polynomials (powers×splines, highest first) about an end at which a knot stands twice: SciPy goes on
+    with those of the empty interval between, which are known by what it makes of points beyond."""
+    beyond = reach * np.arange(1, int(spline.k) + 2) / (int(spline.k) + 1)
+    values: Array = spline(knot + beyond)
+    return np.linalg.solve(np.vander(beyond), values)
 
 
 def _beyond(spline: Any, extrapolation: str, low: float, high: float) -> tuple[Array, Array]:

@@ -43,7 +43,9 @@ def _dtype(step: Any) -> np.dtype[Any]:
 
 
 def takes_words(step: Any) -> bool:
-    """Whether a step may be given columns of strings: it says itself which of them are."""
+    """Whether a step may be given columns of strings: it says itself which of them are, or hands them on."""
+    if kind_of(step) == "FunctionTransformer":
+        return step.func is None
     return kind_of(step) in TRANSFORMERS or (kind_of(step) == "SimpleImputer" and fills_words(step))
 
 

@@ -42,6 +42,7 @@ from irkit.dialects.graph import (
     WhereOp,
 )
 from irkit.dialects.graph.base import GraphOp
+from irkit.errors import UnsupportedError
 from irkit.frontends.sklearn.importer import Importer, Transformer
 
 Function = Callable[[Importer, SSAValue], SSAValue]
@@ -148,7 +149,14 @@ def why_no_function(parameter: str, function: Any) -> list[str]:
 
 
 def _function(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
-    return x if step.func is None else known_functions()[step.func](importer, x)
+    if step.func is None:
+        return x
+    if importer.dtype(x) == np.bool_:
+        raise UnsupportedError(
+            f"FunctionTransformer of {step.func.__name__} over booleans, of which NumPy makes numbers of "
+            "a type of their own"
+        )
+    return known_functions()[step.func](importer, x)
 
 
 def _why_not(step: Any) -> list[str]:

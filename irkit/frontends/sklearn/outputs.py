@@ -21,7 +21,7 @@ from irkit.dialects.graph import (
     SubOp,
 )
 from irkit.dialects.types import tensor_type
-from irkit.errors import InvalidModelError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import Methods
 from irkit.frontends.sklearn.importer import Importer, Outputs
 
@@ -61,7 +61,8 @@ def classifier(
 
 
 def check_classes(outputs: Outputs) -> None:
-    """Raises InvalidModelError for class labels that are more or fewer than a classifier's columns."""
+    """Raises InvalidModelError for class labels that are more or fewer than a classifier's columns, and
+    UnsupportedError for one label where there are columns of two: scikit-learn has no name for the other."""
     classes = outputs.classes
     if outputs.kind != "classifier" or not classes or isinstance(classes[0], tuple):
         return
@@ -71,6 +72,8 @@ def check_classes(outputs: Outputs) -> None:
         if name not in ("label", "probabilities") or len(shape) != 2:
             continue
         # A label beside those of the columns may be that of outliers.
+        if shape[1] == 2 and len(classes) == 1:
+            raise UnsupportedError(f"{outputs.source} that was fitted on one class")
         if shape[1] > len(classes) or (name == "label" and shape[1] < len(classes)):
             raise InvalidModelError(
                 f"{outputs.source} has {len(classes)} class labels, and columns of {shape[1]} classes"

@@ -20,6 +20,7 @@ from irkit.dialects.graph import (
     SqrtOp,
     SubOp,
 )
+from irkit.errors import UnsupportedError
 from irkit.frontends.sklearn import kernels
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer
 from irkit.frontends.sklearn.outputs import regressor
@@ -237,6 +238,8 @@ def _skewed_waves(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
 
 
 def _chi2_waves(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
+    if importer.dtype(x) == np.bool_:
+        raise UnsupportedError("AdditiveChi2Sampler of booleans, in which it would compute")
     message = "AdditiveChi2Sampler found a number below 0"
     importer.require(importer.compare(x, "ge", [0.0], "zero"), message)
     interval, build = _interval(step), importer.builder

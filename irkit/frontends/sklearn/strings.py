@@ -6,15 +6,16 @@ them tells those apart. NaN stays NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from irkit.dialects.graph import IsNanOp
+from irkit.dialects.graph import IsNanOp, OrOp
 from irkit.errors import UnsupportedError
+from irkit.model_info import is_pandas_na
 from irkit.weights import Array
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Words:
     documents: set[int] = field(default_factory=set[int])
     """Columns that vectorizers read."""
     numbers: dict[int, dict[Word, int]] = field(default_factory=dict[int, dict[Word, int]])
+    with_na: set[int] = field(default_factory=set[int])
+    """Columns in which pandas' NA is missing."""
     _as_numbers: dict[int, str] = field(default_factory=dict[int, str])
 
     def picked(self, x: SSAValue, y: SSAValue, columns: Sequence[int]) -> None:
@@ -47,6 +50,15 @@ class Words:
         """A step that compares no categories looks at all of x."""
         for source in self.sources.get(x, ()):
             self._as_numbers.setdefault(source, who)
+
+    def beside(self, parts: Sequence[SSAValue], makers: Iterable[str], wide: SSAValue) -> None:
+        """`wide` has the parts, of these makers, side by side: columns of the model's own if all of theirs
+        are; else what strings there are nobody can encode any more."""
+        if all(part in self.sources for part in parts):
+            self.sources[wide] = tuple(c for part in parts for c in self.sources[part])
+            return
+        for part, maker in zip(parts, makers, strict=True):
+            self.read_as_numbers(part, maker)
 
     def codes(self, x: SSAValue, column: int, values: Any, who: str) -> Array:
         """What a program sees in that column of x for each of `values`, as float64."""
@@ -89,21 +101,30 @@ def filled(importer: Importer, step: Any, x: SSAValue) -> SSAValue:
     words, missing = importer.words, step.missing_values
     statistics: list[str] = np.asarray(step.statistics_, object).tolist()
     codes = [words.codes(x, c, [v], "SimpleImputer")[0] for c, v in enumerate(statistics)]
-    if missing is None or isinstance(missing, str):
-        places = range(len(statistics))
-        gap = np.array([words.codes(x, c, [missing], "SimpleImputer")[0] for c in places])
-        y = importer.where(importer.compare(x, "eq", gap, "missing"), x, codes, "statistics")
-    else:
-        y = importer.where(importer.builder(IsNanOp, x), x, codes, "statistics")
+    gone = importer.builder(IsNanOp, x)
+    if is_pandas_na(missing):
+        # All that pandas takes for missing is.
+        words.with_na.update(words.sources.get(x, ()))
+        gone = importer.builder(OrOp, gone, _is_word_of(importer, x, None))
+    elif missing is None or isinstance(missing, str):
+        gone = _is_word_of(importer, x, missing)
+    y = importer.where(gone, x, codes, "statistics")
     words.picked(x, y, range(len(statistics)))
     return y
+
+
+def _is_word_of(importer: Importer, x: SSAValue, word: Word) -> SSAValue:
+    """Which cells are a string, or None, as i1."""
+    every = range(importer.width(x))
+    codes = [importer.words.codes(x, c, [word], "SimpleImputer")[0] for c in every]
+    return importer.compare(x, "eq", codes, "missing")
 
 
 def why_not_filled(step: Any) -> list[str]:
     """Reasons why gaps in strings cannot be filled in a program."""
     missing = step.missing_values
     reasons = ["parameter add_indicator=True, over strings"] if step.add_indicator else []
-    gap = missing is None or isinstance(missing, str) or missing != missing
+    gap = missing is None or isinstance(missing, str) or is_pandas_na(missing) or missing != missing
     return reasons if gap else [*reasons, f"parameter missing_values={missing!r}, over strings"]
 
 
