@@ -47,7 +47,8 @@ must be known then too: its body is imported once for each, up to {nodes} nodes 
 Of the domain com.microsoft there are {microsoft}. Products of quantised tensors
 are exact in int32, which wraps, and are brought to the result's scale as ONNX Runtime does it.
 `tests/unit/test_onnx_quantised.py`, `tests/unit/test_onnx_transformer.py`,
-`tests/unit/test_onnx_attention.py` and `tests/unit/test_onnx_grouped_attention.py` compare them with it.
+`tests/unit/test_onnx_attention.py`, `tests/unit/test_onnx_grouped_attention.py` and
+`tests/unit/test_onnx_fused.py` compare them with it.
 `GroupQueryAttention` reads `seqlens_k` when it runs; `total_sequence_length` may be known at import, else the
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.
@@ -126,6 +127,7 @@ def recorded(outcomes: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def page(version: str, record: Record) -> str:
     """The text of docs/onnx.md."""
+    from irkit.frontends.onnx.fused import BODIES
     from irkit.frontends.onnx.handlers import CLASSICAL, DOMAINS
     from irkit.frontends.onnx.loops import MAX_NODES
 
@@ -133,7 +135,7 @@ def page(version: str, record: Record) -> str:
     bodies = {n for n in nodes if "_expanded" in n}
     passed = {n for n, o in nodes.items() if o == "pass"}
     models = record.get(MODELS, {})
-    microsoft = ", ".join(f"`{op}`" for op in sorted(DOMAINS["com.microsoft"]))
+    microsoft = ", ".join(f"`{op}`" for op in sorted({*BODIES, *DOMAINS["com.microsoft"]}))
     classical = ", ".join(f"`{op}`" for op in sorted(CLASSICAL))
     lines = [
         _HEAD.format(

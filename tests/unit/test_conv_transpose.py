@@ -89,9 +89,38 @@ def test_compiled(kernel, stride, pads, phases):
     np.testing.assert_allclose(got, want, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "strides", "contractions"),
+    [
+        ((3, 3), [2, 2], 4),
+        ((3, 2), [2, 1], 2),
+        ((5, 7), [2, 4], 8),
+        # More phases than contractions are worth, or one that has no taps: with zeros between the elements.
+        ((5, 5), [3, 3], 1),
+        ((1, 3), [2, 2], 1),
+    ],
+)
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_contraction_for_each_uneven_phase(kernel, strides, contractions, group):
+    x, w = array(2, 6, 4, 5), array(6, 3, *kernel)
+    longer = [s - 1 for s in strides]
+    how = {"strides": strides, "pads": [0, 1, 0, 1], "output_padding": longer, "group": group}
+    proto, want = transposed(x, w, array(3 * group), **how)
+    module = lowered(import_onnx(proto))
+    sums = [
+        op
+        for op in module.walk()
+        if hasattr(op, "iterator_types") and "reduction" in str(op.iterator_types)
+    ]
+    assert len(sums) == contractions
+    got = irkit.compile(proto, device="cpu2")(x)
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [3, 4])
 @pytest.mark.parametrize("outputs", [2, 3, 5])
-def test_an_open_batch_and_few_outputs(outputs):
-    w = array(4, outputs, 4, 4)
+def test_an_open_batch_and_few_outputs(outputs, kernel):
+    w = array(4, outputs, kernel, kernel)
     proto = model([node("ConvTranspose", "x w", strides=[2, 2])], {"x": array(1, 4, 3, 3)}, {"w": w},
                   batch=True)  # fmt: skip
     program = irkit.compile(proto, device="cpu2")
@@ -101,7 +130,7 @@ def test_an_open_batch_and_few_outputs(outputs):
         if batch:
             _, want = transposed(x, w, strides=[2, 2])
             np.testing.assert_allclose(got, want, atol=1e-5)
-        assert got.shape == (batch, outputs, 8, 8)
+        assert got.shape == (batch, outputs, 4 + kernel, 4 + kernel)
 
 
 @pytest.mark.parametrize("kernel", [3, 4])

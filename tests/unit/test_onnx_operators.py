@@ -95,6 +95,42 @@ def test_a_dynamic_batch(op, weights, attributes):
     check(op, [X], weights, **attributes)
 
 
+def resized(sizes, *batch):
+    """Resize to a shape whose leading numbers are those of the input: x has three dimensions, y as many."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "kept"], ["leading"]),
+        helper.make_node("Concat", ["leading", "sizes"], ["all"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "all"], ["y"], mode="linear"),
+    ]
+    weights = {"kept": np.array(batch, INT), "sizes": np.array(sizes, INT)}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 3)],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_sizes_behind_the_batch():
+    """As exporters write it: all of the shape, of which the batch stays as it is."""
+    proto = resized([7, 3], 0)
+    imported = import_onnx(proto)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for n in (1, 4):
+        x = floats(n, 4, 5)
+        (got,) = run_graph(imported.module, imported.weights, [x])
+        np.testing.assert_allclose(got, session.run(None, {"x": x})[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("sizes", "batch"), [([3], (0, 0)), ([3], (1, 0)), ([2, 7, 3], ())])
+def test_the_batch_stays_as_it_is(sizes, batch):
+    with pytest.raises(UnsupportedError, match="dynamic batch"):
+        import_onnx(resized(sizes, *batch))
+
+
 def test_softplus_does_not_overflow():
     check("Softplus", [np.array([[-200, -20, -1, 0, 1, 20, 200, np.inf]], np.float32)])
 

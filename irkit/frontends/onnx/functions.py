@@ -1,4 +1,4 @@
-"""Operators that ONNX defines by other operators: the nodes of their bodies."""
+"""Operators that are defined by other operators, by ONNX or by us: the nodes of their bodies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from onnx import (
 from xdsl.ir import SSAValue
 
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
+from irkit.frontends.onnx.fused import BODIES, DOMAIN, fused_body
 from irkit.frontends.onnx.node import Node, Value
 
 
-def has_body(op_type: str, opset: int) -> bool:
-    """Whether the operator set says what the operator is by others."""
-    schema = _schema(op_type, opset)
+def has_body(proto: NodeProto, opset: int) -> bool:
+    """Whether the operator set, or `fused.py`, says what the operator is by others."""
+    if proto.domain:
+        return proto.domain == DOMAIN and proto.op_type in BODIES
+    schema = _schema(proto.op_type, opset)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
@@ -32,6 +35,8 @@ def body_of(node: Node, prefix: str) -> tuple[list[NodeProto], list[str], int]:
 
     Names inside start with `prefix`; inputs are named as the node's own.
     """
+    if node.proto.domain:
+        return fused_body(node, prefix)
     function = _function(node)
     proto = node.proto
     names = dict(zip(function.input, proto.input, strict=False))

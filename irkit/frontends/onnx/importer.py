@@ -225,10 +225,10 @@ class Importer:
             node.check_attributes()
             self.strings.moved(node.proto, node.inputs, outputs)
             return outputs
+        if has_body(node.proto, node.opset):
+            return self._inline(node)
         if node.proto.domain:
             node.refuse("", f"this operator of domain '{node.proto.domain}' is not supported")
-        if has_body(op, node.opset):
-            return self._inline(node)
         if op in FOLDABLE:
             node.refuse("", "it is supported only where its inputs are constant")
         node.refuse("", "this operator is not supported")
@@ -263,7 +263,7 @@ class Importer:
         return found
 
     def _inline(self, node: Node) -> Sequence[Value]:
-        """Import the body of an operator that ONNX defines by others."""
+        """Import the body of an operator that is defined by others."""
         self.inlined += 1
         protos, outputs, opset = body_of(node, f"{node.proto.op_type}{self.inlined}/")
         self._import_nodes(node, protos, opset, "in its body")
@@ -368,15 +368,8 @@ def _check_leading(node: Node) -> None:
 
 
 def _is_known(proto: NodeProto, opset: int) -> bool:
-    op_type = proto.op_type
-    if proto.domain:
-        return op_type in DOMAINS[proto.domain]
-    return (
-        op_type in ("If", *LOOPS)
-        or op_type in HANDLERS
-        or op_type in FOLDABLE
-        or has_body(op_type, opset)
-    )
+    own = DOMAINS[proto.domain] if proto.domain else {*LOOPS, "If", *HANDLERS, *FOLDABLE}
+    return proto.op_type in own or has_body(proto, opset)
 
 
 def _suggest_name(value: SSAValue, name: str) -> None:

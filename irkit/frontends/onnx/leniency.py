@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
@@ -20,7 +21,8 @@ STANDARD = ("", "ai.onnx")
 CLASSICAL = "ai.onnx.ml"
 # Of a model that has no operator of the standard domain, any version will do.
 _NONE_USED = 15
-_MICROSOFT = frozenset({"SimplifiedLayerNormalization"})
+# ONNX Runtime's own operators, and the operator set that has one of that name.
+_MICROSOFT = {"LayerNormalization": 17, "SimplifiedLayerNormalization": math.inf}
 # Until version 3 each initializer had to be an input too; nothing else that is read here changed then.
 _INPUTS_OF_THEIR_OWN = 4
 
@@ -50,7 +52,9 @@ def make_plain(model: ModelProto) -> None:
 def _name_domains(model: ModelProto) -> None:
     """ONNX Runtime has some operators of its own in the standard domain, where no checker knows them, and
     takes models of classical operators that do not name the standard domain."""
-    own = [n for n in nodes_of(model) if n.op_type in _MICROSOFT and not n.domain]
+    version = max((o.version for o in model.opset_import if not o.domain), default=_NONE_USED)
+    theirs = {op for op, since in _MICROSOFT.items() if version < since}
+    own = [n for n in nodes_of(model) if n.op_type in theirs and not n.domain]
     for node in own:
         node.domain = "com.microsoft"
     if own and all(o.domain != "com.microsoft" for o in model.opset_import):

@@ -95,6 +95,14 @@ class TensorBuilder(NestBuilder):
         result = make_type(t.element_type, shape)
         return self.insert(tensor.PadOp(value, [], [], Region(block), low, high, result))
 
+    def concatenate(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
+        """Values one after another along `axis`, which is no batch."""
+        shapes = [list(tensor_type(v).get_shape()) for v in values]
+        whole = [*shapes[0]]
+        whole[axis] = sum(shape[axis] for shape in shapes)
+        result = make_type(tensor_type(values[0]).element_type, whole)
+        return self.insert(tensor.ConcatOp(list(values), axis, result))
+
     def cut(self, value: SSAValue, offsets: Sequence[int], shape: Sequence[int]) -> SSAValue:
         """The part of `value` of extents `shape` that begins at `offsets`."""
         t = tensor_type(value)

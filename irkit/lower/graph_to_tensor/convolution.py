@@ -55,13 +55,15 @@ def in_groups(b: TensorBuilder, op: graph.ConvOp | graph.ConvTransposeOp, x: SSA
 
 def slide(
     b: TensorBuilder, op: graph.ConvOp | graph.ConvTransposeOp, x: SSAValue, w: SSAValue,
-    strides: Sequence[int],
+    strides: Sequence[int], sizes: Sequence[int] | None = None,
 ) -> SSAValue:  # fmt: skip
-    """Windows of `x`, which is padded and in groups already, times the filters `w` (O×C/group×kernel).
+    """Windows of `x`, which is padded and in groups already, times the filters `w` (O×C/group×kernel); of an
+    image of `sizes`, the op's result's by default.
 
     In groups, as a convolution with one more parallel loop.
     """
     t, dilations, group = tensor_type(op.y), ints(op.dilations), op.group.value.data
+    image = t.get_shape()[2:] if sizes is None else tuple(sizes)
     batch = tensor_type(x).get_shape()[0]
     outputs, inputs, *kernel = tensor_type(w).get_shape()
     rank, bias, lead = len(kernel), op.b, [outputs]
@@ -76,12 +78,12 @@ def slide(
     taps = list(range(ic + 1, ic + 1 + rank))
     slides = [window(out[d], strides[d], taps[d], dilations[d]) for d in range(rank)]
     x_index: Index = [0, *of_filter[:-1], ic, *slides]
-    shape = (batch, *lead, *t.get_shape()[2:])
+    shape = (batch, *lead, *image)
     init = bias_of(b, t, shape, bias, of_filter, x)
     y = b.contract(
         (x, x_index), (w, [*of_filter, ic, *taps]), (init, [0, *of_filter, *out]), 1 + rank
     )
-    return y if group == 1 else b.reshape(y, t.get_shape())
+    return y if group == 1 else b.reshape(y, (batch, outputs, *image))
 
 
 def bias_of(

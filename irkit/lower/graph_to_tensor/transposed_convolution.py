@@ -1,9 +1,9 @@
 """Transposed convolution: by phases of the stride, each a plain convolution of the input, without zeros.
 
 Output j of the whole, uncropped row is the sum over taps k of x[(j - k) / s] * w[k], for the k that leave no
-remainder. So all outputs of one phase, j modulo s, use every s-th tap, and read the input side by side; the
-phases are one more loop of the contraction. After V. Dumoulin and F. Visin, A guide to convolution
-arithmetic for deep learning, 2016.
+remainder. So all outputs of one phase, j modulo s, use every s-th tap, and read the input side by side. Where
+all have as many taps, the phases are one more loop of the contraction; else each is a contraction. After
+V. Dumoulin and F. Visin, A guide to convolution arithmetic for deep learning, 2016.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from operator import lt
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -87,7 +90,7 @@ def _interleaved(
 ) -> SSAValue:  # fmt: skip
     """The phases as one contraction, then side by side."""
     t, group, rank = tensor_type(op.y), op.group.value.data, len(phases)
-    batch, outputs, *sizes = t.get_shape()
+    batch, outputs, *_ = t.get_shape()
     before = [-p.origin for p in phases]
     extents = tensor_type(op.x).get_shape()[2:]
     after = [
@@ -113,14 +116,93 @@ def _interleaved(
     y = b.contract(
         (x, x_index), (w, [*of_group, *turns, oc, ic, *taps]), (init, parallel), 1 + rank
     )
-    pairs = [d for pair in zip(out, turns, strict=True) for d in pair]
-    order = [0, *of_group, oc, *pairs]
-    whole = [n for p in phases for n in (p.outputs, p.stride)]
-    # Read at the loops of the result, by what each loop of the contraction has become.
-    index: Index = [order.index(loop) for loop in parallel]
+    return _side_by_side(b, op, y, [p.stride for p in phases], [p.outputs for p in phases])
+
+
+def _side_by_side(
+    b: TensorBuilder, op: graph.ConvTransposeOp, y: SSAValue, strides: Sequence[int],
+    counts: Sequence[int],
+) -> SSAValue:  # fmt: skip
+    """The result from its phases, batch×(group×)phases×channels×image, of `counts` outputs each."""
+    group, rank = op.group.value.data, len(strides)
+    batch, outputs, *sizes = tensor_type(op.y).get_shape()
+    lead = [group, outputs // group] if group > 1 else [outputs]
+    channels = len(lead)
+    # Dimensions of the result: batch, (group,) channel, and for each spatial one outputs and phases.
+    images = [1 + channels + 2 * d for d in range(rank)]
+    index: Index = [*range(channels), *(d + 1 for d in images), channels, *images]
+    whole = [n for pair in zip(counts, strides, strict=True) for n in pair]
     y = b.broadcast(y, index, (batch, *lead, *whole), [y])
-    y = b.reshape(y, (batch, outputs, *(p.outputs * p.stride for p in phases)))
+    full = [n * s for n, s in zip(counts, strides, strict=True)]
+    y = b.reshape(y, (batch, outputs, *full))
     return b.cut(y, [0] * (2 + rank), [batch, outputs, *sizes])
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One phase of a spatial dimension: element q is the sum over t of x[q + t + origin] * w[taps[t]]."""
+
+    taps: tuple[int, ...]
+    origin: int
+
+
+_MOST_PHASES = 8
+"""More contractions than these take longer to compile than they are worth."""
+
+
+def _uneven_rows(op: graph.ConvTransposeOp) -> list[list[_Row]] | None:
+    """The phases of each dimension; None where one would have no taps, or there are too many."""
+    kernel, sizes = tensor_type(op.w).get_shape()[2:], tensor_type(op.y).get_shape()[2:]
+    strides, pads = ints(op.strides), ints(op.pads)
+    apart = any(d != 1 for d in ints(op.dilations)) or any(map(lt, kernel, strides))
+    if not 1 < math.prod(strides) <= _MOST_PHASES or apart or DYNAMIC in sizes:
+        return None
+    found: list[list[_Row]] = []
+    for k, stride, pad in zip(kernel, strides, pads, strict=False):
+        rows: list[_Row] = []
+        for phase in range(stride):
+            first = (phase + pad) % stride
+            taps = tuple(reversed(range(first, k, stride)))
+            rows.append(_Row(taps, (phase + pad) // stride - (len(taps) - 1)))
+        found.append(rows)
+    return found
+
+
+def _by_rows(
+    b: TensorBuilder, op: graph.ConvTransposeOp, dims: Sequence[Sequence[_Row]]
+) -> SSAValue | None:  # fmt: skip
+    """A contraction for each phase, then side by side; None where filters are no constant."""
+    group, strides = op.group.value.data, [len(rows) for rows in dims]
+    batch, outputs, *sizes = tensor_type(op.y).get_shape()
+    counts = [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
+    lead = [group, outputs // group] if group > 1 else [outputs]
+    parts: list[SSAValue] = []
+    for rows in product(*dims):
+        w = b.packed(op.w, ("of a phase", group, rows), partial(_filters, group, rows))
+        if w is None:
+            return None
+        before = [-r.origin for r in rows]
+        extents = tensor_type(op.x).get_shape()[2:]
+        after = [
+            n - 1 + len(r.taps) - 1 + r.origin - (size - 1)
+            for n, r, size in zip(counts, rows, extents, strict=True)
+        ]
+        x = in_groups(b, op, _cropped(b, op.x, before, after))
+        x = padded(b, op, x, [max(n, 0) for n in before], [max(n, 0) for n in after], 0)
+        y = slide(b, op, x, w, [1] * len(rows), counts)
+        parts.append(b.reshape(y, (batch, *lead[:-1], 1, lead[-1], *counts)))
+    axis = len(lead)
+    y = b.concatenate(parts, axis)
+    y = b.reshape(y, (batch, *lead[:-1], *strides, lead[-1], *counts))
+    return _side_by_side(b, op, y, strides, counts)
+
+
+def _filters(group: int, rows: Sequence[_Row], w: np.ndarray) -> np.ndarray:
+    """C×(O/group)×kernel filters as O×(C/group)×taps of one phase."""
+    channels, outputs, *kernel = w.shape
+    w = w.reshape(group, channels // group, outputs, *kernel).swapaxes(1, 2)
+    w = w.reshape(group * outputs, channels // group, *kernel)
+    return np.ascontiguousarray(w[np.ix_(*map(range, w.shape[:2]), *(r.taps for r in rows))])
 
 
 def _read(phase: _Phase, out: int, turn: int, tap: int) -> AffineExpr:
@@ -130,11 +212,15 @@ def _read(phase: _Phase, out: int, turn: int, tap: int) -> AffineExpr:
 
 
 def _conv_transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    """By phases of the stride; where they are not alike, with zeros between the elements."""
+    """By phases of the stride; where filters are computed or some phase has no taps, with zeros between
+    the elements."""
     assert isinstance(op, graph.ConvTransposeOp)
     phases = _phases(op)
     if phases is not None and (w := _by_phase(b, op, phases)) is not None:
         return [_interleaved(b, op, phases, w)]
+    rows = None if phases is not None else _uneven_rows(op)
+    if rows is not None and (y := _by_rows(b, op, rows)) is not None:
+        return [y]
     return [_among_zeros(b, op)]
 
 

@@ -18,7 +18,7 @@ from irkit.dialects import graph
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.types import int_array, ints, tensor_type
-from irkit.passes.graph.quantised_values import known
+from irkit.passes.graph.quantised_values import KnownValues
 from irkit.weights import Array, WeightStore
 
 
@@ -48,8 +48,13 @@ def centred(value: SSAValue) -> Centred:
 class ByteProduct:
     """Makes the ops that compute a product of centred bytes; raises NoBytes where there is no such form."""
 
-    weights: WeightStore
+    known: KnownValues
     made: list[Operation] = field(default_factory=list[Operation])
+
+    @property
+    def weights(self) -> WeightStore:
+        """Where constants are."""
+        return self.known.weights
 
     def of(self, op: GraphOp) -> list[Operation]:
         """The ops in order, the last one with the product's result."""
@@ -70,7 +75,7 @@ class ByteProduct:
     def _folded(self, value: Centred) -> Centred:
         """Weights less their zero point, where that leaves bytes."""
         data = constant_array(value.data, self.weights)
-        zero = None if value.zero is None else known(value.zero, self.weights)
+        zero = None if value.zero is None else self.known.of(value.zero)
         if zero is None:
             return value
         if not zero.any():
@@ -125,8 +130,8 @@ class ByteProduct:
         self, bias: SSAValue | None, a: Centred, b: Centred, sums: Array | None
     ) -> list[SSAValue] | None:
         """A constant bias with the correction in it, as operands; None where that is not one of constants."""
-        zero = None if a.zero is None else known(a.zero, self.weights)
-        given = None if bias is None else known(bias, self.weights)
+        zero = None if a.zero is None else self.known.of(a.zero)
+        given = None if bias is None else self.known.of(bias)
         if zero is None or b.zero is not None or sums is None or (given is None) != (bias is None):
             return None
         total = (0 if given is None else given.astype(np.int64)) - zero.reshape(()) * sums.reshape(
@@ -215,7 +220,7 @@ class ByteProduct:
         """The image and what is left to pad with zeros: with a zero point, nothing."""
         if a.zero is None or not any(pads):
             return a.data, pads
-        zero = known(a.zero, self.weights)
+        zero = self.known.of(a.zero)
         if zero is None:
             raise NoBytes("what pads its image is not known")
         rank = len(pads) // 2

@@ -17,9 +17,14 @@ from irkit.dialects.constants import constant
 from irkit.dialects.graph.base import GraphOp, product
 from irkit.dialects.types import int_array, tensor_type
 from irkit.passes.graph.byte_products import ByteProduct, NoBytes, centred
-from irkit.passes.graph.quantised_values import Quantised, is_centred_byte, known, quantised
+from irkit.passes.graph.quantised_values import (
+    KnownValues,
+    Quantised,
+    is_centred_byte,
+    quantised,
+)
 from irkit.rewriting import Rule, rewrite
-from irkit.weights import Array, WeightStore
+from irkit.weights import Array
 
 _LARGEST = 2**31 - 1
 # What two float32 products of the same scales may be apart.
@@ -30,12 +35,12 @@ class Apart(Exception):
     """Why a product stays one of floats."""
 
 
-def _factor(value: SSAValue, weights: WeightStore) -> Quantised:
+def _factor(value: SSAValue, known: KnownValues) -> Quantised:
     """Raises Apart."""
-    found = quantised(value, weights)
+    found = quantised(value, known)
     if found is None:
         raise Apart("an operand is no dequantised tensor of known scale")
-    if not is_centred_byte(found.integers, weights):
+    if not is_centred_byte(found.integers, known):
         raise Apart("an operand is not of 8-bit integers")
     return found
 
@@ -62,7 +67,7 @@ def _check_sums(terms: int, bias: Array | None = None) -> None:
 class _Products(Rule):
     """What rules of the three products share."""
 
-    weights: WeightStore
+    known: KnownValues
 
     def replace(self, op: GraphOp, rewriter: PatternRewriter) -> None:
         """Raises nothing: what does not apply is a remark."""
@@ -78,7 +83,7 @@ class _Products(Rule):
 
     def bias(self, value: SSAValue | None, scale: Array) -> SSAValue | None:
         """The bias in integers of the product's scale; None where it is to be added behind."""
-        found = None if value is None else quantised(value, self.weights)
+        found = None if value is None else quantised(value, self.known)
         if found is None:
             return None
         own, mine = found.scale.reshape(-1), scale.reshape(-1)
@@ -89,7 +94,7 @@ class _Products(Rule):
     def scaled(self, total: GraphOp, scale: Array, bias: SSAValue | None) -> list[Operation]:
         """The result: the sum times the scale, and a bias that is no part of the sum."""
         cast = graph.CastOp.make([total.results[0]], {"to": f32})
-        factor = constant(np.asarray(scale, np.float32), self.weights)
+        factor = constant(np.asarray(scale, np.float32), self.known.weights)
         result = graph.MulOp.make([cast.y, factor.result])
         made: list[Operation] = [total, cast, factor, result]
         return made if bias is None else [*made, graph.AddOp.make([result.y, bias])]
@@ -105,13 +110,13 @@ class ConvOfQuantised(_Products):
 
     def _made(self, op: GraphOp) -> list[Operation]:
         assert isinstance(op, graph.ConvOp)
-        x, w = (_factor(v, self.weights) for v in (op.x, op.w))
+        x, w = (_factor(v, self.known) for v in (op.x, op.w))
         shape = tensor_type(op.w).get_shape()
         if x.scale.size != 1:
             raise Apart("a scale differs along what is summed over")
         scale = x.scale.reshape(()) * _outer(w.scale, len(shape), 0, len(shape) - 2)
         bias = self.bias(op.b, scale)
-        numbers = None if bias is None else known(bias, self.weights)
+        numbers = None if bias is None else self.known.of(bias)
         if numbers is None:
             bias = None
         _check_sums(product(shape[1:]), numbers)
@@ -137,11 +142,11 @@ class GemmOfQuantised(_Products):
         assert isinstance(op, graph.GemmOp)
         if (op.alpha.value.data, op.beta.value.data) != (1, 1):
             raise Apart("alpha or beta is not 1")
-        a, b = (_factor(v, self.weights) for v in (op.a, op.b))
+        a, b = (_factor(v, self.known) for v in (op.a, op.b))
         rows, columns = int(bool(op.trans_a.value.data)), int(not op.trans_b.value.data)
         scale = _outer(a.scale, 2, rows, 1) * _outer(b.scale, 2, columns, 0)
         bias = self.bias(op.c, scale)
-        numbers = None if bias is None else known(bias, self.weights)
+        numbers = None if bias is None else self.known.of(bias)
         if numbers is None:
             bias = None
         _check_sums(tensor_type(op.a).get_shape()[1 - rows], numbers)
@@ -160,7 +165,7 @@ class MatmulOfQuantised(_Products):
 
     def _made(self, op: GraphOp) -> list[Operation]:
         assert isinstance(op, graph.MatmulOp)
-        a, b = (_factor(v, self.weights) for v in (op.a, op.b))
+        a, b = (_factor(v, self.known) for v in (op.a, op.b))
         ranks = [tensor_type(v).get_num_dims() for v in (op.a, op.b)]
         first = _outer(a.scale, ranks[0], ranks[0] - 2, 1)
         scale = first * _outer(b.scale, ranks[1], ranks[1] - 1, 0)
@@ -172,20 +177,20 @@ class MatmulOfQuantised(_Products):
 class QuotientOfScaled(Rule):
     """(s · sum) / t = (s / t) · sum, in front of a rounding"""
 
-    weights: WeightStore
+    known: KnownValues
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.DivOp, rewriter: PatternRewriter, /):
         if not all(isinstance(use.operation, graph.RoundOp) for use in op.y.uses):
             return self.no_match(op, "the quotient is not only rounded")
-        found = quantised(op.lhs, self.weights)
+        found = quantised(op.lhs, self.known)
         if found is None or not _is_product(found.integers.owner):
             return self.no_match(op, "what is divided is no scaled product of integers")
-        by = known(op.rhs, self.weights)
+        by = self.known.of(op.rhs)
         if by is None or op.lhs.type != op.y.type:
             return self.no_match(op, "the divisor is no constant")
         cast = graph.CastOp.make([found.integers], {"to": f32})
-        factor = constant(np.asarray(found.scale / by, np.float32), self.weights)
+        factor = constant(np.asarray(found.scale / by, np.float32), self.known.weights)
         rewriter.replace(op, [cast, factor, graph.MulOp.make([cast.y, factor.result])])
 
 
@@ -193,7 +198,7 @@ class QuotientOfScaled(Rule):
 class FactorsOfBytes(Rule):
     """product(a - s, b - t) = product(a, b) less corrections, a and b of bytes; or both by way of i16"""
 
-    weights: WeightStore
+    known: KnownValues
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
@@ -201,13 +206,13 @@ class FactorsOfBytes(Rule):
     ):
         if tensor_type(op.y).element_type != i32:
             return self.no_match(op, "it is no product in i32")
-        if not all(is_centred_byte(v, self.weights) for v in op.operands[:2]):
+        if not all(is_centred_byte(v, self.known) for v in op.operands[:2]):
             return self.no_match(op, "an operand is not of 8-bit integers")
         if not any(isinstance(v.owner, graph.SubOp) for v in op.operands[:2]):
             return self.no_match(op, "its factors are bytes as they lie")
         try:
             return rewriter.replace(
-                op, made := ByteProduct(self.weights).of(op), [made[-1].results[0]]
+                op, made := ByteProduct(self.known).of(op), [made[-1].results[0]]
             )
         except NoBytes as reason:
             self.no_match(op, "{}", reason)
@@ -224,12 +229,12 @@ class FactorsOfBytes(Rule):
 class LargestOfQuantised(Rule):
     """max_pool(s·(x - z)) = s·(max_pool(x) - z), x of bytes: the order of numbers is that of bytes"""
 
-    weights: WeightStore
+    known: KnownValues
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: graph.MaxPoolOp, rewriter: PatternRewriter, /):
-        found = quantised(op.x, self.weights)
-        if found is None or not is_centred_byte(found.integers, self.weights):
+        found = quantised(op.x, self.known)
+        if found is None or not is_centred_byte(found.integers, self.known):
             return self.no_match(op, "what it reads is no dequantised tensor of bytes")
         value = centred(found.integers)
         zeros = 1 if value.zero is None else product(tensor_type(value.zero).get_shape())
@@ -242,7 +247,7 @@ class LargestOfQuantised(Rule):
         if value.zero is not None:
             made.append(graph.SubOp.make([made[-1].results[0], value.zero]))
         made.append(graph.CastOp.make([made[-1].results[0]], {"to": f32}))
-        factor = constant(found.scale, self.weights)
+        factor = constant(found.scale, self.known.weights)
         result = graph.MulOp.make([made[-1].results[0], factor.result])
         rewriter.replace(op, [*made, factor, result], [result.y])
 
@@ -289,7 +294,7 @@ class QuantiseProducts(ModulePass):
     name = "quantise-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        weights = weights_of(ctx)
-        products = [ConvOfQuantised(weights), GemmOfQuantised(weights), MatmulOfQuantised(weights)]
-        rewrite(op, [*products, QuotientOfScaled(weights), LargestOfQuantised(weights)])
-        rewrite(op, [FactorsOfBytes(weights)])
+        known = KnownValues(weights_of(ctx))
+        products = [ConvOfQuantised(known), GemmOfQuantised(known), MatmulOfQuantised(known)]
+        rewrite(op, [*products, QuotientOfScaled(known), LargestOfQuantised(known)])
+        rewrite(op, [FactorsOfBytes(known)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import SSAValue
@@ -26,23 +26,49 @@ class Quantised:
     scale: Array
 
 
-def known(value: SSAValue, weights: WeightStore) -> Array | None:
-    """What a value of a few elements is if no input has a part in it."""
-    if DYNAMIC in tensor_type(value).get_shape():
+@dataclass
+class KnownValues:
+    """What values of a few elements are if no input has a part in them; each is looked at once.
+
+    Rewriting keeps what a value is, so one of these serves a pass.
+    """
+
+    weights: WeightStore
+    _found: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, "Array | None"])
+
+    def of(self, value: SSAValue) -> Array | None:
+        """The array that `value` is; None if it is not known."""
+        # Operands before what reads them, by a list of what is still to do: networks are deep.
+        pending = [value]
+        while pending:
+            if (last := pending[-1]) in self._found:
+                pending.pop()
+                continue
+            asked = self._next(last)
+            if asked is not None:
+                pending.append(asked)
+        return self._found[value]
+
+    def _next(self, value: SSAValue) -> SSAValue | None:
+        """An operand that must be looked at first; None where it is settled what `value` is."""
+        op, is_open = value.owner, DYNAMIC in tensor_type(value).get_shape()
+        array = None if is_open else constant_array(value, self.weights)
+        if array is not None or is_open or not isinstance(op, GraphOp):
+            self._found[value] = array
+            return None
+        found: list[Array] = []
+        for operand in op.operands:
+            if operand not in self._found:
+                return operand
+            if (known := self._found[operand]) is None or known.size > _FEW:
+                self._found |= dict.fromkeys(op.results)
+                return None
+            found.append(known)
+        self._found |= zip(op.results, evaluate(op, found), strict=True)
         return None
-    array = constant_array(value, weights)
-    op = value.owner
-    if array is not None or not isinstance(op, GraphOp):
-        return array
-    operands = [known(v, weights) for v in op.operands]
-    found = [a for a in operands if a is not None and a.size <= _FEW]
-    if len(found) < len(operands):
-        return None
-    results = dict(zip(op.results, evaluate(op, found), strict=True))
-    return next(a for v, a in results.items() if v is value)
 
 
-def quantised(value: SSAValue, weights: WeightStore) -> Quantised | None:
+def quantised(value: SSAValue, known: KnownValues) -> Quantised | None:
     """`value` as integers times a known scale, of float32; None if it is no such product."""
     op = value.owner
     if not isinstance(op, graph.MulOp):
@@ -51,7 +77,7 @@ def quantised(value: SSAValue, weights: WeightStore) -> Quantised | None:
         inner = x.owner
         if not isinstance(inner, graph.CastOp) or inner.to != f32 or x.type != value.type:
             continue
-        scale = known(factor, weights)
+        scale = known.of(factor)
         if tensor_type(inner.x).element_type == i32 and scale is not None:
             return Quantised(inner.x, scale)
     return None
@@ -62,7 +88,7 @@ def _of_bytes(value: SSAValue) -> bool:
     return isinstance(op, graph.CastOp) and tensor_type(op.x).element_type in (i8, ui8)
 
 
-def is_centred_byte(value: SSAValue, weights: WeightStore) -> bool:
+def is_centred_byte(value: SSAValue, known: KnownValues) -> bool:
     """Whether i32 elements are bytes, less a zero point that is one: from -255 to 255."""
     if _of_bytes(value):
         return True
@@ -71,7 +97,7 @@ def is_centred_byte(value: SSAValue, weights: WeightStore) -> bool:
         return False
     if _of_bytes(op.rhs):
         return True
-    zero, source = known(op.rhs, weights), op.lhs.owner
+    zero, source = known.of(op.rhs), op.lhs.owner
     assert isinstance(source, graph.CastOp)
     signed = tensor_type(source.x).element_type == i8
     low, high = (-128, 127) if signed else (0, 255)

@@ -224,14 +224,19 @@ _BETWEEN = (graph.MulOp, graph.DivOp, graph.AddOp, graph.WhereOp, graph.CastOp, 
 
 def _leads_to_product(value: SSAValue) -> bool:
     """Whether a product is behind what may stand between it and the softmax."""
-    op = value.owner
-    if isinstance(op, graph.MatmulOp):
-        return True
-    if not isinstance(op, _BETWEEN):
-        return False
-    return any(v.type == value.type or len(op.operands) == 1 for v in op.operands) and any(
-        _leads_to_product(v) for v in op.operands
-    )
+    pending, seen = [value], {value}
+    while pending:
+        inner = pending.pop()
+        op = inner.owner
+        if isinstance(op, graph.MatmulOp):
+            return True
+        if not isinstance(op, _BETWEEN):
+            continue
+        if len(op.operands) == 1 or any(v.type == inner.type for v in op.operands):
+            further = set(op.operands) - seen
+            seen |= further
+            pending += further
+    return False
 
 
 class _Builder:

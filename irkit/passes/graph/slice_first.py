@@ -52,12 +52,14 @@ def _is_columns(op: SliceOp) -> bool:
 
 def _behind_product(op: Operation) -> bool:
     """Whether an operand is a product, or elementwise behind one."""
-    for value in op.operands:
-        owner = value.owner
-        if isinstance(owner, MatmulOp | GemmOp):
+    pending, seen = [op], {op}
+    while pending:
+        owners = {v.owner for v in pending.pop().operands}
+        if any(isinstance(owner, MatmulOp | GemmOp) for owner in owners):
             return True
-        if isinstance(owner, UnaryOp | BinaryOp) and _behind_product(owner):
-            return True
+        light = {owner for owner in owners if isinstance(owner, UnaryOp | BinaryOp)} - seen
+        seen |= light
+        pending += light
     return False
 
 

@@ -60,12 +60,17 @@ def _is_light(value: SSAValue) -> bool:
 
 def _is_epilogue(value: SSAValue) -> bool:
     """Whether a value is what a heavy op gives, with elementwise work behind it or none."""
-    op = value.owner
-    if not isinstance(op, linalg.GenericOp):
-        return False
-    return kind_of(op) is Kind.HEAVY or (
-        is_elementwise(op) and any(_is_epilogue(v) for v in op.inputs)
-    )
+    pending, seen = [value], {value}
+    while pending:
+        op = pending.pop().owner
+        if not isinstance(op, linalg.GenericOp):
+            continue
+        if kind_of(op) is Kind.HEAVY:
+            return True
+        further = set(op.inputs) - seen if is_elementwise(op) else set[SSAValue]()
+        seen |= further
+        pending += further
+    return False
 
 
 def _why_not(op: linalg.GenericOp, reshape: tensor.CollapseShapeOp) -> str | None:

@@ -63,6 +63,8 @@ DOMAINS: dict[str, dict[str, Handler]] = {
         **attention.MICROSOFT,
         **grouped_attention.MICROSOFT,
         **transformer.MICROSOFT,
+        # What ONNX Runtime's optimiser writes into models of operator sets that have none.
+        "LayerNormalization": HANDLERS["LayerNormalization"],
     },
 }
 """Domain → its operators."""

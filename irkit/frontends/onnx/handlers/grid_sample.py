@@ -65,7 +65,9 @@ class Sampler:
         x = self._in_pixels(given, axis)
         if mode == "nearest":
             return [self._tap(self._placed(self.o(graph.RoundOp, x), axis), None, axis)]
-        x = self._placed(x, axis)
+        # At a border a cubic's neighbours are moved one by one, as by PyTorch and ONNX Runtime.
+        if (mode, self.padding) != ("cubic", "border"):
+            x = self._placed(x, axis)
         first = self.o(graph.FloorOp, x)
         at = self.o.sub(x, first)
         weights = _cubic(self.o, at) if mode == "cubic" else self._linear(at)

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, is_float, numpy_dtype, tensor_type
+from irkit.frontends.onnx.extents import factor_of
 from irkit.frontends.onnx.handlers.arithmetic import element_of, scalar
 from irkit.frontends.onnx.node import Handler, Node, Value
 from irkit.weights import Array
@@ -200,9 +201,9 @@ def _axes(node: Node, shape: Sequence[int]) -> list[Axis]:
     numbers = [node.axis(int(a), len(shape)) for a in node.attribute("axes", range(len(shape)))]
     region = _region(node, len(numbers))
     have = [shape[n] for n in numbers]
-    given = node.opset >= 11 and node.given(3) is not None and node.array(3).size
+    given = node.opset >= 11 and node.given(3) is not None and node.shape_array(3).size
     if given:
-        want = [int(s) for s in node.array(3)]
+        want = _sizes(node, numbers)
         scales = [w / h for w, h in zip(want, have, strict=True)]
         policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
         if policy != "stretch":
@@ -216,6 +217,17 @@ def _axes(node: Node, shape: Sequence[int]) -> list[Axis]:
         Axis(n, h, w, s, r)
         for n, h, w, s, r in zip(numbers, have, want, scales, region, strict=True)
     ]
+
+
+def _sizes(node: Node, numbers: Sequence[int]) -> list[int]:
+    """Input 3. Exporters write all of a shape, so the batch may be among them where it stays as it is."""
+    wanted = [int(s) for s in node.shape_array(3)]
+    if not node.symbolic[3]:
+        return wanted
+    have = node.sizes(0)
+    if any(factor_of(w) and w != have[n] for n, w in zip(numbers, wanted, strict=True)):
+        node.refuse(node.name_of(3), "it depends on the dynamic batch size")
+    return [DYNAMIC if factor_of(w) else w for w in wanted]
 
 
 def _scales(node: Node) -> list[float]:
