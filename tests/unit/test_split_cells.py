@@ -77,7 +77,7 @@ def test_layers_of_many_rows(kind: str, rows: int, inputs: int, units: int, more
 
 
 @pytest.mark.parametrize(
-    ("device", "rows", "units"), [("h200", 128, 128), ("h200", 70, 250), ("a100", 64, 192)]
+    ("device", "rows", "units"), [("h200", 128, 128), ("h200", 200, 250), ("a100", 256, 192)]
 )
 def test_many_rows_are_split_on_a_gpu(device: str, rows: int, units: int) -> None:
     """Many multiply-adds a step: a product and a map. At 128 × 128 products are packed where they can be."""

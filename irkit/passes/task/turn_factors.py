@@ -25,7 +25,7 @@ from irkit.context import weights_of
 from irkit.dialects.linalg_generic import loop_of, maps
 from irkit.dialects.loop import schedule_on
 from irkit.dialects.task import ROperatorOp
-from irkit.dialects.types import tensor_type
+from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.passes.task.launch_constants import LaidOut, launches_of
 from irkit.passes.task.partition_rtasks import Partition
@@ -57,6 +57,8 @@ def factor_of(op: ROperatorOp) -> Factor | str:
         return "it is no product of matrices"
     if schedule_on(root.op) is not None:
         return "it is to be run by a schedule"
+    if DYNAMIC in root.parallel:
+        return "how many rows it has is not known"
     (product,) = root.chain
     terms, columns = len(root.parallel), len(root.parallel) - 1
     for number, (value, amap) in enumerate(zip(product.inputs, maps(product), strict=False)):
