@@ -5,6 +5,7 @@ First and second derivatives are held against central differences, in programs o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -142,3 +143,27 @@ def test_softplus_of_a_recurrent_cell_has_a_slope_at_0() -> None:
     found = slope(held, np.array([1.0, -2.0, 4.0]).reshape(1, 3, 1))
     np.testing.assert_allclose(found["w"].ravel(), [1.5], rtol=1e-12)
     np.testing.assert_allclose(found["b"].ravel(), [1.5, 1.5], rtol=1e-12)
+
+
+def test_sinc_is_smooth_around_0() -> None:
+    """sin(y) / y of y = pi x: slopes (cos y - sinc) / x, and -pi^2 / 3 and its like for the second ones."""
+    x = np.array([0.0, -0.0, 1e-9, 1e-5, 0.1, 0.15915, 0.1592, 1.0, -2.5])
+
+    def total(x: Any) -> Any:
+        return np.sinc(x).sum()
+
+    def wanted(x: np.ndarray) -> list[np.ndarray]:
+        """In more digits than a float has: the series, which ends at such numbers."""
+        found = np.zeros((3, len(x)))
+        for n, one in enumerate(x):
+            terms = [(-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(30)]
+            powers = np.polynomial.Polynomial([t for term in terms for t in (term, 0.0)])
+            found[:, n] = [powers(one), powers.deriv()(one), powers.deriv(2)(one)]
+        return list(found)
+
+    value, slope, curvature = wanted(x)
+    found = interpreted(irkit.value_and_grad(total).__wrapped__)(x)
+    assert found[0] == pytest.approx(value.sum(), rel=1e-14)
+    np.testing.assert_allclose(found[1], slope, rtol=1e-9, atol=1e-13)
+    second = interpreted(irkit.jvp(irkit.grad(total)).__wrapped__)((x,), (np.ones(len(x)),))[1]
+    np.testing.assert_allclose(second, curvature, rtol=1e-9, atol=1e-9)

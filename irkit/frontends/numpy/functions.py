@@ -23,6 +23,7 @@ from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.smooth import SMOOTH
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "all": reductions.of_kind("all"),
@@ -215,6 +216,6 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     if not known or name in OPAQUE or not isinstance(own, types.FunctionType):
         return opaque(func, f"irkit has no form of {where}", args, kwargs)
     body = traced_function(own)
-    if composed and name == "norm" and recorder().differentiated:
-        body = partial(linear.norm, body)
+    if name in SMOOTH and recorder().differentiated:
+        body = partial(SMOOTH[name], body)
     return traced_or_opaque(func, body, tuple(args), dict(kwargs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,21 +49,6 @@ def product_call(
     if ufunc.__name__ == "matvec":
         return _squeezed(left, right[..., :, None], dtype, out, (-1,))
     return _squeezed(left[..., None, :], right, dtype, out, (-2,))
-
-
-def norm(
-    plain: Callable[..., Any], x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False
-) -> Any:
-    """`np.linalg.norm` where it is differentiated, `plain` being its own formula: of zeros alone the
-    derivative is 0, not that of a root, as for `np.std`."""
-    array = array_of(x)
-    number = isinstance(ord, int | float | np.number) and 0 < ord < np.inf
-    if ord not in (None, "fro", "f") and not number:
-        return plain(array, ord, axis, keepdims)
-    nothing = LIBRARY.all(array == 0, axis=axis, keepdims=True)
-    found = plain(LIBRARY.where(nothing, array.dtype.type(1), array), ord, axis, keepdims)
-    none = LIBRARY.reshape(nothing, np.shape(found))
-    return LIBRARY.where(none, array_of(found).dtype.type(0), found)[()]
 
 
 def _check_dimensions(ufunc: np.ufunc, *arrays: Any) -> None:
