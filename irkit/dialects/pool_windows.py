@@ -50,8 +50,8 @@ _found: WeakKeyDictionary[linalg.GenericOp, PoolWindows | None] = WeakKeyDiction
 
 
 def pool_windows(root: Root) -> PoolWindows | None:
-    """The windows of a root; None if it is no pool over one operand, if that is padded by unknown amounts, if
-    windows move otherwise, or if none lies inside."""
+    """The windows of a root; None if it is no pool over one operand, or to one number, if that is padded by
+    unknown amounts, if windows move otherwise, or if none lies inside."""
     if root.family != "pool" or len(root.chain) != 1:
         return None
     op = root.chain[0]
@@ -62,7 +62,7 @@ def pool_windows(root: Root) -> PoolWindows | None:
 
 def _find(root: Root, op: linalg.GenericOp) -> PoolWindows | None:
     padded = _padded(op)
-    if padded is None:
+    if padded is None or not root.parallel:
         return None
     number, source, lows, highs = padded
     shape = tensor_type(source).get_shape()

@@ -30,6 +30,7 @@ class ExpressionError(UnsupportedError):
 
     def __init__(self, message: str, place: Place = NOWHERE) -> None:
         self.line, self.column = place.line, place.column
+        self.message, self.place = message, place
         super().__init__(_shown(message, place))
 
 

@@ -133,17 +133,19 @@ def sigmoid_cross_entropy(
 
     `targets`: 1 or 0, or what lies between, of the shape of `logits`; `positive_weight`: of what should be
     1, a number or an array that broadcasts to them.
-    max(z, 0) − z t + ln(1 + exp(−|z|)), which does not overflow.
+    max(z, 0) − z t + ln(1 + exp(−|z|)), which does not overflow; by cases, as the magnitude and the maximum
+    have no second derivative at 0, where the loss has one.
     """
     targets = _alike("sigmoid_cross_entropy", logits, targets)
-    rest = np.log1p(np.exp(-np.abs(logits)))
-    losses = np.maximum(logits, 0) - logits * targets + rest
+    positive, zero = logits > 0, np.zeros_like(logits)
+    rest = np.log1p(np.exp(LIBRARY.where(positive, -logits, logits)))
+    losses = LIBRARY.where(positive, logits, zero) - logits * targets + rest
     if not is_number(positive_weight) or positive_weight != 1:
         own = weights_of(
             "sigmoid_cross_entropy: positive_weight", positive_weight, losses.shape, losses.dtype
         )
         more = (own - 1) * targets
-        losses = losses + more * (np.maximum(-logits, 0) + rest)
+        losses = losses + more * (LIBRARY.where(positive, zero, -logits) + rest)
     return _weighted("sigmoid_cross_entropy", losses, weights, reduction)
 
 

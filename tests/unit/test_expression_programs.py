@@ -189,3 +189,12 @@ def test_products_are_those_of_einsum(spec):
     a, b = (rng.standard_normal([size[n] for n in names]) for names in (left, right))
     got = irkit.te.op(text, target="cpu", mode="serial")(a, b)
     np.testing.assert_allclose(got, np.einsum(spec, a, b), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("operator", ["+", "*", "max", "min"])
+@pytest.mark.parametrize("read", ["7 - k", "k"])
+def test_one_number_of_elements_that_are_read_several_times(operator: str, read: str) -> None:
+    a = np.array([1.0, 2.0, -1.0, 3.0, 0.5, 1.0, -2.0, 1.0])
+    text = f"O() {operator}=! A({read}) where n in 0:3, k in 0:8, m in 0:1"
+    reduce = {"+": np.add, "*": np.multiply, "max": np.maximum, "min": np.minimum}[operator].reduce
+    np.testing.assert_allclose(irkit.te.op(text, target="cpu")(a), reduce(np.tile(a, 3)))

@@ -421,6 +421,44 @@ def test_one_number_has_no_schedule() -> None:
         irkit.te.op("S +=! A(k)", "rule", target="cpu")(np.ones(9))
 
 
+@pytest.mark.parametrize(
+    ("text", "steps", "message", "place"),
+    [
+        ("S(i) +=! A(i, k)", "# first\nsplit k by 2\n  bind i to thread", "'bind' of 'i' to threads", (3, 8)),
+        ("S(i) +=! A(i, k)", "cache A at k in 2", "buffers of 'A', which only a GPU", (1, 7)),
+        ("S(i) +=! A(i, k) * k", "\n bind k to veu in 2", "which is a number in the statement", (2, 7)),
+        ("S(i) +=! A(i, k)", "split i by 4; reorder io, k, ii\nvectorize ii", "8 apart; cache it", (2, 11)),
+    ],
+)  # fmt: skip
+def test_what_a_pass_refuses_is_at_its_place_in_what_was_written(
+    text: str, steps: str, message: str, place: tuple[int, int]
+) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        irkit.te.op(text, steps, target="cpu")(np.ones((5, 8)))
+    assert message in str(refused.value)
+    assert (refused.value.line, refused.value.column) == place
+    line = str(refused.value).splitlines()[1]
+    assert line.strip() == steps.splitlines()[place[0] - 1].strip()
+
+
+def test_a_pass_refuses_a_schedule_in_a_traced_function_with_a_caret() -> None:
+    summed = irkit.te.op("S(i) +=! A(i, k)", "bind i to thread")
+    with pytest.raises(ExpressionError, match=r"for i, k of A; bind i to thread\n +\^"):
+        irkit.jit(lambda a: summed(a) * 2, target="cpu")(np.ones((5, 8)))
+
+
+@pytest.mark.parametrize("schedule", ["rule", {"O": "split i by 2"}])
+def test_what_reduces_nothing_has_no_schedule(schedule: Any) -> None:
+    with pytest.raises(ExpressionError, match="no statement reduces: expected none"):
+        irkit.te.op("O(i) = 2 * A(i)", schedule)
+
+
+def test_parts_of_an_index_that_nothing_is_read_at() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    summed = irkit.te.op("S(i) +=! A(i, k) where l in 0:4", "bind l to veu in 2", target="cpu")
+    np.testing.assert_array_equal(summed(a), 4 * a.sum(1))
+
+
 def test_an_operator_is_chosen_by_measurement() -> None:
     a, b = (np.random.default_rng(0).random(s).astype(np.float32) for s in ((20, 33), (33, 40)))
     product = irkit.te.op("C(m, n) +=! A(m, k) * B(k, n)", target="cpu", measure=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from irkit.expressions.nest import nest_of
 from irkit.expressions.printing import text_of
 from irkit.expressions.ranges import Checked, Loop, Shape
 from irkit.expressions.steps import Schedule, schedule_of
+from irkit.expressions.steps import Step as ScheduleStep
 from irkit.expressions.syntax import (
     Apply,
     Expr,
@@ -62,7 +63,29 @@ class Operator:
         Raises ExpressionError for arrays of other shapes or types than the text takes, or over which a
         range is ambiguous or out of bounds, IndexError for an index among the arrays that is.
         """
-        return self._traced(arrays) if tracing() else self._jitted(*arrays)
+        if tracing():
+            return self._traced(arrays)
+        try:
+            return self._jitted(*arrays)
+        except ExpressionError as error:
+            raise self._as_written(error) from None
+
+    def _as_written(self, error: ExpressionError) -> ExpressionError:
+        """What a pass refuses of a schedule, at its place in the text that was given: passes have schedules
+        in one spelling."""
+        place = error.place
+        if place.called != "schedule" or not place.line:
+            return error
+        refused = schedule_of(place.text).steps
+        for given in self._schedules.values():
+            if _kinds(given.steps) != _kinds(refused):
+                continue
+            for mine, its in zip(given.steps, refused, strict=True):
+                places = zip((mine.place, *mine.places), (its.place, *its.places), strict=False)
+                found = next((m for m, i in places if i == place), None)
+                if found is not None:
+                    return ExpressionError(error.message, found)
+        return error
 
     def _traced(self, arrays: tuple[Any, ...]) -> Any:
         given = [array_of(a) for a in arrays]
@@ -103,6 +126,10 @@ class Operator:
         return f"irkit.te.op({self.text!r})"
 
 
+def _kinds(steps: Sequence[ScheduleStep]) -> list[tuple[str, int]]:
+    return [(step.kind, step.number) for step in steps]
+
+
 def _line(step: Step, shapes: Mapping[str, Shape]) -> str:
     target = step.statement.target
     shown = text_of(replace(step.statement, ranges=(), exists=()))
@@ -123,9 +150,14 @@ def _schedules(program: Program, given: Any) -> dict[str, Schedule]:
         return {}
     items = [item for item in program.items if isinstance(item, Statement)]
     reducing = [item.target for item in items if item.operator]
+    if not reducing:
+        raise ExpressionError(
+            "a schedule of a text in which no statement reduces: expected none, as what reduces nothing is "
+            "fused with what reads it"
+        )
     if isinstance(given, str):
         if len(set(reducing)) != 1:
-            names = ", ".join(reducing) or "none"
+            names = ", ".join(reducing)
             raise ExpressionError(
                 f"a schedule of a text in which {len(reducing)} statements reduce ({names}): "
                 "give a mapping from what is computed to its schedule"
@@ -138,7 +170,7 @@ def _schedules(program: Program, given: Any) -> dict[str, Schedule]:
         )
     for target in texts:
         if target not in reducing:
-            known = ", ".join(dict.fromkeys(reducing)) or "none"
+            known = ", ".join(dict.fromkeys(reducing))
             raise ExpressionError(f"a schedule for '{target}': what reduces is {known}")
     found = {target: schedule_of(text) for target, text in texts.items()}
     for target, one in found.items():

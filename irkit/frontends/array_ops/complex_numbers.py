@@ -90,27 +90,43 @@ def reciprocal(o: Ops[Any], z: Pair) -> Pair:
 
 def absolute(o: Ops[Any], z: Pair) -> Any:
     """The larger part times sqrt(1 + ratio^2): infinite where a part is."""
-    a, b = (o(graph.AbsOp, p) for p in z)
-    larger, smaller = o(graph.MaxOp, a, b), o(graph.MinOp, a, b)
-    infinite = o(graph.OrOp, o.equals(a, math.inf), o.equals(b, math.inf))
-    plain = o(graph.OrOp, infinite, o.equals(larger, 0))
-    ratio = o.where(plain, o.like(0, a), o.div(smaller, larger))
-    root = o(graph.SqrtOp, o(graph.FmaOp, ratio, ratio, o.like(1, a)))
-    return o.where(infinite, o.like(math.inf, a), o.mul(root, larger))
+    larger, smaller = _by_size(o, z)
+    size = o(graph.AbsOp, larger)
+    infinite = o(graph.OrOp, *(o.equals(o(graph.AbsOp, p), math.inf) for p in z))
+    plain = o(graph.OrOp, infinite, o.equals(size, 0))
+    # By 1 where nothing is divided, so that a derivative is no quotient by 0 either.
+    quotient = o.div(smaller, o.where(plain, o.like(1, size), larger))
+    ratio = o.where(plain, o.like(0, size), quotient)
+    root = o(graph.SqrtOp, o(graph.FmaOp, ratio, ratio, o.like(1, size)))
+    return o.where(infinite, o.like(math.inf, size), o.mul(root, size))
+
+
+def _by_size(o: Ops[Any], z: Pair) -> Pair:
+    """The part of the larger magnitude and the other, with their signs: a magnitude has no second derivative
+    at 0. NaN, where there is one, is the first."""
+    a, b = z
+    first = o(
+        graph.OrOp, o.compare(o(graph.AbsOp, a), o(graph.AbsOp, b), "ge"), o(graph.IsNanOp, a)
+    )
+    return o.where(first, a, b), o.where(first, b, a)
 
 
 def exp(o: Ops[Any], z: Pair) -> Pair:
     """e^a (cos b + i sin b), in two steps where e^a alone is infinite; real of real numbers."""
     a, b = z
     half = o(graph.ExpOp, o.mul(a, o.like(0.5, a)))
-    large = o.above(a, math.log(float(np.finfo(o.dtype(a)).max)) - 1)
+    most = math.log(float(np.finfo(o.dtype(a)).max)) - 1
+    large = o.above(a, most)
     size = o(graph.ExpOp, a)
 
     def scaled(turn: Any) -> Any:
         return o.where(large, o.mul(half, o.mul(half, turn)), o.mul(size, turn))
 
     along, across = scaled(o(graph.CosOp, b)), scaled(o(graph.SinOp, b))
-    real, endless = o.equals(b, 0), o(graph.NotOp, elementwise.is_finite(o, b))
+    # Elsewhere the products are right, and differentiable, also of real numbers.
+    beyond = o(graph.NotOp, o.compare(a, o.like(most, a), "le"))
+    real = o(graph.AndOp, o.equals(b, 0), beyond)
+    endless = o(graph.NotOp, elementwise.is_finite(o, b))
     vanished = o(graph.AndOp, o.equals(a, -math.inf), endless)
     grown = o(graph.AndOp, o.equals(a, math.inf), endless)
     along = o.where(vanished, o.like(0, a), o.where(o(graph.OrOp, real, grown), size, along))
@@ -119,8 +135,8 @@ def exp(o: Ops[Any], z: Pair) -> Pair:
 
 def log(o: Ops[Any], z: Pair) -> Pair:
     """log |z| and the angle."""
-    a, b = (o(graph.AbsOp, p) for p in z)
-    larger, smaller = o(graph.MaxOp, a, b), o(graph.MinOp, a, b)
+    signed, smaller = _by_size(o, z)
+    larger = a = o(graph.AbsOp, signed)
     beside = o.mul(o.sub(larger, o.like(1, a)), o.add(larger, o.like(1, a)))
     near = o.mul(o(graph.Log1pOp, o.add(beside, o.mul(smaller, smaller))), o.like(0.5, a))
     size = absolute(o, z)
@@ -146,13 +162,15 @@ def sqrt(o: Ops[Any], z: Pair) -> Pair:
 
     by, back = chosen(2.0**-4, 2.0**60), chosen(2.0**2, 2.0**-30)
     a, b = (o.mul(p, by) for p in z)
-    mean = o.mul(o.add(o(graph.AbsOp, a), absolute(o, (a, b))), o.like(0.5, a))
-    root = o(graph.SqrtOp, mean)
-    other = o.div(o(graph.AbsOp, b), o.mul(root, o.like(2, a)))
-    other = o.where(o.equals(root, 0), o.like(0, a), other)
+    # Magnitudes by signs: a root has derivatives where one part is 0, and a magnitude has none there.
     right = o(graph.NotOp, o.below(a, 0))
+    along = o.where(right, a, o(graph.NegOp, a))
+    root = o(graph.SqrtOp, o.mul(o.add(along, absolute(o, (a, b))), o.like(0.5, a)))
+    side = o(graph.CopysignOp, o.like(1, b), b)
+    other = o.div(o.mul(b, side), o.mul(root, o.like(2, a)))
+    other = o.where(o.equals(root, 0), o.like(0, a), other)
     real, size = o.where(right, root, other), o.where(right, other, root)
-    imaginary = o(graph.CopysignOp, o.mul(size, back), z[1])
+    imaginary = o.mul(o.mul(size, back), side)
     infinite = o.equals(o(graph.AbsOp, z[1]), math.inf)
     return o.where(infinite, o.like(math.inf, a), o.mul(real, back)), o.where(
         infinite, z[1], imaginary
@@ -163,23 +181,26 @@ def sinh(o: Ops[Any], z: Pair) -> Pair:
     """sinh a cos b + i cosh a sin b"""
     a, b = z
     along = o.mul(o(graph.SinhOp, a), o(graph.CosOp, b))
-    along = o.where(o(graph.OrOp, o.equals(a, 0), _all_at_once(o, z)), a, along)
-    across = o.mul(o(graph.CoshOp, a), o(graph.SinOp, b))
-    return along, o.where(o.equals(b, 0), b, across)
+    along = o.where(_all_at_once(o, z), a, _or_zero(o, a, along, a))
+    return along, _or_zero(o, b, o.mul(o(graph.CoshOp, a), o(graph.SinOp, b)), b)
 
 
 def cosh(o: Ops[Any], z: Pair) -> Pair:
     """cosh a cos b + i sinh a sin b"""
     a, b = z
     size, sine = o(graph.CoshOp, a), o(graph.SinOp, b)
-    real = o(graph.OrOp, o.equals(b, 0), _all_at_once(o, z))
-    along = o.where(real, size, o.mul(size, o(graph.CosOp, b)))
-    # A zero times what is infinite or NaN is the zero.
-    nothing = o(graph.OrOp, o.equals(a, 0), o.equals(b, 0))
+    along = o.where(_all_at_once(o, z), size, o.mul(size, o(graph.CosOp, b)))
     short = o.where(o.equals(a, 0), a, o(graph.CopysignOp, o.like(1, a), a))
     rest = o.where(o.equals(b, 0), b, o(graph.CopysignOp, o.like(1, b), b))
-    across = o.mul(o(graph.SinhOp, a), sine)
-    return along, o.where(nothing, o.mul(short, rest), across)
+    nothing, across = o.mul(short, rest), o.mul(o(graph.SinhOp, a), sine)
+    return along, _or_zero(o, b, _or_zero(o, a, across, nothing), nothing)
+
+
+def _or_zero(o: Ops[Any], part: Any, product: Any, zero: Any) -> Any:
+    """A product; `zero` where a part is 0 and the other factor infinite or NaN. Elsewhere it stays, with its
+    derivatives."""
+    nothing = o(graph.AndOp, o.equals(part, 0), o(graph.IsNanOp, product))
+    return o.where(nothing, zero, product)
 
 
 def _all_at_once(o: Ops[Any], z: Pair) -> Any:

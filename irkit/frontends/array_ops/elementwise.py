@@ -169,7 +169,8 @@ def hypot(o: Ops[Any], x: Any, y: Any) -> Any:
         return o.where(small, o.like(at_small, x), rest)
 
     scale, back = chosen(2.0**600, 2.0**-600), chosen(2.0**-600, 2.0**600)
-    total = o.add(square(o, o.mul(a, scale)), square(o, o.mul(b, scale)))
+    # Of x itself: |x| has no second derivative at 0, where the square has one.
+    total = o.add(square(o, o.mul(x, scale)), square(o, o.mul(y, scale)))
     length = o.mul(o(graph.SqrtOp, total), back)
     infinite = o(graph.OrOp, o.equals(a, math.inf), o.equals(b, math.inf))
     return o.where(infinite, o.like(math.inf, x), length)
@@ -185,12 +186,15 @@ def _log_of_sum(power: type[graph.GraphOp], scale: float) -> Ufunc:
     """log(b^x + b^y) of base b, `scale` being 1 / ln b."""
 
     def combined(o: Ops[Any], x: Any, y: Any) -> Any:
-        apart = o(graph.NegOp, o(graph.AbsOp, o.sub(x, y)))
+        # One side or the other, and no magnitude: it is smooth where both are equal.
+        first = o.compare(x, y, "ge")
+        larger, smaller = o.where(first, x, y), o.where(first, y, x)
+        alike = o(graph.AndOp, o.compare(x, y, "eq"), is_inf(o, x))
+        # Equal infinities have no difference.
+        apart = o.where(alike, o.like(0, x), o.sub(smaller, larger))
         more = o(graph.Log1pOp, o(power, apart))
         more = more if scale == 1 else o.mul(more, o.like(scale, x))
-        # Equal infinities have no difference.
-        alike = o.add(x, o.like(math.log(2) * scale, x))
-        return o.where(o.compare(x, y, "eq"), alike, o.add(o(graph.MaxOp, x, y), more))
+        return o.add(larger, more)
 
     return combined
 

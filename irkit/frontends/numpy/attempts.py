@@ -30,7 +30,8 @@ class Attempt:
             return False
         if error is None and REFUSALS.get() == self._refusals:
             return False
-        self.why, self.error = _reason(error), error
+        self.error = told = None if error is None else _told(error)
+        self.why = _reason(told)
         r = self._recorder
         r.records = self._records
         del r.records[self._length :]
@@ -40,6 +41,14 @@ class Attempt:
         for buffer, known, written in self._known:
             buffer.known, buffer.written = known, written
         return True
+
+
+def _told(error: Exception) -> Exception:
+    """What irkit said is in the way, also where NumPy made an error of its own of that."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, UnsupportedError):
+        found = found.__cause__
+    return found or error
 
 
 def _reason(error: Exception | None) -> str:

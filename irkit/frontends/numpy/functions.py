@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from irkit.frontends.numpy import (
 from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.smooth import SMOOTH
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "all": reductions.of_kind("all"),
@@ -213,4 +216,7 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     known = plain is func or composed
     if not known or name in OPAQUE or not isinstance(own, types.FunctionType):
         return opaque(func, f"irkit has no form of {where}", args, kwargs)
-    return traced_or_opaque(func, traced_function(own), tuple(args), dict(kwargs))
+    body = traced_function(own)
+    if name in SMOOTH and recorder().differentiated:
+        body = partial(SMOOTH[name], body)
+    return traced_or_opaque(func, body, tuple(args), dict(kwargs))

@@ -26,7 +26,9 @@ from irkit.expressions.syntax import (
     Expr,
     ExpressionError,
     Name,
+    Number,
     Place,
+    Range,
     Read,
     names_of,
     reads_of,
@@ -126,7 +128,7 @@ class _Cut:
             statement,
             indices=(*parts.values(), *statement.indices),
             value=_read_by_parts(statement.value, parts),
-            ranges=tuple(r for r in statement.ranges if r.name not in parts),
+            ranges=(*(r for r in statement.ranges if r.name not in parts), *self._unread(parts)),
         )
         props = {"text": StringAttr(text_of(first)), "schedule": self._schedule(parts)}
         made.append(graph.ExpressionOp.make(operands, props))
@@ -137,6 +139,19 @@ class _Cut:
         props = {"text": StringAttr(text_of(last))}
         made.append(graph.ExpressionOp.make([made[-1].results[0]], props))
         return made
+
+    def _unread(self, parts: Mapping[str, str]) -> list[Range]:
+        """The ranges of cut indices that nothing is read at, which no read says."""
+        read = {
+            n for r in reads_of(self.step.statement.value) for i in r.indices for n in names_of(i)
+        }
+        sizes = {loop.name: loop.size for loop in self.step.domain.loops}
+        found: list[Range] = []
+        for name, count in self.cuts.items():
+            if name not in read:
+                found.append(Range(parts[name], Number(0), Number(count)))
+                found.append(Range(name, Number(0), Number(sizes[name] // count)))
+        return found
 
     def _by_parts(self, name: str, made: list[Operation]) -> SSAValue:
         """An operand, a dimension more for each that a cut index reads."""
@@ -225,5 +240,8 @@ class CutSumsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
             rewrite(op, [CutSums(find_device(self.device))])
+        except ExpressionError:
+            # It says where in the schedule, in lines of its own.
+            raise
         except (UnsupportedError, DeviceError) as error:
             raise PassFailedException(str(error)) from None

@@ -16,6 +16,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
+from irkit.expressions.syntax import ExpressionError
 from irkit.passes.task.candidates import Candidate, alone_ns, front, shortlist
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
@@ -281,6 +282,9 @@ class PartitionRTasks(ModulePass):
             if self.candidates < 0:
                 raise PassFailedException(f"candidates = {self.candidates}: expected 0 or more")
             Partition(op, device, self.candidates).run()
+        except ExpressionError:
+            # It says where in the schedule, in lines of its own.
+            raise
         except (UnsupportedError, DeviceError) as error:
             raise PassFailedException(str(error)) from None
         if not any(isinstance(o, VDeviceOp) for o in op.ops):

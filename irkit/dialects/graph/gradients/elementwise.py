@@ -96,7 +96,10 @@ def _divisor(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:
 def _base(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:
     x, y = op.operands
     lower = o(graph.PowOp, x, o.sub(y, o.like(1, y)))
-    return o.where(o.equals(y, 0), o.like(0, x), o.mul(t, o.mul(y, lower)))
+    slope = o.mul(t, o.mul(y, lower))
+    # Zero only where the product would not be: as a product it has its own derivative by the exponent.
+    finite = o.below(o(graph.AbsOp, lower), math.inf)
+    return o.where(o.equals(y, 0), o.where(finite, slope, o.like(0, x)), slope)
 
 
 def _exponent(o: Builder, op: GraphOp, t: SSAValue) -> SSAValue:

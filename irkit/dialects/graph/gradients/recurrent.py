@@ -17,8 +17,10 @@ from irkit.dialects.graph.recurrent import CellOp, GruBase, LayerOp, RecurrentOp
 
 
 def _softplus(o: Builder, x: SSAValue) -> SSAValue:
-    apart = o(graph.ExpOp, o(graph.NegOp, o(graph.AbsOp, x)))
-    return o.add(o(graph.ReluOp, x), o(graph.Log1pOp, apart))
+    # By cases, of which each is smooth at 0: relu has no slope there.
+    positive = o.above(x, 0)
+    apart = o(graph.ExpOp, o.where(positive, o(graph.NegOp, x), x))
+    return o.add(o.where(positive, x, o.like(0, x)), o(graph.Log1pOp, apart))
 
 
 def _softsign(o: Builder, x: SSAValue) -> SSAValue:

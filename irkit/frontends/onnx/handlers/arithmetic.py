@@ -197,11 +197,14 @@ def _sign(node: Node) -> Sequence[Value]:
 
 
 def _softplus(node: Node) -> Sequence[Value]:
-    """max(x, 0) + log1p(exp(-|x|)): log(exp(x) + 1) that does not overflow."""
+    """max(x, 0) + log1p(exp(-|x|)): log(exp(x) + 1) that does not overflow; by cases, of which each is smooth
+    at 0."""
     x = node.operand(0)
-    small = node.emit(graph.ExpOp, node.emit(graph.NegOp, node.emit(graph.AbsOp, x)))
-    rest = node.emit(graph.Log1pOp, small)
-    return [node.emit(graph.AddOp, node.emit(graph.ReluOp, x), rest)]
+    zero = zeros_like(node, x)
+    positive = node.emit(graph.CompareOp, x, zero, predicate="gt")
+    apart = node.emit(graph.WhereOp, positive, node.emit(graph.NegOp, x), x)
+    rest = node.emit(graph.Log1pOp, node.emit(graph.ExpOp, apart))
+    return [node.emit(graph.AddOp, node.emit(graph.WhereOp, positive, x, zero), rest)]
 
 
 def _logical(op: type[GraphOp]) -> Handler:
