@@ -51,8 +51,8 @@ WAITS = 2
 """Waits of one vEU for another that one more launch takes on the way from step to step."""
 
 ENOUGH, ENOUGH_ON_A_GPU = 0.85, 0.5
-"""Of the estimated time of a cell at once, what it may take split. Estimates are no better: on an H200 a wave of
-ten LSTM cells of 256 units over 64 rows takes 30 µs, and 57 by estimate."""
+"""Of the estimated time of a cell at once, what it may take split. Estimates are no better: on an H200 a wave
+of ten LSTM cells of 256 units over 64 rows takes 30 µs, and 57 by estimate."""
 
 COMPUTED = (Kind.LIGHT, Kind.HEAVY)
 
@@ -186,7 +186,7 @@ class _Splitter:
     def _empty(self, op: linalg.FillOp | linalg.GenericOp) -> SSAValue:
         """A destination as an op's own, the sums of a row in one dimension."""
         owner = op.outputs[0].owner
-        sizes = owner.dynamic_sizes if isinstance(owner, tensor.EmptyOp) else []
+        sizes = list(owner.dynamic_sizes) if isinstance(owner, tensor.EmptyOp) else []
         return self._insert(tensor.EmptyOp(sizes, _joined(op.outputs[0], 1)), op)
 
     def _repeated(self, op: linalg.GenericOp) -> Operation:
