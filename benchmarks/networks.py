@@ -1,11 +1,12 @@
-"""Networks and elementwise functions on a CPU against ONNX Runtime, on one thread and on two.
+"""Networks, layers and elementwise functions on a CPU against ONNX Runtime, on one thread and on two.
 
-    python -m benchmarks.networks [functions] [ResNet-18] [...] [--threads 1 2] [--quick] [--no-compile]
-        [--no-batches] [--out FOLDER]
+    python -m benchmarks.networks [functions] [layers] [ResNet-18] [...] [--threads 1 2] [--quick]
+        [--no-compile] [--no-batches] [--out FOLDER]
 
-Random weights, batch 1. The sessions of ONNX Runtime have as many threads as irkit's vDevice, and both
-take turns block by block. Times of one thread are of the processor, which other work on the machine adds
-little to; those of two are by the clock. An answer that differs from ONNX Runtime's has no time.
+Random weights; batch 1, layers at 1 to 64 rows. The sessions of ONNX Runtime have as many threads as
+irkit's vDevice, and both take turns block by block. Times of one thread are of the processor, which other
+work on the machine adds little to; those of two are by the clock. An answer that differs from ONNX Runtime's
+has no time.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 import irkit
 from benchmarks import harness
 from benchmarks.functions import FUNCTIONS, SIZES, function_model
+from benchmarks.layers import LAYERS, ROWS
 from benchmarks.models import lstm_stack, sequence, vision
 
 Models = Callable[..., Any]
@@ -245,12 +247,33 @@ def _function(name: str, elements: int, threads: int, settings: Settings) -> dic
     return found
 
 
+def layers(settings: Settings) -> dict[str, Any]:
+    """Every layer at every number of rows, and the worst ratio of one number of threads."""
+    found: dict[str, Any] = {}
+    for name, model in LAYERS.items():
+        found[name] = {}
+        for threads in settings.threads:
+            of_rows = {
+                f"{rows} rows": measured(model(rows), threads, settings)
+                for rows in (ROWS[:2] if settings.quick else ROWS)
+            }
+            ratios = [f.get("ratio", math.inf) for f in of_rows.values()]
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            found[name][f"{threads} threads"] = {
+                **of_rows, "worst ratio": max(ratios), "geometric mean": mean,
+            }  # fmt: skip
+    return found
+
+
 def geometric_mean(suites: dict[str, Any], threads: int) -> float | None:
     """Of the ratios of all networks; None where one is missing."""
     ratios = [suites.get(n, {}).get(f"{threads} threads", {}).get("ratio") for n in NETWORKS]
     if None in ratios:
         return None
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+_SWEEPS = {"functions": functions, "layers": layers}
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -264,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry point."""
     says = (__doc__ or "").split("\n")[0]
     parser = argparse.ArgumentParser("irkit-bench networks", description=says)
-    known = ("functions", *NETWORKS)
+    known = (*_SWEEPS, *NETWORKS)
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(known)}; all by default")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="1 2 by default")
     parser.add_argument("--quick", action="store_true", help="toy sizes, to see that all works")
@@ -278,7 +301,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.exit(1, f"irkit-bench: error: {message}\n")
     settings, suites = _settings(options), dict[str, Any]()
     for name in options.suites or known:
-        suites[name] = functions(settings) if name == "functions" else network(name, settings)
+        suites[name] = _SWEEPS[name](settings) if name in _SWEEPS else network(name, settings)
         harness.show(name, suites[name])
     means = {f"{n} threads": geometric_mean(suites, n) for n in settings.threads}
     suites["geometric mean of networks"] = {k: v for k, v in means.items() if v is not None}

@@ -11,6 +11,7 @@ from benchmarks import gpu_targets, kernel_targets
 from benchmarks.attention import TOKENS
 from benchmarks.forest_shapes import SHAPES, rows_of
 from benchmarks.gpu_targets import FORMS, entries
+from benchmarks.layers import LAYERS
 from benchmarks.operator_peers import BACKENDS
 from benchmarks.operators import OPERATORS
 from benchmarks.pipelines import PIPELINES
@@ -197,6 +198,10 @@ def _network_targets() -> Iterator[Target]:
             worst = f"networks/functions/{name}/{runs}/worst ratio"
             work = f"{name}, 2^10 to 2^22 elements, the worst"
             yield Target(where, work, "≤ 1.2 × ONNX Runtime", "time", 1.2, (worst,), unit="×")
+        for name in LAYERS:
+            mean = f"networks/layers/{name}/{runs}/geometric mean"
+            work = f"{name}, 1 to 64 rows, geometric mean"
+            yield Target(where, work, "≤ 1.1 × ONNX Runtime", "time", 1.1, (mean,), unit="×")
     for name in (*_NETWORKS, *_BETTER):
         cold = f"networks/{name}/compile/cold/processor time, s"
         yield Target(

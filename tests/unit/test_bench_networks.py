@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import networks
 from benchmarks.functions import FUNCTIONS, function_model
+from benchmarks.layers import LAYERS
 from benchmarks.targets import TARGETS, lookup
 from irkit.driver.compiler.models import read_model
 from irkit.interp import run_module
@@ -45,6 +46,11 @@ def test_a_toy_network_takes_any_batch(name: str):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_what_onnx_runtime_computes(name: str):
     assert agree(function_model(name, 1000)) == (4, 256)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_of_some_rows_is_what_onnx_runtime_computes(name: str):
+    assert 3 in agree(LAYERS[name](3))
 
 
 @pytest.mark.parametrize(
@@ -98,15 +104,16 @@ def test_every_network_and_function_has_its_figures():
     known = {p for t in TARGETS for p in (*t.ours, *t.theirs) if p.startswith("networks/")}
     times = {"median_us": 1.0}
     runs = {"irkit": times, "ONNX Runtime": times}
-    suites: dict[str, Any] = {"functions": {}, "geometric mean of networks": {}}
+    suites: dict[str, Any] = {"functions": {}, "layers": {}, "geometric mean of networks": {}}
     for threads in ("1 threads", "2 threads"):
         suites["geometric mean of networks"][threads] = 1.0
         for name in FUNCTIONS:
             suites["functions"].setdefault(name, {})[threads] = {"worst ratio": 1.0}
+        for name in LAYERS:
+            suites["layers"].setdefault(name, {})[threads] = {"geometric mean": 1.0}
         for name in networks.NETWORKS:
             suites.setdefault(name, {"compile": {"cold": {"processor time, s": 1.0}}})
             suites[name][threads] = runs
     assert all(lookup({"networks": suites}, path) == 1.0 for path in known)
-    assert len(known) == 2 * (2 * len(networks.NETWORKS) + len(FUNCTIONS) + 1) + len(
-        networks.NETWORKS
-    )
+    sweeps = len(FUNCTIONS) + len(LAYERS)
+    assert len(known) == 2 * (2 * len(networks.NETWORKS) + sweeps + 1) + len(networks.NETWORKS)
