@@ -84,7 +84,7 @@ RKERNELS = [
         "cpu",
         __name__,
         "gemv_rows",
-        legal=lambda root: few_rows(root) and root.parallel[0] == 1,
+        legal=few_rows,
         work=_work("dot"),
         reassociates=True,
         halves=True,

@@ -96,10 +96,11 @@ def product_boxes(task, tasks, rows, scratch, OPERANDS, MAPS):
     # A warp asks for stages from n on, of terms from k on of a tile, to `last`; returns what is next then.
     def asked(last, n, k, number, b, m, c):
         for one in range(n, last):
-            if one >= STAGES:
-                times, stage = divide32(one - STAGES, STAGES)
-                await_phase(staged, 2 * (STAGES + stage), times % 2)
+            # One lane alone waits: others might find the phase behind the one that they wait for.
             if lane == 0:
+                if one >= STAGES:
+                    times, stage = divide32(one - STAGES, STAGES)
+                    await_phase(staged, 2 * (STAGES + stage), times % 2)
                 fill(one, k, b, m, c)
             k += BK
             if k >= k_last:
