@@ -1,13 +1,24 @@
-"""The GPU that a pass is asked to work for."""
+"""The device that a pass is asked to work for."""
 
 from __future__ import annotations
 
 from xdsl.utils.exceptions import PassFailedException
 
-from irkit.errors import DeviceError
+from irkit.errors import DeviceError, UnsupportedError
 from irkit.rkernels.legality import target_of
 from irkit.schedule.devices import device
 from irkit.schedule.model import VDevice
+
+
+def device_of(name: str) -> VDevice:
+    """The device of that name.
+
+    Raises PassFailedException for a name that is unknown, or a device that cannot be planned for.
+    """
+    try:
+        return device(name)
+    except (UnsupportedError, DeviceError) as error:
+        raise PassFailedException(str(error)) from None
 
 
 def gpu_of(name: str) -> VDevice | None:

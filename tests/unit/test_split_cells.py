@@ -12,10 +12,13 @@ from onnx.reference import ReferenceEvaluator
 import irkit
 from benchmarks.models import lstm_stack
 from irkit.context import IrkitContext
+from irkit.dialects.task import ROperatorOp
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.frontends.onnx import import_onnx
 from irkit.interp import run_module
+from irkit.passes.task import pack_products
+from irkit.passes.task.partition_rtasks import Partition
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -161,3 +164,28 @@ def test_both_layouts_are_read_alike() -> None:
         assert "gemv.wide_units" in text or "gemv.units" in text
         assert "tensor<1024x256xf32>" in text
         assert "tensor<256x1024xf32>" not in text
+
+
+def test_what_no_rkernel_computes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts of a cell, or a product of a turned factor, could not be computed, nothing is rewritten."""
+    own = Partition.fastest_ns
+
+    def fastest(self: Partition, op: ROperatorOp) -> float:
+        kinds = str(op.function_type)
+        both = ("tensor<512x128xf32>", "tensor<128x128xf32>, tensor<128x512xf32>")
+        if any(kind in kinds for kind in both):
+            raise irkit.UnsupportedError("no rKernel")
+        return own(self, op)
+
+    def at_task(model: Any, device: str) -> str:
+        imported = import_onnx(model)
+        context = IrkitContext(weights=imported.weights)
+        register_dialects(context)
+        for level in ("graph", "tensor", "task"):
+            run_level(context, imported.module, level, device)
+        return str(imported.module)
+
+    monkeypatch.setattr(Partition, "fastest_ns", fastest)
+    monkeypatch.setattr(pack_products, "SMALLEST", 1 << 62)
+    assert "@recurrent_cell" in at_task(layer("LSTM", 128, 16, 128, steps=2), "h200")
+    assert "tensor<128x512xf32>" in at_task(dense(4, 128, 512, False), "cpu1")

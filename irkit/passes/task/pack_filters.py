@@ -20,19 +20,18 @@ from xdsl.dialects.builtin import (
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.linalg_generic import maps
 from irkit.dialects.products import PACKED_ROWS, Product, as_product, packed_layout
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import tensor_type
-from irkit.errors import DeviceError, UnsupportedError
+from irkit.errors import UnsupportedError
+from irkit.passes.gpu import device_of
 from irkit.passes.task.launch_constants import LaidOut, launches_of
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
-from irkit.schedule.devices import device as find_device
 from irkit.weights import Array
 
 RULE = "PackFilters"
@@ -113,10 +112,7 @@ class PackFilters(ModulePass):
     always: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            device = find_device(self.device)
-        except (UnsupportedError, DeviceError) as error:
-            raise PassFailedException(str(error)) from None
+        device = device_of(self.device)
         if device.kind == "cuda":
             return
         partition, constants = Partition(op, device), LaidOut(weights_of(ctx))

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.bfloat16 import BFLOAT16
 from irkit.context import weights_of
@@ -31,13 +30,13 @@ from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product, as_product
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.errors import DeviceError, UnsupportedError
+from irkit.errors import UnsupportedError
+from irkit.passes.gpu import device_of
 from irkit.passes.task.outlining import Outliner
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.packed_operands import packing_of
-from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore
 
@@ -184,10 +183,7 @@ class PackProducts(ModulePass):
     always: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            device = find_device(self.device)
-        except (UnsupportedError, DeviceError) as error:
-            raise PassFailedException(str(error)) from None
+        device = device_of(self.device)
         if device.kind != "cuda" or not device.architecture.has_wgmma:
             return
         packer = Packer(Outliner(op), weights_of(ctx))

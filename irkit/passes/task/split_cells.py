@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, func, tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -24,7 +24,6 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.constants import constant, constant_array
@@ -36,13 +35,13 @@ from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import tensor_type
-from irkit.errors import DeviceError, UnsupportedError
+from irkit.errors import UnsupportedError
+from irkit.passes.gpu import device_of
 from irkit.passes.task.launch_constants import launches_of
 from irkit.passes.task.outlining import Outliner, erase_dead
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
-from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 from irkit.weights import WeightStore
 
@@ -270,7 +269,8 @@ def _by_rows(w: SSAValue) -> tensor.CollapseShapeOp:
 
 
 def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice) -> float:
-    """About how long a cell takes that is split, in ns, its weights a row for each sum, or a column."""
+    """About how long a cell takes that is split, in ns, its weights a row for each sum, or a column;
+    infinitely long where no rKernel can compute a part."""
     block = Block(arg_types=op.body.block.arg_types)
     types = list(op.function_type.inputs), list(op.function_type.outputs)
     launch = LaunchOp(op.sym_name.data, list(block.args), types[1])
@@ -287,7 +287,11 @@ def _estimate(op: ROperatorOp, by_rows: bool, device: VDevice) -> float:
     Rewriter.erase_op(cell)
     made = [o for o in module.ops if isinstance(o, ROperatorOp)]
     partition = Partition(module, device)
-    return sum(map(partition.fastest_ns, made)) + (len(made) - 1) * WAITS * device.wait_ns
+    try:
+        computed = sum(map(partition.fastest_ns, made))
+    except UnsupportedError:
+        return math.inf
+    return computed + (len(made) - 1) * WAITS * device.wait_ns
 
 
 @dataclass
@@ -342,10 +346,7 @@ class SplitCells(ModulePass):
     always: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            device = find_device(self.device)
-        except (UnsupportedError, DeviceError) as error:
-            raise PassFailedException(str(error)) from None
+        device = device_of(self.device)
         enough = ENOUGH_ON_A_GPU if device.kind == "cuda" else ENOUGH
         weights, partition = _Weights(weights_of(ctx)), Partition(op, device)
         for cell in [o for o in op.ops if isinstance(o, ROperatorOp)]:
@@ -355,6 +356,9 @@ class SplitCells(ModulePass):
                 continue
             ways = {by_rows: _estimate(cell, by_rows, device) for by_rows in (True, False)}
             by_rows = min(ways, key=ways.__getitem__)
+            if ways[by_rows] == math.inf:
+                missed(cell, RULE, "no rKernel can compute its parts")
+                continue
             whole = partition.fastest_ns(cell.clone())
             if ways[by_rows] > enough * whole and not self.always:
                 missed(
@@ -372,13 +376,9 @@ def _split_all(
     outliner = Outliner(module)
     for launch in launches_of(module, cell):
         main = _function_of(launch)
-        given = list(launch.arguments)
         _Splitter(launch, cell, root, lambda w, at=launch: weights.matrix(w, at, by_rows)).run(
             outliner
         )
-        for value in given:
-            if isinstance(value.owner, arith.ConstantOp) and not value.uses:
-                Rewriter.erase_op(value.owner)
         erase_dead(main)
     Rewriter.erase_op(cell)
 

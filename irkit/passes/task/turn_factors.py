@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,19 +20,18 @@ from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from irkit.context import weights_of
 from irkit.dialects.linalg_generic import loop_of, maps
 from irkit.dialects.loop import schedule_on
 from irkit.dialects.task import ROperatorOp
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.errors import DeviceError, UnsupportedError
+from irkit.errors import UnsupportedError
+from irkit.passes.gpu import device_of
 from irkit.passes.task.launch_constants import LaidOut, launches_of
 from irkit.passes.task.partition_rtasks import Partition
 from irkit.remarks import applied, missed
 from irkit.rkernels.legality import root_of
-from irkit.schedule.devices import device as find_device
 
 RULE = "TurnFactor"
 ENOUGH = 0.9
@@ -109,10 +109,7 @@ class TurnFactors(ModulePass):
     always: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        try:
-            device = find_device(self.device)
-        except (UnsupportedError, DeviceError) as error:
-            raise PassFailedException(str(error)) from None
+        device = device_of(self.device)
         if device.kind == "cuda":
             return
         partition, constants = Partition(op, device), LaidOut(weights_of(ctx))
@@ -126,6 +123,9 @@ class TurnFactors(ModulePass):
                 missed(roperator, RULE, "its factor is not known")
                 continue
             now, then = partition.fastest_ns(roperator.clone()), _turned_ns(partition, roperator)
+            if then == math.inf:
+                missed(roperator, RULE, "no rKernel reads its factor turned")
+                continue
             if then > ENOUGH * now and not self.always:
                 missed(roperator, RULE, "an estimated {:.0f} ns, and {:.0f} as it is", then, now)
                 continue
@@ -136,9 +136,12 @@ class TurnFactors(ModulePass):
 
 
 def _turned_ns(partition: Partition, op: ROperatorOp) -> float:
-    """The estimated time of an rOperator that reads its factor turned, in ns."""
+    """The estimated time of an rOperator that reads its factor turned, in ns; infinite where none can."""
     turned = op.clone()
     factor = factor_of(turned)
     assert isinstance(factor, Factor)
     read_turned(turned, factor)
-    return partition.fastest_ns(turned)
+    try:
+        return partition.fastest_ns(turned)
+    except UnsupportedError:
+        return math.inf
