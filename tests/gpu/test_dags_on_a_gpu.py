@@ -13,7 +13,7 @@ from irkit.runtime.cuda.availability import why_not
 
 pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.filterwarnings("ignore:Grid size:Warning"),
+    pytest.mark.filterwarnings("ignore:.*Grid size:Warning"),
 ]
 SIZES = {"VEC": 100_000, "B&S": 10_000, "ML": 500, "HITS": 10_000, "IMG": 200, "DL": 300}
 
