@@ -61,6 +61,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "share-convolutions": _lazy("passes.graph.share_convolutions", "ShareConvolutions"),
     "share-joined-factors": _lazy("passes.graph.share_joined_factors", "ShareJoinedFactors"),
     "share-products": _lazy("passes.graph.share_products", "ShareProducts"),
+    "select-transposed-form": _lazy("passes.graph.select_transposed_form", "SelectTransposedForm"),
     "select-tree-strategy": _lazy("passes.graph.select_tree_strategy", "SelectTreeStrategy"),
     "split-attention": _lazy("passes.graph.split_attention", "SplitAttention"),
     "split-reductions": _lazy("passes.graph.split_reductions", "SplitReductions"),

@@ -1,8 +1,9 @@
-"""Transposed convolutions by phases of the stride: against ONNX Runtime, the interpreter and one another."""
+"""Transposed convolutions by phases of the stride and as products: against ONNX Runtime and one another."""
 
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import onnxruntime
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx_nodes import lowered, model, node
+from xdsl.dialects.builtin import StringAttr
 
 import irkit
+from irkit.dialects import graph
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.tensor import run_tensor
 
@@ -30,9 +33,12 @@ def transposed(x, w, b=None, **attributes):
     return proto, session.run(None, {"x": x})[0]
 
 
-def at_tensor_level(proto, x):
+def at_tensor_level(proto, *inputs, product=False):
     imported = import_onnx(proto)
-    return run_tensor(lowered(imported), imported.weights, [x])[0]
+    for op in imported.module.walk():
+        if product and isinstance(op, graph.ConvTransposeOp):
+            op.properties["form"] = StringAttr("product")
+    return run_tensor(lowered(imported), imported.weights, list(inputs))[0]
 
 
 def loops(proto):
@@ -65,6 +71,7 @@ def test_random_windows(data):
         x, w, array(group * outputs), strides=strides, pads=pads, output_padding=longer, group=group
     )
     np.testing.assert_allclose(at_tensor_level(proto, x), want, atol=1e-4)
+    np.testing.assert_allclose(at_tensor_level(proto, x, product=True), want, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +150,7 @@ def test_an_infinite_element_reaches_its_own_outputs_alone(kernel):
     for i, value in enumerate(x[0, 0]):
         want[2 * i : 2 * i + kernel] += value
     np.testing.assert_allclose(at_tensor_level(proto, x)[0, 0], want, atol=1e-6)
+    np.testing.assert_allclose(at_tensor_level(proto, x, product=True)[0, 0], want, atol=1e-6)
 
 
 def test_filters_that_come_as_an_input():
@@ -151,3 +159,34 @@ def test_filters_that_come_as_an_input():
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     want = session.run(None, {"x": x, "w": w})[0]
     np.testing.assert_allclose(irkit.compile(proto, device="cpu1")(x, w), want, atol=1e-5)
+    np.testing.assert_allclose(at_tensor_level(proto, x, w, product=True), want, atol=1e-5)
+
+
+def rkernels(proto, **how):
+    program = irkit.compile(proto, target="cuda", device="h200", cache=False, **how)
+    return re.findall(r'rkernel = "([^"]*)"', str(program.ir("schedule")))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "ops"),
+    [
+        (4, 2, [1, 1, 1, 1], 2),
+        (3, 3, [0, 0, 0, 0], 2),
+        (8, 4, [4, 4, 4, 4], 2),
+        # What lies before the first element that is kept is cut.
+        (5, 3, [1, 1, 1, 1], 3),
+    ],
+)
+def test_a_gpu_has_a_product_and_a_sum(kernel, stride, pads, ops):
+    x, w = array(2, 16, 12, 12), array(16, 8, kernel, kernel)
+    proto, _ = transposed(x, w, array(8), strides=[stride] * 2, pads=pads)
+    found = rkernels(proto)
+    assert sum(name.startswith("pool.") for name in found) == 1
+    assert len(found) == ops
+
+
+def test_a_gpu_has_phases_of_few_channels():
+    x, w = array(2, 4, 12, 12), array(4, 8, 4, 4)
+    proto, _ = transposed(x, w, strides=[2, 2])
+    program = irkit.compile(proto, target="cuda", device="h200", cache=False)
+    assert "form" not in str(program.ir("graph"))

@@ -9,14 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, TensorType
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
 
 from irkit.dialects.element_sets import NUMBERS, Elements
 from irkit.dialects.graph.base import GraphOp, window_output
 from irkit.dialects.inference import Props, check_rank, fail, same_element
 from irkit.dialects.types import DYNAMIC, Tensor, ints, tensor
 
+PRODUCT = "product"
+"""The form of a transposed convolution that is one matrix product, and sums of its results."""
 SPATIAL = (1, 2, 3)
 """How many spatial dimensions a window may have."""
 
@@ -121,7 +137,9 @@ class ConvTransposeOp(ConvBase):
 
     Input element i adds x[i] * w[k] to output element i * stride + k * dilation - pad. Every spatial
     extent is (input - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - both pads;
-    `output_padding` only makes the output longer.
+    `output_padding` only makes the output longer. `form` says how it is computed: "product" each element times
+    all filters as one matrix product, whose results are then added where they meet (dilations are 1); left out,
+    what the lowering chooses.
 
     ```mlir
     %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>,
@@ -132,6 +150,7 @@ class ConvTransposeOp(ConvBase):
 
     name = "graph.conv_transpose"
     output_padding = prop_def(DenseArrayBase)
+    form = opt_prop_def(StringAttr)
 
     @classmethod
     def infer(cls, operands: Sequence[Tensor], props: Props) -> list[Tensor]:
@@ -146,6 +165,7 @@ class ConvTransposeOp(ConvBase):
         cls.check_bias(b, outputs * group)
         longer = check_sizes(cls, "output paddings", ints(props["output_padding"]), rank, 0)
         strides, pads, dilations = (ints(props[n]) for n in ("strides", "pads", "dilations"))
+        cls.check_form(props.get("form"), dilations)
         sizes = [
             (size - 1) * strides[d] + dilations[d] * (kernel[d] - 1) + 1 + longer[d]
             - pads[d] - pads[rank + d]
@@ -153,6 +173,16 @@ class ConvTransposeOp(ConvBase):
         ]  # fmt: skip
         check_output(cls, sizes)
         return [tensor(element, (x.get_shape()[0], outputs * group, *sizes))]
+
+    @classmethod
+    def check_form(cls, form: Attribute | None, dilations: Sequence[int]) -> None:
+        """A form that there is, of taps that stand side by side."""
+        if form is None:
+            return
+        if form != StringAttr(PRODUCT):
+            raise fail(cls, f'"{PRODUCT}" as form, or none', form)
+        if any(d != 1 for d in dilations):
+            raise fail(cls, f'dilations of 1 in the form "{PRODUCT}"', list(dilations))
 
 
 OPS: list[type[GraphOp]] = [ConvOp, ConvTransposeOp]

@@ -51,6 +51,7 @@ STANDARD: dict[str, list[str]] = {
         "halve-symmetric-products",
         "share-products",
         "share-convolutions",
+        "select-transposed-form",
         "slice-first",
         "recognise-attention",
         "group-heads",
@@ -120,7 +121,8 @@ def level_pipeline(
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
     `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
-    `share-convolutions`, `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`,
+    `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
+    `hoist-input-terms`,
     `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
     `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
     what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
@@ -139,6 +141,7 @@ def level_pipeline(
                 "halve-symmetric-products",
                 "share-products",
                 "share-convolutions",
+                "select-transposed-form",
                 "split-attention",
                 "join-products",
                 "pack-forests",

@@ -26,6 +26,7 @@ from irkit.lower.graph_to_tensor.builder import TensorBuilder
 from irkit.lower.graph_to_tensor.convolution import bias_of, in_groups, padded, slide
 from irkit.lower.graph_to_tensor.elementwise import Rule
 from irkit.lower.graph_to_tensor.nests import Index
+from irkit.lower.graph_to_tensor.transposed_by_products import by_products
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,11 @@ def _read(phase: _Phase, out: int, turn: int, tap: int) -> AffineExpr:
 
 
 def _conv_transpose(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    """By phases of the stride; where filters are computed or some phase has no taps, with zeros between
-    the elements."""
+    """In the form that it asks for; else by phases of the stride, or, where filters are computed or some
+    phase has no taps, with zeros between the elements."""
     assert isinstance(op, graph.ConvTransposeOp)
+    if op.form is not None:
+        return [by_products(b, op)]
     phases = _phases(op)
     if phases is not None and (w := _by_phase(b, op, phases)) is not None:
         return [_interleaved(b, op, phases, w)]

@@ -495,6 +495,24 @@ func.func @conv_transpose_channels(%x: tensor<1x3x8xf32>, %w: tensor<4x2x3xf32>)
 
 // -----
 
+func.func @conv_transpose_form(%x: tensor<1x3x8xf32>, %w: tensor<3x2x3xf32>) {
+  // expected-error@+1 {{'graph.conv_transpose' expects "product" as form, or none, got "fast"}}
+  %y = graph.conv_transpose %x, %w {form = "fast", strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x3x8xf32>, tensor<3x2x3xf32>) -> tensor<1x2x10xf32>
+  func.return
+}
+
+// -----
+
+func.func @conv_transpose_taps_apart(%x: tensor<1x3x8xf32>, %w: tensor<3x2x3xf32>) {
+  // expected-error@+1 {{'graph.conv_transpose' expects dilations of 1 in the form "product", got [2]}}
+  %y = graph.conv_transpose %x, %w {form = "product", strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 2>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x3x8xf32>, tensor<3x2x3xf32>) -> tensor<1x2x12xf32>
+  func.return
+}
+
+// -----
+
 func.func @conv_transpose_output(%x: tensor<1x3x1xf32>, %w: tensor<3x2x1xf32>) {
   // expected-error@+1 {{'graph.conv_transpose' expects a window that fits the padded input, got output -1}}
   %y = graph.conv_transpose %x, %w {strides = array<i64: 1>, pads = array<i64: 1, 1>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}

@@ -19,6 +19,13 @@ func.func @conv_3d(%x: tensor<1x1x4x4x4xf32>, %w: tensor<2x1x2x2x2xf32>, %b: ten
   func.return
 }
 
+// CHECK-LABEL: func.func @conv_transpose_as_a_product(
+// CHECK-NEXT:    %y = graph.conv_transpose %x, %w {{.*}}form = "product"
+func.func @conv_transpose_as_a_product(%x: tensor<1x3x8xf32>, %w: tensor<3x4x3xf32>) {
+  %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 1>, form = "product"} : (tensor<1x3x8xf32>, tensor<3x4x3xf32>) -> tensor<1x4x18xf32>
+  func.return
+}
+
 // CHECK-LABEL: func.func @conv_transpose(
 // CHECK-NEXT:    %y = graph.conv_transpose %x, %w {strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 1>} : (tensor<1x3x8xf32>, tensor<3x4x3xf32>) -> tensor<1x4x18xf32>
 // GENERIC:       %y = "graph.conv_transpose"(%x, %w) <{strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 1>}> : (tensor<1x3x8xf32>, tensor<3x4x3xf32>) -> tensor<1x4x18xf32>

@@ -91,6 +91,24 @@ func.func @main(%x: tensor<1x2x3xf32>, %w: tensor<2x1x3xf32>) -> tensor<1x1x7xf3
 
 // -----
 
+// As a product: a row for each of three taps (the fourth is zeros behind it), a column for each element; then
+// element 2q + r is the sum of taps r and r + 2 of elements q and q - 1.
+func.func @main(%x: tensor<1x2x3xf32>, %w: tensor<2x1x3xf32>) -> tensor<1x1x7xf32> {
+  %y = graph.conv_transpose %x, %w {form = "product", strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, group = 1 : i64, output_padding = array<i64: 0>}
+    : (tensor<1x2x3xf32>, tensor<2x1x3xf32>) -> tensor<1x1x7xf32>
+  return %y : tensor<1x1x7xf32>
+}
+// CHECK-LABEL: func.func @main(%x: tensor<1x2x3xf32>
+// CHECK:         [[w:%.*]] = tensor.collapse_shape {{.*}} into tensor<2x3xf32>
+// CHECK:         [[products:%.*]] = linalg.generic {{.*}} ins(%x, [[w]] : tensor<1x2x3xf32>, tensor<2x3xf32>)
+// CHECK:         tensor.pad {{.*}} low[0, 0, 0, 1] high[0, 0, 1, 1]
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, ({{.*}}), ({{.*}}))>
+// CHECK:           arith.addf
+// CHECK:         tensor.collapse_shape {{.*}} into tensor<1x1x8xf32>
+// CHECK:         tensor.extract_slice {{.*}} to tensor<1x1x7xf32>
+
+// -----
+
 // Of each window the least position that holds its maximum and is no padding.
 func.func @main(%x: tensor<1x1x4xf32>) -> tensor<1x1x3xi64> {
   %y = graph.max_pool_indices %x {kernel_shape = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 1, 1>, column_major = false}
