@@ -81,6 +81,7 @@ WITHOUT_SAMPLE = {
     "pool.thread": "pool",
     "scatter_add.block": "scatter add",
     "top_k.rank": "top k",
+    "top_k.sorted": "top k",
     "product.tile16x256": "gemm of many columns",
     "product.tile16x32": "gemm",
     "product.tile32x32": "gemm",
