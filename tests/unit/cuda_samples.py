@@ -634,6 +634,7 @@ SAMPLES = {
     "recurrent_cell": lstm(),
     "recurrent_cell_wide": lstm(variant="lanes32"),
     "reduce_block": reduce("reduce", "block", 1, 5000, "float64"),
+    "reduce_columns": reduce("reduce", "columns", 40, 5000, "float64"),
     "reduce_thread": reduce("reduce", "thread", 16, 9),
     "softmax_block": softmax("block", 5000, held=20),
     "softmax_fours": softmax("fours", 1024),

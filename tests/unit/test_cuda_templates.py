@@ -129,6 +129,13 @@ CHECKS: dict[str, Check] = {
     "pool_warp_short": (cs.reduce("pool", "warp", 3, 5), [real(5, 3, 5)], halves, 2, 5),
     "reduce_block": (cs.reduce("reduce", "block", 2, 150), [real(3, 2, 150)], halves, 2, 3),
     "reduce_block_short": (cs.reduce("reduce", "block", 2, 37), [real(3, 2, 37)], halves, 2, 3),
+    **{
+        f"reduce_columns {columns} {terms}": (
+            cs.reduce("reduce", "columns", columns, terms), [real(3, columns, terms)], halves, 2, 3,
+        )
+        for columns, terms in ((3, 9), (40, 33), (5, 170), (2, 420))
+    },
+    "pool_warp_long": (cs.reduce("pool", "warp", 2, 700), [real(5, 2, 700)], halves, 2, 5),
     "softmax_warp": (cs.softmax("warp", 40, held=2), [real(5, 40)], cases.softmax, 2, 5),
     "softmax_block": (cs.softmax("block", 100, held=2), [real(3, 100)], cases.softmax, 2, 3),
     "softmax_long": (cs.softmax("long", 100), [real(3, 100)], cases.softmax, 2, 3),

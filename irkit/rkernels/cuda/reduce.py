@@ -1,7 +1,7 @@
-"""Reductions and pooling: one output per thread, per warp, or per block at a time.
+"""Reductions and pooling: one output per thread, per warp, or per block at a time; or a column for each lane.
 
-Per warp and per block, the terms of one output are combined in another order, and `INIT` joins last;
-so COMBINE must be associative and commutative, up to rounding.
+Per warp, per block and by columns, the terms of one output are combined in another order, and `INIT` joins
+last; so COMBINE must be associative and commutative, up to rounding.
 """
 
 import math
@@ -9,10 +9,12 @@ import math
 from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64
 from xdsl.ir import BlockArgument
 
+from irkit.dialects.linalg_generic import maps
 from irkit.dialects.pool_windows import pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import is_integer, tensor_type
 from irkit.rkernels.families.reduction import combines_by
+from irkit.rkernels.fused_work import step
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -36,16 +38,46 @@ def _very_long(root: Root) -> bool:
     return _terms(root) >= 1024
 
 
+def _across(root: Root) -> bool:
+    """Whether outputs lie side by side in memory where terms do not: sums of columns."""
+    if not root.parallel or root.parallel[-1] == 1 or not root.reduction:
+        return False
+    op, column = root.chain[-1], len(root.parallel) - 1
+    moves = [(step(m, column), step(m, column + len(root.reduction))) for m in maps(op)]
+    return any(move == 1 and term > 1 for move, term in moves[: len(op.inputs)])
+
+
+_SECTORS = 4.0
+"""What a term takes that each lane reads elsewhere, in those that lie side by side."""
+_DEEP = 16
+"""Terms of a column that a lane has under way."""
+
+
 def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
     """`at_once` outputs together, `lanes` terms of each, then joined."""
 
     def counted(part: Part) -> Work:
-        waits = work(
-            chain=math.ceil(part.terms / lanes), shuffle=shuffles, barrier=barriers
-        ) * part.rounds(part.elements, at_once)
-        return waits + part.term * (part.elements * part.terms) + part.store * part.elements
+        chain = math.ceil(part.terms / lanes)
+        if lanes == 32:
+            # A first term, eights, and what is left.
+            chain = 1 + sum(divmod(chain - 1, 8))
+        waits = work(chain=chain, shuffle=shuffles, barrier=barriers) * part.rounds(
+            part.elements, at_once
+        )
+        apart = _SECTORS if lanes > 1 and _across(part.root) else 1.0
+        terms = part.elements * part.terms * apart
+        return waits + part.term * terms + part.store * part.elements
 
     return counted
+
+
+def _work_of_columns(part: Part) -> Work:
+    """A lane for each of 32 columns, a warp for each of 8 parts of their terms."""
+    each = math.ceil(part.terms / 8)
+    chain = math.ceil(each / _DEEP) + each % _DEEP / 4
+    turns = part.rows * part.rounds(part.width, 32)
+    waits = work(chain=chain + 8, barrier=2) * turns
+    return waits + part.term * (part.elements * part.terms) + part.store * part.elements
 
 
 def reduce_thread(task, tasks, rows, scratch, OPERANDS):
@@ -70,20 +102,31 @@ def reduce_warp(task, tasks, rows, scratch, OPERANDS):
     count = (r1 - r0) * width
     warp, lane = divide(thread_index(), 32)
     element = warp
+
+    def term(r, j, k):
+        k0, inner = divide(k, K1 * K2)
+        k1, k2 = divide(inner, K2)
+        return FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+
+    # Terms are on their way together, and meet in pairs.
+    def two(r, j, k):
+        return COMBINE(term(r, j, k), term(r, j, k + 32))
+
+    def four(r, j, k):
+        return COMBINE(two(r, j, k), two(r, j, k + 64))
+
     while element < count:
         row, column = divide(element, width)
         r = r0 + row
         j = j0 + column
         # A lane without a term takes the first one, and nobody takes that lane's result.
-        k = lane if lane < K0 * K1 * K2 else 0
-        k0, inner = divide(k, K1 * K2)
-        k1, k2 = divide(inner, K2)
-        acc = FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+        acc = term(r, j, lane if lane < K0 * K1 * K2 else 0)
         k = lane + 32
+        while k + 7 * 32 < K0 * K1 * K2:
+            acc = COMBINE(acc, COMBINE(four(r, j, k), four(r, j, k + 128)))
+            k += 256
         while k < K0 * K1 * K2:
-            k0, inner = divide(k, K1 * K2)
-            k1, k2 = divide(inner, K2)
-            acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
+            acc = COMBINE(acc, term(r, j, k))
             k += 32
         distance = 16
         while distance > 0:
@@ -94,6 +137,51 @@ def reduce_warp(task, tasks, rows, scratch, OPERANDS):
         if lane == 0:
             STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), acc))
         element += THREADS // 32
+
+
+def reduce_columns(task, tasks, rows, scratch, OPERANDS):
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    warp, lane = divide(thread_index(), 32)
+    warps = THREADS // 32
+    partial = shared_of(FLOAT(0), scratch)
+
+    def term(r, j, k):
+        k0, inner = divide(k, K1 * K2)
+        k1, k2 = divide(inner, K2)
+        return FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+
+    # Terms are on their way together, and meet in pairs.
+    def two(r, j, k):
+        return COMBINE(term(r, j, k), term(r, j, k + warps))
+
+    def four(r, j, k):
+        return COMBINE(two(r, j, k), two(r, j, k + 2 * warps))
+
+    def eight(r, j, k):
+        return COMBINE(four(r, j, k), four(r, j, k + 4 * warps))
+
+    for r in range(r0, r1):
+        for start in range(j0, j1, 32):
+            j = min(start + lane, j1 - 1)
+            # A warp without a term takes the first one, and nobody takes its sums.
+            acc = term(r, j, warp if warp < K0 * K1 * K2 else 0)
+            k = warp + warps
+            while k + 15 * warps < K0 * K1 * K2:
+                acc = COMBINE(acc, COMBINE(eight(r, j, k), eight(r, j, k + 8 * warps)))
+                k += 16 * warps
+            while k + 3 * warps < K0 * K1 * K2:
+                acc = COMBINE(acc, four(r, j, k))
+                k += 4 * warps
+            while k < K0 * K1 * K2:
+                acc = COMBINE(acc, term(r, j, k))
+                k += warps
+            partial[warp * 32 + lane] = acc
+            cuda.syncthreads()
+            if warp == 0 and start + lane < j1:
+                for other in range(1, min(warps, K0 * K1 * K2)):
+                    acc = COMBINE(acc, partial[other * 32 + lane])
+                STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), acc))
+            cuda.syncthreads()
 
 
 def reduce_block(task, tasks, rows, scratch, OPERANDS):
@@ -187,7 +275,23 @@ def _inside(part: Part) -> Work:
     return waits + part.term * (part.elements * part.terms) * 0.25 + part.store * part.elements
 
 
+def _many_columns(root: Root) -> bool:
+    return _across(root) and _terms(root) >= 16
+
+
 RKERNELS = [
+    RKernel(
+        "reduce",
+        "columns",
+        "cuda",
+        __name__,
+        "reduce_columns",
+        legal=_many_columns,
+        work=_work_of_columns,
+        reassociates=True,
+        scratch_bytes=8 * THREADS_PER_BLOCK,
+        threads=THREADS_PER_BLOCK,
+    ),
     RKernel(
         "pool",
         "inside",
