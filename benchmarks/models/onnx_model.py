@@ -52,8 +52,8 @@ class OnnxModel:
         """A float32 initializer of no dimensions, named by its value."""
         return self.array(f"number_{value!r}", np.array(value, np.float32))
 
-    def finish(self, inputs: dict[str, list[Any]], outputs: dict[str, list[Any]]) -> ModelProto:
-        """The model; a dimension given as a string is symbolic."""
+    def finish(self, inputs: dict[str, list[Any]], outputs: dict[str, Any]) -> ModelProto:
+        """The model; a dimension given as a string is symbolic, a shape may be left out (None)."""
         declared = [
             [
                 helper.make_tensor_value_info(n, self.types.get(n, TensorProto.FLOAT), s)

@@ -2,9 +2,9 @@
 
 Every tap of every filter is a row of the product, every place of the input a column. Tap k of input element i
 is part of element i * s + k of the whole, uncropped row. So element q * s + r of that sums taps r + s * t of
-input elements q - t: what lies outside, of taps or of the input, is a zero behind the product, which no weight
-is multiplied by. Libraries call it a GEMM and `col2im`; no element is multiplied more often than there are
-weights for it.
+input elements q - t: what lies outside, of taps or of the input, is a zero behind the product, which no
+weight is multiplied by. Libraries call it a GEMM and `col2im`; no element is multiplied more often than there
+are weights for it.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def why_not(op: ConvTransposeOp) -> str:
 @dataclass(frozen=True)
 class SelectTransposedForm(ModulePass):
     """Choose the form of transposed convolutions for a GPU: one product of all elements and filters, whose
-    results are added where they meet, keeps tensor cores busy where phases of the stride are small contractions,
-    or zeros.
+    results are added where they meet, keeps tensor cores busy where phases of the stride are small
+    contractions, or zeros.
 
     Those of few channels, of dilations, of 16-bit floats, whose partial sums would be rounded in memory, and
     everything on a CPU stay as they are.

@@ -1,10 +1,10 @@
 """top_k: where the first elements of a row, in order, are; of equals the first.
 
 `top_k_rank`: each element counts how many of its row come before it, and that is its place. `top_k_sorted`: a
-block keeps part of a row in shared memory, sorts runs of RUN elements, which are K or more, and of two runs keeps
-the better half until one is left; that stays in front of the next part of the row. Sorting is Batcher's bitonic
-network ("Sorting networks and their applications", 1968), runs meet as in A. Shanbhag, H. Pirk and S. Madden,
-"Efficient Top-K Query Processing on GPUs" (2018).
+block keeps part of a row in shared memory, sorts runs of RUN elements, which are K or more, and of two runs
+keeps the better half until one is left; that stays in front of the next part of the row. Sorting is Batcher's
+bitonic network ("Sorting networks and their applications", 1968), runs meet as in A. Shanbhag, H. Pirk and
+S. Madden, "Efficient Top-K Query Processing on GPUs" (2018).
 """
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
