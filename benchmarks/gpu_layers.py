@@ -2,10 +2,10 @@
 
     python -m benchmarks.gpu_layers [NAME ...] [--workers 8] [--out FOLDER]
 
-Each is an ONNX model of one node or few, float32, with seeded random weights; NAME is part of a name. Answers are
-held against PyTorch's in float64 on the CPU first. A time is that of a run among many that are queued one behind
-another, from CUDA events: of irkit that of one launch in its fastest mode, of PyTorch that of one of the runs
-that a CUDA graph holds. PyTorch computes in strict float32 too (TF32 off, cuDNN's search on).
+Each is an ONNX model of one node or few, float32, with seeded random weights; NAME is part of a name. Answers
+are held against PyTorch's in float64 on the CPU first. A time is that of a run among many that are queued one
+behind another, from CUDA events: of irkit that of one launch in its fastest mode, of PyTorch that of one of the
+runs that a CUDA graph holds. PyTorch computes in strict float32 too (TF32 off, cuDNN's search on).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _transposed(
 
 
 def _recurrent(kind: str, units: int, rows: int, steps: int = 20) -> Layer:
-    """One layer, all hidden states. Gates go from ONNX's order to PyTorch's: i, o, f, c to i, f, c, o; z, r, h
-    to r, z, h."""
+    """One layer, all hidden states. Gates go from ONNX's order to PyTorch's: i, o, f, c to i, f, c, o, or
+    z, r, h to r, z, h."""
     gates = {"LSTM": 4, "GRU": 3}[kind]
     m = OnnxModel(kind, 0)
     scale = units**-0.5
@@ -299,10 +299,10 @@ def measured(layer: Layer) -> dict[str, Any]:
 
 def _of_irkit(layer: Layer, on_device: Any, exact: Any) -> dict[str, Any]:
     """Every mode: error and time; a wrong answer is recorded instead of its time."""
-    import irkit  # noqa: PLC0415 - it reads the environment
-    from benchmarks import gpu  # noqa: PLC0415 - it needs a GPU
-    from irkit.runtime.cuda.driver import Event  # noqa: PLC0415
-    from irkit.schedule.modes import Mode  # noqa: PLC0415
+    import irkit
+    from benchmarks import gpu
+    from irkit.runtime.cuda.driver import Event
+    from irkit.schedule.modes import Mode
 
     program = irkit.compile(layer.model, target="cuda")
     found: dict[str, Any] = {"waves": program.report()["waves"]}
