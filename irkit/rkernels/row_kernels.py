@@ -20,7 +20,7 @@ from irkit.rkernels.work import Part, Work, work
 
 _MOST_HELD = 32
 """Elements of a row that a thread keeps in registers."""
-_SHARED = 2 * 8 * (BLOCK // 32)
+SHARED = 2 * 8 * (BLOCK // 32)
 """What each warp found, of two sums."""
 
 
@@ -83,7 +83,7 @@ def row_rkernels(
             parameters=block_pieces,
             reassociates=True,
             vectors=("SOURCE", "TARGET"),
-            scratch_bytes=_SHARED,
+            scratch_bytes=SHARED,
             threads=BLOCK,
         ),
         RKernel(
@@ -107,7 +107,7 @@ def row_rkernels(
             work=block_work,
             parameters=_held(BLOCK),
             reassociates=True,
-            scratch_bytes=_SHARED,
+            scratch_bytes=SHARED,
             threads=BLOCK,
         ),
         RKernel(
@@ -119,7 +119,7 @@ def row_rkernels(
             legal=lambda root: not _fits(BLOCK)(root),
             work=lambda part: block_work(part, 3),
             reassociates=True,
-            scratch_bytes=_SHARED,
+            scratch_bytes=SHARED,
             threads=BLOCK,
         ),
     ]

@@ -641,6 +641,7 @@ SAMPLES = {
     "softmax_fours_block": softmax("fours_block", 8192, held=8),
     "softmax_fours_float64": softmax("fours", 512, "float64"),
     "softmax_fours_short": softmax("fours", 100, rows=8),
+    "softmax_fours_long": softmax("fours_long", 20000),
     "softmax_long": softmax("long", 20000),
     "softmax_warp": softmax("warp", 1000, held=32),
 }

@@ -110,6 +110,27 @@ def dots(x: Any, w: Any, b: Any) -> Any:
     return x @ w.T + b
 
 
+def odd_rows(rows: int, columns: int) -> Any:
+    """Rows of one element that counts, with a NaN, with an infinity, of nothing but -inf, and as usual."""
+    x = real(rows, columns)
+    x[0] = -np.inf
+    x[0, columns - 3] = 1.5
+    x[1, 5] = np.nan
+    x[2, 7] = np.inf
+    x[3] = -np.inf
+    return x
+
+
+def quietly(of: Callable[..., Any]) -> Callable[..., Any]:
+    """Without warnings of what is no number."""
+
+    def run(*arrays: Any) -> Any:
+        with np.errstate(invalid="ignore"):
+            return of(*arrays)
+
+    return run
+
+
 Check = tuple[cs.Sample, list[Any], Callable[..., Any], int, int]
 gemm = cases.relu_gemm
 SMALL = dict(BM=16, BN=16, BK=8)
@@ -139,6 +160,15 @@ CHECKS: dict[str, Check] = {
     "softmax_warp": (cs.softmax("warp", 40, held=2), [real(5, 40)], cases.softmax, 2, 5),
     "softmax_block": (cs.softmax("block", 100, held=2), [real(3, 100)], cases.softmax, 2, 3),
     "softmax_long": (cs.softmax("long", 100), [real(3, 100)], cases.softmax, 2, 3),
+    **{
+        f"softmax_fours_long_{columns}": (
+            cs.softmax("fours_long", columns), [real(3, columns)], cases.softmax, 2, 3,
+        )
+        for columns in (100, 1100, 2600)
+    },
+    "softmax_fours_long_odd": (
+        cs.softmax("fours_long", 2600), [odd_rows(5, 2600)], quietly(cases.softmax), 2, 5,
+    ),
     "softmax_fours": (cs.softmax("fours", 140), [real(11, 140)], cases.softmax, 2, 11),
     "softmax_fours_whole": (cs.softmax("fours", 256), [real(5, 256)], cases.softmax, 1, 5),
     "softmax_fours_apart": (cs.softmax("fours", 20, VECTOR=0), [real(5, 20)], cases.softmax, 2, 5),

@@ -5,10 +5,13 @@ from typing import Final
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
 
+from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import YieldOp
-from irkit.dialects.types import DYNAMIC
+from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.rkernels.family import leading_parts
 from irkit.rkernels.fused_work import runs_on
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
@@ -107,14 +110,26 @@ def _many(root: Root) -> bool:
 
 
 def _in_fours(root: Root) -> bool:
-    """A batch of rows of whole fours, of which all that is read lies side by side, or is one element. Where
-    an rTask may have a part of a row, nobody knows at what multiples that begins."""
-    if root.body is None or root.parallel[:1] != (DYNAMIC,) or len(root.parallel) < 2:
+    """Many rows of whole fours, of which all that is read lies side by side, or is one element."""
+    if root.body is None or len(root.parallel) < 2 or not _many(root):
         return False
-    if root.parallel[-1] % 4:
+    if DYNAMIC in root.parallel[1:] or root.parallel[-1] % 4:
         return False
     made = [op for op in root.body.ops if not isinstance(op, _FREE)]
-    return all(isinstance(op, linalg.GenericOp) and runs_on(op) for op in made)
+    return all(_side_by_side(op) for op in made)
+
+
+def _side_by_side(op: Operation) -> bool:
+    """Whether neighbours of a row are made of neighbours, or of one element: also those of slices that are
+    picked whole, as rows of a table are."""
+    if isinstance(op, te.GatherOp):
+        return op.axis.value.data < tensor_type(op.data).get_num_dims() - 1
+    return isinstance(op, linalg.GenericOp) and runs_on(op)
+
+
+def _whole_rows(root: Root, tasks: int) -> list[int]:
+    """Of a part of a row nobody would know at what multiples it begins."""
+    return leading_parts(root, tasks, whole_rows=True)
 
 
 def _fours_work(part: Part) -> Work:
@@ -164,6 +179,7 @@ RKERNELS = [
         __name__,
         "map_fours",
         legal=_in_fours,
+        grid=_whole_rows,
         work=_fours_work,
         spreads=True,
         aligns=True,

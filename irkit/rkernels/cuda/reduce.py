@@ -5,6 +5,7 @@ last; so COMBINE must be associative and commutative, up to rounding.
 """
 
 import math
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64
 from xdsl.ir import BlockArgument
@@ -49,8 +50,17 @@ def _across(root: Root) -> bool:
 
 _SECTORS = 4.0
 """What a term takes that each lane reads elsewhere, in those that lie side by side."""
-_DEEP = 16
-"""Terms of a column that a lane has under way."""
+_TOGETHER = {16: 8, 8: 6, 4: 4, 1: 2}
+"""Terms that a lane has under way together → what they take, in those that wait for one another."""
+
+
+def _chain(terms: int, depths: Sequence[int]) -> int:
+    """What a lane's terms take, so many under way together, and at last one by one."""
+    chain = 0
+    for depth in (*depths, 1):
+        turns, terms = divmod(terms, depth)
+        chain += turns * _TOGETHER[depth]
+    return chain
 
 
 def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
@@ -59,8 +69,8 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
     def counted(part: Part) -> Work:
         chain = math.ceil(part.terms / lanes)
         if lanes == 32:
-            # A first term, eights, and what is left.
-            chain = 1 + sum(divmod(chain - 1, 8))
+            # Eights, and what is left.
+            chain = _chain(chain, (8,))
         waits = work(chain=chain, shuffle=shuffles, barrier=barriers) * part.rounds(
             part.elements, at_once
         )
@@ -73,8 +83,7 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
 
 def _work_of_columns(part: Part) -> Work:
     """A lane for each of 32 columns, a warp for each of 8 parts of their terms."""
-    each = math.ceil(part.terms / 8)
-    chain = math.ceil(each / _DEEP) + each % _DEEP / 4
+    chain = _chain(math.ceil(part.terms / 8), (16, 4))
     turns = part.rows * part.rounds(part.width, 32)
     waits = work(chain=chain + 8, barrier=2) * turns
     return waits + part.term * (part.elements * part.terms) + part.store * part.elements

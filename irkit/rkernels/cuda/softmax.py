@@ -6,11 +6,17 @@ before are summed: a multiprocessor with one block hides the way to memory by no
 """
 
 import math
+from typing import Final
 
 from irkit.dialects.roperator_root import Root
 from irkit.rkernels.families.softmax import exponentials, in_memory
-from irkit.rkernels.row_kernels import row_rkernels
+from irkit.rkernels.rkernel import RKernel
+from irkit.rkernels.row_fours import BLOCK
+from irkit.rkernels.row_kernels import SHARED, row_rkernels
 from irkit.rkernels.work import Part, Work, work
+
+_KEPT: Final = 8192
+"""Elements of a row from which on registers keep none."""
 
 
 def softmax_fours(task, tasks, rows, scratch, OPERANDS):
@@ -162,8 +168,61 @@ def softmax_long(task, tasks, rows, scratch, OPERANDS):
             STORE(OPERANDS, r, j, EXP(LOAD(OPERANDS, r, j) - largest) / total)
 
 
+def softmax_fours_long(task, tasks, rows, scratch, OPERANDS):
+    """The same in memory, of whole fours: read twice, sixteen elements of a thread on their way together."""
+    r0, r1, j0, j1 = RANGE(task, tasks, rows)
+    thread = thread_index()
+    maxima = shared_of(FLOAT(0), scratch)
+    totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
+    near = cuda.local.array(16, FLOAT)
+    for r in range(r0, r1):
+        largest = FLOAT(-math.inf)
+        total = FLOAT(0)
+        start = thread
+        while start < J // 4:
+            for n in range(4):
+                # Behind the end of a row its last four is read once more.
+                at = r * J + 4 * min(start + n * THREADS, J // 4 - 1)
+                m = n * 4
+                near[m], near[m + 1], near[m + 2], near[m + 3] = load_four(SOURCE, at, VECTOR)
+            before = largest
+            for m in range(16):
+                largest = max(largest, near[m])
+            # As long as there is nothing but -inf, nothing is taken away: their powers are 0.
+            base = largest if largest > FLOAT(-math.inf) else FLOAT(0)
+            total *= EXP(before - base)
+            for n in range(4):
+                if start + n * THREADS < J // 4:
+                    for m in range(n * 4, n * 4 + 4):
+                        total += EXP(near[m] - base)
+            start += 4 * THREADS
+        base = block_largest(largest, maxima, THREADS // 32)
+        total = block_sum(total * EXP(largest - base), totals, THREADS // 32)
+        share = FLOAT(1) / total
+        start = thread
+        while start < J // 4:
+            for n in range(4):
+                at = r * J + 4 * min(start + n * THREADS, J // 4 - 1)
+                m = n * 4
+                near[m], near[m + 1], near[m + 2], near[m + 3] = load_four(SOURCE, at, VECTOR)
+            for m in range(16):
+                near[m] = EXP(near[m] - base) * share
+            for n in range(4):
+                if start + n * THREADS < J // 4:
+                    m = n * 4
+                    store_four(
+                        TARGET, r * J + 4 * (start + n * THREADS), near[m], near[m + 1],
+                        near[m + 2], near[m + 3], VECTOR,
+                    )  # fmt: skip
+            start += 4 * THREADS
+
+
 def _stored(root: Root) -> bool:
     return in_memory(root) is not None
+
+
+def _long_in_memory(root: Root) -> bool:
+    return root.parallel[-1] > _KEPT and root.parallel[-1] % 4 == 0 and _stored(root)
 
 
 def _arithmetic(part: Part, sweeps: int) -> Work:
@@ -178,4 +237,26 @@ def _arithmetic_of_fours(part: Part) -> Work:
     return each * part.elements + work(divide=1) * part.rows
 
 
-RKERNELS = row_rkernels("softmax", __name__, _stored, _arithmetic, _arithmetic_of_fours)
+def _long_work(part: Part) -> Work:
+    """Two sweeps, of which sixteen elements of a thread take as long as eight that wait for one another."""
+    chain = 2 * 8 * math.ceil(part.width / (16 * part.threads))
+    waits = work(chain=chain, shuffle=10, barrier=2) * part.rows
+    return waits + (_arithmetic_of_fours(part) + exponentials(part, 1) * part.elements)
+
+
+RKERNELS = [
+    *row_rkernels("softmax", __name__, _stored, _arithmetic, _arithmetic_of_fours),
+    RKernel(
+        "softmax",
+        "fours_long",
+        "cuda",
+        __name__,
+        "softmax_fours_long",
+        legal=_long_in_memory,
+        work=_long_work,
+        reassociates=True,
+        vectors=("SOURCE", "TARGET"),
+        scratch_bytes=SHARED,
+        threads=BLOCK,
+    ),
+]
