@@ -4,7 +4,7 @@
 
 Each is an ONNX model of one node or few, float32, with seeded random weights; NAME is part of a name. Answers
 are held against PyTorch's in float64 on the CPU first. A time is that of a run among many that are queued one
-behind another, from CUDA events: of irkit that of one launch in its fastest mode, of PyTorch that of one of many
+behind another, from CUDA events: of irkit that of one launch in its fastest mode, of PyTorch that of many
 that a CUDA graph holds. PyTorch computes in strict float32 too (TF32 off, cuDNN's search on).
 """
 
