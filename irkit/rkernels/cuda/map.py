@@ -12,7 +12,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.rkernels.family import leading_parts
-from irkit.rkernels.fused_work import runs_on
+from irkit.rkernels.fused_work import KINDS, runs_on
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
@@ -116,7 +116,14 @@ def _in_fours(root: Root) -> bool:
     if DYNAMIC in root.parallel[1:] or root.parallel[-1] % 4:
         return False
     made = [op for op in root.body.ops if not isinstance(op, _FREE)]
-    return all(_side_by_side(op) for op in made)
+    # Of a batch rTasks are launched as blocks of their own, which hide what eight copies of a function take.
+    light = DYNAMIC in root.parallel or not any(_heavy(inner) for op in made for inner in op.walk())
+    return light and all(_side_by_side(op) for op in made)
+
+
+def _heavy(op: Operation) -> bool:
+    """Whether registers that it takes eight times over leave too few threads to wait beside one another."""
+    return KINDS.get(type(op)) in ("erf", "pow", "function", "sin")
 
 
 def _side_by_side(op: Operation) -> bool:
