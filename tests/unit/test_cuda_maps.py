@@ -50,7 +50,8 @@ def test_slices_that_are_picked_whole(axis: int, rkernel: str) -> None:
 
 def test_a_transposition_is_read_apart() -> None:
     text = """func.func @main(%x: tensor<800x1000xf32>) -> tensor<1000x800xf32> {
-      %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<800x1000xf32>) -> tensor<1000x800xf32>
+      %y = graph.transpose %x {permutation = array<i64: 1, 0>}
+        : (tensor<800x1000xf32>) -> tensor<1000x800xf32>
       func.return %y : tensor<1000x800xf32>
     }"""
     assert rkernels(text) == ["map.fetched"]

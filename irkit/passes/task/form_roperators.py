@@ -29,6 +29,7 @@ from irkit.passes.task.outlining import (
     erase_dead,
     sink_constants,
 )
+from irkit.passes.task.repeated_differences import repeat_differences
 from irkit.passes.task.repeated_slices import repeat_slices
 from irkit.passes.task.results_in_place import insert_copies
 from irkit.passes.task.state_in_place import place_state
@@ -210,7 +211,7 @@ class FormROperators(ModulePass):
     one that widens float32 for a contraction of at most four columns; on a CPU (`device` is the vDevice that
     is planned for) also simple arithmetic that makes a matrix for one column, or one row. What an elementwise
     op computes is padded there only where no window reads it again. A slice that elementwise ops alone read
-    is computed in each of them.
+    is computed in each of them, on a GPU also a tensor without a number for each of its rows.
     Identical rOperators become one symbol. Slices, reshapes and concatenations
     that only name bytes stay between the launches. State is updated in place where no launch reads its old
     value any more, or where the launch that makes the new one reads it element by element (`in_place`;
@@ -253,6 +254,8 @@ def _outline(
     insert_copies(function)
     own = own_slices(function)
     repeat_slices(function)
+    if not on_cpu:
+        repeat_differences(function)
     ops = [o for o in function.body.block.ops if not isinstance(o, LaunchOp)]
     for group in Grouping(ops, own, apart, on_cpu).groups():
         outliner.outline(group)

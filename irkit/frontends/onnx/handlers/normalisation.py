@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from irkit.dialects import graph
 from irkit.dialects.types import DYNAMIC, element_type, is_half, numpy_dtype, tensor_type
-from irkit.frontends.onnx.handlers.reduction import cast, log_sum_exp, reduce
+from irkit.frontends.onnx.handlers.reduction import cast, reduce
 from irkit.frontends.onnx.node import Handler, Node, Value
 
 STANDARD_EPSILON = 1e-5
@@ -231,9 +231,11 @@ def _softmax(node: Node, x: SSAValue, axis: int) -> SSAValue:
 
 
 def _log_softmax(node: Node, x: SSAValue, axis: int) -> SSAValue:
-    most = reduce(node, x, "max", [axis], True)
-    x = node.emit(graph.SubOp, x, most)
-    return node.emit(graph.SubOp, x, log_sum_exp(node, x, [axis], True))
+    """What is left of x - max when the logarithm of the sum of its powers is taken away: of a row whose
+    largest is infinite or NaN all are NaN, as of a softmax."""
+    x = node.emit(graph.SubOp, x, reduce(node, x, "max", [axis], True))
+    total = reduce(node, node.emit(graph.ExpOp, x), "sum", [axis], True)
+    return node.emit(graph.SubOp, x, node.emit(graph.LogOp, total))
 
 
 def _hardmax(node: Node, x: SSAValue, axis: int) -> SSAValue:
