@@ -13,10 +13,11 @@ import numpy as np
 
 from irkit.frontends.numpy.arrays import is_above
 from irkit.frontends.numpy.host_calls import has_traced
+from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import traced_list
 from irkit.frontends.numpy.recorder import tracing
 
-DISPATCHED: Any = type(np.sum)
+DISPATCHED: Any = LIBRARY.sum.__class__
 """The class of NumPy's functions that ask their arguments."""
 
 
