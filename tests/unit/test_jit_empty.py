@@ -51,6 +51,11 @@ def test_results_without_elements():
     check(lambda x: np.empty((0, 2), complex), ROW, jit=compiled)
 
 
+@pytest.mark.parametrize("x", EMPTY)
+def test_no_indices_of_nothing(x):
+    check(lambda x: (x[[]], x.ravel()[[]], x.T[:, []]), x)
+
+
 def test_tasks_of_the_host_with_nothing():
     check(lambda x: np.median(x, axis=1), EMPTY[0], jit=compiled)
     check(lambda x: np.linalg.inv(x), np.empty((0, 3, 3)), jit=compiled)

@@ -89,10 +89,6 @@ def adds_behind_a_computed_end(x):
     np.add.at(x, slice(x[0].astype(int), None), 1.0)
 
 
-def reduces_a_list(x):
-    return np.maximum.reduce([x, x + 1])
-
-
 def keeps_a_global(x):
     global COUNT
     COUNT = COUNT + 1
@@ -127,7 +123,6 @@ def grows_an_argument(x, found=None):
         (cuts_at_a_computed_end, "a slice whose start, stop or step is computed"),
         (cuts_beside_an_index, "a slice whose start, stop or step is computed"),
         (adds_behind_a_computed_end, "a slice whose start, stop or step is computed"),
-        (reduces_a_list, "as np.stack of the list"),
         (keeps_a_global, "assigns to globals \\(COUNT\\)"),
     ],
     ids=lambda v: getattr(v, "__name__", ""),

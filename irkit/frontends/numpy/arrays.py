@@ -41,22 +41,19 @@ def fast_power(dtype: np.dtype[Any], exponent: Any) -> np.ufunc | None:
     return FAST_POWERS.get(exponent) if dtype.kind in "fc" or exponent in (1, 2) else None
 
 
-LISTS = "; a list of arrays is given to a universal function or its methods as np.stack of the list"
-
-
-def unknown(what: str, hint: str = "") -> Exception:
+def unknown(what: str) -> Exception:
     """The error of who wants a value."""
     return refused(
         f"{what} needs the value of an array, which is not known while the function is traced: np.where "
-        f"chooses element by element, irkit.while_loop repeats{hint}"
+        f"chooses element by element, irkit.while_loop repeats"
     )
 
 
 class Varying:
-    """An array whose shape changes from round to round of a loop."""
+    """An array whose shape changes from round to round of a loop, or an iterator of elements."""
 
     def exact(self, what: str = "an operation") -> TracedArray:
-        """It as it is in the round that is traced, which then stands for no other."""
+        """It as an array; as it is in the round that is traced, which then stands for no other."""
         raise NotImplementedError
 
 
@@ -137,6 +134,13 @@ class TracedArray(NDArrayOperatorsMixin):
         zeros.spot.layout.flags.writeable = False
         return zeros
 
+    @property
+    def flat(self) -> Any:
+        """Its elements in C order, to be read, assigned or gone through."""
+        from irkit.frontends.numpy.flat import FlatIterator
+
+        return FlatIterator(self)
+
     def _part(self, number: int) -> TracedArray:
         """Of a number of NumPy's a number."""
         layout = self.spot.layout
@@ -153,7 +157,7 @@ class TracedArray(NDArrayOperatorsMixin):
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("spot", "shape"):
             super().__setattr__(name, value)
-        elif name in ("real", "imag") and not self.spot.scalar:
+        elif name in ("flat", "imag", "real") and not self.spot.scalar:
             getattr(self, name)[...] = value
         elif hasattr(np.ndarray, name):
             raise refused(f"ndarray.{name} is assigned to")
@@ -229,11 +233,11 @@ class TracedArray(NDArrayOperatorsMixin):
 
     # Values, which are seldom known
 
-    def _known(self, what: str, hint: str = "") -> Any:
+    def _known(self, what: str) -> Any:
         """Its elements, if they are the same in every call."""
         found = self.spot.known
         if found is None:
-            raise unknown(what, hint)
+            raise unknown(what)
         return found
 
     def __str__(self) -> str:
@@ -261,7 +265,7 @@ class TracedArray(NDArrayOperatorsMixin):
         return item in self._known("the operator 'in'")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.array(self._known("a function that is not traced", LISTS), dtype)
+        return np.array(self._known("a function that is not traced"), dtype)
 
     def __hash__(self) -> int:
         if not self.spot.scalar:

@@ -12,8 +12,9 @@ import numpy as np
 
 from irkit.frontends.numpy import index_tricks, views
 from irkit.frontends.numpy.array_class import TracedArrayClass
-from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, in_buffer, is_traced
+from irkit.frontends.numpy.arrays import TracedArray, Varying, empty, fresh, in_buffer, is_traced
 from irkit.frontends.numpy.indices import Index
+from irkit.frontends.numpy.lists import taking_lists
 from irkit.frontends.numpy.operands import traced_list
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
@@ -66,6 +67,8 @@ def _array(
     _no_more(rest)
     if isinstance(given, Index):
         given = given.special("an array of a loop's index")
+    if isinstance(given, Varying):
+        given = given.exact("np.array")
     if is_traced(given):
         made = _of_traced(given, dtype or given.dtype, copy, order or "K")
     elif (
@@ -274,7 +277,9 @@ def traced_attribute(found: Any, name: str, lifts: bool = True) -> Any:
         return MAKERS[name]
     if name in REFUSED and own is found:
         raise refused(f"np.{name}: a trace would keep what it gives once")
-    return _made_now(found, lifts) if name in KNOWN and own is found else found
+    if name in KNOWN and own is found:
+        return _made_now(found, lifts)
+    return taking_lists(found)
 
 
 def _floating_errors(function: Callable[..., Any], **said: Any) -> Any:

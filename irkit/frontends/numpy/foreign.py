@@ -17,7 +17,8 @@ from irkit.annotations.annotation import Annotated, Annotation, annotation_of, u
 from irkit.annotations.sets import load_sets
 from irkit.frontends.numpy.attempts import Attempt
 from irkit.frontends.numpy.host_calls import has_traced, host_call
-from irkit.frontends.numpy.library import is_of_numpy
+from irkit.frontends.numpy.library import WRITING, is_of_numpy
+from irkit.frontends.numpy.lists import taking_lists
 from irkit.frontends.numpy.models import Method, is_method, is_model
 from irkit.frontends.numpy.objects import ForeignObject
 from irkit.frontends.numpy.places import refused
@@ -31,10 +32,6 @@ PLAIN = (
     types.MethodType,
     functools.partial,
 )
-
-
-WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
-"""Functions of NumPy that write an argument."""
 
 
 class ForeignModule:
@@ -129,7 +126,7 @@ def foreign(value: Any) -> Any:
         return ForeignObject(value, foreign)
     if is_method(value) and annotation_of(value) is None:
         return Method(value)
-    return ForeignFunction(value) if is_foreign(value) else value
+    return ForeignFunction(value) if is_foreign(value) else taking_lists(value)
 
 
 def is_foreign(value: Any) -> bool:

@@ -24,6 +24,7 @@ from irkit.frontends.numpy.complex_calls import has_complex
 from irkit.frontends.numpy.counting import histogram
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
+from irkit.frontends.numpy.small_matrices import SMALL
 from irkit.frontends.numpy.smooth import SMOOTH
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -211,6 +212,10 @@ def function_call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
             f"{where}: what it gives has a shape that hangs on values, or is text or a file: call it outside "
             "of the compiled function"
         )
+    if name in SMALL and getattr(np.linalg, name) is func and recorder().in_rounds:
+        found = SMALL[name](*args, **kwargs)
+        if found is not None:
+            return found
     own = getattr(func, "__wrapped__", None)
     composed = getattr(np.linalg, name, None) is func and name in COMPOSED
     known = plain is func or composed

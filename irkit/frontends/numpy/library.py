@@ -11,6 +11,8 @@ LIBRARY: Any = np
 """`numpy`; what its functions return of traced arrays is traced."""
 OPERATORS: Any = operator
 """`operator`"""
+WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
+"""Functions that write an argument."""
 
 
 def is_of_numpy(value: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from irkit.annotations.placing import MANY, PLACE
 from irkit.dialects import graph
 from irkit.frontends.array_ops import moving
-from irkit.frontends.numpy.arrays import TracedArray, fresh, is_traced, value_of
+from irkit.frontends.numpy.arrays import TracedArray, empty, fresh, is_traced, value_of
 from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.operands import operand
@@ -187,6 +187,8 @@ def _get_known(array: TracedArray, keys: tuple[Any, ...]) -> Any:
         axis, picked = rows
         return fresh(r.op(graph.GatherOp, value, r.constant(picked), axis=axis), scalar=True)
     places = _places(array, keys)
+    if array.size == 0:
+        return empty(places.shape, array.dtype)
     flat = r.reshape(value, (array.size,))
     return fresh(r.op(graph.GatherOp, flat, r.constant(places), axis=0), scalar=True)
 

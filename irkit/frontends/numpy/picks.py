@@ -11,6 +11,19 @@ from typing import Any
 
 from irkit.frontends.numpy.places import refused
 
+PART = (
+    "a write to a part of an array at a computed index, which was taken before and is a copy here: "
+    "write to array[index] itself, or take array[index].copy()",
+    "a write to an array of which a part at a computed index was taken before and is read after: "
+    "take array[index].copy(), or take it again",
+)
+BITS = (
+    "a write to a view of other dtype, which is a copy here: take array.view(dtype).copy()",
+    "a write to an array of which a view of other dtype was taken before and is read after: "
+    "take array.view(dtype).copy(), or take it again",
+)
+"""What is wrong with a read after the copy was written, and after the array was."""
+
 
 @dataclass(eq=False)
 class Pick:
@@ -19,22 +32,17 @@ class Pick:
     was."""
 
     keys: tuple[Any, ...]
+    says: tuple[str, str] = PART
     ahead: Exception | None = None
     behind: Exception | None = None
 
     def copy_written(self) -> None:
         """The copy has another value than the array."""
-        self.ahead = refused(
-            "a write to a part of an array at a computed index, which was taken before and is a copy here: "
-            "write to array[index] itself, or take array[index].copy()"
-        )
+        self.ahead = refused(self.says[0])
 
     def array_written(self) -> None:
         """The array may have another value than the copy."""
-        self.behind = refused(
-            "a write to an array of which a part at a computed index was taken before and is read after: "
-            "take array[index].copy(), or take it again"
-        )
+        self.behind = refused(self.says[1])
 
     def stored(self, keys: tuple[Any, ...]) -> None:
         """It is put back, if these are the keys by which it was taken."""

@@ -64,6 +64,7 @@ class Recorder:
         self.learned = learned
         self._ops = 0
         self.records: list[Record] = []
+        self._outermost = self.records
         self.arguments: list[Buffer] = []
         self.made: list[Buffer] = []
         """Buffers that are no arguments, in the order in which they were made."""
@@ -87,6 +88,11 @@ class Recorder:
         """Places of `while` statements on data of which a round is being traced."""
         self.dropped: dict[str, str] = {}
         """Variables that only rounds of such a loop bind, and where it stands."""
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether what is traced now is a round that may stand for others."""
+        return self.records is not self._outermost
 
     @property
     def compose(self) -> Ops[Value]:

@@ -16,6 +16,7 @@ from irkit.annotations.structures import mapped, rebuilt
 from irkit.errors import UnsupportedError
 from irkit.frontends.numpy.arrays import TracedArray, Varying, is_traced
 from irkit.frontends.numpy.estimators import may_refit
+from irkit.frontends.numpy.flat import FlatIterator
 from irkit.frontends.numpy.foreign import foreign
 from irkit.frontends.numpy.globals import TracedGlobals, given, with_globals
 from irkit.frontends.numpy.host_calls import host_call
@@ -286,6 +287,10 @@ def filled(structure: Any, arrays: Sequence[Any], other: Callable[[Any], Any] = 
 
 def _returned(value: Any, arrays: Sequence[TracedArray], results: list[Result], place: str) -> Any:
     """The structure of what is returned; its arrays go to `results`."""
+    if isinstance(value, FlatIterator):
+        raise UnsupportedError(
+            f"{place}: a result that is ndarray.flat: return a copy, x.flatten()"
+        )
     if isinstance(value, Varying):
         value = value.exact()
     if is_table(value):

@@ -9,23 +9,59 @@ from typing import Any, cast
 
 import numpy as np
 
-from irkit.frontends.numpy.arrays import TracedArray
+from irkit.frontends.numpy.arrays import TracedArray, fresh, value_of
 from irkit.frontends.numpy.operands import array_of, operand
+from irkit.frontends.numpy.picks import BITS, Pick
 from irkit.frontends.numpy.places import refused
+from irkit.frontends.numpy.recorder import recorder
 from irkit.frontends.numpy.spots import address
 from irkit.weights import Array
 
 
 def view(x: TracedArray, dtype: Any = None) -> TracedArray:
-    """`x.view()`: of the same dtype, or of the parts of complex numbers as numbers. Raises UnsupportedError
-    for other bits."""
+    """`x.view()`: of the same dtype, of complex numbers as their parts or of parts as complex numbers; of
+    integers as those of the same size, signed or not, and of truths as bytes, a copy.
+
+    Raises UnsupportedError for other bits, unless elements are known; NumPy's ValueError.
+    """
     if dtype is np.ndarray:
         dtype = None
     layout, to = x.spot.layout, x.dtype if dtype is None else np.dtype(dtype)
-    real = x.dtype.kind == "c" and to == x.real.dtype
-    if to != x.dtype and not real:
-        raise refused(f"ndarray.view of {x.dtype} as {to}: astype converts numbers")
-    return TracedArray(x.spot.viewed(layout.view(to)))
+    if to == x.dtype or _of_parts(x.dtype, to):
+        return TracedArray(x.spot.viewed(layout.view(to)))
+    if _of_parts(to, x.dtype) and not x.spot.buffer.apart:
+        return TracedArray(x.spot.viewed(layout.view(to)))
+    if x.spot.known is None and not _is_integer_of(x.dtype, to):
+        raise refused(
+            f"ndarray.view of {x.dtype} as {to}: views have the same dtype, parts of complex numbers, or, as "
+            "copies, integers of the same size; astype converts numbers"
+        )
+    return _copied_bits(x, to)
+
+
+def _of_parts(one: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether `to` is that of the parts of complex numbers of a dtype."""
+    return one.kind == "c" and to.kind == "f" and 2 * to.itemsize == one.itemsize
+
+
+def _is_integer_of(one: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether conversion to a dtype of integers keeps all bits."""
+    return to.itemsize == one.itemsize and one.kind in "iub" and to.kind in "iu"
+
+
+def _copied_bits(x: TracedArray, to: np.dtype[Any]) -> TracedArray:
+    """A copy where NumPy has a view: whoever could tell one from the other is refused."""
+    contents = x.spot.known
+    if contents is None:
+        made = fresh(recorder().cast(value_of(x), to), scalar=x.spot.scalar)
+    else:
+        bits = contents.copy().view(to)
+        made = fresh(recorder().constant(bits), scalar=x.spot.scalar)
+        made.spot.buffer.known = bits
+    if not x.spot.scalar:
+        made.spot.buffer.pick = Pick((to,), BITS)
+        x.spot.buffer.picks.append(made.spot.buffer.pick)
+    return made
 
 
 def sliding_window_view(x: Any, *args: Any, writeable: bool = False, **kwargs: Any) -> TracedArray:
