@@ -31,6 +31,9 @@ Categories = tuple[int, tuple[str | int | float, ...]]
 """Where a column of categories stands (BY_ORDER: anywhere, in the order of the others), and its categories by
 their numbers."""
 
+StringStep = tuple[str, str, str, Mapping[str, Any]]
+"""Kind, what it reads, what it makes, and how."""
+
 
 def is_pandas_na(value: Any) -> bool:
     """Whether `value` is pandas' NA; pandas need not be there."""
@@ -76,7 +79,9 @@ class ModelInfo:
     model's own columns, in this order.
     `vocabulary`: the strings of an ONNX model, by the numbers that its program has for them; `string_inputs`,
     `string_outputs`: what is strings to the caller. `maps`: outputs that are a map a row to the caller, and
-    the labels of their columns.
+    the labels of their columns. `string_steps`: what the host makes of strings first, in order: which kind of
+    step (`irkit/runtime/string_steps.py`), what it reads, what it makes, and how. `caller_inputs`: what the
+    caller gives, in order, where the program reads what such steps make; empty if it is `inputs`.
     `input_batch`, `output_batch`: where the batch stands in what the caller sees of each, if that is not the
     program's leading dimension: the fields of a `BatchPlace`. Empty if it is so of all.
     """
@@ -120,6 +125,8 @@ class ModelInfo:
     string_inputs: tuple[str, ...] = ()
     string_outputs: tuple[str, ...] = ()
     maps: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    string_steps: tuple[StringStep, ...] = ()
+    caller_inputs: tuple[str, ...] = ()
     input_batch: tuple[tuple[int, int, int] | None, ...] = ()
     output_batch: tuple[tuple[int, int, int] | None, ...] = ()
 
@@ -131,7 +138,7 @@ class ModelInfo:
     @property
     def has_strings(self) -> bool:
         """Whether arrays of its caller are strings or maps, and numbers to its program."""
-        return bool(self.string_inputs or self.string_outputs or self.maps)
+        return bool(self.string_inputs or self.string_outputs or self.maps or self.string_steps)
 
     def to_json(self) -> str:
         """One line of JSON, stored in the module."""
@@ -172,8 +179,9 @@ def _info_of(fields: dict[str, Any]) -> ModelInfo:
     fields["texts"] = tuple((c, facts) for c, facts in fields.get("texts", ()))
     if (categories := fields.get("categories")) is not None:
         fields["categories"] = tuple((place, tuple(values)) for place, values in categories)
-    for name in ("vocabulary", "string_inputs", "string_outputs"):
+    for name in ("vocabulary", "string_inputs", "string_outputs", "caller_inputs"):
         fields[name] = tuple(fields.get(name, ()))
+    fields["string_steps"] = tuple(tuple(step) for step in fields.get("string_steps", ()))
     fields["maps"] = {output: tuple(labels) for output, labels in fields.get("maps", {}).items()}
     fields["methods"] = {m: _hashable(o) for m, o in fields["methods"].items()}
     return ModelInfo(**fields)

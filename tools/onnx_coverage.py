@@ -53,16 +53,24 @@ are exact in int32, which wraps, and are brought to the result's scale as ONNX R
 cache is as long as it will be, and a step that does not fit into it is NaN. Its quantised and sliding caches,
 and normalised queries, are refused.
 
-Of the domain ai.onnx.ml there are {classical}. Strings are read as categories and given as
-labels: a program has their numbers, and `run` takes and gives arrays of them. They may be moved
-(`Concat`, `Reshape`, `Gather`, ...) before that; anything else that reads strings is refused, and so is an
-output that is an input's own strings. `ZipMap` gives a list of maps. Trees are `graph.forest`, and sums have
+Of the domain ai.onnx.ml there are {classical}. Trees are `graph.forest`, and sums have
 the bits of ONNX Runtime on one thread. Where ONNX leaves a meaning open, ONNX Runtime's is taken. Refused are
 `MIN` and `MAX` over trees, `PROBIT` of one score of two classes, probabilities of an `SVMClassifier` of
 more than ten classes, unknown categories that would be an error (`zeros=0`), inputs that are maps
 (`CastMap`, `DictVectorizer`), and trees of which runtimes make several things.
-`tests/conformance/test_onnx_strings.py`, `tests/conformance/test_onnx_ml.py` and
-`tests/conformance/test_onnx_ml_probabilities.py` compare with ONNX Runtime.
+`tests/conformance/test_onnx_ml.py` and `tests/conformance/test_onnx_ml_probabilities.py` compare with ONNX
+Runtime.
+
+Strings are read as categories, as words whose n-grams are counted (`TfIdfVectorizer`), and given as labels:
+a program has their numbers, and `run` takes and gives arrays of them. They may be moved (`Concat`,
+`Reshape`, `Gather`, ...) on the way, and be outputs. `ZipMap` gives a list of maps. `StringNormalizer` is
+the host's, before the program runs: of strings of an input, or of what `Flatten`, `Identity`, `Reshape`,
+`Squeeze`, `Unsqueeze` and itself make of them. As ONNX Runtime has it, a stop word is a whole string,
+accents stay, and a letter whose other case is several letters stays; of a locale only its letters count:
+those of all languages, of Turkish and Azerbaijani, or of ASCII (C). Where stop words are dropped, how many
+words are left is open, and n-grams mix them: such a model has a program for each number. Anything else that
+reads strings is refused.
+`tests/conformance/test_onnx_strings.py` and `tests/conformance/test_onnx_words.py` compare with ONNX Runtime.
 """
 
 

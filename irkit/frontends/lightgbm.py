@@ -105,7 +105,7 @@ def import_lightgbm_file(path: str | Path, dtype: str = "float64") -> ImportedMo
 
 def _imported(text: TextModel, model: Any, kind: str, dtype: str) -> ImportedModel:
     """`model`: whose the text is; None for a file."""
-    missing = _why_not_trees(text) + _why_not_this_wrapper(text, model)
+    missing = why_not(text, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(element_type(np.dtype(dtype)), (DYNAMIC, text.features)))])
@@ -158,9 +158,8 @@ def _fitted_booster(model: Any) -> Any:
 
 
 def why_not(text: TextModel, model: Any) -> list[str]:
-    """Reasons why a model cannot be imported within another."""
-    reasons = ["categories of a data frame (train on their codes)"] if text.categories else []
-    return [*_why_not_trees(text), *reasons, *_why_not_this_wrapper(text, model)]
+    """Reasons why a model cannot be imported, alone or within another."""
+    return [*_why_not_trees(text), *_why_not_this_wrapper(text, model)]
 
 
 def _why_not_trees(text: TextModel) -> list[str]:

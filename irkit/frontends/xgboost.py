@@ -20,13 +20,14 @@ from irkit.dialects.graph import (
     CastOp,
     CompareOp,
     ConcatOp,
+    DivOp,
     ExpOp,
     IsNanOp,
     MatmulOp,
     MaxOp,
+    ReduceOp,
     ReshapeOp,
     SigmoidOp,
-    SoftmaxOp,
     SubOp,
     WhereOp,
 )
@@ -91,7 +92,7 @@ def import_xgboost_file(path: str | Path, dtype: str = "float32") -> ImportedMod
 
 
 def _imported(found: JsonModel, model: Any, kind: str) -> ImportedModel:
-    missing = _why_not(found, model)
+    missing = why_not(found, model)
     if missing:
         raise UnsupportedError(f"cannot import {kind} exactly:", missing)
     builder = GraphBuilder([("x", tensor(f32, (DYNAMIC, found.features)))])
@@ -128,6 +129,11 @@ def xgboost_outputs(builder: GraphBuilder, x: SSAValue, found: JsonModel, model:
     if type(model).__name__ in _CLASSIFIERS:
         return _classifier(builder, model, margins, found)
     return _predictor(builder, margins, found)
+
+
+def gives_probabilities(found: JsonModel) -> bool:
+    """Whether `predict_proba` of a classifier gives numbers from 0 to 1 alone, as of margins it does not."""
+    return _OBJECTIVES[found.objective] in ("hinge", "sigmoid", "softmax")
 
 
 def is_linear(model: Any) -> bool:
@@ -192,12 +198,7 @@ def _last_iteration(booster: Any) -> int | None:
 
 
 def why_not(found: JsonModel, model: Any) -> list[str]:
-    """Reasons why a model cannot be imported within another."""
-    recoded = ["categories of a data frame (train on their codes)"] if found.categories else []
-    return [*_why_not(found, model), *recoded]
-
-
-def _why_not(found: JsonModel, model: Any) -> list[str]:
+    """Reasons why a model cannot be imported, alone or within another."""
     reasons: list[str] = []
     wrapper = _wrapper(model)
     if found.booster not in _BOOSTERS:
@@ -277,6 +278,14 @@ def _sigmoid(builder: GraphBuilder, margins: SSAValue) -> SSAValue:
     return builder(SigmoidOp, builder(MaxOp, margins, lowest))
 
 
+def _softmax(builder: GraphBuilder, margins: SSAValue) -> SSAValue:
+    """XGBoost's own, rows×classes: exponentials in float32, their sum in float64, and rounded."""
+    largest = builder(ReduceOp, margins, kind="max", axes=[1], keepdims=True)
+    each = builder(ExpOp, builder(SubOp, margins, largest))
+    total = builder(ReduceOp, builder(CastOp, each, to=f64), kind="sum", axes=[1], keepdims=True)
+    return builder(DivOp, each, builder(CastOp, total, to=f32))
+
+
 def _flat(builder: GraphBuilder, y: SSAValue) -> SSAValue:
     return builder(ReshapeOp, y, shape=[DYNAMIC])
 
@@ -301,7 +310,7 @@ def _classifier(
         first = builder(SubOp, builder.constant(np.ones(1, np.float32), "one"), second)
         probabilities = builder(ConcatOp, first, second, axis=1)
     else:
-        probabilities = builder(SoftmaxOp, margins, axis=1)
+        probabilities = _softmax(builder, margins)
         # softmax decides by margins, softprob by probabilities, where rounding can make ties.
         deciding = margins if found.objective == "multi:softmax" else probabilities
         label = builder(ArgmaxOp, deciding, axis=1, keepdims=False)
@@ -318,7 +327,7 @@ def _marks_columns(found: JsonModel, model: Any) -> bool:
 
 def _marked(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Outputs:
     if _OBJECTIVES[found.objective] == "softmax":
-        values = builder(SoftmaxOp, margins, axis=1)
+        values = _softmax(builder, margins)
     else:
         values = _sigmoid(builder, margins)
     half = builder.constant(np.array([0.5], np.float32), "half")
@@ -345,7 +354,7 @@ def _predictor(builder: GraphBuilder, margins: SSAValue, found: JsonModel) -> Ou
     if _OBJECTIVES[found.objective] != "softmax":
         values = _values(builder, margins, _OBJECTIVES[found.objective])
     elif found.objective == "multi:softprob":
-        values = builder(SoftmaxOp, margins, axis=1)
+        values = _softmax(builder, margins)
     else:
         label = builder(ArgmaxOp, margins, axis=1, keepdims=False)
         values = builder(CastOp, label, to=f32)

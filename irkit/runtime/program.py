@@ -76,8 +76,7 @@ class CompiledProgram:
                 return outputs
         inputs = self._plain(inputs)
         if self._border is not None:
-            inputs = self._border.enter(inputs)
-            return self._border.leave(self.variant(inputs).run(inputs))
+            return self._border.run(inputs, lambda arrays: self.variant(arrays).run(arrays))
         return self.variant(inputs).run(inputs)
 
     @cached_property

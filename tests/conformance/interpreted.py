@@ -62,6 +62,8 @@ class Interpreted(Variant):
         self.executor = InterpretingExecutor(imported)
         self.inputs = self.executor.program.inputs
         self.outputs = self.executor.program.outputs
+        # Where the batch is the second dimension, it is so here; of programs only stored rows have it.
+        self.__dict__["_stored"] = False
         self._border = BatchBorder(self.info, self.inputs, self.outputs)
 
 

@@ -190,6 +190,61 @@ def test_a_first_lightgbm_takes_columns_by_place() -> None:
         interpreted(second).predict(other)
 
 
+HANDED_ON: dict[str, Callable[[], Any]] = {
+    "calibrated": lambda: CalibratedClassifierCV(lgb_c(), cv=2),
+    "rest": lambda: multiclass.OneVsRestClassifier(lgb_c()),
+    "stacked": lambda: ensemble.StackingClassifier([("l", lgb_c())], logistic(), cv=2),
+    "voting": lambda: ensemble.VotingClassifier([("v", make_pipeline(lgb_c())), ("l", lgb_c())]),
+    "passed": lambda: ensemble.StackingClassifier(
+        [("l", lgb_c())], logistic(), cv=2, passthrough=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_lightgbm_within_what_hands_columns_on_takes_them_by_place(name: str) -> None:
+    """The names that it keeps of "a b0" are others."""
+    x, y = rows()
+    frame = pd.DataFrame(x, columns=[f"a b{i}" for i in range(x.shape[1])])
+    for fitted in (frame, x):
+        model = HANDED_ON[name]().fit(fitted, y)
+        for given in (frame, frame.rename(columns={"a b0": "c"}), x):
+            assert_array_equal(interpreted(model).predict(given), model.predict(given))
+
+
+def test_xgboost_within_what_hands_columns_on_wants_its_names() -> None:
+    x, y = rows()
+    frame = pd.DataFrame(x, columns=[f"a b{i}" for i in range(x.shape[1])])
+    model: Any = ensemble.VotingClassifier([("l", lgb_c()), ("x", xgb_c())])
+    model.fit(frame, y)
+    assert_array_equal(interpreted(model).predict(frame), model.predict(frame))
+    with pytest.raises(InvalidInputError, match="lacks columns 'a b0'"):
+        interpreted(model).predict(frame.rename(columns={"a b0": "c"}))
+
+
+def test_probabilities_that_are_none() -> None:
+    """scikit-learn looks at all rows of a batch to say whether scores are probabilities."""
+    x, y = rows(2)
+    for objective, refused in (("binary:logitraw", True), ("binary:logistic", False)):
+        inner = xgb_c(objective=objective)
+        model: Any = CalibratedClassifierCV(inner, method="temperature", cv=2)
+        model.fit(x, y)
+        if not refused:
+            check(model, x)
+            continue
+        with pytest.raises(InvalidInputError, match="a score that is no probability"):
+            interpreted(model).predict_proba(x)
+
+
+def test_several_outputs_do_not_vote() -> None:
+    x, _ = rows()
+    quantiles = xgb_r(objective="reg:quantileerror", quantile_alpha=[0.2, 0.8])
+    model: Any = ensemble.VotingRegressor([("q", quantiles)])
+    model.fit(x, x[:, 0])
+    with pytest.raises(UnsupportedError, match="members with several outputs"):
+        import_model(model)
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "pred_early_stop": (
         lambda: piped(lgb_r(pred_early_stop=True)),

@@ -11,6 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import StackingRegressor, VotingClassifier, VotingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -143,12 +150,115 @@ def test_saved(compiled: Any, tmp_path: Any) -> None:
     agree(irkit.load(tmp_path / "p"), model, FORMS)
 
 
-def test_within_others_they_are_refused() -> None:
-    model = make_pipeline("passthrough", lgb.LGBMRegressor(**LGB)).fit(FRAME, Y)
-    with pytest.raises(UnsupportedError, match="categories of a data frame"):
+def lgb_r() -> Any:
+    return lgb.LGBMRegressor(**LGB)
+
+
+def xgb_r(**more: Any) -> Any:
+    return xgb.XGBRegressor(**XGB, **more)
+
+
+def both() -> Any:
+    return [("l", lgb_r()), ("x", xgb_r())]
+
+
+WITHIN: dict[str, Any] = {
+    "alone in a pipeline": lambda: make_pipeline("passthrough", lgb_r()),
+    "voting": lambda: VotingRegressor(both()),
+    "voting of one kind": lambda: VotingRegressor([("a", lgb_r()), ("b", make_pipeline(lgb_r()))]),
+    "stacked": lambda: StackingRegressor(both(), final_estimator=Ridge(), cv=2),
+    "stacked, and boosted": lambda: StackingRegressor(both(), final_estimator=lgb_r(), cv=2),
+    "logarithms": lambda: TransformedTargetRegressor(
+        lgb_r(), func=np.arcsinh, inverse_func=np.sinh
+    ),
+    "searched": lambda: GridSearchCV(xgb_r(), {"max_depth": [2, 3]}, cv=2),
+    "nested": lambda: VotingRegressor([("v", VotingRegressor(both())), ("l", lgb_r())]),
+}
+THRESHOLD: dict[str, Any] = {"threshold": 0.3}
+OF_CLASSES: dict[str, Any] = {
+    "voting": lambda: VotingClassifier([("l", lgb.LGBMClassifier(**LGB))], voting="soft"),
+    "calibrated": lambda: CalibratedClassifierCV(lgb.LGBMClassifier(**LGB), cv=2),
+    "cut": lambda: FixedThresholdClassifier(xgb.XGBClassifier(**XGB), **THRESHOLD),
+    "one by one": lambda: OneVsRestClassifier(xgb.XGBClassifier(**XGB)),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_within_what_hands_frames_on(name: str) -> None:
+    model = WITHIN[name]().fit(FRAME, Y)
+    program = interpreted(model)
+    agree(program, model, FORMS, 1e-6)
+    if "XGB" not in repr(model):
+        return agree(program, model, UNKNOWN, 1e-6)
+    with pytest.raises(InvalidInputError, match="column 'kind': category 'q' was not trained"):
+        program.predict(UNKNOWN["unknown"])
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_classifiers_within_what_hands_frames_on(name: str) -> None:
+    model = OF_CLASSES[name]().fit(FRAME, (Y > 1).astype(int))
+    agree(interpreted(model), model, FORMS, 1e-5)
+
+
+def test_several_outputs() -> None:
+    model: Any = MultiOutputRegressor(xgb_r()).fit(FRAME, np.stack([Y, -Y], axis=1))
+    agree(interpreted(model), model, FORMS)
+
+
+def test_compiled_within(compiled: Any, tmp_path: Any) -> None:
+    model = VotingRegressor(both()).fit(FRAME, Y)
+    program = compiled(model, mode="serial", dtype="float64")
+    program.save(tmp_path / "p")
+    for each in (program, irkit.load(tmp_path / "p")):
+        agree(each, model, FORMS, 1e-12)
+
+
+def numbers() -> Any:
+    return ColumnTransformer([("n", "passthrough", ["size", "count"])])
+
+
+def kept() -> Any:
+    """Hands columns of categories on, by another way."""
+    kept = ColumnTransformer(
+        [("all", "passthrough", list(FRAME.columns))], verbose_feature_names_out=False
+    )
+    return kept.set_output(transform="pandas")
+
+
+BESIDE: dict[str, Any] = {
+    "behind other steps": (lambda: make_pipeline(kept(), lgb_r()), "behind other steps"),
+    "behind other steps, within": (
+        lambda: VotingRegressor([("p", make_pipeline(kept(), xgb_r())), ("l", lgb_r())]),
+        "behind other steps",
+    ),
+    "behind other steps, handed on": (
+        lambda: make_pipeline(kept(), VotingRegressor([("l", lgb_r())])),
+        "behind other steps",
+    ),
+    "beside another": (
+        lambda: VotingRegressor([("l", lgb_r()), ("n", make_pipeline(numbers(), Ridge()))]),
+        "ColumnTransformer beside what numbers categories",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_within_others_they_are_refused(name: str) -> None:
+    make, reason = BESIDE[name]
+    with pytest.raises(UnsupportedError, match=reason):
+        interpreted(make().fit(FRAME, Y))
+
+
+def test_other_categories_are_refused() -> None:
+    model: Any = VotingRegressor([("a", lgb_r()), ("b", lgb_r())]).fit(FRAME, Y)
+    model.estimators_[1].booster_.pandas_categorical = [["x", "y"], [5, 7, 9]]
+    with pytest.raises(UnsupportedError, match="LGBMRegressor with other categories than"):
         interpreted(model)
-    scaled = make_pipeline(StandardScaler(), lgb.LGBMRegressor(**LGB))
-    interpreted(scaled.fit(FRAME[["size", "count"]], Y))
+
+
+def test_numbers_behind_other_steps() -> None:
+    scaled = make_pipeline(StandardScaler(), lgb_r()).fit(FRAME[["size", "count"]], Y)
+    assert interpreted(scaled)._first.info.categories is None
 
 
 @pytest.mark.parametrize("found", ["[[1, null]]", "[3]", "{", "[[[1]]]"])

@@ -48,8 +48,8 @@ class InterpretedRep(IrkitRep):
         imported = import_onnx(self.model, shapes, constants)
         border = StringBorder(imported.info)
         return SimpleNamespace(
-            run=lambda arrays: border.leave(
-                run_graph(imported.module, imported.weights, border.enter(arrays))
+            run=lambda given: border.run(
+                given, lambda arrays: run_graph(imported.module, imported.weights, arrays)
             )
         )
 

@@ -107,6 +107,16 @@ def test_base_score_of_a_classifier(execute: Any, score: float) -> None:
     check_classifier(execute, model, x)
 
 
+@pytest.mark.parametrize("classes", [3, 7])
+def test_probabilities_of_compiled_programs_have_its_bits(compiled: Any, classes: int) -> None:
+    """Exponentials are C's, and their sum is that of float64."""
+    rng = np.random.default_rng(classes)
+    x = rng.normal(size=(500, 4)).astype(np.float32)
+    model = xgb.XGBClassifier(n_estimators=8, n_jobs=1).fit(x, rng.integers(0, classes, 500))
+    program = compiled(model, mode="serial")
+    np.testing.assert_array_equal(program.predict_proba(x), model.predict_proba(x))
+
+
 @pytest.mark.parametrize("objective", ["multi:softmax", "multi:softprob"])
 def test_multiclass_objectives(execute: Any, objective: str) -> None:
     x, y = data("iris")

@@ -32,4 +32,4 @@ def import_onnx(
     from irkit.frontends.onnx.importer import Importer
     from irkit.frontends.onnx.load import load
 
-    return Importer(load(model, shapes or {}, batch), constants or {}).run()
+    return Importer(load(model, shapes or {}, batch, constants or {}), constants or {}).run()

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 from onnx import (
     GraphProto,
-    ModelProto,
     NodeProto,
     TensorProto,
     ValueInfoProto,
@@ -35,7 +34,7 @@ from irkit.frontends.onnx.extents import has_marks
 from irkit.frontends.onnx.folding import FOLDABLE, fold
 from irkit.frontends.onnx.functions import body_of, has_body
 from irkit.frontends.onnx.handlers import ANYWHERE, DOMAINS, HANDLERS
-from irkit.frontends.onnx.load import opset_of, symbols_of
+from irkit.frontends.onnx.load import Loaded, opset_of, symbols_of
 from irkit.frontends.onnx.loops import LOOPS, unrolled
 from irkit.frontends.onnx.node import NeedsConstant, Node, Refusal, Value
 from irkit.frontends.onnx.provenance import provenance
@@ -50,8 +49,9 @@ MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError)
 class Importer:
     """Walks the nodes once; what cannot be imported is collected, not raised at once."""
 
-    def __init__(self, model: ModelProto, constants: Mapping[str, Array]) -> None:
-        self.model = model
+    def __init__(self, loaded: Loaded, constants: Mapping[str, Array]) -> None:
+        self.model = model = loaded.model
+        self.loaded = loaded
         self.constants = constants
         self.wanted: dict[str, None] = {}
         self.opset = opset_of(model)
@@ -125,7 +125,7 @@ class Importer:
         for (name, _), argument in zip(inputs, self.builder.inputs, strict=True):
             self.values[name] = argument
             if name in self.named:
-                self.strings.mark(argument, given=True)
+                self.strings.mark(argument)
 
     def _input_type(self, value: ValueInfoProto) -> Tensor | None:
         declared = value.type.tensor_type
@@ -316,8 +316,6 @@ class Importer:
             if not isinstance(value, SSAValue):
                 value = self._constant_output(declared.name, value)
             _check_declared(declared, tensor_type(value))
-            if value in self.strings.given:
-                self._miss(f"output '{declared.name}': strings of an input")
             outputs.append((declared.name, value))
         producer = f"ONNX {self.model.producer_name} {self.model.producer_version}".strip()
         names = tuple(name for name, _ in outputs)
@@ -330,6 +328,8 @@ class Importer:
             vocabulary=tuple(strings.numbers),
             string_inputs=tuple(self.named),
             string_outputs=tuple(name for name, value in outputs if value in strings.values),
+            string_steps=self.loaded.string_steps,
+            caller_inputs=self.loaded.caller_inputs,
             maps={name: strings.maps[value] for name, value in outputs if value in strings.maps},
         )
         # ONNX says of functions what they are, not to which digit; ONNX Runtime approximates them too.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -27,7 +27,9 @@ from irkit.frontends.onnx.leniency import (
     nodes_of,
     with_types,
 )
+from irkit.frontends.onnx.string_steps import take_string_steps
 from irkit.frontends.onnx.without_weights import without_weights
+from irkit.model_info import StringStep
 
 Dimension = TensorShapeProto.Dimension
 MAX_RANK = 32
@@ -37,13 +39,26 @@ CONVERTED_OPSET = 9
 """What models older than MIN_OPSET are converted to."""
 
 
+class Loaded(NamedTuple):
+    """A model whose inputs are the program's. Where the host makes some of them of strings: by which steps,
+    and what the caller gives (`ModelInfo.string_steps`, `ModelInfo.caller_inputs`)."""
+
+    model: ModelProto
+    string_steps: tuple[StringStep, ...]
+    caller_inputs: tuple[str, ...]
+
+
 def load(
-    source: ModelProto | str | Path, shapes: Mapping[str, Sequence[int]], batch: int | None = None
-) -> ModelProto:
+    source: ModelProto | str | Path,
+    shapes: Mapping[str, Sequence[int]],
+    batch: int | None = None,
+    known: Collection[str] = (),
+) -> Loaded:
     """A copy of the model that passed ONNX's checker and shape inference, all data inside.
 
     `shapes` fixes symbolic dimensions of inputs, and gives shapes where there are none; `batch` fixes those
-    that are left if they have one name. Raises
+    that are left if they have one name. What is made of strings of inputs, but for those whose values are
+    `known`, is the host's, and then an input of the model. Raises
     InvalidModelError for a file that is unreadable, truncated or inconsistent, UnsupportedError for an
     operator-set version out of range, and for a `batch` of which the model has no meaning.
     """
@@ -65,11 +80,12 @@ def load(
     if model.functions:
         model = inline_local_functions(model, convert_version=True)
     _fix_shapes(model, shapes)
+    steps, given = take_string_steps(model, known)
     fixed = [] if batch is None else fix_batch(model, batch)
     _write_defaults(model)
     _infer_shapes(model, fixed)
     drop_dead(model.graph)
-    return model
+    return Loaded(model, steps, given)
 
 
 def _write_defaults(model: ModelProto) -> None:

@@ -1,6 +1,6 @@
 """Strings of an ONNX model: a program has their numbers in one list of all that the model names.
 
-The host has the list. A string that the model does not name is -1, which is none of them.
+The host has the list. A string that the model does not name has a number beyond it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from xdsl.ir import SSAValue
 from irkit.weights import Array
 
 ML = "ai.onnx.ml"
-_READ = {(ML, "CategoryMapper"), (ML, "LabelEncoder"), (ML, "OneHotEncoder"), (ML, "ZipMap")}
+_READ = {
+    (ML, "CategoryMapper"), (ML, "LabelEncoder"), (ML, "OneHotEncoder"), (ML, "ZipMap"),
+    ("", "StringNormalizer"), ("", "TfIdfVectorizer"),
+}  # fmt: skip
 _MOVED = {
     (ML, "ArrayFeatureExtractor"), ("", "Concat"), ("", "Flatten"), ("", "Gather"), ("", "Identity"),
     ("", "Reshape"), ("", "Slice"), ("", "Split"), ("", "Squeeze"), ("", "Transpose"),
@@ -29,13 +32,11 @@ _MOVED = {
 class Strings:
     """The strings that a model names, by number, and which of its values hold such numbers.
 
-    `given`: those of them that hold strings of an input, of which -1 stands for more than one. `maps`: values
-    that are maps for the caller, by the labels of their columns.
+    `maps`: values that are maps for the caller, by the labels of their columns.
     """
 
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     values: set[SSAValue] = field(default_factory=set[SSAValue])
-    given: set[SSAValue] = field(default_factory=set[SSAValue])
     maps: dict[SSAValue, tuple[Any, ...]] = field(default_factory=dict[SSAValue, tuple[Any, ...]])
 
     def codes(self, strings: Iterable[Any]) -> Array:
@@ -43,11 +44,9 @@ class Strings:
         texts = [s.decode() if isinstance(s, bytes) else str(s) for s in strings]
         return np.array([self.numbers.setdefault(t, len(self.numbers)) for t in texts], np.int64)
 
-    def mark(self, value: SSAValue, given: bool = False) -> SSAValue:
+    def mark(self, value: SSAValue) -> SSAValue:
         """`value`, which holds numbers of strings."""
         self.values.add(value)
-        if given:
-            self.given.add(value)
         return value
 
     def why_not(self, proto: NodeProto, inputs: Iterable[Any]) -> str:
@@ -69,7 +68,7 @@ class Strings:
         if not found or (proto.domain, proto.op_type) not in _MOVED:
             return
         for value in _tensors(outputs):
-            self.mark(value, any(v in self.given for v in found))
+            self.mark(value)
 
 
 def _tensors(values: Iterable[Any]) -> list[SSAValue]:

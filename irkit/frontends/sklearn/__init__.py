@@ -17,7 +17,6 @@ from irkit.dialects.types import DYNAMIC, element_type, tensor
 from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends.module import GraphBuilder, ImportedModel
 from irkit.frontends.sklearn import documents, histogram, labels
-from irkit.frontends.sklearn.boosters import LIGHTGBM
 from irkit.frontends.sklearn.columns import SELECTORS
 from irkit.frontends.sklearn.composition import (
     COMPOSITIONS,
@@ -38,6 +37,7 @@ from irkit.frontends.sklearn.composition import (
 )
 from irkit.frontends.sklearn.consistency import check_lengths, check_trees
 from irkit.frontends.sklearn.forms import Form
+from irkit.frontends.sklearn.frames import categories_of, names_of, why_no_categories
 from irkit.frontends.sklearn.importer import Importer, Values, kind_of
 from irkit.frontends.sklearn.labels import LABEL_ENCODERS
 from irkit.frontends.sklearn.own_types import own_types, why_no_codes
@@ -125,6 +125,7 @@ def _import_rows(model: Any, dtype: str) -> ImportedModel:
         unread=() if used is None else tuple(i for i in range(features) if i not in used),
         mixed_floats=by_name and kind_of(steps[0][1]) in histogram.PREDICTORS,
         words=importer.words.table(),
+        categories=None if head is not None else categories_of(steps),
         na_words=tuple(sorted(importer.words.with_na)),
         text=None if head is None else documents.text_facts(head),
         texts=texts.facts() if texts else (),
@@ -214,7 +215,7 @@ def _check(model: Any, head: Any, steps: list[tuple[str, Any]]) -> None:
         for (name, step), end in zip(steps, ends, strict=True)
         for r in why_not_fitted(name, step, end)
     ]
-    missing += [] if missing else why_no_codes(steps)
+    missing += [] if missing else [*why_no_codes(steps), *why_no_categories(steps)]
     if missing:
         raise UnsupportedError(f"cannot import {type(model).__name__} exactly:", missing)
 
@@ -249,9 +250,8 @@ def _check_fitted(step: Any) -> None:
 def _columns(model: Any, first: Any) -> tuple[tuple[str, ...] | None, bool, tuple[str, ...]]:
     """Names of the columns that a model was fitted on, whether it picks them by name, and which of
     them it never looks at."""
-    names = getattr(model, "feature_names_in_", None)
-    # LightGBM goes by places: the names that it keeps are not even those of the frame.
-    if names is None or kind_of(first) in LIGHTGBM:
+    names = None if model is None else names_of(first)
+    if names is None:
         return None, False, ()
     columns = tuple(str(name) for name in names)
     used = _picked(first)

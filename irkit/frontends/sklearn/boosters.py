@@ -26,7 +26,9 @@ def _why_no_lightgbm(step: Any) -> list[str]:
 def _xgboost(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     importer.approximate = False
     narrow = importer.cast(absent_as_missing(importer, x), np.float32)
-    return xgboost.xgboost_outputs(importer.builder, narrow, xgboost.json_of(step), step)
+    found = xgboost.json_of(step)
+    importer.any_scores |= not xgboost.gives_probabilities(found)
+    return xgboost.xgboost_outputs(importer.builder, narrow, found, step)
 
 
 def _why_no_xgboost(step: Any) -> list[str]:

@@ -83,9 +83,23 @@ def _tempered(importer: Importer, step: Any, scores: SSAValue, margins: bool) ->
     else:
         logits = two_columns(importer, scores)
     if not margins:
+        _require_probabilities(importer, logits)
         logits = importer.builder(LogOp, importer.add(logits, [1e-12], "tiny"))
     scaled = importer.mul(logits, [float(step.calibrators[0].beta_)], "beta")
     return importer.cast(importer.builder(SoftmaxOp, scaled, axis=1), np.float64)
+
+
+def _require_probabilities(importer: Importer, scores: SSAValue) -> None:
+    """Refuse rows of scores that may be none: one has scikit-learn take all of a batch as they are."""
+    if not importer.any_scores:
+        return
+    above = importer.compare(scores, "ge", [0.0], "zero")
+    below = importer.compare(scores, "le", [1.0], "one")
+    importer.require(
+        importer.builder(AndOp, above, below),
+        "a score that is no probability reaches CalibratedClassifierCV with method='temperature', which "
+        "takes all rows' for margins then",
+    )
 
 
 def _why_not_calibrated(step: Any) -> list[str]:

@@ -21,6 +21,7 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
+from irkit.errors import UnsupportedError
 from irkit.frontends.sklearn.importer import Importer, Outputs, Predictor, Transformer, kind_of
 from irkit.frontends.sklearn.outputs import classifier, largest, regressor
 from irkit.frontends.sklearn.responses import (
@@ -194,6 +195,10 @@ def _voters(importer: Importer, step: Any, x: SSAValue) -> list[Outputs]:
 
 def _voting_regressor(importer: Importer, step: Any, x: SSAValue) -> Outputs:
     each = [as_columns(importer, value(o, "predict")) for o in _voters(importer, step, x)]
+    if any(importer.width(y) > 1 for y in each):
+        raise UnsupportedError(
+            "VotingRegressor of members with several outputs; one each is supported"
+        )
     return regressor(importer, _average(importer, each, _weights(step)))
 
 

@@ -98,6 +98,8 @@ class Importer:
     """Values that scikit-learn has as sparse matrices; all others are dense."""
     approximate: bool = True
     """Whether functions may be computed in vector registers, as NumPy does; native libraries ask C's."""
+    any_scores: bool = False
+    """Whether what some estimator calls probabilities may be any numbers."""
 
     _met: dict[tuple[int, SSAValue], Outputs] = field(
         default_factory=dict[tuple[int, SSAValue], Outputs]

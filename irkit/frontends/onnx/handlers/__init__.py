@@ -21,6 +21,7 @@ from irkit.frontends.onnx.handlers import (
     reduction,
     resize,
     shape,
+    text,
     transformer,
     window,
 )
@@ -43,6 +44,7 @@ HANDLERS: dict[str, Handler] = {
     **reduction.HANDLERS,
     **resize.HANDLERS,
     **shape.HANDLERS,
+    **text.HANDLERS,
     **transformer.HANDLERS,
     **window.HANDLERS,
 }
