@@ -81,6 +81,8 @@ WITHOUT_SAMPLE = {
     "pool.thread": "pool",
     "scatter_add.block": "scatter add",
     "top_k.rank": "top k",
+    "product.sliced16x16": "gemm",
+    "product.sliced16x32": "gemm",
     "product.tile16x256": "gemm of many columns",
     "product.tile16x32": "gemm",
     "product.tile32x32": "gemm",

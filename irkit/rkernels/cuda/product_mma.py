@@ -38,11 +38,11 @@ KINDS = {
     Precision.F16: F16,
 }
 # What a multiply-add takes, in those of TF32: three products of parts, or half the width.
-_EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
+EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
 # The same where a warp's sums leave few registers for parts.
 _SUMS_AT_EASE, _CROWDED = 1024, 1.25
 # What a word of a fragment takes that is rounded to TF32, in those that are read or split.
-_ROUNDED = 1.75
+ROUNDED = 1.75
 
 
 def product_mma(task, tasks, rows, scratch, OPERANDS):
@@ -237,8 +237,8 @@ def _work(tile: Mapping[str, int]):
         kind = KINDS[precision_of(part.root.op)]
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
         if kind == TF32 and run is not None and run.by_k:
-            fragments *= _ROUNDED
-        effort = _EFFORT[kind]
+            fragments *= ROUNDED
+        effort = EFFORT[kind]
         if kind == SPLIT and tile["WM"] * tile["WN"] > _SUMS_AT_EASE:
             effort *= _CROWDED
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
