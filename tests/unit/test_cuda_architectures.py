@@ -63,6 +63,7 @@ WITHOUT_SAMPLE = {
     "csr_dense.warp": "csr dense",
     "csr_reduce.thread": "csr maxima",
     "csr_reduce.warp": "csr sums",
+    **{f"gate_product.{kind}": "gates" for kind in ("mma128x128", "mma32x32", "sliced16x32")},
     "gemm.tile32_kj": "gemm",
     "integer_product.dots": "bytes",
     **{

@@ -110,9 +110,9 @@ def test_a_step_planned_for_a_gpu_computes_what_it_did(name: str, level: str, dt
     want = run_module(exact.module, exact.weights, wide)
     found, given = traced(name, 5, dtype)
     got = run_module(planned(found, level), found.weights, given)
-    near = {"rtol": 1e-9, "atol": 1e-11} if dtype == np.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    rtol, atol = (1e-9, 1e-11) if dtype == np.float64 else (1e-4, 1e-5)
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_allclose(a, b, **near)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("name", CELLS)

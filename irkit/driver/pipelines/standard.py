@@ -50,7 +50,8 @@ STANDARD: dict[str, list[str]] = {
         "halve-symmetric-products",
         "share-products",
         "share-convolutions",
-        # Behind what cuts the sums of statements: one behind which a cell's gradients follow stays whole.
+        # Behind what cuts the sums of statements: those of a recurrence's steps stay whole.
+        "gather-gates",
         "share-joined-factors",
         "slice-first",
         "recognise-attention",
@@ -119,7 +120,7 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
+    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `split-attention`, `join-products`, `pack-forests`, `hoist-input-terms`,
     `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
@@ -134,6 +135,7 @@ def level_pipeline(
                 "recompute-parts",
                 "write-out-attention",
                 "join-product-sums",
+                "gather-gates",
                 "share-joined-factors",
                 "split-reductions",
                 "cut-sums",

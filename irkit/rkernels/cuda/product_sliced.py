@@ -25,6 +25,7 @@ from irkit.rkernels.cuda.product_mma import (
     THREADS_PER_BLOCK,
     legal,
     parameters_of,
+    stored,
     tiles,
 )
 from irkit.rkernels.product_grids import cut_largest
@@ -129,8 +130,8 @@ def product_sliced(task, tasks, rows, scratch, OPERANDS):
                     else:
                         mma_store(staged, warp * (BM * (BN + 8)), BN + 8, sums, BN, lane)
                     cuda.syncthreads()
-                    # A thread joins the sums that it stores: no other reads them.
-                    anew = 0
+                    # A thread reads what others store of a sum, and is the one that joins it.
+                    wrong = int32(0)
                     for i in range(BM * BN // THREADS):
                         if TRANSPOSED:
                             x, y = divide(thread + i * THREADS, BM)
@@ -142,7 +143,8 @@ def product_sliced(task, tasks, rows, scratch, OPERANDS):
                             total += staged[other * (BM * (BN + 8)) + place]
                         staged[place] = total
                         if KIND == 0 and not (unsure <= abs(total) < math.inf):
-                            anew = 2
+                            wrong = int32(1)
+                    anew = 2 * cuda.syncthreads_or(wrong)
                     LEAVE(
                         OPERANDS, staged, 0, (thread, THREADS), (BM, BN), (b, lead, m, c), (m1, c0, c1),
                         0, anew, unsure,
@@ -150,18 +152,18 @@ def product_sliced(task, tasks, rows, scratch, OPERANDS):
                     cuda.syncthreads()
 
 
-_TILES: dict[str, Mapping[str, int]] = {
+TILES: dict[str, Mapping[str, int]] = {
     "16x16": {"BM": 16, "BN": 16, "BK": 128, "WM": 16, "WN": 16, "STAGES": 4},
     "16x32": {"BM": 16, "BN": 32, "BK": 128, "WM": 16, "WN": 32, "STAGES": 3},
 }
 
 
-def _scratch(root: Root, tile: Parameters) -> int:
+def scratch(root: Root, tile: Parameters) -> int:
     """All stages, or the sums of all warps."""
     return 4 * max(tile["STAGES"] * tile["STAGE"], WARPS * tile["BM"] * (tile["BN"] + 8))
 
 
-def _work(tile: Mapping[str, int]):
+def computed(tile: Mapping[str, int]):
     """As of `product_mma`, of warps that read both whole tiles of their terms; and the sums of all warps."""
 
     def counted(part: Part) -> Work:
@@ -177,8 +179,8 @@ def _work(tile: Mapping[str, int]):
         multiplied = work(
             fragment=fragments + count * WARPS * area, mma=EFFORT[kind] * stages * area * tile["BK"]
         )
-        ends = work(tile=count * (1 + area / 4096), barrier=count)
-        return ends + copied + multiplied + part.store * part.elements
+        ends = work(tile=count * (1 + area / 4096), barrier=2 * count)
+        return ends + copied + multiplied
 
     return counted
 
@@ -192,13 +194,13 @@ RKERNELS = [
         "product_sliced",
         legal=legal,
         reassociates=True,
-        scratch_bytes=_scratch,
+        scratch_bytes=scratch,
         threads=THREADS_PER_BLOCK,
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
         grid=cut_largest(partial(tiles, tile)),
-        work=_work(tile),
+        work=stored(computed(tile)),
     )
-    for name, tile in _TILES.items()
+    for name, tile in TILES.items()
 ]
