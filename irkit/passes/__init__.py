@@ -59,6 +59,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "rows-to-csr": _lazy("passes.graph.rows_to_csr", "RowsToCsr"),
     "select-first": _lazy("passes.graph.select_first", "SelectFirst"),
     "share-convolutions": _lazy("passes.graph.share_convolutions", "ShareConvolutions"),
+    "gather-gates": _lazy("passes.graph.gather_gates", "GatherGatesPass"),
     "share-joined-factors": _lazy("passes.graph.share_joined_factors", "ShareJoinedFactors"),
     "share-products": _lazy("passes.graph.share_products", "ShareProducts"),
     "select-transposed-form": _lazy("passes.graph.select_transposed_form", "SelectTransposedForm"),

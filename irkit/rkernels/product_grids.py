@@ -26,10 +26,10 @@ class _Step(NamedTuple):
     grid: tuple[int, ...]
 
 
-def cut_largest(longest: Callable[[Part], float]):
+def cut_largest(longest: Callable[[Part], float], whole: int = 0):
     """At most `tasks` parts: of each group of loops the first that is longer than one is cut, and of all but
     leading columns also the next, where that is in single elements, so that what the largest part does one
-    after another is the least."""
+    after another is the least. `whole`: so many of the last columns are never cut."""
 
     # Grids of many sizes are asked for of a root: those of fewer parts are among those of more.
     known: WeakKeyDictionary[Root, tuple[int, list[_Step]]] = WeakKeyDictionary()
@@ -37,7 +37,7 @@ def cut_largest(longest: Callable[[Part], float]):
     def grid(root: Root, tasks: int) -> list[int]:
         most, steps = known.get(root, (0, []))
         if tasks > most:
-            steps = _steps(root, tasks, longest)
+            steps = _steps(root, tasks, longest, whole)
             known[root] = tasks, steps
         found = bisect.bisect_right(steps, tasks, key=lambda step: step.parts)
         return list(steps[found - 1].grid)
@@ -45,12 +45,13 @@ def cut_largest(longest: Callable[[Part], float]):
     return grid
 
 
-def _steps(root: Root, tasks: int, longest: Callable[[Part], float]) -> list[_Step]:
+def _steps(root: Root, tasks: int, longest: Callable[[Part], float], whole: int) -> list[_Step]:
     """The grids of at most `tasks` parts whose largest part is less than that of all with fewer parts; of
     equal ones the first."""
     product = as_product(root)
     assert product is not None
-    groups = product.batch, product.lead, product.m, product.columns
+    columns = product.columns[: len(product.columns) - whole]
+    groups = product.batch, product.lead, product.m, columns
     grids = _grids(groups, product.sizes[: len(root.parallel)], tasks)
     offered = (_Step(parts, longest(Part(root, g)), g) for parts, g in grids)
     found: list[_Step] = []

@@ -98,6 +98,24 @@ def gemm(rows: str, k: int, columns: int, kind: str = "f32", by_k: bool = False)
     return function(inputs, contraction(kind, maps, loops, a, b, c), f"tensor<{c}x{kind}>")
 
 
+def gates() -> str:
+    """Two gates of a unit, of a product with something added, and what is made of them."""
+    halves = "\n".join(
+        f"  %{name} = graph.slice %s {{offsets = array<i64: 0, {first}>, sizes = array<i64: 17, 10>, "
+        f"strides = array<i64: 1, 1>}} : (tensor<17x20xf32>) -> tensor<17x10xf32>"
+        for name, first in (("i", 0), ("g", 10))
+    )
+    kind = "{trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 0.0 : f64}"
+    body = f"""  %p = graph.gemm %h, %r {kind} :
+    (tensor<17x12xf32>, tensor<20x12xf32>) -> tensor<17x20xf32>
+  %s = graph.add %x, %p : (tensor<17x20xf32>, tensor<17x20xf32>) -> tensor<17x20xf32>
+{halves}
+  %t = graph.tanh %g : (tensor<17x10xf32>) -> tensor<17x10xf32>
+  %y = graph.mul %i, %t : (tensor<17x10xf32>, tensor<17x10xf32>) -> tensor<17x10xf32>"""
+    inputs = "%h: tensor<17x12xf32>, %r: tensor<20x12xf32>, %x: tensor<17x20xf32>"
+    return function(inputs, body, "tensor<17x10xf32>")
+
+
 def batched() -> str:
     maps = ", ".join(
         f"affine_map<(b, i, j, k) -> {m}>" for m in ("(b, i, k)", "(b, k, j)", "(b, i, j)")
@@ -243,6 +261,7 @@ PROGRAMS = {
     "least of bytes": reduced("min", "3x200xui8", "3xui8"),
     "max of words": reduced("max", "2x90xui64", "2xui64"),
     "max of 16 bits": reduced("max", "4x70xi16", "4xi16"),
+    "gates": gates(),
     "gemm": gemm("9", 12, 10),
     "gemm of many columns": gemm("9", 3, 4099),
     "gemm of 64 bits": gemm("6", 5, 20, "f64"),
@@ -371,6 +390,6 @@ def cases(name: str, device: str) -> list[Case]:
     return list(found.values())
 
 
-ON_GPUS_ALONE = {"heap forest"}
+ON_GPUS_ALONE = {"gates", "heap forest"}
 NAMES = [*(name for name in PROGRAMS if name not in ON_GPUS_ALONE), "lstm"]
 NAMES_FOR = {"test4": NAMES, "h200": [*NAMES, *ON_GPUS_ALONE]}

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
+from family_programs import gates
 from test_byte_products import convolution
 
 import irkit
@@ -182,6 +183,7 @@ def narrow(kind: str, a: str, b: str, y: str) -> str:
 
 
 PROGRAMS = {
+    "gates": gates(),
     "bytes": narrow("i8", "64x64", "64x64", "64x64"),
     "few rows of bytes": narrow("ui8", "4x512", "64x512", "4x64"),
     "16-bit integers": narrow("i16", "64x64", "64x64", "64x64"),

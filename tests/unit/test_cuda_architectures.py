@@ -63,6 +63,7 @@ WITHOUT_SAMPLE = {
     "csr_dense.warp": "csr dense",
     "csr_reduce.thread": "csr maxima",
     "csr_reduce.warp": "csr sums",
+    **{f"gate_product.{kind}": "gates" for kind in ("mma128x128", "mma32x32", "sliced16x32")},
     "gemm.tile32_kj": "gemm",
     "integer_product.dots": "bytes",
     **{
@@ -82,6 +83,8 @@ WITHOUT_SAMPLE = {
     "scatter_add.block": "scatter add",
     "top_k.rank": "top k",
     "top_k.sorted": "top k",
+    "product.sliced16x16": "gemm",
+    "product.sliced16x32": "gemm",
     "product.tile16x256": "gemm of many columns",
     "product.tile16x32": "gemm",
     "product.tile32x32": "gemm",

@@ -62,7 +62,7 @@ CELLS: dict[str, tuple[Callable[..., Any], int, int]] = {
 """The cell, how many gates it has, and states."""
 
 
-def traced(name: str, steps: int) -> tuple[ImportedModel, list[Any]]:
+def traced(name: str, steps: int, dtype: Any = np.float64) -> tuple[ImportedModel, list[Any]]:
     """A step of training at the graph level, and arrays for it: the state and the inputs."""
     cell, gates, states = CELLS[name]
     rng = np.random.default_rng(0)
@@ -74,14 +74,15 @@ def traced(name: str, steps: int) -> tuple[ImportedModel, list[Any]]:
     }
 
     def model(p: Any, x: Any) -> Any:
-        start = tuple(np.zeros((ROWS, HIDDEN)) for _ in range(states))
+        start = tuple(np.zeros((ROWS, HIDDEN), dtype) for _ in range(states))
         state = reduce(lambda held, t: cell(p, x[t], held), range(steps), start)
         return state[0] @ p["v"]
 
     if name == "gru":
         del parameters["b"]
-    x = rng.standard_normal((steps, ROWS, INPUTS))
-    y = rng.standard_normal((ROWS, OUTPUTS))
+    parameters = {key: array.astype(dtype) for key, array in parameters.items()}
+    x = rng.standard_normal((steps, ROWS, INPUTS)).astype(dtype)
+    y = rng.standard_normal((ROWS, OUTPUTS)).astype(dtype)
     made = training_step(
         model, losses.mean_squared_error, optimizers.SGD(0.1), parameters=parameters, target="cpu"
     )
@@ -101,14 +102,17 @@ def planned(found: ImportedModel, level: str, device: str = "h200") -> ModuleOp:
     raise AssertionError(level)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("level", ["graph", "task"])
 @pytest.mark.parametrize("name", CELLS)
-def test_a_step_planned_for_a_gpu_computes_what_it_did(name: str, level: str) -> None:
-    found, given = traced(name, 5)
-    want = run_module(found.module, found.weights, given)
+def test_a_step_planned_for_a_gpu_computes_what_it_did(name: str, level: str, dtype: Any) -> None:
+    exact, wide = traced(name, 5)
+    want = run_module(exact.module, exact.weights, wide)
+    found, given = traced(name, 5, dtype)
     got = run_module(planned(found, level), found.weights, given)
+    rtol, atol = (1e-9, 1e-11) if dtype == np.float64 else (1e-4, 1e-5)
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -132,15 +136,19 @@ def test_weights_have_one_product_for_all_steps(name: str) -> None:
     assert (6 * ROWS, INPUTS) not in rows
 
 
-def launches(name: str, steps: int) -> int:
-    module = planned(traced(name, steps)[0], "task")
+def launches(name: str, steps: int, dtype: Any) -> int:
+    module = planned(traced(name, steps, dtype)[0], "task")
     return sum(isinstance(op, LaunchOp) for op in module.walk())
 
 
-@pytest.mark.parametrize(("name", "most"), [("lstm", 6), ("plain", 2)])
-def test_a_step_of_time_is_few_launches(name: str, most: int) -> None:
-    """Forward a product and what is done with it, back the same, and gates' gradients put side by side."""
-    assert launches(name, 9) - launches(name, 8) <= most
+@pytest.mark.parametrize(
+    ("name", "dtype", "most"),
+    [("lstm", np.float64, 6), ("lstm", np.float32, 4), ("plain", np.float64, 2)],
+)
+def test_a_step_of_time_is_few_launches(name: str, dtype: Any, most: int) -> None:
+    """Forward a product and what is done with it, back the same, which of float32 is one launch, and gates'
+    gradients put side by side."""
+    assert launches(name, 9, dtype) - launches(name, 8, dtype) <= most
 
 
 def test_the_gates_of_an_lstm_are_one_launch() -> None:

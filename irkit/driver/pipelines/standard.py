@@ -45,13 +45,15 @@ STANDARD: dict[str, list[str]] = {
         "hoist-input-products",
         "recognise-row-expressions",
         "join-product-sums",
-        "share-joined-factors",
         "split-reductions",
         "cut-sums",
         "halve-symmetric-products",
         "share-products",
         "share-convolutions",
         "select-transposed-form",
+        # Behind what cuts the sums of statements: those of a recurrence's steps stay whole.
+        "gather-gates",
+        "share-joined-factors",
         "slice-first",
         "recognise-attention",
         "group-heads",
@@ -119,7 +121,7 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`,
+    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
     `hoist-input-terms`,
@@ -135,6 +137,7 @@ def level_pipeline(
                 "recompute-parts",
                 "write-out-attention",
                 "join-product-sums",
+                "gather-gates",
                 "share-joined-factors",
                 "split-reductions",
                 "cut-sums",

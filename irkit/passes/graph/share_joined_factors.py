@@ -1,4 +1,4 @@
-"""`share-joined-factors`: a product of parts side by side as products of the parts, side by side on vEUs."""
+"""`share-joined-factors`: a product of parts side by side as one of parts that lie one behind another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f32, f64, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, f32, f64, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
@@ -25,6 +25,9 @@ TILE: Final = (16, 32)
 """Rows and columns of the smallest tile of a product."""
 LEAST: Final = 64
 """Terms of a part at least: what a tile multiplies in one turn."""
+TURNS: Final = 4
+"""So many such tiles of a sum over all parts a vEU has at most: of more results a product of packed terms
+does more at once than a copy of the parts takes."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,17 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return tensor_type(value).get_shape()
 
 
+def is_whole(op: graph.GemmOp) -> bool:
+    """Whether a product becomes one sum over all parts: in float32, which tensor cores multiply."""
+    return tensor_type(op.y).element_type == f32
+
+
 def _why_whole(op: graph.GemmOp, parts: Sequence[Columns], veus: int) -> str:
     """Why a product stays one; empty where its parts are better."""
     if len({part.count for part in parts}) > 1 or parts[0].count < LEAST or len(parts) < 2:
         return "its parts are short, or of several lengths"
     tiles = math.prod(math.ceil(n / side) for n, side in zip(_shape(op.y), TILE, strict=True))
-    if tiles * len(parts) > veus:
+    if tiles > TURNS * veus if is_whole(op) else tiles * len(parts) > veus:
         return "its results leave too few vEUs without work"
     users = {use.operation for use in op.y.uses}
     if not users or not all(isinstance(user, UnaryOp | BinaryOp) for user in users):
@@ -80,7 +88,7 @@ def _why_whole(op: graph.GemmOp, parts: Sequence[Columns], veus: int) -> str:
 
 @dataclass
 class ShareJoinedFactor(Rule):
-    """[a, b] @ [c; d] = a @ c + b @ d"""
+    """[a, b] @ [c; d] = a @ c + b @ d, in float32 as one sum over both"""
 
     veus: int
 
@@ -94,7 +102,8 @@ class ShareJoinedFactor(Rule):
         if reason := _why_whole(op, parts, self.veus):
             return self.no_match(op, "{}", reason)
         made = list[Operation]()
-        rewriter.replace(op, made, [_summed(_products(op, parts, made), made)])
+        y = _product(op, parts, made) if is_whole(op) else _summed(_products(op, parts, made), made)
+        rewriter.replace(op, made, [y])
 
 
 def _why_no_product(op: graph.GemmOp) -> str:
@@ -105,12 +114,32 @@ def _why_no_product(op: graph.GemmOp) -> str:
     return "it has open dimensions" if DYNAMIC in (*_shape(op.y), *_shape(op.a)) else ""
 
 
+def _stacked(op: graph.GemmOp, parts: Sequence[Columns], made: list[Operation]) -> SSAValue:
+    """parts×rows×terms: the parts of the first factor, one behind another."""
+    first = [_reshape(part.value, (1, _shape(op.y)[0], part.count), made) for part in parts]
+    made.append(graph.ConcatOp.make(first, {"axis": IntegerAttr(0, i64)}))
+    return made[-1].results[0]
+
+
+def _product(op: graph.GemmOp, parts: Sequence[Columns], made: list[Operation]) -> SSAValue:
+    """One sum over parts and terms. Columns lead in the second factor: products read one of the two as it
+    lies, and the parts of the first are no rows."""
+    columns, count, terms = _shape(op.y)[1], len(parts), parts[0].count
+    a, b = _stacked(op, parts, made), op.b
+    if not op.trans_b.value.data:
+        made.append(graph.TransposeOp.make([b], {"permutation": int_array([1, 0])}))
+        b = made[-1].results[0]
+    b = _reshape(b, (columns, count, terms), made)
+    text = StringAttr("C(m, n) +=! A(p, m, k) * B(n, p, k)")
+    made.append(graph.ExpressionOp.make([a, b], {"text": text}))
+    inherit(made[-1], op)
+    return made[-1].results[0]
+
+
 def _products(op: graph.GemmOp, parts: Sequence[Columns], made: list[Operation]) -> SSAValue:
     """parts×rows×columns: those of each part by its rows of the second factor."""
-    (rows, columns), count, terms = _shape(op.y), len(parts), parts[0].count
-    first = [_reshape(part.value, (1, rows, terms), made) for part in parts]
-    made.append(graph.ConcatOp.make(first, {"axis": IntegerAttr(0, i64)}))
-    a = made[-1].results[0]
+    columns, count, terms = _shape(op.y)[1], len(parts), parts[0].count
+    a = _stacked(op, parts, made)
     if op.trans_b.value.data:
         apart = _reshape(op.b, (columns, count, terms), made)
         made.append(graph.TransposeOp.make([apart], {"permutation": int_array([1, 2, 0])}))
@@ -144,13 +173,16 @@ def _reshape(value: SSAValue, shape: Sequence[int], made: list[Operation]) -> SS
 
 @dataclass(frozen=True)
 class ShareJoinedFactors(ModulePass):
-    """Make of a `graph.gemm` whose first factor is parts side by side, and which has so few results that most
-    vEUs of a GPU would have none, products of the parts, side by side on vEUs, and their sum.
+    """Make of a `graph.gemm` whose first factor is parts side by side one of parts that lie one behind
+    another.
 
     The gradients of a cell's gates are such parts, each padded with zeros to its columns of one matrix, whose
-    product the step before waits for. The parts lie one behind another, where they are made, and elementwise
-    ops that read the product, which alone may, add up its parts. They have equally many columns, 64 or more.
-    On a GPU only.
+    product the step before waits for. One behind another they lie where they are made, and nothing copies
+    them. Elementwise ops alone may read the product. In float32 it is one sum over all parts, behind which
+    what reads it is computed where it is made; its columns lead in the second factor, a weight that is turned
+    once for all steps. In float64, of so few results that most vEUs of a GPU would have none, it is a product
+    of each part, side by side on vEUs, and what reads it adds them up. The parts have equally many columns,
+    64 or more. On a GPU only.
 
     Numeric risk: floats are added in another order.
 
@@ -163,10 +195,8 @@ class ShareJoinedFactors(ModulePass):
     becomes, reshapes left out,
     ```mlir
     %4 = graph.concat(%a, %b) {axis = 0 : i64} : ... -> tensor<2x32x64xf32>
-    %5 = graph.matmul %4, %w : (tensor<2x32x64xf32>, tensor<2x64x64xf32>) -> tensor<2x32x64xf32>
-    %6 = graph.slice %5 {offsets = array<i64: 0, 0, 0>, ...}
-    %7 = graph.slice %5 {offsets = array<i64: 1, 0, 0>, ...}
-    %3 = graph.add %6, %7
+    %5 = graph.transpose %w {permutation = array<i64: 1, 0>} : ... -> tensor<64x2x64xf32>
+    %3 = graph.expression %4, %5 {text = "C(m, n) +=! A(p, m, k) * B(n, p, k)"} : ... -> tensor<32x64xf32>
     ```
     """
 

@@ -28,6 +28,7 @@ from irkit.dialects.packed_terms import FORMATS, packed
 from irkit.dialects.precision import Precision
 from irkit.dialects.product_memory import matrix_of_b
 from irkit.dialects.products import Product, as_product
+from irkit.dialects.roperator_body import GATES
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import UnsupportedError
@@ -77,7 +78,7 @@ def packings(op: ROperatorOp) -> list[Packing] | str:
         root = root_of(op)
     except UnsupportedError as error:
         return str(error)
-    if root.family == "recurrent_cell":
+    if root.family in ("recurrent_cell", GATES):
         return "its sums are those of a cell's units, which no rKernel adds up from packed terms"
     product = as_product(root) if root.chain else None
     if product is None or DYNAMIC in root.parallel:

@@ -13,7 +13,7 @@ without them, so infinities, NaN, the largest and the least values come out as t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from xdsl.dialects.builtin import Float32Type
@@ -38,11 +38,11 @@ KINDS = {
     Precision.F16: F16,
 }
 # What a multiply-add takes, in those of TF32: three products of parts, or half the width.
-_EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
+EFFORT = {SPLIT: 3.0, TF32: 1.0, BF16: 0.5, F16: 0.5}
 # The same where a warp's sums leave few registers for parts.
 _SUMS_AT_EASE, _CROWDED = 1024, 1.25
 # What a word of a fragment takes that is rounded to TF32, in those that are read or split.
-_ROUNDED = 1.75
+ROUNDED = 1.75
 
 
 def product_mma(task, tasks, rows, scratch, OPERANDS):
@@ -157,7 +157,7 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
                     cuda.syncthreads()
 
 
-_TILES: dict[str, Mapping[str, int]] = {
+TILES: dict[str, Mapping[str, int]] = {
     "128x128": {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 32, "STAGES": 4},
     "128x64": {"BM": 128, "BN": 64, "BK": 32, "WM": 32, "WN": 32, "STAGES": 4},
     "64x128": {"BM": 64, "BN": 128, "BK": 32, "WM": 32, "WN": 32, "STAGES": 4},
@@ -201,7 +201,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     }
 
 
-def _scratch(root: Root, tile: Parameters) -> int:
+def scratch(root: Root, tile: Parameters) -> int:
     """All stages, or all sums."""
     return 4 * max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
 
@@ -227,7 +227,7 @@ def ends(tile: Mapping[str, int], part: Part, count: float) -> Work:
     return work(tile=count * (1 + area / 12288))
 
 
-def _work(tile: Mapping[str, int]):
+def computed(tile: Mapping[str, int]) -> Callable[[Part], Work]:
     """Fragments read and multiplied by the tensor cores, behind copies that overlap with them."""
 
     def counted(part: Part) -> Work:
@@ -237,8 +237,8 @@ def _work(tile: Mapping[str, int]):
         kind = KINDS[precision_of(part.root.op)]
         fragments = stages * warps * (tile["WM"] + tile["WN"]) * tile["BK"]
         if kind == TF32 and run is not None and run.by_k:
-            fragments *= _ROUNDED
-        effort = _EFFORT[kind]
+            fragments *= ROUNDED
+        effort = EFFORT[kind]
         if kind == SPLIT and tile["WM"] * tile["WN"] > _SUMS_AT_EASE:
             effort *= _CROWDED
         products = effort * stages * tile["BM"] * tile["BN"] * tile["BK"]
@@ -246,9 +246,14 @@ def _work(tile: Mapping[str, int]):
         of_b = 0 if run is not None and run.fours else tile["BN"]
         copied = work(stage=stages, pack=stages * tile["BK"] * (of_a + of_b))
         multiplied = work(fragment=fragments, mma=products)
-        return ends(tile, part, count) + copied + multiplied + part.store * part.elements
+        return ends(tile, part, count) + copied + multiplied
 
     return counted
+
+
+def stored(counted: Callable[[Part], Work]) -> Callable[[Part], Work]:
+    """What is counted, and every sum that is stored."""
+    return lambda part: counted(part) + part.store * part.elements
 
 
 RKERNELS = [
@@ -260,13 +265,13 @@ RKERNELS = [
         "product_mma",
         legal=legal,
         reassociates=True,
-        scratch_bytes=_scratch,
+        scratch_bytes=scratch,
         threads=THREADS_PER_BLOCK,
         parameters=partial(parameters_of, tile),
         vectors=("A", "B"),
         streams=True,
         grid=cut_largest(partial(tiles, tile)),
-        work=_work(tile),
+        work=stored(computed(tile)),
     )
-    for name, tile in _TILES.items()
+    for name, tile in TILES.items()
 ]

@@ -12,6 +12,7 @@ from irkit.rkernels.families.csr import CsrRows
 from irkit.rkernels.families.depthwise import Depthwise
 from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
+from irkit.rkernels.families.gate_product import GateProduct
 from irkit.rkernels.families.gemm import Gemm
 from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
@@ -49,6 +50,7 @@ _FAMILIES: dict[str, Family] = {
         Forest("packed_forest"),
         Forest("perfect_forest"),
         RecurrentCell(),
+        GateProduct(),
         Gemm(),
         MatrixProduct(),
         IntegerProduct(),
