@@ -60,7 +60,7 @@ def product_mma(task, tasks, rows, scratch, OPERANDS):
         for lead in range(l0, l1):
             for m in range(m0, m1, BM):
                 # Fours of columns start at multiples of four, whatever the grid.
-                for c in range(c0 - c0 % (1 + 3 * VECTOR * FOURS_B), c1, BN):
+                for c in range(c0 - c0 % (1 + 3 * VECTOR * FOURS_B * (1 - BY_K)), c1, BN):
                     last = (c1 - 1) - (c1 - 1) % (1 + 3 * VECTOR * FOURS_B)
                     column = COLUMN(b, lead, min(c + b_c, last))
 

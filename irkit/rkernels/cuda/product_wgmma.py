@@ -56,7 +56,7 @@ def product_wgmma(task, tasks, rows, scratch, OPERANDS):
     # Where sums lie over what is packed, the next tile's first terms arrive while they are stored.
     ends = packs if APART else packs - packs
     # Fours of columns start at multiples of four, whatever the grid.
-    c_first = c0 - c0 % (1 + 3 * VECTOR * FOURS_B)
+    c_first = c0 - c0 % (1 + 3 * VECTOR * FOURS_B * (1 - BY_K))
     across = (c1 - c_first + BN - 1) // BN
     tiles = (m1 - m0 + BM - 1) // BM * across
     for b in range(b0, b1):
