@@ -390,6 +390,6 @@ def cases(name: str, device: str) -> list[Case]:
     return list(found.values())
 
 
-ON_GPUS_ALONE = {"gates", "heap forest"}
+ON_GPUS_ALONE = ["gates", "heap forest"]
 NAMES = [*(name for name in PROGRAMS if name not in ON_GPUS_ALONE), "lstm"]
 NAMES_FOR = {"test4": NAMES, "h200": [*NAMES, *ON_GPUS_ALONE]}
