@@ -62,8 +62,8 @@ class Interpreted(Variant):
         self.executor = InterpretingExecutor(imported)
         self.inputs = self.executor.program.inputs
         self.outputs = self.executor.program.outputs
-        # Where the batch is the second dimension, it is so here; of programs only stored rows have it.
-        self.__dict__["_stored"] = False
+        # Where the batch is the second dimension, inputs look like those of stored rows.
+        self.__dict__["_stored"] = self.info.stored > 0
         self._border = BatchBorder(self.info, self.inputs, self.outputs)
 
 

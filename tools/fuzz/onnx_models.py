@@ -162,6 +162,9 @@ def _compared(model: ModelProto, imported: Any) -> str | None:
     want = _reference(model, inputs)
     if want is None:
         return None
+    if imported.info.string_steps:
+        # The interpreter has numbers of strings that the host has made.
+        return None
     names = imported.info.inputs
     got = run_module(imported.module, imported.weights, [inputs[n] for n in names])
     for number, (g, w) in enumerate(zip(got, map(np.asarray, want), strict=True)):

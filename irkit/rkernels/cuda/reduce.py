@@ -119,23 +119,31 @@ def reduce_warp(task, tasks, rows, scratch, OPERANDS):
 
     # Terms are on their way together, and meet in pairs.
     def two(r, j, k):
-        return COMBINE(term(r, j, k), term(r, j, k + 32))
+        one = term(r, j, k)
+        other = term(r, j, k + 32)
+        return COMBINE(one, other)
 
     def four(r, j, k):
-        return COMBINE(two(r, j, k), two(r, j, k + 64))
+        one = two(r, j, k)
+        other = two(r, j, k + 64)
+        return COMBINE(one, other)
 
     while element < count:
         row, column = divide(element, width)
         r = r0 + row
         j = j0 + column
         # A lane without a term takes the first one, and nobody takes that lane's result.
-        acc = term(r, j, lane if lane < K0 * K1 * K2 else 0)
+        k = lane if lane < K0 * K1 * K2 else 0
+        acc = term(r, j, k)
         k = lane + 32
         while k + 7 * 32 < K0 * K1 * K2:
-            acc = COMBINE(acc, COMBINE(four(r, j, k), four(r, j, k + 128)))
+            first = four(r, j, k)
+            second = four(r, j, k + 128)
+            acc = COMBINE(acc, COMBINE(first, second))
             k += 256
         while k < K0 * K1 * K2:
-            acc = COMBINE(acc, term(r, j, k))
+            first = term(r, j, k)
+            acc = COMBINE(acc, first)
             k += 32
         distance = 16
         while distance > 0:
@@ -161,28 +169,39 @@ def reduce_columns(task, tasks, rows, scratch, OPERANDS):
 
     # Terms are on their way together, and meet in pairs.
     def two(r, j, k):
-        return COMBINE(term(r, j, k), term(r, j, k + warps))
+        one = term(r, j, k)
+        other = term(r, j, k + warps)
+        return COMBINE(one, other)
 
     def four(r, j, k):
-        return COMBINE(two(r, j, k), two(r, j, k + 2 * warps))
+        one = two(r, j, k)
+        other = two(r, j, k + 2 * warps)
+        return COMBINE(one, other)
 
     def eight(r, j, k):
-        return COMBINE(four(r, j, k), four(r, j, k + 4 * warps))
+        one = four(r, j, k)
+        other = four(r, j, k + 4 * warps)
+        return COMBINE(one, other)
 
     for r in range(r0, r1):
         for start in range(j0, j1, 32):
             j = min(start + lane, j1 - 1)
             # A warp without a term takes the first one, and nobody takes its sums.
-            acc = term(r, j, warp if warp < K0 * K1 * K2 else 0)
+            k = warp if warp < K0 * K1 * K2 else 0
+            acc = term(r, j, k)
             k = warp + warps
             while k + 15 * warps < K0 * K1 * K2:
-                acc = COMBINE(acc, COMBINE(eight(r, j, k), eight(r, j, k + 8 * warps)))
+                first = eight(r, j, k)
+                second = eight(r, j, k + 8 * warps)
+                acc = COMBINE(acc, COMBINE(first, second))
                 k += 16 * warps
             while k + 3 * warps < K0 * K1 * K2:
-                acc = COMBINE(acc, four(r, j, k))
+                first = four(r, j, k)
+                acc = COMBINE(acc, first)
                 k += 4 * warps
             while k < K0 * K1 * K2:
-                acc = COMBINE(acc, term(r, j, k))
+                first = term(r, j, k)
+                acc = COMBINE(acc, first)
                 k += warps
             partial[warp * 32 + lane] = acc
             cuda.syncthreads()

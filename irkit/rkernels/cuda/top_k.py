@@ -82,7 +82,10 @@ def top_k_sorted(task, tasks, rows, scratch, OPERANDS):
                         b = a + stride
                         # Runs that meet go in opposite directions; at last each begins with its first.
                         down = size < RUN and a // size % 2 == 1
-                        if sooner(values, a, b) if down else sooner(values, b, a):
+                        early = a if down else b
+                        late = b if down else a
+                        wrong = sooner(values, early, late)
+                        if wrong:
                             exchanged(values, a, b)
                         pair += THREADS
                     cuda.syncthreads()
@@ -95,7 +98,8 @@ def top_k_sorted(task, tasks, rows, scratch, OPERANDS):
                 while at < runs * RUN:
                     # The first of one run against the last of the other: what is kept rises, then falls.
                     other = runs * RUN + at - at % RUN + (RUN - 1 - at % RUN)
-                    if sooner(values, other, at):
+                    wrong = sooner(values, other, at)
+                    if wrong:
                         values[at] = values[other]
                         places[at] = places[other]
                     at += THREADS
@@ -105,8 +109,10 @@ def top_k_sorted(task, tasks, rows, scratch, OPERANDS):
                     pair = thread
                     while pair < runs * RUN // 2:
                         a = 2 * pair - pair % stride
-                        if sooner(values, a + stride, a):
-                            exchanged(values, a, a + stride)
+                        b = a + stride
+                        wrong = sooner(values, b, a)
+                        if wrong:
+                            exchanged(values, a, b)
                         pair += THREADS
                     cuda.syncthreads()
                     stride //= 2
