@@ -160,10 +160,6 @@ def _normalised(kind: str, shape: tuple[int, ...]) -> Layer:
     return Layer(f"{kind} {'x'.join(map(str, shape))}", shape, _made(m, shape, "y"), function)
 
 
-def _rows_of(m: OnnxModel, rows: int, width: int) -> list[str]:
-    return [m.array("ids", m.random.integers(0, rows, 4096))]
-
-
 def _convolutions() -> Iterator[Layer]:
     yield _conv((1, 64, 56, 56), 64, 3)
     yield _conv((8, 96, 28, 28), 160, 3)
@@ -205,10 +201,8 @@ def _products() -> Iterator[Layer]:
 
 
 def _others() -> Iterator[Layer]:
-    functional = "functional"
-
     def of(name: str, *args: Any, **how: Any) -> Function:
-        return lambda torch, x, w: getattr(getattr(torch.nn, functional), name)(x, *args, **how)
+        return lambda torch, x, w: getattr(torch.nn.functional, name)(x, *args, **how)
 
     window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     yield _node("MaxPool", (8, 64, 112, 112), of("max_pool2d", 3, 2, 1), **window)
@@ -240,7 +234,7 @@ def _others() -> Iterator[Layer]:
     yield _node("Transpose", (32, 64, 56, 56),
                 lambda torch, x, w: x.permute(0, 2, 3, 1).contiguous(), perm=[0, 2, 3, 1])  # fmt: skip
     yield _node("Gather", (50000, 512), lambda torch, x, w: x[w["ids"]], ", 4096 rows",
-                lambda m: _rows_of(m, 50000, 512), axis=0)  # fmt: skip
+                lambda m: [m.array("ids", m.random.integers(0, 50000, 4096))], axis=0)  # fmt: skip
     yield _node("Resize", (4, 64, 64, 64),
                 of("interpolate", scale_factor=2.0, mode="bilinear", align_corners=False), "",
                 lambda m: ["", m.array("scales", np.array([1, 1, 2, 2], np.float32))],

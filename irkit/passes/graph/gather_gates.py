@@ -112,9 +112,9 @@ def _parts(value: SSAValue) -> tuple[tuple[graph.SliceOp, ...], ...] | str:
         found.setdefault(ints(part.offsets)[1], []).append(part)
     if len(found) not in COUNTS:
         return f"it has {len(found)} parts, not 2, 4 or 8"
-    width = columns // len(found)
+    width, left = divmod(columns, len(found))
     sizes = {ints(part.sizes)[1] for parts in found.values() for part in parts}
-    if sizes != {width} or sorted(found) != [n * width for n in range(len(found))]:
+    if left or sizes != {width} or sorted(found) != [n * width for n in range(len(found))]:
         return "its parts are not equally wide, or leave columns out"
     return tuple(tuple(found[first]) for first in sorted(found))
 

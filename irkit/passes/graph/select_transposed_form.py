@@ -19,6 +19,8 @@ from irkit.rewriting import Rule, rewrite
 
 CHANNELS: Final = 8
 """Channels of a group from which on its product is one worth the name."""
+PARTS: Final = 16
+"""Results of the product that an element sums at most: it takes as many times the memory of the result."""
 
 
 class AsProduct(Rule):
@@ -43,7 +45,11 @@ def why_not(op: ConvTransposeOp) -> str:
         return "its taps stand apart"
     if is_half(tensor_type(op.y).element_type):
         return "16-bit floats would be rounded before they are summed"
-    channels = tensor_type(op.w).get_shape()[0] // op.group.value.data
+    channels, _, *kernel = tensor_type(op.w).get_shape()
+    channels //= op.group.value.data
+    parts = math.prod(-(-k // s) for k, s in zip(kernel, ints(op.strides), strict=True))
+    if parts > PARTS:
+        return f"each element would be a sum of {parts} in memory"
     return f"its groups have {channels} channels each" if channels < CHANNELS else ""
 
 
@@ -53,8 +59,8 @@ class SelectTransposedForm(ModulePass):
     results are added where they meet, keeps tensor cores busy where phases of the stride are small
     contractions, or zeros.
 
-    Those of few channels, of dilations, of 16-bit floats, whose partial sums would be rounded in memory, and
-    everything on a CPU stay as they are.
+    Those of few channels, of far more taps than a stride, of dilations, of 16-bit floats, whose partial sums
+    would be rounded in memory, and everything on a CPU stay as they are.
 
     ```mlir
     %y = graph.conv_transpose %x, %w {strides = array<i64: 2, 2>, ...}

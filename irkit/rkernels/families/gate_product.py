@@ -27,9 +27,8 @@ class GateProduct(Family):
     name = GATES
 
     def refuses(self, root: Root) -> str | None:
-        """Rows of one operand in memory, and columns that are units, each of its gates: also of a recurrent
-        cell, of one term."""
-        if root.family not in (GATES, "recurrent_cell"):
+        """Rows of one operand in memory, and columns that are units, each of its gates."""
+        if root.family != GATES:
             return "its elements are made of one sum each"
         product = as_product(root)
         if product is None or DYNAMIC in root.parallel or not _by_unit(product):

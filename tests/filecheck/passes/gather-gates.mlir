@@ -99,3 +99,15 @@ func.func @left_alone(%h: tensor<32x64xf32>, %r: tensor<64x48xf32>, %few: tensor
   %14 = graph.tanh %13 : (tensor<4x24xf32>) -> tensor<4x24xf32>
   func.return %2, %6, %8, %11, %14 : tensor<32x24xf32>, tensor<32x16xf32>, tensor<32x48xf32>, tensor<24x32xf32>, tensor<4x24xf32>
 }
+
+// One column is no part's, though the parts are as wide as half of all would be.
+// CHECK-LABEL: func.func @a_column_left_out
+// CHECK-NOT: graph.expression
+func.func @a_column_left_out(%h: tensor<32x64xf32>, %r: tensor<64x49xf32>, %x: tensor<32x49xf32>) -> tensor<32x24xf32> {
+  %0 = graph.matmul %h, %r : (tensor<32x64xf32>, tensor<64x49xf32>) -> tensor<32x49xf32>
+  %1 = graph.add %x, %0 : (tensor<32x49xf32>, tensor<32x49xf32>) -> tensor<32x49xf32>
+  %2 = graph.slice %1 {offsets = array<i64: 0, 0>, sizes = array<i64: 32, 24>, strides = array<i64: 1, 1>} : (tensor<32x49xf32>) -> tensor<32x24xf32>
+  %3 = graph.slice %1 {offsets = array<i64: 0, 24>, sizes = array<i64: 32, 24>, strides = array<i64: 1, 1>} : (tensor<32x49xf32>) -> tensor<32x24xf32>
+  %4 = graph.mul %2, %3 : (tensor<32x24xf32>, tensor<32x24xf32>) -> tensor<32x24xf32>
+  func.return %4 : tensor<32x24xf32>
+}
