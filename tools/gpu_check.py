@@ -48,7 +48,7 @@ def build(folder: Path, only: str, arch: str) -> None:
     """Compile every program whose name contains `only` to a cubin for `arch`."""
     import cuda_samples as samples
 
-    from irkit.lower.task_to_numba import header_cuda, walkers_cuda
+    from irkit.lower.task_to_numba import dispatch_cuda, header_cuda, walkers_cuda
     from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
     from irkit.runtime.cuda.compiling import compile_module_with_ptx
 
@@ -70,7 +70,7 @@ def build(folder: Path, only: str, arch: str) -> None:
         parts = [
             header_cuda.IMPORTS,
             samples.kernel_text(0, sample, layout.threads),
-            walkers_cuda.run_task([kernel]),
+            dispatch_cuda.run_task([kernel]),
             walkers_cuda.walkers(layout),
             walkers_cuda.op_kernel(0, kernel),
         ]

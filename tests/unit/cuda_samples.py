@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from irkit.lower.task_to_numba import header_cuda, walkers_cuda
+from irkit.lower.task_to_numba import dispatch_cuda, header_cuda, walkers_cuda
 from irkit.rkernels import registry
 from irkit.rkernels.templates import specialise, template_source
 
@@ -83,9 +83,9 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
     return f"{functions}\n\n@fused\n{body}"
 
 
-def kernel_of(number: int, sample: Sample) -> walkers_cuda.Kernel:
+def kernel_of(number: int, sample: Sample) -> dispatch_cuda.Kernel:
     """Sample `number` as the walkers see it."""
-    return walkers_cuda.Kernel(f"kernel_{number}", sample.pointers, sample.scratch_bytes)
+    return dispatch_cuda.Kernel(f"kernel_{number}", sample.pointers, sample.scratch_bytes)
 
 
 def module_text(
@@ -95,7 +95,7 @@ def module_text(
     kernels = [kernel_of(i, s) for i, s in enumerate(samples)]
     parts = [header_cuda.IMPORTS]
     parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
-    parts += [walkers_cuda.run_task(kernels), walkers_cuda.walkers(layout)]
+    parts += [dispatch_cuda.run_task(kernels), walkers_cuda.walkers(layout, waves=True)]
     parts += [walkers_cuda.op_kernel(i, kernel) for i, kernel in enumerate(kernels)]
     entries = [f"op_{i}" for i in range(len(samples))]
     return "\n\n".join(parts), [*(["persistent", "wave"] if walkers else []), *entries]

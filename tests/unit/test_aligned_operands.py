@@ -8,7 +8,8 @@ import cuda_samples as cs
 import pytest
 
 import irkit
-from irkit.lower.task_to_numba.walkers_cuda import Kernel, Layout, op_kernel, run_task
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel, run_task
+from irkit.lower.task_to_numba.walkers_cuda import Layout, op_kernel
 from irkit.runtime.cuda import compiling, ptx
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.unit_code import called

@@ -246,7 +246,7 @@ def test_machine_code_for_each_architecture(case: str, kind: str) -> None:
     pytest.importorskip("numba_cuda")
     from test_cuda_architectures import BUILT, LAYOUT, check, translated
 
-    from irkit.lower.task_to_numba import header_cuda, walkers_cuda
+    from irkit.lower.task_to_numba import dispatch_cuda, header_cuda, walkers_cuda
     from irkit.lower.task_to_numba.emit import print_roperator
 
     _, op = parsed(case, kind)
@@ -257,10 +257,10 @@ def test_machine_code_for_each_architecture(case: str, kind: str) -> None:
         binding, text = print_roperator(op, threads, "cuda")
     finally:
         op.vector_bytes = None
-    kernel = walkers_cuda.Kernel(
+    kernel = dispatch_cuda.Kernel(
         binding.symbol, binding.pointer_types, binding.scratch_bytes, binding.batch
     )
-    walkers = [walkers_cuda.run_task([kernel]), walkers_cuda.walkers(LAYOUT)]
+    walkers = [dispatch_cuda.run_task([kernel]), walkers_cuda.walkers(LAYOUT)]
     parts = [header_cuda.IMPORTS, text, *walkers, walkers_cuda.op_kernel(0, kernel)]
     found = translated("\n\n".join(parts), ["op_0"])
     for arch in BUILT:

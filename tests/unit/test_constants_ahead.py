@@ -8,7 +8,7 @@ from test_cuda_calls import TWICE
 
 from irkit.lower.task_to_numba import walkers_cuda
 from irkit.lower.task_to_numba.ahead_cuda import constants_ahead
-from irkit.lower.task_to_numba.walkers_cuda import Kernel
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel
 from irkit.schedule.tables import ARENA, CONSTANTS, Appended, Operand, Program
 
 LARGE, SMALL = 1 << 20, 64

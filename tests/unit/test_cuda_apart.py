@@ -8,7 +8,7 @@ import pytest
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime.cuda import compiling, ptx
-from irkit.runtime.cuda.apart import entered, joined, stands_apart
+from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in
 from irkit.runtime.cuda.facts import read_facts
 
 HEAD = "//\n// Generated\n//\n\n.version 8.5\n.target sm_90a\n.address_size 64\n\n"
@@ -84,6 +84,18 @@ def test_functions_are_there_for_others_by_name():
     assert entered([text], ["a_1"]) == [text.replace('linkonce_odr i8* @"a_1"', 'i8* @"a_1"')]
 
 
+def test_functions_by_name_and_the_dispatch_become_part_of_what_calls_them():
+    kept = 'define linkonce_odr i32 @"a_12"(i64 %x) {\n}\ndeclare i8* @"a_1"(i64)\n'
+    known = 'define linkonce_odr i8* @"a_1"(i64 %x) {\n}\n'
+    dispatch = 'define linkonce_odr i32 @"_ZN13irkit_emitted17run_task_residentB2v9x"(i8** %r)\n'
+    found = taken_in([kept + known, dispatch], ["a_1"])
+    assert found == [
+        kept + known.replace(" %x) {", " %x) alwaysinline {"),
+        dispatch.replace("%r)", "%r) alwaysinline"),
+    ]
+    assert taken_in([kept + known], []) == [kept + known]
+
+
 def test_what_kernels_call_is_held_to_what_they_are():
     assert ptx.forbidden_forms(joined(WALKERS, [FUNCTION.replace("NAME", "one")], ["one"])) == []
     text = FUNCTION.replace("NAME", "one").replace("mov.u64", "ld.global.nc.u64")
@@ -121,5 +133,7 @@ def test_walkers_run_products_of_warp_groups_side_by_side(tmp_path, monkeypatch)
     assert functions
     body = made.ptx.split(".visible .entry persistent")[1].split(".entry")[0]
     assert "wgmma" not in body
+    defined = re.findall(r"^[^\n/]*\.func[^;{]*? ([\w$]+)\([^;{]*\{", made.ptx, re.MULTILINE)
+    assert sorted(defined) == sorted(functions), "all others are part of the kernel that walks"
     assert "C75" not in made.log
     assert set(made.resources()) == set(facts.entries)

@@ -29,9 +29,10 @@ from irkit.dialects.task import ROperatorOp
 from irkit.driver.compiler.models import read_model
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
-from irkit.lower.task_to_numba import header_cuda, walkers_cuda
+from irkit.lower.task_to_numba import dispatch_cuda, header_cuda, walkers_cuda
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel
 from irkit.lower.task_to_numba.emit import emit_module, print_roperator
-from irkit.lower.task_to_numba.walkers_cuda import Kernel, Layout
+from irkit.lower.task_to_numba.walkers_cuda import Layout
 from irkit.rkernels import registry
 from irkit.rkernels.legality import refuses_scratch, root_of, why_illegal
 from irkit.runtime.artifact import LEVELS
@@ -153,7 +154,7 @@ def of_program(rkernel_name: str, program: str) -> str:
     threads: Any = SimpleNamespace(threads=LAYOUT.threads)
     binding, text = print_roperator(op, threads, "cuda")
     kernel = Kernel(binding.symbol, binding.pointer_types, binding.scratch_bytes, binding.batch)
-    walkers = [walkers_cuda.run_task([kernel]), walkers_cuda.walkers(LAYOUT)]
+    walkers = [dispatch_cuda.run_task([kernel]), walkers_cuda.walkers(LAYOUT)]
     return "\n\n".join([header_cuda.IMPORTS, text, *walkers, walkers_cuda.op_kernel(0, kernel)])
 
 

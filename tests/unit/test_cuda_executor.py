@@ -12,8 +12,8 @@ import pytest
 from fake_cuda import FakeDriver
 
 from irkit.errors import DeviceError, InvalidInputError
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
-from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.model_info import ModelInfo
 from irkit.runtime.cuda import driver, executor, streams
 from irkit.runtime.cuda.extent import extent_probe

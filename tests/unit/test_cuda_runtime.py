@@ -12,11 +12,9 @@ import pytest
 
 from irkit.bfloat16 import dtype_of
 from irkit.errors import ArtifactError, DeviceError, InvalidInputError
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel, run_task
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
-from irkit.lower.task_to_numba.walkers_cuda import (
-    Kernel,
-    entries,
-)
+from irkit.lower.task_to_numba.walkers_cuda import entries
 from irkit.runtime.cuda import arrays, driver, memory
 from irkit.runtime.cuda.availability import why_not
 from irkit.runtime.cuda.executor import CudaExecutor
@@ -48,6 +46,22 @@ PROGRAM = Program(
 KERNELS = [Kernel("a", ["float32"] * 3, 100), Kernel("b", ["float32"] * 2, 40, batch=True)]
 
 
+@pytest.mark.parametrize("count", [*range(12), 57, 200])
+def test_each_number_is_dispatched_to_its_rkernel(count: int) -> None:
+    kernels = [Kernel(f"kernel_{n}", ["float32"] * (n % 3), 16 * n) for n in range(count)]
+    ran: list[tuple[int, ...]] = []
+
+    def rkernel(number: int):
+        return lambda *given: ran.append((number, *given))
+
+    names = {f"kernel_{n}": rkernel(n) for n in range(count)}
+    names |= {"fused": lambda f: f, "int32": int, "f32p": int}
+    exec(run_task(kernels), names)
+    for number in range(count):
+        names["run_task"](number, 5, 7, 1, 1000, [100, 200])
+    assert ran == [(n, 5, 7, 1, 1000 - 16 * n, *(100, 200)[: n % 3]) for n in range(count)]
+
+
 def test_launch_facts_are_read_back_without_running_the_module() -> None:
     text = "import nothing_of_this_name\nPROGRAM = " + repr(PROGRAM) + "\n"
     program, facts = read_facts(text + launch_facts(PROGRAM, KERNELS, "sm_86"))
@@ -55,7 +69,7 @@ def test_launch_facts_are_read_back_without_running_the_module() -> None:
     assert (facts.arch, facts.threads) == ("sm_86", 128)
     assert facts.scratch == (112, 48)
     assert facts.batch == (False, True)
-    assert facts.entries == entries(KERNELS) == ["persistent", "wave", "op_0", "op_1"]
+    assert facts.entries == entries(KERNELS) == ["persistent", "op_0", "op_1"]
     with pytest.raises(ArtifactError, match="LAUNCH"):
         read_facts(text)
 

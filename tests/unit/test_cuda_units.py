@@ -97,7 +97,7 @@ def test_groups_have_the_instructions_of_one_image(source, monkeypatch):
     images = assembling.images_of(found.cubin)
     assert len(images) == 3
     _, facts = read_facts(text)
-    assert assembling.kernels_of(images) | {"persistent": 0, "wave": 0, "op_0": 1, "op_1": 2} == (
+    assert assembling.kernels_of(images) | {"persistent": 0, "op_0": 1, "op_1": 2} == (
         assembling.kernels_of(images)
     )
     made = linking.linked_code(parts_of(text), facts.entries, facts.threads, ARCH)

@@ -20,6 +20,7 @@ from irkit.errors import ArtifactError, UnsupportedError
 from irkit.lower.task_to_numba.traced_walker import STAMPS, TICKS, traced
 from irkit.runtime.artifact import Artifact
 from irkit.runtime.cuda import compiling, driver, streams, trace
+from irkit.runtime.cuda.executor import PERSISTENT_PARAMETERS
 from irkit.runtime.cuda.extent import extent_probe
 from irkit.runtime.cuda.facts import read_facts
 from irkit.runtime.cuda.trace import TracedCudaExecutor, nanoseconds
@@ -104,8 +105,9 @@ class Stamping(fake_cuda.FakeDriver):
         self.begin = np.zeros(0, np.int64)
 
     def _cuLaunchCooperativeKernel(self, function: int, *shape: Any) -> tuple[()]:
-        pointers = (ctypes.POINTER(ctypes.c_int64) * 10).from_address(shape[-1])
-        at, veus = pointers[9][0], len(self.begin) - 1
+        count = PERSISTENT_PARAMETERS + 1
+        pointers = (ctypes.POINTER(ctypes.c_int64) * count).from_address(shape[-1])
+        at, veus = pointers[count - 1][0], len(self.begin) - 1
         offsets = 1_000_003 * np.arange(veus)
         ticks = np.zeros((veus, TICKS), np.int64)
         ticks[:, 0] = START + SPREAD * np.arange(veus)

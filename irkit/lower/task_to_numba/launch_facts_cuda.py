@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from irkit.architectures import ARCHITECTURES
-from irkit.lower.task_to_numba.walkers_cuda import Kernel, layout_of
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel
+from irkit.lower.task_to_numba.walkers_cuda import layout_of
 from irkit.schedule.tables import Program
 
 
@@ -17,8 +18,11 @@ def begins_early(program: Program, arch: str) -> bool:
     return ARCHITECTURES[arch].has_early_launches and not program.steps
 
 
-def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
-    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
+def launch_facts(
+    program: Program, kernels: Sequence[Kernel], arch: str, waves: bool = False
+) -> str:
+    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text. `waves`: there
+    is a kernel `wave`."""
     memory = layout_of(program).memory
     facts: dict[str, Any] = {
         "arch": arch,
@@ -44,6 +48,8 @@ def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
         facts["any_values"] = True
     if program.moving:
         facts["places"] = True
+    if waves:
+        facts["waves"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}
     if calls:
         facts["library"] = calls

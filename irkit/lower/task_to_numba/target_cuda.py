@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from irkit.lower.task_to_numba import header_cuda, walkers_cuda
 from irkit.lower.task_to_numba.ahead_cuda import constants_ahead
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel, run_task
 from irkit.lower.task_to_numba.launch_facts_cuda import begins_early, launch_facts
 from irkit.lower.task_to_numba.stepped_walker import place_text, stepped_text
-from irkit.lower.task_to_numba.walkers_cuda import Kernel
 from irkit.rkernels.binding.binder import Binding
 from irkit.schedule.tables import Program
 
@@ -38,9 +38,9 @@ class CudaPrinter:
         return text
 
     def dispatch(self, bindings: Sequence[Binding], program: Program) -> str:
-        text = walkers_cuda.run_task(_kernels(bindings))
+        text = run_task(_kernels(bindings))
         if any(b.resident for b in bindings):
-            kept = walkers_cuda.run_task(_kernels(bindings, RESIDENT), f"run_task{RESIDENT}")
+            kept = run_task(_kernels(bindings, RESIDENT), f"run_task{RESIDENT}")
             text += "\n\n" + kept
         return text
 
@@ -49,15 +49,17 @@ class CudaPrinter:
         if program.steps:
             return _stepped(program, kernels, arch)
         # Only the persistent kernel keeps operands in shared memory.
-        persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
+        residents = any(b.resident for b in bindings)
+        persistent = f"run_task{RESIDENT}" if residents else "run_task"
+        waves = walkers_cuda.has_waves(program, residents)
         early = begins_early(program, arch)
         ahead = constants_ahead(program) if early else [()] * len(kernels)
-        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent, ahead)
+        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent, ahead, waves)
         entries = [
             walkers_cuda.op_kernel(number, k, early, ahead[number])
             for number, k in enumerate(kernels)
         ]
-        return "\n\n".join([text, *entries, launch_facts(program, kernels, arch)])
+        return "\n\n".join([text, *entries, launch_facts(program, kernels, arch, waves)])
 
 
 def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
@@ -67,7 +69,7 @@ def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
     if program.moving:
         parts.append(place_text(layout))
     parts += [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
-    return "\n\n".join([*parts, launch_facts(program, kernels, arch)])
+    return "\n\n".join([*parts, launch_facts(program, kernels, arch, True)])
 
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:

@@ -42,7 +42,7 @@ _CHANGES = (
         "    log = i64p(stamps)\n    if thread == 0:\n        tick(log, TICKS * veu)\n"
         "    fill_bases(bases)\n",
     ),
-    ("        counter = words[3]\n", f"        {_STAMP.format(0)}        counter = words[3]\n"),
+    ("        counter = words[3]", f"        {_STAMP.format(0)}        counter = words[3]"),
     ("        RUN_TASK(", f"        {_STAMP.format(1)}        RUN_TASK("),
     (
         "        # The last warp signals,",

@@ -1,8 +1,9 @@
 """The kernels around the rKernels of a CUDA module, as text.
 
-`persistent` walks a vEU's list of rTasks, waiting and signalling; `wave` walks the part of it that
-belongs to one wave; `op_K` runs rOperator K alone, block b being rTask b. All arguments of an entry
-kernel are 64-bit integers: addresses, or numbers. The records are those of docs/emission.md.
+`persistent` walks a vEU's list of rTasks, waiting and signalling, or the part of it that belongs to one wave,
+doing neither; where it keeps operands in shared memory, carries values, or walks loops, `wave` is what walks
+waves; `op_K` runs rOperator K alone, block b being rTask b. All arguments of an entry kernel are 64-bit
+integers: addresses, or numbers. The records are those of docs/emission.md.
 
 Dynamic shared memory of a block: what the schedule planned (residents from 0 on, an rTask's scratch at
 the top end), and above that the walker's own: addresses of the bases, of the operands of the rTask at
@@ -17,11 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from irkit.lower.task_to_numba.header_cuda import POINTERS
+from irkit.lower.task_to_numba.dispatch_cuda import Kernel
 from irkit.lower.task_to_numba.mail_cuda import MAIL, RESOLVING, carrying
-from irkit.rkernels.binding.longest import Longest
 from irkit.schedule.block_memory import WORD, BlockMemory
-from irkit.schedule.library_call import LibraryCall
 from irkit.schedule.mail import stage_of
 from irkit.schedule.step_tables import NO_STEPS, StepPlaces, places_of
 from irkit.schedule.tables import CONSTANTS, HEADER, Program, record_sizes
@@ -147,20 +146,18 @@ def resolve_and_ask(words, rows_padded):
 
 _HEAD = '''\
 def persistent(
-    records, begin, bases, counters, residents, resident_begin, epoch, rows, rows_padded
+    records, starts, ends, bases, counters, residents, resident_begin, epoch, rows, rows_padded
 ):
-    """Block v walks the list of vEU v: wait, run, signal."""
+    """Block v walks records starts[v] .. ends[v] of vEU v: wait, run, signal; without counters just run."""
     thread = thread_index()
     veu = block_index()
     slots = shared_of(int64(0), RECORD_TABLE)
     addresses = shared_of(int64(0), ADDRESS_TABLE)
+    # On their way while the bases are.
+    first = i64p(starts)[veu]
+    last = i64p(ends)[veu]
     fill_bases(bases)
-    for row in range(i64p(resident_begin)[veu], i64p(resident_begin)[veu + 1]):
-        kept = i64p(residents + row * 40)
-        source = i64p(bases)[kept[2]] + kept[3]
-        copy(int64(shared_base()) + kept[1], source, kept[4])
-    first = i64p(begin)[veu]
-    last = i64p(begin)[veu + 1]
+PINNING\
     if first < last:
         copy16(int64(address_of(slots)), records + first * (RECORD * 8), RECORD * 8)
     cp_async_wait()
@@ -174,9 +171,10 @@ RECORDS = """\
         if number + 1 < last:
             source = records + (number + 1) * (RECORD * 8)
             copy16(int64(address_of(following)), source, RECORD * 8)
-        counter = words[3]
+        counter = words[3] if counters != 0 else int64(-1)
+        waits = words[4] if counters != 0 else int64(0)
         wait = thread
-        while wait < words[4]:
+        while wait < waits:
             flag = counters + words[WAITS_AT + 2 * wait] * COUNTER_BYTES
             target = uint32(epoch * words[WAITS_AT + 2 * wait + 1])
             # Counters wrap around: reached means that the difference is not negative.
@@ -191,6 +189,13 @@ RECORDS = """\
         # The last warp signals, since the first one goes on to wait.
         if thread == THREADS - 32 and counter >= 0:
             red_release_add(counters + counter * COUNTER_BYTES, uint32(1))
+"""
+
+_PINNING = """\
+    for row in range(i64p(resident_begin)[veu], i64p(resident_begin)[veu + 1]):
+        kept = i64p(residents + row * 40)
+        source = i64p(bases)[kept[2]] + kept[3]
+        copy(int64(shared_base()) + kept[1], source, kept[4])
 """
 
 _PERSISTENT = _HEAD + RECORDS
@@ -227,24 +232,29 @@ def persistent_text(
     asks: bool = False,
     change: Callable[[str], str] = str,
 ) -> str:
-    """Text of `persistent`, which runs an rTask by the function `run_task` and, if it `asks`, has constants
-    on their way while it waits; `change` makes it another."""
+    """Text of `persistent`, which runs an rTask by the function `run_task`, one of rKernels for what is kept
+    in shared memory or not, and, if it `asks`, has constants on their way while it waits; `change` makes it
+    another."""
     text = carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
+    text = text.replace("PINNING", "" if run_task == "run_task" else _PINNING)
     text = text.replace(RESOLVING, _RESOLVING_AND_ASKING) if asks else text
     return fill(change(text).replace("RUN_TASK", run_task), layout)
 
 
 def walkers(
-    layout: Layout, persistent: str = "run_task", ahead: Sequence[Sequence[int]] = ()
+    layout: Layout,
+    persistent: str = "run_task",
+    ahead: Sequence[Sequence[int]] = (),
+    waves: bool = False,
 ) -> str:
-    """Text of `persistent` and `wave` and what they share. `run_task` must stand before it, and the
-    function called `persistent`, by which the persistent kernel runs an rTask. `ahead`: how many bytes of
-    each operand of each rOperator a vEU asks for while it waits."""
+    """Text of `persistent`, of `wave` if there are `waves`, and of what they share. `run_task` must stand
+    before it, and the function called `persistent`, by which the persistent kernel runs an rTask. `ahead`:
+    how many bytes of each operand of each rOperator a vEU asks for while it waits."""
     asks = any(map(any, ahead))
     text = persistent_text(layout, persistent, asks)
-    if not asks:
-        return walkers_with(layout, text)
-    return walkers_with(layout, "\n\n".join((_bytes_ahead(ahead), fill(_ASKING, layout), text)))
+    if asks:
+        text = "\n\n".join((_bytes_ahead(ahead), fill(_ASKING, layout), text))
+    return walkers_with(layout, text, waves)
 
 
 def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
@@ -257,62 +267,11 @@ def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
     return "\n".join([*lines, "    return 0"]) + "\n"
 
 
-def walkers_with(layout: Layout, persistent: str) -> str:
+def walkers_with(layout: Layout, persistent: str, waves: bool = True) -> str:
     """Text of the walkers, `persistent` being that of the persistent kernel."""
     mail = [fill(MAIL, layout)] if layout.memory.stage.gathers else []
-    return "\n\n".join((fill(_HELPERS, layout), *mail, persistent, fill(_WAVE, layout)))
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A specialised rKernel: its name, its operands' element types as Numba names them, its scratch.
-
-    `batch` says that its rTasks are shares of the batch, so that any number of them will do. `call` is what
-    mode `per-op` asks a library for instead. `spread` blocks at most may share one of its rTasks in that
-    mode, or if `clustered` just as many do, of one cluster; there `alone` is the function that runs it, and a
-    block takes `rows_at_once` of the batch. There the rTasks that take the `longest` start first.
-    `follows_values`: where it reads or writes may hang on values.
-    `aligned`: its operands are at multiples of 16 bytes, which the compiler is told; so is what stays in
-    shared memory.
-    """
-
-    function: str
-    pointers: Sequence[str]
-    scratch_bytes: int = 0
-    batch: bool = False
-    call: LibraryCall | None = None
-    spread: int = 1
-    clustered: bool = False
-    alone: str = ""
-    rows_at_once: int = 1
-    longest: Longest | None = None
-    follows_values: bool = False
-    aligned: bool = False
-
-    def pointer(self, number: int, address: str) -> str:
-        """Operand `number`, of which `address` is the text."""
-        kind = self.pointers[number]
-        # NVVM makes vectors of float16 of what it is told so, and does not compile them.
-        told = " & -16" if self.aligned and kind != "float16" else ""
-        return f"{POINTERS[kind]}({address}{told})"
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of scratch, a multiple of 16."""
-        return -(-self.scratch_bytes // 16) * 16
-
-
-def run_task(kernels: Sequence[Kernel], name: str = "run_task") -> str:
-    """Text of `name(kernel, task, tasks, rows, top, addresses)`; scratch ends at `top`."""
-    lines = ["@fused", f"def {name}(kernel, task, tasks, rows, top, addresses):"]
-    for number, kernel in enumerate(kernels):
-        pointers = [kernel.pointer(i, f"addresses[{i}]") for i in range(len(kernel.pointers))]
-        call = ", ".join(("task", "tasks", "rows", f"top - {kernel.scratch}", *pointers))
-        lines.append(f"    {'el' if number else ''}if kernel == {number}:")
-        lines.append(f"        {kernel.function}({call})")
-    if not kernels:
-        lines.append("    pass")
-    return "\n".join(lines) + "\n"
+    wave = [fill(_WAVE, layout)] if waves else []
+    return "\n\n".join((fill(_HELPERS, layout), *mail, persistent, *wave))
 
 
 def op_kernel(number: int, kernel: Kernel, early: bool = False, ahead: Sequence[int] = ()) -> str:
@@ -388,6 +347,13 @@ def layout_of(program: Program) -> Layout:
     return Layout(program.threads, memory, steps)
 
 
-def entries(kernels: Sequence[Kernel]) -> list[str]:
+def has_waves(program: Program, residents: bool) -> bool:
+    """Whether a module has `wave` beside `persistent`: in a wave nothing is kept in shared memory, carried or
+    in a loop. `residents`: the persistent kernel has rKernels of its own for what is kept."""
+    return residents or bool(program.steps) or stage_of(program).gathers > 0
+
+
+def entries(kernels: Sequence[Kernel], waves: bool = False) -> list[str]:
     """Names of the entry kernels of a module without loops."""
-    return ["persistent", "wave", *(f"op_{i}" for i in range(len(kernels)))]
+    wave = ["wave"] if waves else []
+    return ["persistent", *wave, *(f"op_{i}" for i in range(len(kernels)))]

@@ -1,9 +1,12 @@
 """rKernels that stand apart in the image of the walkers: functions of PTX texts of their own.
 
-NVVM leaves large rKernels functions in the walkers, and puts some of them into `run_task`, which calls the
-others; with a call beside it the assembler runs all `wgmma` of a function one after another (ptxas C7509).
-So what multiplies by warp groups is a function by itself there, which calls nothing. Each goes through NVVM
+With a call beside it the assembler runs all `wgmma` of a function one after another (ptxas C7509). So what
+multiplies by warp groups is a function by itself there, which calls nothing. Each goes through NVVM
 alone, side by side with the others, and the texts are joined before they are assembled.
+
+All others are part of the kernel that walks. By itself NVVM leaves large ones functions, and what dispatches
+rTasks among them: each such call saves and restores some fifty registers of every thread, which takes a block
+of 256 threads two microseconds.
 """
 
 from __future__ import annotations
@@ -39,6 +42,16 @@ def entered(modules: Iterable[str], names: Sequence[str]) -> list[str]:
         r'define linkonce_odr (\S+ @"?(?:' + "|".join(map(re.escape, names)) + r')"?\()'
     )
     return [pattern.sub(r"define \1", module) for module in modules]
+
+
+def taken_in(modules: Iterable[str], names: Iterable[str]) -> list[str]:
+    """IR modules whose functions of these names, and what dispatches rTasks, are part of what calls them."""
+    known = "|".join(map(re.escape, names)) or "(?!)"
+    pattern = re.compile(
+        rf'^(define linkonce_odr \S+ @"?(?:_ZN\d+irkit_emitted\d+run_task\w*|{known})"?\([^\n]*\))',
+        re.MULTILINE,
+    )
+    return [pattern.sub(r"\1 alwaysinline", module) for module in modules]
 
 
 def joined(walkers: str, functions: Sequence[str], names: Iterable[str]) -> str:

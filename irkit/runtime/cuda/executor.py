@@ -35,7 +35,7 @@ from irkit.schedule.modes import Mode
 from irkit.schedule.tables import Program, Ran, build_tables
 from irkit.weights import Array
 
-PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 9, 6, 4
+PERSISTENT_PARAMETERS, _WAVE_PARAMETERS, _OP_PARAMETERS = 10, 6, 4
 _MAX_GRAPHS = 32
 ALL = (0, sys.maxsize)
 """Of a program's appends."""
@@ -166,6 +166,8 @@ class CudaExecutor:
     @cached_property
     def _wave(self) -> Kernel:
         facts = self.facts
+        if not facts.waves:
+            return self._persistent
         return self.module.kernel("wave", _WAVE_PARAMETERS, facts.threads, facts.shared_bytes)
 
     @cached_property
@@ -332,6 +334,7 @@ class CudaExecutor:
         arguments = (
             home.records,
             home.begin,
+            home.begin + 8,
             home.bases,
             home.counters,
             home.residents,
@@ -351,9 +354,11 @@ class CudaExecutor:
 
     def _record_waves(self, rows: int, stream: Any, part: tuple[int, int] = ALL) -> None:
         home, row_bytes = self.residence, 8 * self.program.veus
+        # Of `persistent`, which without counters neither waits nor signals.
+        others = () if self.facts.waves else (0, home.residents, home.resident_begin, 0)
         for wave in sorted({append.wave for append in self.program.appends[slice(*part)]}):
             starts = home.wave_begin + wave * row_bytes
-            arguments = (home.unpinned, starts, starts + row_bytes, home.bases, rows)
+            arguments = (home.unpinned, starts, starts + row_bytes, home.bases, *others, rows)
             self._wave.launch(self.program.veus, (*arguments, -(-rows // 16) * 16), stream)
 
     def _record_ops(self, rows: int, stream: Any, part: tuple[int, int] = ALL) -> None:

@@ -31,7 +31,8 @@ class LaunchFacts:
     """How the entries are launched.
 
     `arch` is what machine code is made for, "sm_90a"; `threads` a block; `shared_bytes` of dynamic shared
-    memory of `persistent` and `wave`; `record_words` a record takes; per rOperator, its `scratch` and
+    memory of `persistent` and `wave`, which there is where `waves` says so: elsewhere `persistent` runs those
+    too; `record_words` a record takes; per rOperator, its `scratch` and
     whether its rTasks are shares of the `batch`. `places`: slices move with the turns of loops, and `place`
     puts them there in modes `per-wave` and `per-op`. `library`: the fields of the `LibraryCall` that stands
     for an rOperator's own kernel in mode `per-op`, by its number, where there is one. `spread`: how many
@@ -50,6 +51,7 @@ class LaunchFacts:
     scratch: tuple[int, ...]
     batch: tuple[bool, ...]
     places: bool = False
+    waves: bool = False
     spread: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
     rows_at_once: tuple[int, ...] = ()
@@ -66,8 +68,8 @@ class LaunchFacts:
     @property
     def entries(self) -> list[str]:
         """Names of the entry kernels."""
-        place = ["place"] if self.places else []
-        return ["persistent", "wave", *place, *(f"op_{i}" for i in range(len(self.scratch)))]
+        wave, place = ["wave"] * self.waves, ["place"] * self.places
+        return ["persistent", *wave, *place, *(f"op_{i}" for i in range(len(self.scratch)))]
 
 
 def read_facts(source: str) -> tuple[Program, LaunchFacts]:

@@ -1,7 +1,7 @@
 """Entry kernels of an emitted module over rKernels that were compiled by themselves.
 
 Numba compiles entries alone (`entry_code.py`), which call rKernels as functions of other modules; NVVM links
-what each calls into it and inlines as ever, but for what stands apart from the walkers (`apart.py`). Entries
+what each calls into it and inlines it, but for what stands apart from the walkers (`apart.py`). Entries
 go through NVVM and the assembler in groups, side by side, each as soon as it and the rKernels that it calls
 are there: neither holds a lock of Python's.
 """
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
-from irkit.runtime.cuda.apart import entered, joined, stands_apart
+from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
@@ -195,9 +195,11 @@ class _Linker:
 
         def code() -> Code:
             apart = {p: ptx for p, future in made.items() if (ptx := future.result()) is not None}
-            inside = [m for p in made if p not in apart for m in self._units.ir(p)]
+            modules = [*texts, *(m for p in made if p not in apart for m in self._units.ir(p))]
+            inside = [name for p in made if p not in apart for name in names[p]]
             called_by_name = [name for p in apart for name in names[p]]
-            ptx = joined(self._ptx([*texts, *inside]), list(apart.values()), called_by_name)
+            ptx = self._ptx(taken_in(modules, inside))
+            ptx = joined(ptx, list(apart.values()), called_by_name)
             # Side by side the assembler allots registers to each function by itself: of those that stand
             # apart it does so anyway, others would take more.
             return ptx, *assemble(ptx, self._arch, side_by_side=bool(apart))
