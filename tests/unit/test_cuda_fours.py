@@ -90,6 +90,21 @@ def test_random_maps(case: Any, seed: int) -> None:
         assert ("    store_four(p" in text) is (want.dtype != np.int16)
 
 
+@pytest.mark.parametrize("name", ["map.elements", "map.fetched", "map.fours"])
+def test_rows_that_padded_numbers_pick(name: str) -> None:
+    x, places = np.random.default_rng(0).standard_normal((9, 8)), np.array([3, 8, 1, 5])
+    t, i, v = of(9, 8, kind="float64"), of(4, kind="int64"), of(7, 8, kind="float64")
+    op, order = roperator(f"""func.func @main(%x: {t}, %a: {i}) -> {v} {{
+      %i = graph.pad %a {{low = array<i64: 2>, high = array<i64: 1>, value = 0.0 : f64}}
+        : ({i}) -> tensor<7xi64>
+      %y = graph.gather %x, %i {{axis = 0 : i64}} : ({t}, tensor<7xi64>) -> {v}
+      func.return %y : {v}
+    }}""")
+    got = np.full((7, 8), 77.0)
+    run_by(op, name, [[x, places][n] for n in order], [got], 1)
+    np.testing.assert_array_equal(got, x[[0, 0, 3, 8, 1, 5, 0]])
+
+
 @pytest.mark.parametrize(("columns", "parts"), [(36, 8), (36, 3), (36, 9), (20, 3), (8, 8)])
 def test_parts_of_rows_that_begin_anywhere(columns: int, parts: int) -> None:
     x, t = np.random.default_rng(0).standard_normal((3, columns)), of(3, columns, kind="float64")
