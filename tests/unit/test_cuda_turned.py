@@ -79,6 +79,17 @@ def test_random_permutations(seed: int) -> None:
         np.testing.assert_array_equal(got.view(want.dtype), want)
 
 
+@pytest.mark.parametrize("grid", [[5, 3, 1], [5, 6, 1], [5, 4, 2], [5, 1, 3], [2, 1, 1]])
+def test_parts_that_divide_what_lies_within(grid: list[int]) -> None:
+    x = np.random.default_rng(0).standard_normal((9, 6, 5)).astype(np.float32)
+    op, _ = roperator(transposed([9, 6, 5], [2, 1, 0]))
+    got = np.full((5, 6, 9), 77, np.float32)
+    for blocks in (1, 2):
+        run_by(op, "map.turned", [x], [got], blocks=blocks, grid=grid)
+        np.testing.assert_array_equal(got, x.transpose())
+        got[:] = 77
+
+
 def test_dimensions_that_stay_neighbours_are_one() -> None:
     op, _ = roperator(transposed([8, 20, 30, 40], [0, 2, 3, 1]))
     root = root_of(op)
