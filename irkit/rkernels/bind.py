@@ -49,8 +49,9 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     _maps(rkernel, binding)
     if binding.batch:
         binding.rows_at_once = rkernel.rows_at_once
-    if rkernel.spreads and not binding.batch:
-        binding.spread = _spread(op, root, threads)
+    if rkernel.spreads is not None and not binding.batch:
+        part = Part(root, ints(op.grid), threads)
+        binding.spread = part.rounds(rkernel.spreads(part), threads)
     if rkernel.clustered and parameters["BLOCKS"] > 1:
         binding.spread, binding.clustered = parameters["BLOCKS"], True
     binding.functions += [t for n, t in binding.parts.items() if n in placeholders(rkernel)]
@@ -69,19 +70,13 @@ def _maps(rkernel: RKernel, binding: Binding) -> None:
     binding.names |= {**named, "MAPS": ", ".join(named.values())}
 
 
-def _spread(op: ROperatorOp, root: Root, threads: int) -> int:
-    """How many blocks of `threads` have something to do of the largest rTask."""
-    part = Part(root, ints(op.grid), threads)
-    return part.rounds(part.elements, threads)
-
-
 def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int) -> dict[str, str]:
     """Placeholders that only one target has."""
     if rkernel.target == "cuda":
         vector = int(op.vector_bytes is not None)
         return {
             "THREAD": "thread_index()", "THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0",
-            **({"RANK": "0", "RANKS": "1"} if rkernel.clustered else {}),
+            "RANK": "0", "RANKS": "1", "AHEAD": "1",
         }  # fmt: skip
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}

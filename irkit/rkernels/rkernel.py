@@ -52,8 +52,11 @@ class RKernel:
     `aligns`: a thread reads runs of elements, one by one, which the compiler reads in vectors where all
     operands are at multiples of 16 bytes, and it is told so.
     `halves`: what its template reads by pointer may be 16-bit floats, which are float32 once read.
-    `spreads`: its threads know nothing of each other, so those of several blocks may share an rTask: the
-    template says THREAD for a thread's number and THREADS for how many there are.
+    `spreads`: its threads, its warps or its blocks know nothing of each other, so several blocks may share an
+    rTask that runs alone. The template says THREAD for a thread's number and THREADS for how many there are;
+    or, if it does not say THREAD, RANK for which of RANKS a block is, and THREADS for those of a block.
+    AHEAD is 0 in what blocks share, which then hide the way to memory from one another, and 1 where a block
+    is alone and had better read ahead. `spreads(part)` is how many threads have something to do.
     `clustered`: where an rTask runs alone, as many blocks as its parameter BLOCKS says share it: they run at
     the same time, and read each other's shared memory. RANK is which of RANKS a block is: of one where an
     rTask is a block's own.
@@ -88,7 +91,7 @@ class RKernel:
     halves: bool = False
     schedules: Callable[[Root, int, VDevice], Sequence[ScheduleAttr]] | None = None
     wgmma: bool = False
-    spreads: bool = False
+    spreads: Callable[[Part], float] | None = None
     clustered: bool = False
     rows_at_once: int = 1
     maps: Mapping[str, MapOf] = field(default_factory=dict[str, MapOf])

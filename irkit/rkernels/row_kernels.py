@@ -39,6 +39,21 @@ def _waits(part: Part, rounds: float, lanes: int, barriers: int, sweeps: int) ->
     return work(chain=chain, shuffle=10, barrier=barriers) * rounds
 
 
+def by_blocks(part: Part) -> float:
+    """Threads that have something to do, a row for each block."""
+    return part.rows * BLOCK
+
+
+def _by_warps(part: Part) -> float:
+    """The same, a row for each warp."""
+    return part.rows * 32
+
+
+def _by_warps_of_fours(part: Part) -> float:
+    """The same, some rows for each warp."""
+    return math.ceil(part.rows / warp_pieces(part.root)["ROWS"]) * 32
+
+
 def row_rkernels(
     family: str,
     module: str,
@@ -70,7 +85,8 @@ def row_rkernels(
             work=lambda part: warp_waits(part) + arithmetic_of_fours(part),
             parameters=warp_pieces,
             reassociates=True,
-            vectors=("SOURCE", "TARGET"),
+            vectors=("SOURCE",),
+            spreads=_by_warps_of_fours,
         ),
         RKernel(
             family,
@@ -82,9 +98,10 @@ def row_rkernels(
             work=lambda part: block_waits(part) + arithmetic_of_fours(part),
             parameters=block_pieces,
             reassociates=True,
-            vectors=("SOURCE", "TARGET"),
+            vectors=("SOURCE",),
             scratch_bytes=SHARED,
             threads=BLOCK,
+            spreads=by_blocks,
         ),
         RKernel(
             family,
@@ -96,6 +113,7 @@ def row_rkernels(
             work=warp_work,
             parameters=_held(32),
             reassociates=True,
+            spreads=_by_warps,
         ),
         RKernel(
             family,
@@ -109,6 +127,7 @@ def row_rkernels(
             reassociates=True,
             scratch_bytes=SHARED,
             threads=BLOCK,
+            spreads=by_blocks,
         ),
         RKernel(
             family,
@@ -121,5 +140,6 @@ def row_rkernels(
             reassociates=True,
             scratch_bytes=SHARED,
             threads=BLOCK,
+            spreads=by_blocks,
         ),
     ]

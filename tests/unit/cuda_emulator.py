@@ -212,7 +212,8 @@ def four_to(p: Any, at: int, *values: Any) -> None:
     *four, wide = values
     assert not wide or at % 4 == 0
     assert 0 <= at <= len(p) - 4
-    p[at : at + 4] = four
+    for i, value in enumerate(four):
+        p[at + i] = value
 
 
 def rows_dots(
@@ -435,12 +436,12 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
 
 def run(
     sample: Sample, arrays: Sequence[Any], tasks: int, rows: int, threads: int = 64,
-    shared_bytes: int = 1 << 16,
+    shared_bytes: int = 1 << 16, blocks: int = 1,
 ) -> None:  # fmt: skip
-    """Run all rTasks of a sample over flat operands. Raises what any thread raised."""
-    run_text(
-        kernel_text(0, sample, threads), "kernel_0", arrays, tasks, rows, threads, shared_bytes
-    )
+    """Run all rTasks of a sample over flat operands, each shared by so many blocks. Raises what any thread
+    raised."""
+    text = kernel_text(0, sample, threads, blocks > 1)
+    run_text(text, "kernel_0", arrays, tasks, rows, threads, shared_bytes, ranks=blocks)
 
 
 def _pointer(array: Any) -> Any:
@@ -478,6 +479,7 @@ def run_text(
         for rank, block in enumerate(cluster):
             names = names_of(block) | bulk.of_cluster(cluster, block, meeting)
             names["block_index"] = lambda place=task * ranks + rank: place
+            names["block_count"] = lambda: tasks * ranks
             exec(compile(plain(text), "<template>", "exec"), names)
             workers += [
                 threading.Thread(target=work, args=(n, block, names, task, problems, meeting))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from irkit.lower.task_to_numba import dispatch_cuda, header_cuda, walkers_cuda
 from irkit.rkernels import registry
-from irkit.rkernels.templates import specialise, template_source
+from irkit.rkernels.templates import placeholders, specialise, template_source
 
 ROWS = """
 @fused
@@ -33,15 +33,18 @@ class Sample:
     scratch_bytes: int = 32 * 1024
 
 
-def kernel_text(number: int, sample: Sample, threads: int) -> str:
-    """Fused functions and specialised rKernel of a sample, named `kernel_<number>`."""
+def kernel_text(number: int, sample: Sample, threads: int, shared: bool = False) -> str:
+    """Fused functions and specialised rKernel of a sample, named `kernel_<number>`; if `shared` that which
+    several blocks run for an rTask."""
     rkernel = registry.find("cuda", sample.rkernel)
     operands = ", ".join(f"p{i}" for i in range(len(sample.pointers)))
     # Those that hang on a root are among the sample's own.
     own = {} if callable(rkernel.parameters) else rkernel.parameters
     names = {k: str(v) for k, v in {**own, **sample.overrides}.items()}
-    names = {"VECTOR": "1", "RESIDENT": "0"} | names
+    names = {"VECTOR": "1", "RESIDENT": "0", "RANK": "0", "RANKS": "1", "AHEAD": "1"} | names
     names |= {"OPERANDS": operands, "THREAD": "thread_index()", "THREADS": str(threads)}
+    if shared:
+        names |= walkers_cuda.shared_by_blocks(threads, "THREAD" in placeholders(rkernel))
     names |= {k: str(v) for k, v in sample.names.items()}
     functions = sample.functions.replace("OPERANDS", operands)
     for name in (
@@ -59,6 +62,8 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "level_node",
         "node",
         "store_fetched",
+        "fetch_four",
+        "store_four",
     ):
         functions = functions.replace(f"def {name}(", f"def {name}_{number}(")
     defined = {
@@ -68,6 +73,8 @@ def kernel_text(number: int, sample: Sample, threads: int) -> str:
         "FETCH": "fetch",
         "STORE": "store",
         "STORE_FETCHED": "store_fetched",
+        "FETCH_FOUR": "fetch_four",
+        "STORE_FOUR": "store_four",
         "TERM": "term",
         "COMBINE": "combine",
         "LOAD_A": "load_a",
@@ -407,7 +414,7 @@ def softmax(
     return Sample(
         f"softmax.{variant}",
         [kind] * 2,
-        dict(J=columns, FLOAT=kind, EXP="math.exp", SOURCE="p0", TARGET="p1", **names),
+        dict(J=columns, FLOAT=kind, EXP="math.exp", SOURCE="p0", **names),
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -417,6 +424,10 @@ def load(OPERANDS, r, j):
 @fused
 def store(OPERANDS, r, j, acc):
     p1[r * {columns} + j] = acc
+
+@fused
+def store_four(OPERANDS, r, j, a0, a1, a2, a3):
+    store_four(p1, r * {columns} + j, a0, a1, a2, a3, {names.get("VECTOR", 1)})
 """,
         pieces(variant, columns, held, rows),
     )
@@ -431,7 +442,7 @@ def layer_norm(
     return Sample(
         f"layer_norm.{variant}",
         [kind] * 2,
-        {**own, "SOURCE": "p0", "TARGET": "p1", "STORED": int(factor == 1), **names},
+        {**own, "SOURCE": "p0", **names},
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -441,6 +452,11 @@ def load(OPERANDS, r, j):
 @fused
 def store(OPERANDS, r, j, acc):
     p1[r * {columns} + j] = acc * {kind}({factor})
+
+@fused
+def store_four(OPERANDS, r, j, a0, a1, a2, a3):
+    store_four(p1, r * {columns} + j, a0 * {kind}({factor}), a1 * {kind}({factor}),
+               a2 * {kind}({factor}), a3 * {kind}({factor}), {names.get("VECTOR", 1)})
 """,
         pieces(variant, columns, held, rows),
     )
@@ -480,12 +496,12 @@ def store(OPERANDS, r, j):
     )
 
 
-def fetched(columns: int, variant: str = "fetched") -> Sample:
+def fetched(columns: int, variant: str = "fetched", two: int = 1, vector: int = 1) -> Sample:
     """The same, by a kernel that reads ahead."""
     return Sample(
         f"map.{variant}",
         ["float32"] * 3,
-        dict(J=columns, FLOAT="float32"),
+        dict(J=columns, FLOAT="float32", VECTOR=vector),
         ROWS.format(columns=columns)
         + f"""
 @fused
@@ -499,7 +515,20 @@ def store_fetched(OPERANDS, r, j, known):
 @fused
 def store(OPERANDS, r, j):
     p2[r * {columns} + j] = math.tanh(p0[r * {columns} + j]) + p1[j]
+
+@fused
+def fetch_four(OPERANDS, r, j):
+    one = load_four(p0, r * {columns} + j, {vector})
+    other = load_four(p1, j, {vector})
+    return one, other
+
+@fused
+def store_four(OPERANDS, r, j, known):
+    a, b = known
+    store_four(p2, r * {columns} + j, math.tanh(a[0]) + b[0], math.tanh(a[1]) + b[1],
+               math.tanh(a[2]) + b[2], math.tanh(a[3]) + b[3], {vector})
 """,
+        dict(TWO=two) if variant == "fours" else {},
     )
 
 

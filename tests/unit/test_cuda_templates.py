@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from irkit.dialects.forest_base import forest_sums
 from irkit.dialects.heap_nodes import heap_nodes, unpacked_heap
 from irkit.dialects.packed_nodes import NODE_WORDS, packed_nodes, unpacked_nodes
+from irkit.rkernels import registry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import gpu_cases as cases
@@ -139,11 +140,13 @@ CHECKS: dict[str, Check] = {
     "map": (cs.elementwise(7), [real(11, 7), real(7)], lambda x, y: np.tanh(x) + y, 3, 11),
     "map fetched": (cs.fetched(7), [real(90, 7), real(7)], lambda x, y: np.tanh(x) + y, 2, 90),
     **{
-        f"map fours {columns} {rows}": (
-            cs.fetched(columns, "fours"), [real(rows, columns), real(columns)],
+        f"map fours {columns} {rows} {two} {vector}": (
+            cs.fetched(columns, "fours", two, vector), [real(rows, columns), real(columns)],
             lambda x, y: np.tanh(x) + y, 2, rows,
         )
-        for columns, rows in ((4, 1), (12, 90), (8, 131), (7, 33))
+        for columns, rows, two, vector in (
+            (4, 1, 1, 1), (12, 90, 1, 1), (12, 90, 0, 1), (8, 131, 1, 0), (7, 33, 1, 1)
+        )
     },
     "reduce": (cs.reduce("reduce", "thread", 3, 9), [real(5, 3, 9)], halves, 2, 5),
     "pool_warp": (cs.reduce("pool", "warp", 3, 70), [real(5, 3, 70)], halves, 2, 5),
@@ -270,6 +273,20 @@ def test_a_template_computes_its_family(name: str) -> None:
         np.testing.assert_array_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+SPREAD = [name for name, check in CHECKS.items() if registry.find("cuda", check[0].rkernel).spreads]
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_blocks_share_an_rtask(name: str) -> None:
+    """What several blocks write is what one does."""
+    sample, arrays, reference, tasks, rows = CHECKS[name]
+    got = np.full(reference(*arrays).shape, -99, dtype=sample.pointers[-1])
+    want = got.copy()
+    run(sample, [*arrays, want], tasks, rows)
+    run(sample, [*arrays, got], tasks, rows, blocks=3)
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(("lanes", "turns", "tasks"), [(16, 5, 16), (8, 3, 9), (32, 2, 20)])

@@ -21,7 +21,7 @@ from irkit.rkernels.binding.binder import Binding
 from irkit.rkernels.legality import root_of
 from irkit.rkernels.library_calls import library_call
 from irkit.rkernels.rkernel import RKernel, Target
-from irkit.rkernels.templates import specialise, template_source
+from irkit.rkernels.templates import placeholders, specialise, template_source
 from irkit.row_ranges import called
 from irkit.schedule.tables import Appended, Mail, Program, Ran, Repeated, TensorMap
 from irkit.weights import WeightStore
@@ -74,7 +74,8 @@ def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[
         names = {**binding.names, "RESIDENT": "1"}
         kernels.append(specialise(template, rkernel.function, binding.symbol + RESIDENT, names))
     if binding.spread > 1:
-        names = {**binding.names, **shared_by_blocks(program.threads)}
+        by_threads = binding.clustered or "THREAD" in placeholders(rkernel)
+        names = binding.names | shared_by_blocks(program.threads, by_threads)
         if binding.clustered:
             names |= ranked(binding.spread)
         kernels.append(specialise(template, rkernel.function, binding.symbol + SPREAD, names))

@@ -321,15 +321,16 @@ def _asking(ahead: Sequence[int]) -> list[str]:
 _BLOCKS = "divide(block_count(), {tasks})[0]"
 
 
-def shared_by_blocks(threads: int) -> dict[str, str]:
-    """What a thread's number and the number of threads are in an rTask that blocks of `threads` share: block
-    b is one of those of rTask b // blocks."""
+def shared_by_blocks(threads: int, by_threads: bool = True) -> dict[str, str]:
+    """What a template says of the blocks of `threads` that share an rTask (`RKernel.spreads`): block b is one
+    of those of rTask b // blocks. THREADS are all of theirs where it goes `by_threads`."""
     blocks = _BLOCKS.format(tasks="tasks")
     number = f"divide(block_index(), {blocks})[1]"
-    return {
-        "THREAD": f"(thread_index() + {threads} * {number})",
-        "THREADS": f"({threads} * {blocks})",
-    }
+    found = {"RANK": number, "RANKS": blocks, "AHEAD": "0"}
+    if by_threads:
+        found["THREAD"] = f"(thread_index() + {threads} * {number})"
+        found["THREADS"] = f"({threads} * {blocks})"
+    return found
 
 
 def ranked(blocks: int) -> dict[str, str]:

@@ -84,10 +84,17 @@ class Binding:
 
     def function(self, placeholder: str, arguments: str, lines: Sequence[str]) -> None:
         """Add a fused function `<symbol>_<placeholder>(arguments)`."""
+        self.functions.append(self._text(placeholder, arguments, lines))
+
+    def needed(self, placeholder: str, arguments: str, lines: Sequence[str]) -> None:
+        """A fused function of the operands and `arguments`, where the rKernel's template names it."""
+        self.parts[placeholder] = self._text(placeholder, f"{self.operands}, {arguments}", lines)
+
+    def _text(self, placeholder: str, arguments: str, lines: Sequence[str]) -> str:
         name = f"{self.symbol}_{placeholder.lower()}"
         self.names[placeholder] = name
         body = "\n".join(f"    {line}" for line in lines)
-        self.functions.append(f"@fused\ndef {name}({arguments}):\n{body}\n")
+        return f"@fused\ndef {name}({arguments}):\n{body}\n"
 
     def part(self, placeholder: str, module: str, function: str) -> None:
         """`placeholder` is a function of a module whose own placeholders have got their meaning before."""

@@ -7,8 +7,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 _ASSIGNED = re.compile(r"(v\d+) = (.*)")
-_LOADED = re.compile(r"(p\d+)\[[^\]]*\]")
-_NAMES = re.compile(r"\b(?:v\d+|p\d+|acc)\b")
+_WITHIN = re.compile(r"\s+(v\d+) = ")
+_LOADED = re.compile(r"(?:load_four\()?\b(p\d+)(?:\[[^\]]*\]|, [^()]*\))")
+_NAMES = re.compile(r"\b(?:v\d+|p\d+|acc|a[0-3])\b")
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class ReadAhead:
 def read_ahead(lines: Sequence[str], pointers: Container[str]) -> ReadAhead:
     """`lines` of an epilogue, with the loads by `pointers` that hang on no sum and on no branch read ahead.
 
-    A load is a statement of its own, `v0 = p1[...]`. What its index is made of is computed before, and after
-    too where it is needed there.
+    A load is a statement of its own, `v0 = p1[...]` or `v0 = load_four(p1, ...)`. What its index is made of,
+    other loads too, is computed before, and after too where it is needed there.
     """
     known: dict[str, list[str]] = {}
     found = ReadAhead([], [], [], [])
@@ -38,12 +39,16 @@ def read_ahead(lines: Sequence[str], pointers: Container[str]) -> ReadAhead:
             needed.remove(loaded[1])
         if assigned is None or not all(name in known for name in needed):
             found.after.append(line)
+            if (within := _WITHIN.match(line)) is not None:
+                # It hangs on a branch from here on.
+                known.pop(within[1], None)
             continue
         index = list(dict.fromkeys(text for name in needed for text in known[name]))
         if loaded is None:
             known[assigned[1]] = [*index, line]
             found.after.append(line)
         elif loaded[1] in pointers:
+            known[assigned[1]] = [*index, line]
             found.before.extend(text for text in (*index, line) if text not in found.before)
             found.names.append(assigned[1])
             found.pointers.append(loaded[1])

@@ -17,8 +17,11 @@ from irkit.rkernels.work import Part, Work, work
 
 def argmax_warp(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    warp, lane = divide(thread_index(), 32)
-    for r in range(r0 + warp, r1, THREADS // 32):
+    warp, lane = divide(THREAD, 32)
+    following = r0 + warp
+    while following < r1:
+        r = following
+        following += THREADS // 32
         best = lane if lane < K0 else 0
         value = LOAD(OPERANDS, r, best)
         for k in range(lane + 32, K0, 32):
@@ -42,7 +45,10 @@ def argmax_warp(task, tasks, rows, scratch, OPERANDS):
 
 def argmax_thread(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    for r in range(r0 + thread_index(), r1, THREADS):
+    following = r0 + THREAD
+    while following < r1:
+        r = following
+        following += THREADS
         best = int64(0)
         value = LOAD(OPERANDS, r, 0)
         for k in range(1, K0):
@@ -84,6 +90,7 @@ RKERNELS = [
         "argmax_warp",
         legal=_shuffled,
         work=_warp_work,
+        spreads=lambda part: part.elements * 32,
     ),
     RKernel(
         "argmax",
@@ -92,5 +99,6 @@ RKERNELS = [
         __name__,
         "argmax_thread",
         work=_thread_work,
+        spreads=lambda part: part.elements,
     ),
 ]

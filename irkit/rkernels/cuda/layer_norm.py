@@ -16,25 +16,31 @@ from irkit.rkernels.work import Part, Work, work
 def layer_norm_fours(task, tasks, rows, scratch, OPERANDS):
     """A warp has ROWS rows in registers while the next ones come."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    warp, lane = divide(thread_index(), 32)
+    warp, lane = divide(THREAD, 32)
     held = cuda.local.array(ROWS * PIECES * 4, FLOAT)
     ahead = cuda.local.array(ROWS * PIECES * 4, FLOAT)
-    for i in range(ROWS):
-        for n in range(PIECES):
-            # What is not there is read where something is, and not kept.
-            row = min(r0 + warp * ROWS + i, r1 - 1)
-            at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
-            m = (i * PIECES + n) * 4
-            ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-    for r in range(r0 + warp * ROWS, r1, THREADS // 32 * ROWS):
-        for m in range(ROWS * PIECES * 4):
-            held[m] = ahead[m] if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
+    step = THREADS // 32 * ROWS
+    first = r0 + warp * ROWS
+    following = first - AHEAD * step
+    while following < r1:
+        r = following
+        following += step
+        if AHEAD:
+            for m in range(ROWS * PIECES * 4):
+                held[m] = ahead[m] if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
         for i in range(ROWS):
             for n in range(PIECES):
-                row = min(r + THREADS // 32 * ROWS + i, r1 - 1)
+                # What is not there is read where something is, and not kept.
+                row = min(r + AHEAD * step + i, r1 - 1)
                 at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
                 m = (i * PIECES + n) * 4
                 ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
+        if not AHEAD:
+            for m in range(ROWS * PIECES * 4):
+                held[m] = ahead[m] if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
+        # The first turn only reads ahead.
+        if AHEAD and r < first:
+            continue
         for i in range(ROWS):
             if CENTRED:
                 total = FLOAT(0)
@@ -52,14 +58,10 @@ def layer_norm_fours(task, tasks, rows, scratch, OPERANDS):
                 m = (i * PIECES + n) * 4
                 j = 4 * (n * 32 + lane)
                 if r + i < r1 and j < J:
-                    if STORED:
-                        store_four(
-                            TARGET, (r + i) * J + j, held[m] * factor, held[m + 1] * factor,
-                            held[m + 2] * factor, held[m + 3] * factor, VECTOR,
-                        )  # fmt: skip
-                    else:
-                        for e in range(4):
-                            STORE(OPERANDS, r + i, j + e, held[m + e] * factor)
+                    STORE_FOUR(
+                        OPERANDS, r + i, j, held[m] * factor, held[m + 1] * factor,
+                        held[m + 2] * factor, held[m + 3] * factor,
+                    )  # fmt: skip
 
 
 def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
@@ -70,20 +72,28 @@ def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
     ahead = cuda.local.array(PIECES * 4, FLOAT)
-    for n in range(PIECES):
-        at = r0 * J + 4 * min(n * THREADS + thread, J // 4 - 1)
-        m = n * 4
-        ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-    for r in range(r0, r1):
-        total = FLOAT(0)
-        for m in range(PIECES * 4):
-            held[m] = ahead[m] if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
-            total += held[m]
+    following = r0 + RANK - AHEAD * RANKS
+    while following < r1:
+        r = following
+        following += RANKS
+        if AHEAD:
+            for m in range(PIECES * 4):
+                held[m] = ahead[m] if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
         for n in range(PIECES):
-            at = min(r + 1, r1 - 1) * J + 4 * min(n * THREADS + thread, J // 4 - 1)
+            row = min(r + AHEAD * RANKS, r1 - 1)
+            at = row * J + 4 * min(n * THREADS + thread, J // 4 - 1)
             m = n * 4
             ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
+        if not AHEAD:
+            for m in range(PIECES * 4):
+                held[m] = ahead[m] if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
+        # The first turn only reads ahead.
+        if AHEAD and r < r0:
+            continue
         if CENTRED:
+            total = FLOAT(0)
+            for m in range(PIECES * 4):
+                total += held[m]
             mean = block_sum(total, sums, THREADS // 32) / FLOAT(J)
             for m in range(PIECES * 4):
                 held[m] = held[m] - mean if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
@@ -99,21 +109,20 @@ def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
             m = n * 4
             j = 4 * (n * THREADS + thread)
             if j < J:
-                if STORED:
-                    store_four(
-                        TARGET, r * J + j, held[m] * factor, held[m + 1] * factor,
-                        held[m + 2] * factor, held[m + 3] * factor, VECTOR,
-                    )  # fmt: skip
-                else:
-                    for e in range(4):
-                        STORE(OPERANDS, r, j + e, held[m + e] * factor)
+                STORE_FOUR(
+                    OPERANDS, r, j, held[m] * factor, held[m + 1] * factor,
+                    held[m + 2] * factor, held[m + 3] * factor,
+                )  # fmt: skip
 
 
 def layer_norm_warp(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    warp, lane = divide(thread_index(), 32)
+    warp, lane = divide(THREAD, 32)
     row = cuda.local.array(HELD, FLOAT)
-    for r in range(r0 + warp, r1, THREADS // 32):
+    following = r0 + warp
+    while following < r1:
+        r = following
+        following += THREADS // 32
         total = FLOAT(0)
         for n in range(HELD):
             j = n * 32 + lane
@@ -140,7 +149,10 @@ def layer_norm_block(task, tasks, rows, scratch, OPERANDS):
     sums = shared_of(FLOAT(0), scratch)
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     row = cuda.local.array(HELD, FLOAT)
-    for r in range(r0, r1):
+    following = r0 + RANK
+    while following < r1:
+        r = following
+        following += RANKS
         total = FLOAT(0)
         for n in range(HELD):
             j = n * THREADS + thread
@@ -169,7 +181,10 @@ def layer_norm_long(task, tasks, rows, scratch, OPERANDS):
     thread = thread_index()
     sums = shared_of(FLOAT(0), scratch)
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
-    for r in range(r0, r1):
+    following = r0 + RANK
+    while following < r1:
+        r = following
+        following += RANKS
         mean = FLOAT(0)
         if CENTRED:
             total = FLOAT(0)

@@ -7,16 +7,13 @@ last; so COMBINE must be associative and commutative, up to rounding.
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64
-from xdsl.ir import BlockArgument
+from xdsl.dialects.builtin import f32, f64
 
 from irkit.dialects.linalg_generic import maps
-from irkit.dialects.pool_windows import pool_windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import is_integer, tensor_type
-from irkit.rkernels.families.reduction import combines_by
 from irkit.rkernels.fused_work import step
-from irkit.rkernels.rkernel import Parameters, RKernel
+from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.work import Part, Work, work
 
 THREADS_PER_BLOCK = 256
@@ -71,6 +68,8 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
         if lanes == 32:
             # Eights, and what is left.
             chain = _chain(chain, (8,))
+        elif lanes == THREADS_PER_BLOCK:
+            chain = _chain(chain, (16, 8, 4))
         waits = work(chain=chain, shuffle=shuffles, barrier=barriers) * part.rounds(
             part.elements, at_once
         )
@@ -81,11 +80,17 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
     return counted
 
 
+def _turns(part: Part) -> float:
+    """32 columns of a row each."""
+    return part.rows * part.rounds(part.width, 32)
+
+
 def _work_of_columns(part: Part) -> Work:
     """A lane for each of 32 columns, a warp for each of 8 parts of their terms."""
-    chain = _chain(math.ceil(part.terms / 8), (16, 4))
-    turns = part.rows * part.rounds(part.width, 32)
-    waits = work(chain=chain + 8, barrier=2) * turns
+    chain = _chain(math.ceil(part.terms / 8), (16, 8, 4))
+    turns = _turns(part)
+    # Eight sums of what eight warps found wait for one another, not for memory.
+    waits = work(chain=chain + 4, barrier=2) * turns
     return waits + part.term * (part.elements * part.terms) + part.store * part.elements
 
 
@@ -93,7 +98,7 @@ def reduce_thread(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     width = j1 - j0
     count = (r1 - r0) * width
-    element = thread_index()
+    element = THREAD
     while element < count:
         r, j = divide(element, width)
         acc = INIT(OPERANDS, r0 + r, j0 + j)
@@ -109,7 +114,7 @@ def reduce_warp(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     width = j1 - j0
     count = (r1 - r0) * width
-    warp, lane = divide(thread_index(), 32)
+    warp, lane = divide(THREAD, 32)
     element = warp
 
     def term(r, j, k):
@@ -183,124 +188,111 @@ def reduce_columns(task, tasks, rows, scratch, OPERANDS):
         other = four(r, j, k + 4 * warps)
         return COMBINE(one, other)
 
-    for r in range(r0, r1):
-        for start in range(j0, j1, 32):
-            j = min(start + lane, j1 - 1)
-            # A warp without a term takes the first one, and nobody takes its sums.
-            k = warp if warp < K0 * K1 * K2 else 0
-            acc = term(r, j, k)
-            k = warp + warps
-            while k + 15 * warps < K0 * K1 * K2:
-                first = eight(r, j, k)
-                second = eight(r, j, k + 8 * warps)
-                acc = COMBINE(acc, COMBINE(first, second))
-                k += 16 * warps
-            while k + 3 * warps < K0 * K1 * K2:
-                first = four(r, j, k)
-                acc = COMBINE(acc, first)
-                k += 4 * warps
-            while k < K0 * K1 * K2:
-                first = term(r, j, k)
-                acc = COMBINE(acc, first)
-                k += warps
-            partial[warp * 32 + lane] = acc
-            cuda.syncthreads()
-            if warp == 0 and start + lane < j1:
-                for other in range(1, min(warps, K0 * K1 * K2)):
-                    acc = COMBINE(acc, partial[other * 32 + lane])
-                STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), acc))
-            cuda.syncthreads()
+    # A turn is of 32 columns of a row.
+    across = divide(j1 - j0 + 31, 32)[0]
+    following = RANK
+    while following < (r1 - r0) * across:
+        turn = following
+        following += RANKS
+        row, piece = divide(turn, across)
+        r = r0 + row
+        start = j0 + 32 * piece
+        j = min(start + lane, j1 - 1)
+        # A warp without a term takes the first one, and nobody takes its sums.
+        k = warp if warp < K0 * K1 * K2 else 0
+        acc = term(r, j, k)
+        k = warp + warps
+        while k + 15 * warps < K0 * K1 * K2:
+            first = eight(r, j, k)
+            second = eight(r, j, k + 8 * warps)
+            acc = COMBINE(acc, COMBINE(first, second))
+            k += 16 * warps
+        if k + 7 * warps < K0 * K1 * K2:
+            first = eight(r, j, k)
+            acc = COMBINE(acc, first)
+            k += 8 * warps
+        if k + 3 * warps < K0 * K1 * K2:
+            first = four(r, j, k)
+            acc = COMBINE(acc, first)
+            k += 4 * warps
+        while k < K0 * K1 * K2:
+            first = term(r, j, k)
+            acc = COMBINE(acc, first)
+            k += warps
+        partial[warp * 32 + lane] = acc
+        cuda.syncthreads()
+        if warp == 0 and start + lane < j1:
+            for other in range(1, min(warps, K0 * K1 * K2)):
+                acc = COMBINE(acc, partial[other * 32 + lane])
+            STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), acc))
+        cuda.syncthreads()
 
 
 def reduce_block(task, tasks, rows, scratch, OPERANDS):
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
     thread = thread_index()
     partial = shared_of(FLOAT(0), scratch)
-    for r in range(r0, r1):
-        for j in range(j0, j1):
-            if thread < K0 * K1 * K2:
-                k0, inner = divide(thread, K1 * K2)
-                k1, k2 = divide(inner, K2)
-                acc = FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
-                k = thread + THREADS
-                while k < K0 * K1 * K2:
-                    k0, inner = divide(k, K1 * K2)
-                    k1, k2 = divide(inner, K2)
-                    acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
-                    k += THREADS
-                partial[thread] = acc
-            cuda.syncthreads()
-            distance = 512
-            while distance > 0:
-                if thread < distance and thread + distance < min(THREADS, K0 * K1 * K2):
-                    partial[thread] = COMBINE(partial[thread], partial[thread + distance])
-                cuda.syncthreads()
-                distance >>= 1
-            if thread == 0:
-                STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), partial[0]))
-            cuda.syncthreads()
-
-
-def pool_inside(task, tasks, rows, scratch, OPERANDS):
-    """Windows without padding are read at once: no term waits behind the question whether it is one."""
-    r0, r1, j0, j1 = RANGE(task, tasks, rows)
     width = j1 - j0
-    count = (r1 - r0) * width
-    element = thread_index()
-    while element < count:
+
+    def term(r, j, k):
+        k0, inner = divide(k, K1 * K2)
+        k1, k2 = divide(inner, K2)
+        return FLOAT(TERM(OPERANDS, r, j, k0, k1, k2))
+
+    # Terms are on their way together, and meet in pairs.
+    def two(r, j, k):
+        one = term(r, j, k)
+        other = term(r, j, k + THREADS)
+        return COMBINE(one, other)
+
+    def four(r, j, k):
+        one = two(r, j, k)
+        other = two(r, j, k + 2 * THREADS)
+        return COMBINE(one, other)
+
+    def eight(r, j, k):
+        one = four(r, j, k)
+        other = four(r, j, k + 4 * THREADS)
+        return COMBINE(one, other)
+
+    element = RANK
+    while element < (r1 - r0) * width:
         row, column = divide(element, width)
         r = r0 + row
         j = j0 + column
-        acc = INIT(OPERANDS, r, j)
-        if INSIDE(r) and FIRST <= j < LAST:
-            first = FIRST_OF(r, j)
-            for k0 in range(SIZE0):
-                for k1 in range(SIZE1):
-                    for k2 in range(SIZE2):
-                        at = first + k0 * STEP0 + k1 * STEP1 + k2 * STEP2
-                        acc = COMBINE(acc, SOURCE[at])
-        else:
-            for k0 in range(K0):
-                for k1 in range(K1):
-                    for k2 in range(K2):
-                        acc = COMBINE(acc, TERM(OPERANDS, r, j, k0, k1, k2))
-        STORE(OPERANDS, r, j, acc)
-        element += THREADS
-
-
-_AT_ONCE = 32
-"""So many terms of a window are under way at once."""
-
-
-def _seen_at_once(root: Root) -> bool:
-    """The largest or the least of few floats in memory, whose windows are known."""
-    found = pool_windows(root)
-    if found is None or combines_by(root) not in ("max", "min") or len(root.reduction) > 3:
-        return False
-    kinds = (tensor_type(v).element_type for v in (found.source, root.chain[-1].results[0]))
-    floats = all(isinstance(kind, Float32Type | Float64Type) for kind in kinds)
-    in_memory = isinstance(found.source, BlockArgument) and len(root.parallel) > 1
-    return floats and in_memory and 1 < _terms(root) <= _AT_ONCE
-
-
-def _sizes(root: Root) -> Parameters:
-    """Of a window, and how far apart its elements are."""
-    found = pool_windows(root)
-    assert found is not None
-    none = 3 - len(root.reduction)
-    sizes, steps = (*root.reduction, *(1,) * none), (*found.steps, *(0,) * none)
-    given = zip(sizes, steps, strict=True)
-    return {
-        f"{name}{n}": v
-        for n, both in enumerate(given)
-        for name, v in zip(("SIZE", "STEP"), both, strict=True)
-    }
-
-
-def _inside(part: Part) -> Work:
-    """Terms that arrive together."""
-    waits = work(chain=2) * part.rounds(part.elements, THREADS_PER_BLOCK)
-    return waits + part.term * (part.elements * part.terms) * 0.25 + part.store * part.elements
+        if thread < K0 * K1 * K2:
+            acc = term(r, j, thread)
+            k = thread + THREADS
+            while k + 15 * THREADS < K0 * K1 * K2:
+                first = eight(r, j, k)
+                second = eight(r, j, k + 8 * THREADS)
+                acc = COMBINE(acc, COMBINE(first, second))
+                k += 16 * THREADS
+            if k + 7 * THREADS < K0 * K1 * K2:
+                first = eight(r, j, k)
+                acc = COMBINE(acc, first)
+                k += 8 * THREADS
+            if k + 3 * THREADS < K0 * K1 * K2:
+                first = four(r, j, k)
+                acc = COMBINE(acc, first)
+                k += 4 * THREADS
+            while k < K0 * K1 * K2:
+                first = term(r, j, k)
+                acc = COMBINE(acc, first)
+                k += THREADS
+            partial[thread] = acc
+        cuda.syncthreads()
+        # THREADS is a power of two.
+        distance = THREADS // 2
+        while distance > 0:
+            if thread < distance and thread + distance < min(THREADS, K0 * K1 * K2):
+                partial[thread] = COMBINE(partial[thread], partial[thread + distance])
+            cuda.syncthreads()
+            distance >>= 1
+        if thread == 0:
+            STORE(OPERANDS, r, j, COMBINE(INIT(OPERANDS, r, j), partial[0]))
+        cuda.syncthreads()
+        element += RANKS
 
 
 def _many_columns(root: Root) -> bool:
@@ -319,16 +311,7 @@ RKERNELS = [
         reassociates=True,
         scratch_bytes=8 * THREADS_PER_BLOCK,
         threads=THREADS_PER_BLOCK,
-    ),
-    RKernel(
-        "pool",
-        "inside",
-        "cuda",
-        __name__,
-        "pool_inside",
-        legal=_seen_at_once,
-        work=_inside,
-        parameters=_sizes,
+        spreads=lambda part: _turns(part) * THREADS_PER_BLOCK,
     ),
 ] + [
     RKernel(
@@ -343,11 +326,12 @@ RKERNELS = [
         aligns=variant == "thread",
         scratch_bytes=8 * THREADS_PER_BLOCK if variant == "block" else 0,
         threads=THREADS_PER_BLOCK if variant == "block" else None,
+        spreads=lambda part, lanes=lanes: part.elements * lanes,
     )
     for family in ("reduce", "pool")
     for variant, legal, at_once, lanes, shuffles, barriers in (
         ("thread", lambda root: True, 256, 1, 0, 0),
         ("warp", _long, 8, 32, 5, 0),
-        ("block", _very_long, 1, 256, 0, 12),
+        ("block", _very_long, 1, THREADS_PER_BLOCK, 0, 10),
     )
 ]

@@ -9,10 +9,10 @@ import math
 from typing import Final
 
 from irkit.dialects.roperator_root import Root
-from irkit.rkernels.families.softmax import exponentials, in_memory
+from irkit.rkernels.families.softmax import exponentials, stored
 from irkit.rkernels.rkernel import RKernel
 from irkit.rkernels.row_fours import BLOCK
-from irkit.rkernels.row_kernels import SHARED, row_rkernels
+from irkit.rkernels.row_kernels import SHARED, by_blocks, row_rkernels
 from irkit.rkernels.work import Part, Work, work
 
 _KEPT: Final = 8192
@@ -22,25 +22,31 @@ _KEPT: Final = 8192
 def softmax_fours(task, tasks, rows, scratch, OPERANDS):
     """Rows in memory, of whole fours: a warp has ROWS of them in registers while the next ones come."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    warp, lane = divide(thread_index(), 32)
+    warp, lane = divide(THREAD, 32)
     held = cuda.local.array(ROWS * PIECES * 4, FLOAT)
     ahead = cuda.local.array(ROWS * PIECES * 4, FLOAT)
-    for i in range(ROWS):
-        for n in range(PIECES):
-            # What is not there is read where something is, and not kept.
-            row = min(r0 + warp * ROWS + i, r1 - 1)
-            at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
-            m = (i * PIECES + n) * 4
-            ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-    for r in range(r0 + warp * ROWS, r1, THREADS // 32 * ROWS):
-        for m in range(ROWS * PIECES * 4):
-            held[m] = ahead[m]
+    step = THREADS // 32 * ROWS
+    first = r0 + warp * ROWS
+    following = first - AHEAD * step
+    while following < r1:
+        r = following
+        following += step
+        if AHEAD:
+            for m in range(ROWS * PIECES * 4):
+                held[m] = ahead[m]
         for i in range(ROWS):
             for n in range(PIECES):
-                row = min(r + THREADS // 32 * ROWS + i, r1 - 1)
+                # What is not there is read where something is, and not kept.
+                row = min(r + AHEAD * step + i, r1 - 1)
                 at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
                 m = (i * PIECES + n) * 4
                 ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
+        if not AHEAD:
+            for m in range(ROWS * PIECES * 4):
+                held[m] = ahead[m]
+        # The first turn only reads ahead.
+        if AHEAD and r < first:
+            continue
         for i in range(ROWS):
             # A NaN must reach every output: it makes the sum NaN, even if the maximum drops it.
             largest = FLOAT(-math.inf)
@@ -57,9 +63,9 @@ def softmax_fours(task, tasks, rows, scratch, OPERANDS):
             for n in range(PIECES):
                 m = (i * PIECES + n) * 4
                 if r + i < r1 and n * 32 + lane < J // 4:
-                    store_four(
-                        TARGET, (r + i) * J + 4 * (n * 32 + lane), held[m] * share,
-                        held[m + 1] * share, held[m + 2] * share, held[m + 3] * share, VECTOR,
+                    STORE_FOUR(
+                        OPERANDS, r + i, 4 * (n * 32 + lane), held[m] * share,
+                        held[m + 1] * share, held[m + 2] * share, held[m + 3] * share,
                     )  # fmt: skip
 
 
@@ -71,17 +77,24 @@ def softmax_fours_block(task, tasks, rows, scratch, OPERANDS):
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
     ahead = cuda.local.array(PIECES * 4, FLOAT)
-    for n in range(PIECES):
-        at = r0 * J + 4 * min(n * THREADS + thread, J // 4 - 1)
-        m = n * 4
-        ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-    for r in range(r0, r1):
-        for m in range(PIECES * 4):
-            held[m] = ahead[m]
+    following = r0 + RANK - AHEAD * RANKS
+    while following < r1:
+        r = following
+        following += RANKS
+        if AHEAD:
+            for m in range(PIECES * 4):
+                held[m] = ahead[m]
         for n in range(PIECES):
-            at = min(r + 1, r1 - 1) * J + 4 * min(n * THREADS + thread, J // 4 - 1)
+            row = min(r + AHEAD * RANKS, r1 - 1)
+            at = row * J + 4 * min(n * THREADS + thread, J // 4 - 1)
             m = n * 4
             ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
+        if not AHEAD:
+            for m in range(PIECES * 4):
+                held[m] = ahead[m]
+        # The first turn only reads ahead.
+        if AHEAD and r < r0:
+            continue
         largest = FLOAT(-math.inf)
         for m in range(PIECES * 4):
             largest = max(largest, held[m])
@@ -96,18 +109,21 @@ def softmax_fours_block(task, tasks, rows, scratch, OPERANDS):
         for n in range(PIECES):
             m = n * 4
             if n * THREADS + thread < J // 4:
-                store_four(
-                    TARGET, r * J + 4 * (n * THREADS + thread), held[m] * share,
-                    held[m + 1] * share, held[m + 2] * share, held[m + 3] * share, VECTOR,
+                STORE_FOUR(
+                    OPERANDS, r, 4 * (n * THREADS + thread), held[m] * share,
+                    held[m + 1] * share, held[m + 2] * share, held[m + 3] * share,
                 )  # fmt: skip
 
 
 def softmax_warp(task, tasks, rows, scratch, OPERANDS):
     """What is computed on the way to a row, and its exponentials, are computed once and kept in registers."""
     r0, r1, j0, j1 = RANGE(task, tasks, rows)
-    warp, lane = divide(thread_index(), 32)
+    warp, lane = divide(THREAD, 32)
     row = cuda.local.array(HELD, FLOAT)
-    for r in range(r0 + warp, r1, THREADS // 32):
+    following = r0 + warp
+    while following < r1:
+        r = following
+        following += THREADS // 32
         largest = FLOAT(-math.inf)
         for n in range(HELD):
             j = n * 32 + lane
@@ -131,7 +147,10 @@ def softmax_block(task, tasks, rows, scratch, OPERANDS):
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     row = cuda.local.array(HELD, FLOAT)
-    for r in range(r0, r1):
+    following = r0 + RANK
+    while following < r1:
+        r = following
+        following += RANKS
         largest = FLOAT(-math.inf)
         for n in range(HELD):
             j = n * THREADS + thread
@@ -155,7 +174,10 @@ def softmax_long(task, tasks, rows, scratch, OPERANDS):
     thread = thread_index()
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
-    for r in range(r0, r1):
+    following = r0 + RANK
+    while following < r1:
+        r = following
+        following += RANKS
         largest = FLOAT(-math.inf)
         for j in range(thread, J, THREADS):
             largest = max(largest, LOAD(OPERANDS, r, j))
@@ -175,7 +197,10 @@ def softmax_fours_long(task, tasks, rows, scratch, OPERANDS):
     maxima = shared_of(FLOAT(0), scratch)
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     near = cuda.local.array(16, FLOAT)
-    for r in range(r0, r1):
+    following = r0 + RANK
+    while following < r1:
+        r = following
+        following += RANKS
         largest = FLOAT(-math.inf)
         total = FLOAT(0)
         start = thread
@@ -210,15 +235,15 @@ def softmax_fours_long(task, tasks, rows, scratch, OPERANDS):
             for n in range(4):
                 if start + n * THREADS < J // 4:
                     m = n * 4
-                    store_four(
-                        TARGET, r * J + 4 * (start + n * THREADS), near[m], near[m + 1],
-                        near[m + 2], near[m + 3], VECTOR,
+                    STORE_FOUR(
+                        OPERANDS, r, 4 * (start + n * THREADS), near[m], near[m + 1],
+                        near[m + 2], near[m + 3],
                     )  # fmt: skip
             start += 4 * THREADS
 
 
 def _stored(root: Root) -> bool:
-    return in_memory(root) is not None
+    return stored(root) is not None
 
 
 def _long_in_memory(root: Root) -> bool:
@@ -233,7 +258,7 @@ def _arithmetic(part: Part, sweeps: int) -> Work:
 
 def _arithmetic_of_fours(part: Part) -> Work:
     """Four elements are read and stored at once, and the next ones come meanwhile."""
-    each = part.loads * 0.25 + work(op=0.25, scalar=2) + exponentials(part, 1)
+    each = part.loads * 0.25 + work(op=0.25, scalar=2) + exponentials(part, 1) + part.store
     return each * part.elements + work(divide=1) * part.rows
 
 
@@ -255,8 +280,9 @@ RKERNELS = [
         legal=_long_in_memory,
         work=_long_work,
         reassociates=True,
-        vectors=("SOURCE", "TARGET"),
+        vectors=("SOURCE",),
         scratch_bytes=SHARED,
         threads=BLOCK,
+        spreads=by_blocks,
     ),
 ]

@@ -7,7 +7,9 @@ from irkit.dialects.tensor_ops.interface import Index
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised
+from irkit.rkernels.binding.fours import fours
 from irkit.rkernels.binding.inserted import inserted_of
+from irkit.rkernels.binding.turned import turned_tiles
 from irkit.rkernels.family import Family
 
 _SHORT = 8
@@ -24,9 +26,14 @@ def short_rows(root: Root) -> bool:
 
 class Elementwise(Family):
     """`RANGE`, and `STORE(OPERANDS, r, j)`, which computes an element of every result; `WITHIN`, `STEP`,
-    `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted. On a GPU `FETCH(OPERANDS, r, j)` and
-    `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is read of memory, and the rest. On a
-    CPU, of rows of a few elements, `STORE_SHORT(OPERANDS, q, i, j)`: r is q * `I` + i."""
+    `STORE_WITHIN` and `STORE_OUTSIDE` where slices are inserted.
+
+    On a GPU `FETCH(OPERANDS, r, j)` and `STORE_FETCHED(OPERANDS, r, j, known)` too, the same in two: what is
+    read of memory, and the rest; `FETCH_FOUR` and `STORE_FOUR`, the same of four elements
+    (`irkit/rkernels/binding/fours.py`); and where an operand is read along another dimension than it is
+    stored `LOAD_TILE`, `STORE_TILE`, `TILED`, `LENGTH`, `INNER` (`irkit/rkernels/binding/turned.py`). On a
+    CPU, of rows of a few elements, `STORE_SHORT(OPERANDS, q, i, j)`: r is q * `I` + i.
+    """
 
     name = "map"
 
@@ -54,3 +61,5 @@ class Elementwise(Family):
             binder.store(
                 "r, j", binder.rj_index, lambda index: "", ahead="r, j", placeholder="STORE_FETCHED"
             )
+            fours(binder, binder.rj_index)
+            turned_tiles(binder)

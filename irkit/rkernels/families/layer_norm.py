@@ -10,7 +10,8 @@ from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import literal
-from irkit.rkernels.families.whole_rows import WholeRows, stored_rows, stores_alone
+from irkit.rkernels.binding.fours import fours
+from irkit.rkernels.families.whole_rows import WholeRows, stored_rows
 
 
 def in_memory(root: Root) -> BlockArgument | None:
@@ -22,7 +23,7 @@ class LayerNorm(WholeRows):
     """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `STORE(OPERANDS, r, j, value)`, `CENTRED`, `EPSILON`.
 
     Where the operand is in memory also the pointer `SOURCE`: `LOAD(OPERANDS, r, j)` is `SOURCE[r * J + j]`.
-    `STORED` is 1 where the normalisation is the one result: `STORE` writes the value to `TARGET[r * J + j]`.
+    On a GPU also `STORE_FOUR` (`irkit/rkernels/binding/fours.py`).
     """
 
     name = "layer_norm"
@@ -38,11 +39,10 @@ class LayerNorm(WholeRows):
         binder.literal("CENTRED", int(op.is_centred))
         element = tensor_type(op.x).element_type
         binder.binding.names["EPSILON"] = literal(op.raised_by, element)
-        source, target = in_memory(binder.root), stores_alone(binder.root)
+        source = in_memory(binder.root)
         if source is not None:
-            first = f"p{source.index}"
-            stored = first if target is None else f"p{target}"
-            binder.binding.names |= {"SOURCE": first, "TARGET": stored}
-            binder.literal("STORED", int(target is not None))
+            binder.binding.names["SOURCE"] = f"p{source.index}"
         binder.load("LOAD", "r, j", op.x, binder.rj_index)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)
+        if binder.target == "cuda":
+            fours(binder, binder.rj_index, of_sums=True)

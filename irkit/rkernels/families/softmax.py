@@ -11,7 +11,8 @@ from irkit.dialects.types import tensor_type
 from irkit.errors import UnsupportedError
 from irkit.rkernels.approximations import APPROXIMATE, may_be_approximate
 from irkit.rkernels.binding.binder import Binder
-from irkit.rkernels.families.whole_rows import WholeRows, rows_in_memory
+from irkit.rkernels.binding.fours import fours
+from irkit.rkernels.families.whole_rows import WholeRows, rows_in_memory, stored_rows
 from irkit.rkernels.work import Part, Work, work
 
 
@@ -20,6 +21,11 @@ def exponentials(part: Part, count: float) -> Work:
     assert part.root.op is not None
     approximate = may_be_approximate(part.root.op)
     return work(approximate=count * part.lanes) if approximate else work(exp=count)
+
+
+def stored(root: Root) -> BlockArgument | None:
+    """The operand that holds what is raised, row behind row; None of another root, or if it is computed."""
+    return stored_rows(root, root.op.x) if isinstance(root.op, te.SoftmaxOp) else None
 
 
 def in_memory(root: Root) -> tuple[BlockArgument, int] | None:
@@ -31,8 +37,9 @@ def in_memory(root: Root) -> tuple[BlockArgument, int] | None:
 class Softmax(WholeRows):
     """`RANGE` of whole rows, `LOAD(OPERANDS, r, j)`, `EXP(x)` and `STORE(OPERANDS, r, j, value)`.
 
-    Where the operand is in memory and the softmax the one result also pointers `SOURCE` and `TARGET`:
-    `LOAD(OPERANDS, r, j)` is `SOURCE[r * J + j]`, `STORE` writes the value to `TARGET[r * J + j]`.
+    Where the operand is in memory also the pointer `SOURCE`: `LOAD(OPERANDS, r, j)` is `SOURCE[r * J + j]`;
+    where the softmax is the one result too `TARGET`: `STORE` writes the value to `TARGET[r * J + j]`. On a
+    GPU also `STORE_FOUR` (`irkit/rkernels/binding/fours.py`).
     """
 
     name = "softmax"
@@ -49,9 +56,12 @@ class Softmax(WholeRows):
         binder.binding.names["EXP"] = (
             "math.exp" if exact else APPROXIMATE[math_dialect.ExpOp, element]
         )
-        plain = in_memory(binder.root)
+        source, plain = stored(binder.root), in_memory(binder.root)
+        if source is not None:
+            binder.binding.names["SOURCE"] = f"p{source.index}"
         if plain is not None:
-            source, target = plain
-            binder.binding.names |= {"SOURCE": f"p{source.index}", "TARGET": f"p{target}"}
+            binder.binding.names["TARGET"] = f"p{plain[1]}"
         binder.load("LOAD", "r, j", binder.root.op.x, binder.rj_index)
         binder.store("r, j, acc", binder.rj_index, binder.accumulated)
+        if binder.target == "cuda":
+            fours(binder, binder.rj_index, of_sums=True)

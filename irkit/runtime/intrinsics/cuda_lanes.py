@@ -20,6 +20,7 @@ types: Any = import_module("numba.cuda").types
 intrinsic: Any = import_module("numba.cuda.extending").intrinsic
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
+_BYTES = {"i8": 1, "i16": 2, "half": 2, "float": 4, "i32": 4, "double": 8, "i64": 8}
 
 
 def literals_of(*args: Any) -> list[int] | None:
@@ -35,6 +36,11 @@ def pieces_of(length: int, lanes: int, stride: int) -> tuple[int, int]:
     return width, -(-(length // width) // lanes)
 
 
+def alignment(element: Any, width: int = 4) -> int:
+    """Of what address so many elements are at least: a multiple of their size, or of 16."""
+    return min(16, width * _BYTES.get(str(element), 16))
+
+
 def load_vector(builder: Any, pointer: Any, width: int) -> list[Any]:
     """`width` elements at `pointer`; four are one 16-byte aligned access (two for float64). 16-bit floats, of
     which four are 8 bytes, are widened."""
@@ -44,7 +50,7 @@ def load_vector(builder: Any, pointer: Any, width: int) -> list[Any]:
         return [widened(builder, value) if half else value]
     wide = ir.VectorType(pointer.type.pointee, width).as_pointer(pointer.type.addrspace)
     value = builder.load(builder.bitcast(pointer, wide))
-    value.align = 8 if half else 16
+    value.align = alignment(pointer.type.pointee, width)
     value = widened(builder, value) if half else value
     return [builder.extract_element(value, I32(i)) for i in range(width)]
 

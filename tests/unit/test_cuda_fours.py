@@ -1,0 +1,211 @@
+"""Maps on a GPU four elements at a time: what is read and written at once, and that it is the map."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated_op import roperator, run_by
+
+import irkit
+from irkit.rkernels.binding.read_ahead import read_ahead
+from irkit.runtime.cuda import compiling, ptx
+from irkit.runtime.cuda.facts import read_facts
+
+ELEMENTS = {
+    "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "int8": "i8", "uint8": "ui8",
+    "int16": "i16", "bool": "i1",
+}  # fmt: skip
+Draw = Callable[..., Any]
+
+
+def of(*shape: int, kind: str = "float32") -> str:
+    element = ELEMENTS.get(kind, kind)
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def added(shape: list[int], kind: str, draw: Draw, rng: Any) -> tuple[str, list[Any], Any]:
+    """Something that is broadcast."""
+    small = [s if rng.random() < 0.5 else 1 for s in shape]
+    x, y, t, u = draw(*shape), draw(*small), of(*shape, kind=kind), of(*small, kind=kind)
+    text = f"func.func @main(%x: {t}, %y: {u}) -> {t} {{ %r = graph.add %x, %y : ({t}, {u}) -> {t}"
+    return f"{text} func.return %r : {t} }}", [x, y], x + y
+
+
+def compared(shape: list[int], kind: str, draw: Draw, rng: Any) -> tuple[str, list[Any], Any]:
+    """A result of booleans."""
+    x, y, t, u = draw(*shape), draw(*shape), of(*shape, kind=kind), of(*shape, kind="bool")
+    text = f'%r = graph.compare %x, %y {{predicate = "lt"}} : ({t}, {t}) -> {u}'
+    return (
+        f"func.func @main(%x: {t}, %y: {t}) -> {u} {{ {text} func.return %r : {u} }}",
+        [x, y],
+        x < y,
+    )
+
+
+def chosen(shape: list[int], kind: str, draw: Draw, rng: Any) -> tuple[str, list[Any], Any]:
+    """An operand of booleans."""
+    c, x, y = rng.random(shape) < 0.5, draw(*shape), draw(*shape)
+    t, u = of(*shape, kind=kind), of(*shape, kind="bool")
+    text = f"%r = graph.where %c, %x, %y : ({u}, {t}, {t}) -> {t}"
+    head = f"func.func @main(%c: {u}, %x: {t}, %y: {t}) -> {t}"
+    return f"{head} {{ {text} func.return %r : {t} }}", [c, x, y], np.where(c, x, y)
+
+
+def picked(shape: list[int], kind: str, draw: Draw, rng: Any) -> tuple[str, list[Any], Any]:
+    """Rows of a table, times a row."""
+    places = rng.integers(0, shape[0], int(rng.integers(1, 7)))
+    x, t, i = draw(*shape), of(*shape, kind=kind), of(len(places), kind="int64")
+    y, u = draw(shape[-1]), of(shape[-1], kind=kind)
+    v = of(len(places), *shape[1:], kind=kind)
+    text = f"""func.func @main(%x: {t}, %i: {i}, %y: {u}) -> {v} {{
+      %m = graph.gather %x, %i {{axis = 0 : i64}} : ({t}, {i}) -> {v}
+      %r = graph.mul %m, %y : ({v}, {u}) -> {v}
+      func.return %r : {v}
+    }}"""
+    return text, [x, places, y], x[places] * y
+
+
+@pytest.mark.parametrize("case", [added, compared, chosen, picked])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_maps(case: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kind = [*ELEMENTS][seed % 7]
+    shape = [int(n) for n in rng.integers(1, 6, rng.integers(1, 4))] + [4 * int(rng.integers(1, 9))]
+
+    def draw(*sizes: int) -> Any:
+        return (6 * rng.standard_normal(sizes)).astype(kind)
+
+    text, given, want = case(shape, kind, draw, rng)
+    op, order = roperator(text)
+    arrays = [given[n] for n in order]
+    for blocks, vector, two in ((1, True, 1), (2, True, 0), (1, False, 1)):
+        got = np.full(want.shape, 77, np.uint8 if want.dtype == bool else want.dtype)
+        text = run_by(op, "map.fours", arrays, [got], 3, blocks, vector, TWO=two)
+        np.testing.assert_array_equal(got.view(want.dtype), want)
+        # Integers of 16 bits would be taken for floats.
+        assert ("    store_four(p" in text) is (want.dtype != np.int16)
+
+
+@pytest.mark.parametrize("name", ["map.elements", "map.fetched", "map.fours"])
+def test_rows_that_padded_numbers_pick(name: str) -> None:
+    x, places = np.random.default_rng(0).standard_normal((9, 8)), np.array([3, 8, 1, 5])
+    t, i, v = of(9, 8, kind="float64"), of(4, kind="int64"), of(7, 8, kind="float64")
+    op, order = roperator(f"""func.func @main(%x: {t}, %a: {i}) -> {v} {{
+      %i = graph.pad %a {{low = array<i64: 2>, high = array<i64: 1>, value = 0.0 : f64}}
+        : ({i}) -> tensor<7xi64>
+      %y = graph.gather %x, %i {{axis = 0 : i64}} : ({t}, tensor<7xi64>) -> {v}
+      func.return %y : {v}
+    }}""")
+    got = np.full((7, 8), 77.0)
+    run_by(op, name, [[x, places][n] for n in order], [got], 1)
+    np.testing.assert_array_equal(got, x[[0, 0, 3, 8, 1, 5, 0]])
+
+
+@pytest.mark.parametrize(("columns", "parts"), [(36, 8), (36, 3), (36, 9), (20, 3), (8, 8)])
+def test_parts_of_rows_that_begin_anywhere(columns: int, parts: int) -> None:
+    x, t = np.random.default_rng(0).standard_normal((3, columns)), of(3, columns, kind="float64")
+    op, _ = roperator(
+        f"func.func @main(%x: {t}) -> {t} {{ %y = graph.neg %x : ({t}) -> {t} func.return %y : {t} }}"
+    )
+    got = np.full_like(x, 77)
+    run_by(op, "map.fours", [x], [got], grid=[1, parts])
+    np.testing.assert_array_equal(got, -x)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_with_what_is_fused_behind_them(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kind = "float64" if seed == 5 else "float32"
+    rows, columns = int(rng.integers(1, 40)), 4 * int(rng.integers(1, 64))
+    x, y = (rng.standard_normal(s).astype(kind) for s in ((rows, columns), (columns,)))
+    t, u = of(rows, columns, kind=kind), of(columns, kind=kind)
+    more = "axis = 1 : i64" if name == "softmax" else "epsilon = 1.0e-05 : f64, centred = true"
+    op, order = roperator(f"""func.func @main(%x: {t}, %y: {u}) -> {t} {{
+      %m = graph.{name} %x {{{more}}} : ({t}) -> {t}
+      %r = graph.mul %m, %y : ({t}, {u}) -> {t}
+      func.return %r : {t}
+    }}""")
+    if name == "softmax":
+        raised = np.exp(x - x.max(1, keepdims=True))
+        want = raised / raised.sum(1, keepdims=True) * y
+    else:
+        want = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * y
+    arrays = [[x, y][n] for n in order]
+    for blocks, vector, many in ((1, True, 1), (3, True, 2), (2, False, 4)):
+        got = np.full_like(want, 77)
+        text = run_by(op, f"{name}.fours", arrays, [got], 2, blocks, vector, ROWS=many)
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+        assert "    store_four(p" in text
+
+
+def emitted(text: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """PTX of the kernels that run each rOperator of a program alone."""
+    monkeypatch.setattr(
+        "irkit.runtime.cuda.compiling.compile_module", lambda *_: b"machine code of nobody's"
+    )
+    monkeypatch.setattr("irkit.runtime.cuda.availability.why_not", lambda: "no CUDA device")
+    program = irkit.compile(irkit.parse(text), target="cuda", device="h200", cache=False)
+    _, facts = read_facts(program.source)
+    entries = [e for e in facts.entries if e.startswith("op_")]
+    made = compiling.compile_module_with_ptx(program.source, entries, facts.threads, facts.arch)
+    assert all(found["spill_stores"] == 0 for found in made.resources().values())
+    return "\n".join(ptx.functions(made.ptx).values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "load", "store"),
+    [
+        ("f32", "v4.f32", "v4.f32"), ("i32", "v4.u32", "v4.u32"), ("f64", "v2.f64", "v2.f64"),
+        ("i64", "v2.u64", "v2.u64"), ("i8", "v4.u8", "v4.u8"), ("bf16", "v4.u16", "v4.u16"),
+        # The compiler takes halves in pairs.
+        ("f16", "b32", "v4.b16"),
+    ],
+)  # fmt: skip
+def test_elements_of_all_types_are_read_and_stored_at_once(
+    kind: str, load: str, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = of(600, 1000, kind=kind)
+    text = f"func.func @main(%x: {t}, %y: {t}) -> {t} {{ %z = graph.add %x, %y : ({t}, {t}) -> {t}"
+    code = emitted(f"{text} func.return %z : {t} }}", monkeypatch)
+    assert f"ld.{load}" in code
+    assert f"st.{store}" in code
+    assert not re.search(r"\bst\.[fub]\d", code)
+
+
+def test_rows_of_a_table_are_on_their_way_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    t, i, u = of(1000, 512), of(2000, kind="i64"), of(2000, 512)
+    code = emitted(
+        f"""func.func @main(%x: {t}, %i: {i}) -> {u} {{
+          %y = graph.gather %x, %i {{axis = 0 : i64}} : ({t}, {i}) -> {u}
+          func.return %y : {u}
+        }}""",
+        monkeypatch,
+    )
+    loop = re.search(r"ld\.v4\.f32.*?\bst\.", code, re.S)
+    assert loop is not None
+    assert loop[0].count("ld.v4.f32") == 2
+
+
+def test_what_hangs_on_a_branch_is_no_place_to_read_at() -> None:
+    lines = ["v0 = int64(0)", "if j < 4:", "    v0 = p0[j]", "v1 = p1[v0]", "p2[j] = v1"]
+    found = read_ahead(lines, ("p0", "p1"))
+    assert found.before == []
+    assert found.after == lines
+
+
+def test_what_a_place_is_read_from_is_read_ahead_too() -> None:
+    lines = [
+        "v0 = p0[r]",
+        "v1 = min(max(v0, 0), 7)",
+        "v2 = load_four(p1, v1 * 8 + j, 1)",
+        "v3 = v2[0]",
+    ]
+    found = read_ahead(lines, ("p0", "p1"))
+    assert found.before == lines[:3]
+    assert found.names == ["v0", "v2"]
+    assert found.after == [lines[1], lines[3]]
