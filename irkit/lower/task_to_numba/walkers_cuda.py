@@ -149,16 +149,13 @@ _HEAD = '''\
 def persistent(
     records, begin, bases, counters, residents, resident_begin, epoch, rows, rows_padded
 ):
-    """Block v walks the list of vEU v: wait, run, signal."""
+    """Block v walks the list of vEU v: wait, run, signal. What stays is copied before it is read first."""
     thread = thread_index()
     veu = block_index()
     slots = shared_of(int64(0), RECORD_TABLE)
     addresses = shared_of(int64(0), ADDRESS_TABLE)
     fill_bases(bases)
-    for row in range(i64p(resident_begin)[veu], i64p(resident_begin)[veu + 1]):
-        kept = i64p(residents + row * 40)
-        source = i64p(bases)[kept[2]] + kept[3]
-        copy(int64(shared_base()) + kept[1], source, kept[4])
+    keeping = i64p(resident_begin)[2 * veu + 1]
     first = i64p(begin)[veu]
     last = i64p(begin)[veu + 1]
     if first < last:
@@ -193,7 +190,21 @@ RECORDS = """\
             red_release_add(counters + counter * COUNTER_BYTES, uint32(1))
 """
 
-_PERSISTENT = _HEAD + RECORDS
+_KEEPING = """\
+        if number == keeping:
+            # Nothing before reads what stays, and what was scratch so far is done with.
+            for row in range(i64p(resident_begin)[2 * veu], i64p(resident_begin)[2 * veu + 2]):
+                kept = i64p(residents + row * 40)
+                source = i64p(bases)[kept[2]] + kept[3]
+                copy(int64(shared_base()) + kept[1], source, kept[4])
+"""
+_KEPT = """\
+        if number == keeping:
+            cp_async_wait()
+"""
+_COUNTER, _RUN = "        counter = words[3]\n", "        cuda.syncthreads()\n        RUN_TASK("
+
+_PERSISTENT = _HEAD + RECORDS.replace(_COUNTER, _COUNTER + _KEEPING).replace(_RUN, _KEPT + _RUN)
 _RESOLVING_AND_ASKING = "        resolve_and_ask(words, rows_padded)\n"
 
 _WAVE = '''\
