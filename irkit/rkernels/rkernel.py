@@ -42,6 +42,8 @@ class RKernel:
     rounded once, which a GPU's compiler always does. `vectors` are the placeholders of operands that it can
     read 16 bytes at once where VECTOR is 1, `kept` those of which it expects all in shared memory where
     RESIDENT is 1.
+    `keeps(root)`: bytes of the operands `kept`, all of which each of its rTasks reads: it is offered where
+    they are constants and have room in shared memory, so that a block reads them once a run.
     `stores_again`: its template may give an element to STORE more than once, so it cannot update in place.
     `streams`: it copies operands from global memory asynchronously, so none may stay in shared memory.
     `anywhere`: it reads operands and stores results by plain accesses, wherever they lie: they may in shared
@@ -83,6 +85,7 @@ class RKernel:
     contracts: bool = False
     vectors: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    keeps: Callable[[Root], int] | None = None
     stores_again: bool = False
     streams: bool = False
     anywhere: bool = False

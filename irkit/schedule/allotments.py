@@ -10,7 +10,7 @@ Wolf, P. S. Yu, Approximate Algorithms for Scheduling Parallelizable Tasks, SPAA
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,8 @@ class Speedup:
     """What a launch takes on ever more vEUs, each time by the option that is fastest there.
 
     `steps` are the allotments worth having: vEUs rise, times fall. Cutting a launch costs a wait between
-    vEUs, since what reads its result must then wait for more than one.
+    vEUs, since what reads its result must then wait for more than one, unless each part can be where all
+    that it reads was made.
     """
 
     def __init__(self, steps: Sequence[Allotment]) -> None:
@@ -42,9 +43,18 @@ class Speedup:
         self._times = [-step.time for step in self.steps]
 
     @staticmethod
-    def of(tasks: Sequence[int], cost_ns: Sequence[float], device: VDevice) -> Speedup:
-        """Of options with so many rTasks that cost so many ns each, none of them empty."""
-        times = _times(np.array(tasks), np.array(cost_ns), device)
+    def of(
+        tasks: Sequence[int],
+        cost_ns: Sequence[float],
+        device: VDevice,
+        near: Sequence[bool] | None = None,
+    ) -> Speedup:
+        """Of options with so many rTasks that cost so many ns each, none of them empty. Those that are `near`
+        what they read cost no wait."""
+        waits = np.array(tasks) > 1
+        if near is not None:
+            waits &= ~np.array(near)
+        times = _times(np.array(tasks), np.array(cost_ns), waits, device)
         # Of equal times, those of fewer rTasks: fewer have to be waited for.
         order = np.argsort(tasks, kind="stable")
         best = order[np.argmin(times[order], axis=0)]
@@ -71,30 +81,39 @@ class Speedup:
 
 
 def _times(
-    tasks: NDArray[np.int64], cost_ns: NDArray[np.float64], device: VDevice
+    tasks: NDArray[np.int64],
+    cost_ns: NDArray[np.float64],
+    waits: NDArray[np.bool_],
+    device: VDevice,
 ) -> NDArray[np.float64]:
     """[options, vEUs]: times on 1, 2, ... vEUs, the rTasks of an option in turn where they are more."""
     veus = np.arange(1, device.veus + 1)
     turns = -(-tasks[:, None] // veus[None, :])
-    return turns * cost_ns[:, None] + ((tasks > 1) * device.wait_ns)[:, None]
+    return turns * cost_ns[:, None] + (waits * device.wait_ns)[:, None]
 
 
 def speedups(
-    buffers: Sequence[Buffer], launches: Sequence[Launch], device: VDevice
+    buffers: Sequence[Buffer],
+    launches: Sequence[Launch],
+    device: VDevice,
+    near: Callable[[int], Sequence[bool]] | None = None,
 ) -> list[Speedup]:
-    """Of each launch; equal ones are one object.
+    """Of each launch; equal ones are one object. `near(n)` says which options of launch n need no wait.
 
     What works on a batch keeps all the vEUs that it can use, one share on each: then one share of all
     launches is on one vEU, and none has to wait.
     """
     known: dict[object, Speedup] = {}
     result: list[Speedup] = []
-    for launch in launches:
+    for number, launch in enumerate(launches):
         ways = launch.options or (launch,)
         shares = any(batched(buffers[access.buffer]) for access in launch.writes)
-        key = shares, tuple((way.tasks, way.cost_ns) for way in ways)
+        beside = near(number) if near is not None else (False,) * len(ways)
+        each = zip(ways, beside, strict=True)
+        key = shares, tuple((way.tasks, way.cost_ns, stays) for way, stays in each)
         if key not in known:
-            found = Speedup.of([t for t, _ in key[1]], [c for _, c in key[1]], device)
+            tasks, costs, stays = zip(*key[1], strict=True)
+            found = Speedup.of(tasks, costs, device, stays)
             known[key] = Speedup([found.alone]) if shares else found
         result.append(known[key])
     return result

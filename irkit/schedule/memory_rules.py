@@ -18,7 +18,8 @@ from irkit.schedule.residents import (
     Pinned,
     pinnable,
     pinned_bytes,
-    scratch_bytes,
+    scratch_beside,
+    scratch_of,
 )
 from irkit.schedule.wellformed import describe, reject
 
@@ -132,10 +133,10 @@ def _report_sharing(schedule: Schedule, feet: Footprints, a: int, b: int) -> Non
 
 
 def check_shared(schedule: Schedule, feet: Footprints) -> None:
-    """Residents are constants in one piece; on each vEU they, the scratch and the walker's tables fit
-    side by side into what is planned, and that into what the device has."""
-    scratch = scratch_bytes(schedule)
-    for veu, used in enumerate(scratch):
+    """Residents are constants in one piece; on each vEU they, the scratch of all rTasks from the first that
+    reads one of them to the last, and the walker's tables fit side by side into what is planned, and that
+    into what the device has."""
+    for veu, used in enumerate(scratch_of(schedule).max(axis=0, initial=0).tolist()):
         if used > schedule.shared_bytes:
             reject("shared", f"vEU {veu} needs {used} bytes of scratch, {_planned(schedule)}")
     walker = walker_bytes(schedule)
@@ -148,11 +149,12 @@ def check_shared(schedule: Schedule, feet: Footprints) -> None:
             "shared",
             f"{_planned(schedule)} and the walker needs {walker}, a vEU has {_have(schedule)}",
         )
+    beside = scratch_beside(schedule)
     kept: dict[tuple[int, int, bytes, int], Pinned] = {}
     for number, append in enumerate(schedule.appends):
         for resident in append.residents:
             pinned = _pinned(schedule, feet, number, resident)
-            _check_fits(schedule, number, resident, pinned, scratch)
+            _check_fits(schedule, number, resident, pinned, beside)
             kept[pinned.buffer, pinned.first, pinned.boxes.tobytes(), resident.offset] = pinned
     blocks = [(key[-1], pinned) for key, pinned in kept.items()]
     for i, (offset, pinned) in enumerate(blocks):

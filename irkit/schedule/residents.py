@@ -1,20 +1,26 @@
-"""Constants that a vEU reads again and again stay in its shared memory for the whole run.
+"""Constants that a vEU reads again and again stay in its shared memory until it has read them last.
 
-On a vEU, residents lie in [0, t - s), where t is what the schedule plans of shared memory and s the
-largest scratch of any rTask there; scratch is at the top end, the walker's tables above it.
+A vEU copies its residents before the first rTask that reads one. They lie in [0, t - s), where t is what the
+schedule plans of shared memory and s the largest scratch of any rTask there from that one to the last that
+reads one; scratch is at the top end, the walker's tables above it. What other rTasks have as scratch may be
+the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irkit.schedule.block_memory import ALIGNMENT, aligned, walker_bytes
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.model import Append, Boxes, Buffer, Resident, Schedule
 from irkit.schedule.wellformed import check_appends
+
+Bytes = NDArray[np.int64]
 
 RESIDENT_ALIGNMENT = ALIGNMENT
 """Bytes; one 128-bit load."""
@@ -74,28 +80,66 @@ def pinned_bytes(lanes: Boxes, itemsize: int) -> int:
     return int((lanes[:, :, 1] - lanes[:, :, 0]).prod(axis=1).max()) * itemsize
 
 
-def scratch_bytes(schedule: Schedule) -> list[int]:
-    """The largest scratch of any rTask on each vEU, in whole units of the alignment."""
-    scratch = [0] * schedule.device.veus
-    for append in schedule.appends:
+def scratch_of(schedule: Schedule) -> Bytes:
+    """Scratch of an rTask of append a on vEU v, in whole units of the alignment: [appends, vEUs]."""
+    scratch = np.zeros((len(schedule.appends), schedule.device.veus), np.int64)
+    for number, append in enumerate(schedule.appends):
         launch = schedule.launches[append.launch]
-        for veu in range(append.first_veu, append.first_veu + min(launch.tasks, append.veus)):
-            scratch[veu] = max(scratch[veu], aligned(launch.scratch_bytes))
+        end = append.first_veu + min(launch.tasks, append.veus)
+        scratch[number, append.first_veu : end] = aligned(launch.scratch_bytes)
     return scratch
 
 
+def scratch_beside(schedule: Schedule) -> list[int]:
+    """Of each vEU, the largest scratch of any rTask from the first that reads a resident to the last."""
+    scratch = scratch_of(schedule)
+    reads = np.zeros(scratch.shape, bool)
+    for number, append in enumerate(schedule.appends):
+        if append.residents:
+            tasks = schedule.launches[append.launch].tasks
+            end = append.first_veu + min(tasks, append.veus)
+            reads[number, append.first_veu : end] = True
+    begun, goes_on = (np.logical_or.accumulate(x, axis=0) for x in (reads, reads[::-1]))
+    return (scratch * (begun & goes_on[::-1])).max(axis=0, initial=0).tolist()
+
+
+class Kept:
+    """What vEUs keep: from append `first` to `last` each, up to byte `end`."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._scratch = scratch_of(schedule)
+        veus = schedule.device.veus
+        self.first, self.last = np.full(veus, len(self._scratch)), np.full(veus, -1)
+        self.end = np.zeros(veus, np.int64)
+
+    def with_more(self, pinned: Pinned, offset: int) -> Kept:
+        """The same and one thing more, from `offset` on."""
+        made = copy(self)
+        made.first, made.last, made.end = self.first.copy(), self.last.copy(), self.end.copy()
+        where = slice(pinned.veus.start, pinned.veus.stop)
+        made.first[where] = np.minimum(made.first[where], pinned.uses[0][0])
+        made.last[where] = np.maximum(made.last[where], pinned.uses[-1][0])
+        made.end[where] = np.maximum(made.end[where], aligned(offset + pinned.nbytes))
+        return made
+
+    def needed(self, veu: int) -> int:
+        """Bytes of shared memory that a vEU takes while it keeps what it keeps, scratch included."""
+        beside = self._scratch[self.first[veu] : self.last[veu] + 1, veu]
+        return int(self.end[veu] + beside.max(initial=0))
+
+
 def planned_bytes(schedule: Schedule) -> int:
-    """What residents and scratch take of shared memory on the vEU that needs most, side by side."""
-    kept = [0] * schedule.device.veus
+    """What residents and scratch take of shared memory on the vEU that needs most."""
+    kept = np.zeros(schedule.device.veus, np.int64)
     for append in schedule.appends:
         launch = schedule.launches[append.launch]
+        lanes = kept[append.first_veu : append.first_veu + min(launch.tasks, append.veus)]
         for resident in append.residents:
             access = launch.reads[resident.operand]
             size = pinned_bytes(access.boxes, schedule.buffers[access.buffer].itemsize)
-            for veu in range(append.first_veu, append.first_veu + min(launch.tasks, append.veus)):
-                kept[veu] = max(kept[veu], resident.offset + size)
-    needed = zip(kept, scratch_bytes(schedule), strict=True)
-    return max((aligned(k) + s for k, s in needed), default=0)
+            np.maximum(lanes, aligned(resident.offset + size), out=lanes)
+    together = kept + np.array(scratch_beside(schedule), np.int64)
+    return int(max(together.max(initial=0), scratch_of(schedule).max(initial=0)))
 
 
 def pin_residents(
@@ -114,15 +158,17 @@ def pin_residents(
     check_appends(schedule)
     feet = Footprints(schedule.buffers, schedule.launches)
     room = schedule.device.shared_bytes - walker_bytes(schedule, *beside)
-    limits = [room - used for used in scratch_bytes(schedule)]
+    kept = Kept(schedule)
     residents: list[list[Resident]] = [[] for _ in schedule.appends]
     taken: list[tuple[Pinned, int]] = []
     for pinned in sorted(
         _candidates(schedule, feet, streaming), key=Pinned.saved_bytes, reverse=True
     ):
         offset = _free_offset(pinned, taken)
-        if offset + pinned.nbytes > min(limits[veu] for veu in pinned.veus):
+        more = kept.with_more(pinned, offset)
+        if max(map(more.needed, pinned.veus)) > room:
             continue
+        kept = more
         taken.append((pinned, offset))
         for append, operand in pinned.uses:
             residents[append].append(Resident(operand, offset))

@@ -254,7 +254,8 @@ _SAID_IF: dict[str, Callable[[Program], bool]] = {
 @dataclass(frozen=True)
 class ProgramTables:
     """The walkers' tables. `records` is rTasks×words, vEU by vEU; `begin` is veus+1; `wave_begin` is
-    (waves+1)×veus; `residents` rows are (vEU, shared offset, base, source offset, bytes), sorted by vEU;
+    (waves+1)×veus; `residents` rows are (vEU, shared offset, base, source offset, bytes), sorted by vEU,
+    `resident_from` of each vEU the record before which it copies its own, -1 where it has none;
     `serial` are all records in list order, without waits or signals, and `one_row` those of them that have
     work when the batch is 1: of n shares the last, n - 1, is rows [0, 1)."""
 
@@ -262,6 +263,7 @@ class ProgramTables:
     begin: Table
     wave_begin: Table
     residents: Table
+    resident_from: Table
     serial: Table
     one_row: Table
     max_waits: int
@@ -300,6 +302,7 @@ def build_tables(program: Program, plans: Sequence[Program] = ()) -> ProgramTabl
     signalled = {w for a in program.appends for w in a.waits}
     lists: list[list[Table]] = [[] for _ in range(program.veus)]
     waves: list[list[int]] = [[] for _ in range(program.veus)]
+    first_kept = dict[int, int]()
     serial: list[Table] = []
     one_row: list[Table] = []
     for number, append in enumerate(program.appends):
@@ -311,6 +314,8 @@ def build_tables(program: Program, plans: Sequence[Program] = ()) -> ProgramTabl
             record[1] = task
             _pin(record, append, task, HEADER + 2 * max_waits)
             veu = append.first_veu + task % append.veus
+            if append.pinned:
+                first_kept.setdefault(veu, len(lists[veu]))
             lists[veu].append(record)
             waves[veu].append(append.wave)
             plain = template.copy()
@@ -319,11 +324,13 @@ def build_tables(program: Program, plans: Sequence[Program] = ()) -> ProgramTabl
             if not shares or task == append.tasks - 1:
                 one_row.append(plain)
     begin = np.cumsum([0, *(len(rows) for rows in lists)], dtype=np.int64)
+    first_kept = {veu: begin[veu] + at for veu, at in first_kept.items()}
     return ProgramTables(
         _stacked([r for rows in lists for r in rows], words),
         begin,
         _wave_begin(waves, begin),
         _residents(program.appends),
+        np.array([first_kept.get(v, -1) for v in range(program.veus)], dtype=np.int64),
         _stacked(serial, words),
         _stacked(one_row, words),
         max_waits,

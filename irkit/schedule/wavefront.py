@@ -10,6 +10,7 @@ from irkit.schedule.dependences import Dependences, critical_path, dependences
 from irkit.schedule.few_options import with_few_options
 from irkit.schedule.footprint import Footprints
 from irkit.schedule.model import Append, Buffer, Launch, Schedule, VDevice
+from irkit.schedule.nearness import Nearness
 from irkit.schedule.placement import Placer
 from irkit.schedule.stationary import keep_still
 from irkit.schedule.waits import derive_waits
@@ -75,10 +76,15 @@ def in_layers(
     graph: Dependences, feet: Footprints, launches: list[Launch], device: VDevice
 ) -> Layered:
     """Layer the program once, and choose in each layer; what reads the same constants is kept alike."""
-    found = speedups(feet.buffers, launches, device)
+    layered = layers(graph)
+    depth = {n: level for level, members in enumerate(layered) for n in members}
+    nearness = Nearness(launches, graph, [depth[n] for n in range(len(launches))])
+    # On a CPU a wait is short, and each vEU more is a thread to be woken.
+    near = None if device.kind == "cpu" else nearness.near
+    found = speedups(feet.buffers, launches, device, near)
     alone = [_alone(launch, speedup) for launch, speedup in zip(launches, found, strict=True)]
     urgency = critical_path(graph, alone)
-    layered = [sorted(layer, key=lambda n: (-urgency[n], n)) for layer in layers(graph)]
+    layered = [sorted(layer, key=lambda n: (-urgency[n], n)) for layer in layered]
     company = Company(device)
 
     def allot(found: list[Speedup]) -> list[Allotment]:

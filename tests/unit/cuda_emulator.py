@@ -226,6 +226,16 @@ def rows_dots(
     return tuple(total + product for total, product in zip(sums, products, strict=True))
 
 
+def held_rows_dots(
+    sums: Any, held: Any, pointer: Any, starts: Any, lane: int, *rest: int
+) -> tuple[Any, ...]:
+    length, lanes, stride, _ = rest
+    xs = np.array(held, pointer.dtype).reshape(len(sums) // len(starts), -1)
+    ws = [_held(pointer, at, lane, length, lanes, stride) for at in starts]
+    products = [sum(a * b for a, b in zip(x, w, strict=True)) for x in xs for w in ws]
+    return tuple(total + product for total, product in zip(sums, products, strict=True))
+
+
 def dealt(whole: Any, lane: int, lanes: int, height: int) -> tuple[Any, ...]:
     """The row of a summed tile that a lane gets."""
     row, width = lane // (lanes // height), len(whole) // height
@@ -361,6 +371,10 @@ def names_of(block: Block) -> dict[str, Any]:  # noqa: C901
         "lane_load": lambda p, s, lane, *rest: tuple(_held(p, s, lane, *rest)),
         "lane_dots": lane_dots,
         "rows_dots": rows_dots,
+        "held_rows_dots": held_rows_dots,
+        "rows_load": lambda p, starts, lane, *rest: tuple(
+            value for start in starts for value in _held(p, int(start), lane, *rest)
+        ),
         "rows_to_shared": rows_to_shared,
         "dealt_sums": lambda sums, lane, lanes, *rest: dealt(
             group_sums(sums, lanes), lane, lanes, *rest

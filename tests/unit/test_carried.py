@@ -186,8 +186,16 @@ def test_rows_of_a_batch_are_pieces() -> None:
 
 
 def register_gpu2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU of two multiprocessors, on which waits take no time, so that cells are shared out."""
-    made = replace(device("h200"), name="gpu2", veus=2, multiprocessors=2, wait_ns=1.0)
+    """A GPU of two multiprocessors, neither of which has room for all weights, and on which waits take no
+    time, so that cells are shared out."""
+    made = replace(
+        device("h200"),
+        name="gpu2",
+        veus=2,
+        multiprocessors=2,
+        wait_ns=1.0,
+        shared_bytes=128 * 1024,
+    )
     monkeypatch.setitem(devices._REGISTRY, "gpu2", lambda: made)
 
 

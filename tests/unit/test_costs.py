@@ -380,7 +380,9 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     target = "cuda" if name == "h200" else "cpu"
     known = {k.name for k in registry.registered(target)}
     # What says its schedule, or is measured, has the last of them.
-    elsewhere = {n for n in known if "forest" in n or n.startswith(("recurrent_cell", "csr"))}
+    elsewhere = {
+        n for n in known if "forest" in n or n.startswith(("recurrent_cell", "cell_rows", "csr"))
+    }
     elsewhere |= known & {"generated.nest"}
     # Where extents are known, gradients of attention are written out for a CPU.
     elsewhere |= {k for k in known if k.startswith("attention_gradient") and target == "cpu"}

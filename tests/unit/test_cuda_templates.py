@@ -18,6 +18,7 @@ from irkit.dialects.forest_base import forest_sums
 from irkit.dialects.heap_nodes import heap_nodes, unpacked_heap
 from irkit.dialects.packed_nodes import NODE_WORDS, packed_nodes, unpacked_nodes
 from irkit.rkernels import registry
+from irkit.rkernels.cuda import cell_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import gpu_cases as cases
@@ -336,6 +337,42 @@ def test_a_cell_of_several_rows(shape: tuple[int, ...], terms: int, vector: int)
     names = {**sample.names, "K0": k0, "K1": k1, "U": units, "B": rows, "BATCH": rows}
     name = f"recurrent_cell.{'two_terms' if terms == 2 else 'one_term'}_rows4"
     sample = cs.Sample(name, sample.pointers, names, functions, tile)
+    x, h, c = real(rows, k0), real(rows, k1), real(rows, units)
+    w, u, bias = real(units, 4, k0) / 6, real(units, 4, k1) / 3, real(units, 4)
+    new_c, new_h = (np.full((rows, units), -99, "float32") for _ in range(2))
+    run(sample, [x, h, w, u, bias, c, new_c, new_h], tasks, 1)
+    gates = np.einsum("bk,ugk->bug", x, w) + bias
+    if terms == 2:
+        gates += np.einsum("bk,ugk->bug", h, u)
+    i, f, o = (1 / (1 + np.exp(-gates[..., g])) for g in (0, 1, 3))
+    want_c = f * c + i * np.tanh(gates[..., 2])
+    np.testing.assert_allclose(new_c, want_c, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(new_h, o * np.tanh(want_c), rtol=1e-4, atol=1e-4)
+
+
+OWN_ROWS = [
+    # rows at once; rows of x, units, terms of each product; rTasks
+    (1, 5, 7, 12, 8, 2),
+    (1, 3, 33, 16, 32, 3),
+    (2, 5, 11, 40, 24, 2),
+    (4, 9, 37, 13, 9, 2),
+    (4, 4, 5, 100, 33, 1),
+    (1, 1, 70, 4, 4, 1),
+]
+
+
+@pytest.mark.parametrize("vector", [0, 1])
+@pytest.mark.parametrize("terms", [1, 2])
+@pytest.mark.parametrize("shape", OWN_ROWS, ids=str)
+def test_a_cell_of_an_rtask_s_own_rows(shape: tuple[int, ...], terms: int, vector: int) -> None:
+    height, rows, units, k0, k1, tasks = shape
+    sample = cs.lstm()
+    functions = sample.functions.replace("* 256", f"* {units}")
+    first, last = f"{rows} * task // {tasks}", f"{rows} * (task + 1) // {tasks}"
+    names = {**sample.names, "K0": k0, "K1": k1, "U": units, "FIRST": first, "LAST": last}
+    given = cell_rows.parameters_of([k0, k1][:terms], height) | {"VECTOR": vector}
+    name = f"cell_rows.{'two_terms' if terms == 2 else 'one_term'}_by{height}"
+    sample = cs.Sample(name, sample.pointers, names, functions, given)
     x, h, c = real(rows, k0), real(rows, k1), real(rows, units)
     w, u, bias = real(units, 4, k0) / 6, real(units, 4, k1) / 3, real(units, 4)
     new_c, new_h = (np.full((rows, units), -99, "float32") for _ in range(2))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedule_toys import split, whole
 
+from irkit.errors import ScheduleError
 from irkit.schedule.chain_cover import ChainCover
 from irkit.schedule.devices import device
 from irkit.schedule.model import Access, Append, Buffer, Launch, Resident, Schedule
@@ -160,6 +163,39 @@ def test_the_most_saving_constants_win_the_space() -> None:
     schedule = Schedule(TEST4, buffers, launches, [Append(n, 0, 1) for n in range(5)])
     pinned = pin_residents(schedule)  # 40 KB each, 64 KB there
     assert [bool(a.residents) for a in pinned.appends] == [False, False, True, True, True]
+
+
+def test_scratch_of_what_runs_before_or_after_lies_where_residents_do() -> None:
+    """A vEU copies what stays before it is first read: until then its place is free, and after the last."""
+    box = whole((10 * 1024,), 1)
+    buffers = [Buffer("w", "constant", (10 * 1024,), 4)]
+    buffers += [Buffer(f"o{n}", "output", (1,), 4) for n in range(5)]
+    reads = [(), (Access(0, box),), (), (Access(0, box),), ()]
+    launches = [
+        Launch(f"n{n}", "toy", 1, read, (Access(n + 1, whole((1,), 1)),), scratch_bytes=1024)
+        for n, read in enumerate(reads)
+    ]
+
+    def pinned(large: int) -> Schedule:
+        """40 KB to keep and as much scratch for one launch, 64 KB there."""
+        made = [
+            replace(x, scratch_bytes=40 * 1024) if n == large else x for n, x in enumerate(launches)
+        ]
+        appends = [Append(n, 0, 1) for n in range(len(made))]
+        return plan_memory(pin_residents(Schedule(TEST4, buffers, made, appends)))
+
+    for large in (0, 4):
+        apart = pinned(large)
+        verify_schedule(apart)
+        assert [bool(a.residents) for a in apart.appends] == [False, True, False, True, False]
+        assert apart.shared_bytes == 41 * 1024
+    for large in (1, 2, 3):
+        beside = pinned(large)
+        verify_schedule(beside)
+        assert not any(a.residents for a in beside.appends)
+        wrong = replace(beside, appends=apart.appends, shared_bytes=apart.shared_bytes)
+        with pytest.raises(ScheduleError, match=r"'shared'.*vEU 0 needs 81920 bytes, 41984"):
+            verify_schedule(wrong)
 
 
 def test_a_cpu_has_no_residents() -> None:

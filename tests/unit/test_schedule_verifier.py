@@ -264,7 +264,7 @@ def test_a_view_is_where_its_parent_is() -> None:
 
 def test_scratch_fits() -> None:
     large = with_launch(proved(), 2, scratch_bytes=64 * 1024 + 1)
-    assert "vEU 1 needs 65552 bytes of scratch, 832 bytes of shared memory are planned" in rejected(
+    assert "vEU 1 needs 65552 bytes of scratch, 512 bytes of shared memory are planned" in rejected(
         large
     )
     planned = replace(large, shared_bytes=65552)
@@ -302,10 +302,12 @@ def test_residents() -> None:
     assert "not a constant" in rejected(with_append(schedule, 0, residents=(Resident(0, 0),)))
     assert "not a constant" in rejected(with_append(schedule, 0, residents=(Resident(7, 0),)))
     top = 64 * 1024 - 320
-    # vEU 0 has no scratch, vEU 1 has 512 bytes of it.
     high = with_append(schedule, 0, residents=(Resident(1, top),))
     assert "vEU 0 needs" in rejected(high)
-    assert "vEU 1 needs" in rejected(replace(high, shared_bytes=64 * 1024))
+    # 512 bytes of scratch on vEU 1, where nothing is kept any more, and while it is.
+    roomy = replace(with_append(high, 1, residents=(Resident(1, top),)), shared_bytes=64 * 1024)
+    verify_schedule(roomy)
+    assert "vEU 0 needs" in rejected(with_launch(roomy, 1, scratch_bytes=512))
     columns = np.array(split((2, 40), 2, axis=1))
     reads = (schedule.launches[0].reads[0], Access(1, columns))
     assert "not one contiguous box" in rejected(with_launch(schedule, 0, reads=reads))

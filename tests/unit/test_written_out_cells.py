@@ -15,6 +15,9 @@ from irkit.frontends.onnx import import_onnx
 from irkit.lower.task_to_numba.emit import emit_module
 from irkit.rkernels.binding.read_ahead import read_ahead
 
+CELLS = ("recurrent_cell", "cell_rows")
+"""Families of the rKernels of cells."""
+
 
 def written_out(steps: int, units: int, rows: int = 1) -> ModelProto:
     """x[steps, rows, units] → the last h of h = tanh(x W + h U) * c, c = sigmoid(h V) + c."""
@@ -49,7 +52,7 @@ def cells_of(module: ModuleOp) -> list[AppendOp]:
         if isinstance(op, ROperatorOp) and op.rkernel is not None
     }
     appends = [op for op in program.body.block.ops if isinstance(op, AppendOp)]
-    return [a for a in appends if kernels[a.callee.string_value()].startswith("recurrent_cell")]
+    return [a for a in appends if kernels[a.callee.string_value()].startswith(CELLS)]
 
 
 def test_weights_that_each_step_puts_side_by_side_stay_in_shared_memory() -> None:

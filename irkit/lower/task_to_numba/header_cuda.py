@@ -114,7 +114,13 @@ from irkit.runtime.intrinsics.cuda_reductions import (
     warp_largest,
     warp_sum,
 )
-from irkit.runtime.intrinsics.cuda_rows import dealt_sums, rows_dots, rows_to_shared
+from irkit.runtime.intrinsics.cuda_rows import (
+    dealt_sums,
+    held_rows_dots,
+    rows_dots,
+    rows_load,
+    rows_to_shared,
+)
 from irkit.runtime.intrinsics.cuda_softmax import (
     lowest_rows,
     mma_load,

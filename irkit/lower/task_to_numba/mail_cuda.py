@@ -54,9 +54,8 @@ _PUBLISHING = """\
                 words[at + 7],
                 uint32(epoch),
             )
-        if words[MAIL_AT + 1] > 0 and counter >= 0:
-            # What is signalled is all stored.
-            cuda.syncthreads()
+        # What is signalled is all stored, and the record's place is free for another.
+        cuda.syncthreads()
 """
 
 

@@ -148,7 +148,8 @@ _HEAD = '''\
 def persistent(
     records, starts, ends, bases, counters, residents, resident_begin, epoch, rows, rows_padded
 ):
-    """Block v walks records starts[v] .. ends[v] of vEU v: wait, run, signal; without counters just run."""
+    """Block v walks records starts[v] .. ends[v] of vEU v: wait, run, signal; without counters just run. What
+    stays is copied before it is read first."""
     thread = thread_index()
     veu = block_index()
     slots = shared_of(int64(0), RECORD_TABLE)
@@ -157,7 +158,7 @@ def persistent(
     first = i64p(starts)[veu]
     last = i64p(ends)[veu]
     fill_bases(bases)
-PINNING\
+KEEPING\
     if first < last:
         copy16(int64(address_of(slots)), records + first * (RECORD * 8), RECORD * 8)
     cp_async_wait()
@@ -191,12 +192,22 @@ RECORDS = """\
             red_release_add(counters + counter * COUNTER_BYTES, uint32(1))
 """
 
-_PINNING = """\
-    for row in range(i64p(resident_begin)[veu], i64p(resident_begin)[veu + 1]):
-        kept = i64p(residents + row * 40)
-        source = i64p(bases)[kept[2]] + kept[3]
-        copy(int64(shared_base()) + kept[1], source, kept[4])
+_RESIDENTS = """\
+    keeping = i64p(resident_begin)[2 * veu + 1]
 """
+_COPYING = """\
+        if number == keeping:
+            # Nothing before reads what stays, and what was scratch so far is done with.
+            for row in range(i64p(resident_begin)[2 * veu], i64p(resident_begin)[2 * veu + 2]):
+                kept = i64p(residents + row * 40)
+                source = i64p(bases)[kept[2]] + kept[3]
+                copy(int64(shared_base()) + kept[1], source, kept[4])
+"""
+_COPIED = """\
+        if number == keeping:
+            cp_async_wait()
+"""
+_WAITING, _RUN = "        waits = words[4]", "        cuda.syncthreads()\n        RUN_TASK("
 
 _PERSISTENT = _HEAD + RECORDS
 _RESOLVING_AND_ASKING = "        resolve_and_ask(words, rows_padded)\n"
@@ -236,9 +247,18 @@ def persistent_text(
     in shared memory or not, and, if it `asks`, has constants on their way while it waits; `change` makes it
     another."""
     text = carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
-    text = text.replace("PINNING", "" if run_task == "run_task" else _PINNING)
+    text = _without_residents(text) if run_task == "run_task" else _with_residents(text)
     text = text.replace(RESOLVING, _RESOLVING_AND_ASKING) if asks else text
     return fill(change(text).replace("RUN_TASK", run_task), layout)
+
+
+def _without_residents(text: str) -> str:
+    return text.replace("KEEPING", "")
+
+
+def _with_residents(text: str) -> str:
+    text = text.replace("KEEPING", _RESIDENTS).replace(_WAITING, _COPYING + _WAITING)
+    return text.replace(_RUN, _COPIED + _RUN)
 
 
 def walkers(

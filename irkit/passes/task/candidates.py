@@ -58,13 +58,21 @@ def front(candidates: Sequence[Candidate], device: VDevice) -> list[Candidate]:
     behind it those that are much faster for some."""
     if candidates[0].by_batch:
         return _for_batches(candidates)
-    numbers = pareto([c.tasks for c in candidates], [c.cost_ns for c in candidates], device)
-    return [candidates[n] for n in numbers]
+    tasks, costs = [c.tasks for c in candidates], [c.cost_ns for c in candidates]
+    # What keeps all that its rTasks share is made to be where its rows were made.
+    near = [c.rkernel.keeps is not None for c in candidates]
+    return [candidates[n] for n in pareto(tasks, costs, device, near)]
 
 
-def pareto(tasks: Sequence[int], cost_ns: Sequence[float], device: VDevice) -> list[int]:
-    """Numbers of those that are the fastest on some number of vEUs, the fastest alone first."""
-    steps = Speedup.of(tasks, cost_ns, device).steps
+def pareto(
+    tasks: Sequence[int],
+    cost_ns: Sequence[float],
+    device: VDevice,
+    near: Sequence[bool] | None = None,
+) -> list[int]:
+    """Numbers of those that are the fastest on some number of vEUs, the fastest alone first; those that are
+    `near` need no wait."""
+    steps = Speedup.of(tasks, cost_ns, device, near).steps
     return list(dict.fromkeys(step.option for step in reversed(steps)))
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.loop import ScheduleAttr, schedule_on
 from irkit.dialects.roperator_root import Root
-from irkit.dialects.task import AlternativeAttr, ROperatorOp, VDeviceOp
+from irkit.dialects.task import AlternativeAttr, LaunchOp, ROperatorOp, VDeviceOp
+from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.errors import DeviceError, UnsupportedError
 from irkit.expressions.syntax import ExpressionError
 from irkit.passes.task.candidates import Candidate, alone_ns, front, shortlist
+from irkit.passes.task.launch_constants import launches_of
 from irkit.passes.task.vdevices import vdevice_op
 from irkit.remarks import applied, missed
 from irkit.rkernels import families, registry
@@ -27,6 +33,7 @@ from irkit.rkernels.rkernel import RKernel, Target
 from irkit.rkernels.scheduled.costs import nest_ns
 from irkit.rkernels.scheduled.layouts import layout_of
 from irkit.rkernels.scheduled.rules import plain_schedule
+from irkit.schedule.block_memory import WALKER_ROOM, aligned
 from irkit.schedule.devices import device as find_device
 from irkit.schedule.model import VDevice
 
@@ -92,6 +99,8 @@ class Partition:
     def __init__(self, module: ModuleOp, device: VDevice, most: int = 0) -> None:
         self.device, self.most = device, most
         self.target: Target = target_of(device)
+        self.module = module
+        self._known_uses = dict[ROperatorOp, int]()
         self.roperators = {op.sym_name.data: op for op in module.ops if isinstance(op, ROperatorOp)}
 
     def run(self) -> None:
@@ -177,8 +186,10 @@ class Partition:
                 )
                 raise UnsupportedError(f"{_title(op)}: it is to be run by a schedule: {reason}")
         for rkernel in found:
-            reason = refuses_device(rkernel, self.device) or refuses_scratch(
-                rkernel, root, rkernel.literals(root), self.device
+            reason = (
+                refuses_device(rkernel, self.device)
+                or refuses_scratch(rkernel, root, rkernel.literals(root), self.device)
+                or self._refuses_to_keep(rkernel, op, root)
             )
             if reason is None:
                 yield rkernel
@@ -187,7 +198,7 @@ class Partition:
 
     def _candidates(self, op: ROperatorOp, root: Root) -> Iterator[Candidate]:
         """All rKernels in all grids worth trying."""
-        size, dynamic = nbytes(op), root.parallel[:1] == (DYNAMIC,)
+        dynamic = root.parallel[:1] == (DYNAMIC,)
         counts = task_counts(self.device.veus, dynamic=dynamic)
         for rkernel in self._rkernels(op, root):
             if rkernel.schedules is not None:
@@ -198,13 +209,45 @@ class Partition:
             # The most parts first: what is found on the way to them serves fewer.
             grids = [tuple(grid_for(root, n, rkernel)) for n in reversed(counts)]
             for grid in dict.fromkeys(reversed(grids)):
-                cost = family.task_ns(rkernel, root, grid, size, self.device)
+                more = self._read_by_all(rkernel, op, root, math.prod(grid))
+                cost = family.task_ns(rkernel, root, grid, nbytes(op) + more, self.device)
                 by_batch = [
-                    family.task_ns(rkernel, root, grid, nbytes(op, n), self.device, n)
+                    family.task_ns(rkernel, root, grid, nbytes(op, n) + more, self.device, n)
                     for n in BATCHES
                     if dynamic
                 ]
                 yield Candidate(rkernel, grid, cost, tuple(by_batch))
+
+    def _refuses_to_keep(self, rkernel: RKernel, op: ROperatorOp, root: Root) -> str | None:
+        """Why what it wants to keep in shared memory cannot stay there."""
+        if rkernel.keeps is None:
+            return None
+        if not self._uses(op, root):
+            return "what it keeps is no constant"
+        kept, scratch = rkernel.keeps(root), rkernel.scratch(root, rkernel.literals(root))
+        room = self.device.shared_bytes - WALKER_ROOM - aligned(scratch)
+        return None if kept <= room else f"{kept} bytes to keep, {self.device.name} has {room}"
+
+    def _read_by_all(self, rkernel: RKernel, op: ROperatorOp, root: Root, tasks: int) -> float:
+        """Bytes that rTasks read beside one another's share of all operands: what each keeps whole, once for
+        all launches that use it."""
+        if rkernel.keeps is None:
+            return 0.0
+        kept = rkernel.keeps(root)
+        return tasks * kept / self._uses(op, root) - kept
+
+    def _uses(self, op: ROperatorOp, root: Root) -> int:
+        """How many launches read the same constants as a launch does as factors of its chain of products, at
+        least; 0 where some are no constants."""
+        if op not in self._known_uses:
+            args = [in_memory(term.w) for o in root.chain if (term := row_term(o)) is not None]
+            read = [
+                _constant_uses(launch.arguments[a.index]) if a is not None else 0
+                for launch in launches_of(self.module, op)
+                for a in args
+            ]
+            self._known_uses[op] = min(read, default=0)
+        return self._known_uses[op]
 
     def _scheduled(
         self, rkernel: RKernel, op: ROperatorOp, root: Root, counts: Sequence[int]
@@ -238,6 +281,13 @@ class Partition:
                     seen.add(one)
                     grid = tuple(layout_of(self.target, root, one).nest.grid)
                     yield Candidate(rkernel, grid, cost, schedule=one)
+
+
+def _constant_uses(value: SSAValue) -> int:
+    """How many launches read a constant; 0 of what is none."""
+    if not isinstance(value.owner, arith.ConstantOp):
+        return 0
+    return sum(isinstance(use.operation, LaunchOp) for use in value.uses)
 
 
 def task_counts(veus: int, dynamic: bool) -> list[int]:

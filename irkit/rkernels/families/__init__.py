@@ -23,7 +23,7 @@ from irkit.rkernels.families.pixels import Pixels
 from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
-from irkit.rkernels.families.row_terms import Gemv, RecurrentCell
+from irkit.rkernels.families.row_terms import CellRows, Gemv, RecurrentCell
 from irkit.rkernels.families.scatter_add import ScatterAdd
 from irkit.rkernels.families.softmax import Softmax
 from irkit.rkernels.families.top_k import TopK
@@ -50,6 +50,7 @@ _FAMILIES: dict[str, Family] = {
         Forest("packed_forest"),
         Forest("perfect_forest"),
         RecurrentCell(),
+        CellRows(),
         GateProduct(),
         Gemm(),
         MatrixProduct(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from irkit.dialects.access_boxes import grid_of
 from irkit.dialects.linalg_generic import row_term
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.tensor_ops.interface import Index
@@ -71,13 +72,9 @@ class RowTerms(Family):
         root, names = binder.root, binder.binding.names
         binder.units()
         batch, units, *group = root.parallel
-        first, last = "(rows * task) // tasks", "(rows * (task + 1)) // tasks"
+        names |= self.rows(binder)
         names |= {
             "B": "0" if batch == DYNAMIC else str(batch),
-            # What `range` takes: the rTask's share of the rows.
-            "BATCH": f"{first}, {last}" if batch == DYNAMIC else str(batch),
-            "FIRST": f"({first})" if batch == DYNAMIC else "0",
-            "LAST": f"({last})" if batch == DYNAMIC else str(batch),
             "U": str(units),
             "G": str(math.prod(group)),
             "TERMS": str(len(root.chain)),
@@ -98,6 +95,15 @@ class RowTerms(Family):
 
         ahead = "b, u" if binder.target == "cuda" else None
         binder.store("b, u, acc", lambda p: ("b", "u"), accumulator, ahead)
+
+    def rows(self, binder: Binder) -> dict[str, str]:
+        """The rTask's rows: `FIRST` and `LAST`, and `BATCH`, what `range` takes: all, or a share of the
+        batch."""
+        batch = binder.root.parallel[0]
+        if batch != DYNAMIC:
+            return {"BATCH": str(batch), "FIRST": "0", "LAST": str(batch)}
+        first, last = "(rows * task) // tasks", "(rows * (task + 1)) // tasks"
+        return {"BATCH": f"{first}, {last}", "FIRST": f"({first})", "LAST": f"({last})"}
 
 
 class Gemv(RowTerms):
@@ -122,3 +128,29 @@ class RecurrentCell(RowTerms):
         if root.family != "recurrent_cell":
             return "its root is no recurrent cell"
         return super().refuses(root)
+
+
+class CellRows(RecurrentCell):
+    """The same, cut by rows: an rTask has all units of its own."""
+
+    name = "cell_rows"
+
+    def grid(self, root: Root, tasks: int) -> list[int]:
+        """Shares of the rows, known or not."""
+        return leading_parts(root, tasks)[:1] + [1] * (len(root.parallel) - 1)
+
+    def refuses_grid(self, root: Root, grid: Sequence[int]) -> str | None:
+        """Rows alone are cut."""
+        return "only dimension 0 can be cut" if any(g > 1 for g in grid[1:]) else None
+
+    def rows(self, binder: Binder) -> dict[str, str]:
+        """Its part of the rows where their number is known."""
+        batch, parts = binder.root.parallel[0], grid_of(binder.op, binder.root)[0]
+        if batch == DYNAMIC:
+            return super().rows(binder)
+        first, last = f"{batch} * task", f"{batch} * (task + 1)"
+        if binder.target == "cuda" and batch * parts < 1 << 32:
+            first, last = (f"divide({n}, {parts})[0]" for n in (first, last))
+        else:
+            first, last = (f"({n}) // {parts}" for n in (first, last))
+        return {"BATCH": f"{first}, {last}", "FIRST": f"({first})", "LAST": f"({last})"}

@@ -76,7 +76,10 @@ class Residence:
         self.wave_begin = self._upload(tables.wave_begin)
         self.residents = self._upload(tables.residents)
         veus = np.arange(program.veus + 1)
-        self.resident_begin = self._upload(np.searchsorted(tables.residents[:, 0], veus))
+        begins = np.searchsorted(tables.residents[:, 0], veus)
+        # Of each vEU, the first row, and before which record they are copied.
+        both = np.stack([begins, np.append(tables.resident_from, -1)], axis=1)
+        self.resident_begin = self._upload(both)
         counters = pool.take(self._counter_bytes)
         counters.clear(stream)
         self._counters = counters

@@ -69,6 +69,25 @@ def load4(typing_context: Any, pointer: Any, index: Any) -> Any:
     return result(pointer, types.uint64), generate
 
 
+def held_pieces(
+    builder: Any, first: Any, lane: Any, length: int, lanes: int, stride: int
+) -> list[Any]:
+    """What `lane` of `lanes` holds of the `length` elements from `first` on."""
+    width, pieces = pieces_of(length, lanes, stride)
+    held: list[Any] = []
+    for piece in range(pieces):
+        number = builder.add(lane, I64(piece * lanes))
+        # A lane with nothing left reads the first piece and drops it: no branch, no bad address.
+        present = builder.icmp_unsigned("<", number, I64(length // width))
+        safe = builder.select(present, number, I64(0))
+        place = builder.gep(first, [builder.mul(safe, I64(width))])
+        full = (piece + 1) * lanes <= length // width
+        for value in load_vector(builder, place, width):
+            zero = ir.Constant(value.type, 0.0)
+            held.append(value if full else builder.select(present, value, zero))
+    return held
+
+
 @intrinsic
 def lane_load(
     typing_context: Any, pointer: Any, start: Any, lane: Any, length: Any, lanes: Any, stride: Any
@@ -83,17 +102,7 @@ def lane_load(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first = builder.gep(args[0], [args[1]])
-        held: list[Any] = []
-        for piece in range(pieces):
-            number = builder.add(args[2], I64(piece * group))
-            # A lane with nothing left reads the first piece and drops it: no branch, no bad address.
-            present = builder.icmp_unsigned("<", number, I64(count // width))
-            safe = builder.select(present, number, I64(0))
-            place = builder.gep(first, [builder.mul(safe, I64(width))])
-            full = (piece + 1) * group <= count // width
-            for value in load_vector(builder, place, width):
-                zero = ir.Constant(value.type, 0.0)
-                held.append(value if full else builder.select(present, value, zero))
+        held = held_pieces(builder, first, args[2], count, group, wide)
         return context.make_tuple(builder, result, held)
 
     return result(pointer, types.uint64, types.uint64, length, lanes, stride), generate

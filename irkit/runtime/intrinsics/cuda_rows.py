@@ -7,11 +7,18 @@ the tile. Arguments marked *literal* must be constants in the source text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from irkit.runtime.intrinsics.cuda import SHARED, to_shared
-from irkit.runtime.intrinsics.cuda_lanes import literals_of, load_vector, pieces_of, shuffled
+from irkit.runtime.intrinsics.cuda_lanes import (
+    held_pieces,
+    literals_of,
+    load_vector,
+    pieces_of,
+    shuffled,
+)
 
 ir: Any = import_module("llvmlite.ir")
 types: Any = import_module("numba.cuda").types
@@ -152,6 +159,90 @@ def rows_dots(
 
     literals = (length, lanes, stride, shared)
     return sums(sums, staged, rows, pointer, starts, types.uint64, *literals), generate
+
+
+@intrinsic
+def rows_load(
+    typing_context: Any, pointer: Any, starts: Any, lane: Any, length: Any, lanes: Any, stride: Any
+) -> Any:
+    """What `lane` holds of each row pointer[starts[i] : starts[i] + length], row behind row.
+
+    `starts` is a tuple of uint64; `length`, `lanes` and `stride` (literal) are those of `lane_load`.
+    """
+    given = literals_of(length, lanes, stride)
+    if given is None:
+        return None
+    count, group, wide = given
+    width, pieces = pieces_of(count, group, wide)
+    result = types.UniTuple(pointer.dtype, starts.count * pieces * width)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        held: list[Any] = []
+        for i in range(starts.count):
+            first = builder.gep(args[0], [builder.extract_value(args[1], i)])
+            held += held_pieces(builder, first, args[2], count, group, wide)
+        return context.make_tuple(builder, result, held)
+
+    return result(pointer, starts, types.uint64, length, lanes, stride), generate
+
+
+def held_products(
+    builder: Any,
+    sums: list[Any],
+    held: list[Any],
+    beside: list[Any],
+    lane: Any,
+    given: Sequence[int],
+) -> list[Any]:
+    """`sums`, row by row, and the products of what a lane holds of each row with its pieces of the vectors at
+    `beside`; `given` is the length of these, the lanes and the stride."""
+    length, lanes, stride = given
+    width, pieces = pieces_of(length, lanes, stride)
+    found = list(sums)
+    for piece in range(pieces):
+        number, present = builder.add(lane, I64(piece * lanes)), None
+        if (piece + 1) * lanes > length // width:
+            present = builder.icmp_unsigned("<", number, I64(length // width))
+            number = builder.select(present, number, I64(0))
+        at = builder.mul(number, I64(width))
+        for j, first in enumerate(beside):
+            w = load_vector(builder, builder.gep(first, [at]), width)
+            if present is not None:
+                # A lane with nothing left holds zeros there, which make no number of what is infinite.
+                w = [builder.select(present, v, ir.Constant(v.type, 0.0)) for v in w]
+            for n in range(j, len(found), len(beside)):
+                begin = (n // len(beside) * pieces + piece) * width
+                for a, b in zip(held[begin : begin + width], w, strict=True):
+                    found[n] = builder.fma(a, b, found[n])
+    return found
+
+
+@intrinsic
+def held_rows_dots(
+    typing_context: Any, sums: Any, held: Any, pointer: Any, starts: Any, lane: Any,
+    length: Any, lanes: Any, stride: Any, shared: Any,
+) -> Any:  # fmt: skip
+    """sums[i, j] + this lane's part of the product of row i of `held` and the vector at pointer + starts[j].
+
+    `held` is what `rows_load` gave; `starts` and the literals are those of `rows_dots`. No loop: what is read
+    of the vectors does not wait for the rows, which may still be on their way.
+    """
+    given = literals_of(length, lanes, stride, shared)
+    if given is None:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        right = to_shared(builder, args[2]) if given[3] else args[2]
+        beside = [
+            builder.gep(right, [builder.extract_value(args[3], j)]) for j in range(starts.count)
+        ]
+        values = [builder.extract_value(args[0], i) for i in range(sums.count)]
+        rows = [builder.extract_value(args[1], i) for i in range(held.count)]
+        values = held_products(builder, values, rows, beside, args[4], given[:3])
+        return context.make_tuple(builder, signature.return_type, values)
+
+    literals = (length, lanes, stride, shared)
+    return sums(sums, held, pointer, starts, types.uint64, *literals), generate
 
 
 @intrinsic
