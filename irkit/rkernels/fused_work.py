@@ -91,6 +91,11 @@ def term_counts(root: linalg.GenericOp, along: int) -> Counts:
     return _counted(list(root.inputs), None, root, along)
 
 
+def term_loads(root: linalg.GenericOp) -> int:
+    """Operands in memory that one term of a reduction reads."""
+    return sum(isinstance(v, SSAValue) for v in _reached(list(root.inputs), None))
+
+
 def _counted(
     values: Sequence[SSAValue], known: SSAValue | None, root: linalg.GenericOp | None, along: int
 ) -> Counts:

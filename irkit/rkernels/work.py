@@ -13,7 +13,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.task.rates import RATES, Lane
 from irkit.dialects.tensor_ops.registry import in_memory
 from irkit.dialects.types import DYNAMIC, tensor_type
-from irkit.rkernels.fused_work import Counts, element_counts, term_counts, words
+from irkit.rkernels.fused_work import Counts, element_counts, term_counts, term_loads, words
 from irkit.schedule.model import VDevice
 
 TYPICAL_ROWS = 1024
@@ -149,6 +149,11 @@ class Part:
         """The same, one term of an output after another."""
         loops = len(self.root.parallel) + len(self.root.reduction)
         return self._once("next term", lambda: term_counts(self.root.chain[-1], loops - 1))
+
+    @cached_property
+    def term_loads(self) -> int:
+        """Operands in memory that one term of a sum reads."""
+        return term_loads(self.root.chain[-1])
 
     @cached_property
     def store(self) -> Work:

@@ -45,8 +45,8 @@ def _across(root: Root) -> bool:
     return any(move == 1 and term > 1 for move, term in moves[: len(op.inputs)])
 
 
-_SECTORS = 4.0
-"""What a term takes that each lane reads elsewhere, in those that lie side by side."""
+_APART_BYTES = 18.0
+"""What a load takes that each lane of a warp has elsewhere, in bytes: so many of a warp's come one by one."""
 _TOGETHER = {16: 8, 8: 6, 4: 4, 1: 2}
 """Terms that a lane has under way together → what they take, in those that wait for one another."""
 
@@ -73,9 +73,9 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
         waits = work(chain=chain, shuffle=shuffles, barrier=barriers) * part.rounds(
             part.elements, at_once
         )
-        apart = _SECTORS if lanes > 1 and _across(part.root) else 1.0
-        terms = part.elements * part.terms * apart
-        return waits + part.term * terms + part.store * part.elements
+        apart = _APART_BYTES if lanes > 1 and _across(part.root) else 0.0
+        term = part.term + work(byte=apart * part.term_loads)
+        return waits + term * (part.elements * part.terms) + part.store * part.elements
 
     return counted
 
