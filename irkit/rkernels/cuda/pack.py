@@ -74,6 +74,6 @@ RKERNELS = [
         work=_work,
         vectors=("X",),
         halves=True,
-        spreads=True,
+        spreads=lambda part: part.elements,
     ),
 ]
