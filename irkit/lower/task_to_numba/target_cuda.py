@@ -51,10 +51,11 @@ class CudaPrinter:
         # Only the persistent kernel keeps operands in shared memory.
         residents = any(b.resident for b in bindings)
         persistent = f"run_task{RESIDENT}" if residents else "run_task"
-        waves = walkers_cuda.has_waves(program, residents)
+        layout = walkers_cuda.layout_of(program)
+        waves = walkers_cuda.has_waves(layout)
         early = begins_early(program, arch)
         ahead = constants_ahead(program) if early else [()] * len(kernels)
-        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent, ahead, waves)
+        text = walkers_cuda.walkers(layout, persistent, ahead, waves)
         entries = [
             walkers_cuda.op_kernel(number, k, early, ahead[number])
             for number, k in enumerate(kernels)

@@ -31,11 +31,13 @@ COUNTER_BYTES = 32
 
 @dataclass(frozen=True)
 class Layout:
-    """What the walkers are printed for: threads of a block, and where things lie in its memory."""
+    """What the walkers are printed for: threads of a block, where things lie in its memory, and whether
+    constants stay there."""
 
     threads: int
     memory: BlockMemory
     steps: StepPlaces = NO_STEPS
+    residents: bool = False
 
     def names(self) -> dict[str, str]:
         """What the placeholders of the walkers become."""
@@ -243,11 +245,10 @@ def persistent_text(
     asks: bool = False,
     change: Callable[[str], str] = str,
 ) -> str:
-    """Text of `persistent`, which runs an rTask by the function `run_task`, one of rKernels for what is kept
-    in shared memory or not, and, if it `asks`, has constants on their way while it waits; `change` makes it
-    another."""
+    """Text of `persistent`, which runs an rTask by the function `run_task` and, if it `asks`, has constants
+    on their way while it waits; `change` makes it another."""
     text = carrying(_PERSISTENT) if layout.memory.stage.gathers else _PERSISTENT
-    text = _without_residents(text) if run_task == "run_task" else _with_residents(text)
+    text = _with_residents(text) if layout.residents else _without_residents(text)
     text = text.replace(RESOLVING, _RESOLVING_AND_ASKING) if asks else text
     return fill(change(text).replace("RUN_TASK", run_task), layout)
 
@@ -365,13 +366,14 @@ def layout_of(program: Program) -> Layout:
     steps = places_of(program)
     bases = max(plan.bases for plan in program.plans)
     memory = BlockMemory(bases, waits, operands, shared_bytes, steps.words, stage_of(program))
-    return Layout(program.threads, memory, steps)
+    residents = any(append.pinned for plan in program.plans for append in plan.appends)
+    return Layout(program.threads, memory, steps, residents)
 
 
-def has_waves(program: Program, residents: bool) -> bool:
+def has_waves(layout: Layout) -> bool:
     """Whether a module has `wave` beside `persistent`: in a wave nothing is kept in shared memory, carried or
-    in a loop. `residents`: the persistent kernel has rKernels of its own for what is kept."""
-    return residents or bool(program.steps) or stage_of(program).gathers > 0
+    in a loop."""
+    return layout.residents or layout.steps.lines > 0 or layout.memory.stage.gathers > 0
 
 
 def entries(kernels: Sequence[Kernel], waves: bool = False) -> list[str]:
