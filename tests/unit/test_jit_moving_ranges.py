@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import irkit
+from irkit.dialects.program.check import program_faults
 from irkit.frontends.numpy.lived import read_behind
 from tests.unit.jitted import check, interpreted
 
@@ -302,6 +303,39 @@ def test_long_ones_that_cannot_be_kept_are_refused_as_they_are():
 
     with pytest.raises(irkit.UnsupportedError, match="the number of rounds of a loop"):
         interpreted(long_sum)(RNG.random(200))
+
+
+def only_in_part(x):
+    y = np.empty(N)
+    for i in range(N):
+        y[:i] = x[:i] + i
+    return y[: N - 1]
+
+
+def left_corner(a):
+    for i in range(N):
+        for j in range(N - i):
+            a[i + j, j] += a[i, j] * 0.5
+    return a
+
+
+def no_rounds_at_all(a):
+    for j in range(N + 1):
+        for k in range(j, N):
+            a[j, k] += 1
+    return a
+
+
+@pytest.mark.parametrize("function", [left_corner, no_rounds_at_all])
+def test_places_that_only_rounds_of_no_range_have_are_not_touched(function):
+    check(function, square())
+
+
+@pytest.mark.parametrize(("function", "args"), [(only_in_part, (N,)), (made_before, (N, N))])
+def test_nothing_is_read_that_was_never_written(function, args):
+    traced = interpreted(function)
+    traced(RNG.random(args))
+    assert not list(program_faults(traced._of((), {}).runner.built.module))
 
 
 class _Asking:
