@@ -328,7 +328,8 @@ def no_rounds_at_all(a):
 
 @pytest.mark.parametrize("function", [left_corner, no_rounds_at_all])
 def test_places_that_only_rounds_of_no_range_have_are_not_touched(function):
-    check(function, square())
+    # Of a larger array the ends of each loop alone are inside, those of both are not.
+    check(function, RNG.random((N + 3, N + 3)) if function is left_corner else square())
 
 
 @pytest.mark.parametrize(("function", "args"), [(only_in_part, (N,)), (made_before, (N, N))])
