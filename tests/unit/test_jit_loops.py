@@ -305,6 +305,33 @@ def test_slices_that_grow_in_a_compiled_loop():
         np.testing.assert_allclose(found(lower, b), solved(lower, b), 1e-12)
 
 
+def ranks_added(c, a):
+    for i in range(len(a)):
+        c[i, : i + 1] *= 1.5
+        for k in range(a.shape[1]):
+            c[i, : i + 1] += a[i, k] * a[: i + 1, k]
+    return c
+
+
+def test_slices_that_grow_and_are_read_twice_in_a_compiled_loop():
+    jit = functools.partial(irkit.jit, target="cpu", cache=False)
+    check(ranks_added, RNG.random((20, 20)), RNG.random((20, 7)), jit=jit)
+
+
+def rows_that_change_places(a):
+    for i in range(11):
+        t = a[i].copy()
+        for j in range(12):
+            a[i, j] = a[i + 1, j] + t[j] * a[i, 0]
+        a[i + 1] = t
+    return a
+
+
+def test_a_row_that_is_read_when_another_is_in_its_place_in_a_compiled_loop():
+    jit = functools.partial(irkit.jit, target="cpu", cache=False)
+    check(rows_that_change_places, RNG.random((12, 12)), jit=jit)
+
+
 def test_slices_that_grow_outside_of_what_has_a_form():
     def reversed_part(x):
         for i in range(20):

@@ -8,7 +8,7 @@ from math import lcm
 
 from irkit.frontends.numpy.affine import Affine
 from irkit.frontends.numpy.recorder import Recorder
-from irkit.frontends.numpy.records import Buffer, ComplexView, Record, View
+from irkit.frontends.numpy.records import Buffer, ComplexView, Record, View, complex_of
 from irkit.frontends.numpy.unify import Unequal
 
 
@@ -48,6 +48,16 @@ def whole(buffer: Buffer) -> View:
     if buffer.pairs:
         return ComplexView(buffer, Affine(0), buffer.shape[:-1], strides[:-1])
     return View(buffer, Affine(0), buffer.shape, strides)
+
+
+def begun(r: Recorder, buffer: Buffer) -> None:
+    """Have a buffer be 0 if nothing was written to it so far: what is written by a condition reads what was
+    there."""
+    if buffer.written:
+        return
+    view = whole(buffer)
+    dtype = complex_of(buffer.dtype) if buffer.pairs else buffer.dtype
+    r.write(r.splat(0, dtype, view.sizes), view)
 
 
 @dataclass(frozen=True)

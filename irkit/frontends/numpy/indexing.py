@@ -9,16 +9,15 @@ import numpy as np
 
 from irkit.dialects import graph
 from irkit.frontends.array_ops import moving
-from irkit.frontends.numpy.affine import LoopSymbol
 from irkit.frontends.numpy.arrays import TracedArray, fresh, in_buffer, is_traced, value_of
-from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.masked import MaskedArray, masked_operand
+from irkit.frontends.numpy.moved_views import at, indices_of, limits_of, seen, terms_of
 from irkit.frontends.numpy.operands import array_of, operand, traced_list
 from irkit.frontends.numpy.picking import combine_picked, get_picked, set_picked
 from irkit.frontends.numpy.places import refused
 from irkit.frontends.numpy.recorder import recorder
-from irkit.frontends.numpy.spots import Spot, Terms, distance
+from irkit.frontends.numpy.spots import Spot
 from irkit.frontends.numpy.ufunc_calls import resolved, store
 from irkit.frontends.numpy.varying import exact, set_varying, varying_view
 from irkit.frontends.numpy.writing import check_writeable
@@ -147,7 +146,7 @@ def _plain_key(key: Any) -> Any:
 
 def _known_slice(key: slice[Any, Any, Any]) -> slice[Any, Any, Any]:
     """A slice whose ends are numbers, in NumPy's order of them."""
-    return slice(*map(_known_limit, _limits(key)))
+    return slice(*map(_known_limit, limits_of(key)))
 
 
 def _known_limit(limit: Any) -> Any:
@@ -233,69 +232,14 @@ def _picks(key: Any) -> bool:
 def _view(array: TracedArray, keys: tuple[Any, ...]) -> Spot:
     """What a key of numbers, slices, None and `...` sees."""
     spot = array.spot
-    symbols = {s for k in keys for part in _parts(k) for s in part.affine.terms}
+    symbols = {s for k in keys for part in indices_of(k) for s in part.affine.terms}
     loops = [s for s, _ in symbols]
-    plain = tuple(_at(k, {}) for k in keys)
-    shadow = _seen(spot.layout, plain)
+    plain = tuple(at(k, {}) for k in keys)
+    shadow = seen(spot.layout, plain)
     if not loops:
         return spot.viewed(shadow)
-    terms = _terms(spot, keys, shadow, sorted(set(loops), key=id))
+    terms = terms_of(spot, keys, shadow, sorted(set(loops), key=id))
     return spot.viewed(shadow, terms)
-
-
-def _seen(layout: Array, keys: tuple[Any, ...]) -> Array:
-    """The view, also where NumPy has a number."""
-    if any(k is Ellipsis for k in keys):
-        return layout[keys]
-    return layout[(*keys, Ellipsis)]
-
-
-def _parts(key: Any) -> list[Index]:
-    parts: tuple[Any, ...] = (key,)
-    if isinstance(key, slice):
-        parts = _limits(cast("slice[Any, Any, Any]", key))
-    return [p for p in parts if isinstance(p, Index)]
-
-
-def _limits(key: slice[Any, Any, Any]) -> tuple[Any, Any, Any]:
-    return key.start, key.stop, key.step
-
-
-def _at(key: Any, rounds: dict[LoopSymbol, int]) -> Any:
-    """A key in the round at hand, or where symbols have other numbers."""
-    if isinstance(key, slice):
-        limits = _limits(cast("slice[Any, Any, Any]", key))
-        return slice(*(_at(limit, rounds) for limit in limits))
-    if not isinstance(key, Index):
-        return key
-    affine = key.affine
-    return affine.constant + sum(c * rounds.get(s, s.now) for s, c in affine.terms)
-
-
-def _terms(spot: Spot, keys: tuple[Any, ...], shadow: Array, loops: list[LoopSymbol]) -> Terms:
-    """By how much the view moves with each loop. Where it changes otherwise, as a slice does that grows, the
-    round stands for itself alone."""
-    base, layout = spot.buffer.base, spot.layout
-    moves: list[tuple[LoopSymbol, int, int]] = []
-    for symbol in loops:
-        last = symbol.last
-        if last == symbol.now:
-            moves.append((symbol, 0, symbol.now))
-            continue
-        try:
-            end = _seen(layout, tuple(_at(k, {symbol: last}) for k in keys))
-            after = _seen(layout, tuple(_at(k, {symbol: symbol.now + 1}) for k in keys))
-        except IndexError:
-            symbol.special = "an index that is out of bounds in some rounds"
-            return ()
-        each = distance(base, after) - distance(base, shadow)
-        straight = distance(base, end) - distance(base, shadow) == each * (last - symbol.now)
-        same = end.shape == shadow.shape == after.shape
-        if not (same and straight and end.strides == shadow.strides == after.strides):
-            symbol.special = "a slice that is of another size, or wraps, in some rounds"
-            return ()
-        moves.append((symbol, each, symbol.now))
-    return tuple(moves)
 
 
 # Masks

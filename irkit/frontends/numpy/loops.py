@@ -10,7 +10,7 @@ rounds are unrolled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from irkit.frontends.numpy.affine import Affine, LoopSymbol
 from irkit.frontends.numpy.carrying import Carried, Made, carried
 from irkit.frontends.numpy.frames import snapshot
 from irkit.frontends.numpy.indices import Index, index
+from irkit.frontends.numpy.moving import WHY, moving_range
 from irkit.frontends.numpy.places import refused, user_frame, user_place
 from irkit.frontends.numpy.recorder import recorder, tracing
 from irkit.frontends.numpy.records import For, Record
@@ -37,10 +38,13 @@ TRIES = 6
 
 def traced_range(*arguments: Any) -> Any:
     """Python's `range`, for loops of a traced function."""
-    plain = [
-        a.special("the number of rounds of a loop") if isinstance(a, Index) else a
-        for a in arguments
-    ]
+    moving = moving_range(arguments, lambda: _now(arguments))
+    return _now(arguments) if moving is None else moving
+
+
+def _now(arguments: Sequence[Any]) -> Any:
+    """A range of indices as it is in the round at hand."""
+    plain = [a.special(WHY) if isinstance(a, Index) else a for a in arguments]
     rounds: Any = range(*plain)
     return TracedRange(rounds) if len(rounds) > SHORT and tracing() else rounds
 

@@ -112,6 +112,7 @@ def nested(function: Callable[..., Any], args: Sequence[Any], known: Sequence[st
     inner.capture, inner.differentiated = outer.capture, True
     inner.compiled, inner.guarded = outer.compiled, outer.guarded
     inner.customs = outer.customs
+    inner.exact, inner.moving = outer.exact, outer.moving
     inner.not_compiled = outer.not_compiled
     given: list[Value] = []
 

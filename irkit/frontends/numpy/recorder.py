@@ -86,6 +86,10 @@ class Recorder:
         """Identities of these estimators."""
         self.going: list[str] = []
         """Places of `while` statements on data of which a round is being traced."""
+        self.exact: set[str] = set()
+        """Places of loops whose range is taken as it is in each round around them."""
+        self.moving: list[str] = []
+        """Places of loops of which a round is being traced that may stand for all, whatever their range."""
         self.dropped: dict[str, str] = {}
         """Variables that only rounds of such a loop bind, and where it stands."""
 

@@ -23,6 +23,7 @@ from irkit.frontends.numpy.host_calls import host_call
 from irkit.frontends.numpy.indices import Index
 from irkit.frontends.numpy.masked import MaskedArray
 from irkit.frontends.numpy.models import is_model
+from irkit.frontends.numpy.moving import ExactRange
 from irkit.frontends.numpy.picks import check
 from irkit.frontends.numpy.places import refused, user_place
 from irkit.frontends.numpy.recorder import Recorder, recording
@@ -170,7 +171,27 @@ def trace(function: types.FunctionType, pattern: Pattern) -> Traced:
 
 
 def _trace(function: types.FunctionType, pattern: Pattern) -> Traced:
-    r = Recorder(pattern.learned)
+    """One trace that stands: loops whose range hangs on a loop around them are tried as such, and where that
+    fails, the function is traced anew with them as they are."""
+    exact = set[str]()
+    while True:
+        r = Recorder(pattern.learned)
+        r.exact = exact
+        try:
+            found = _traced(function, pattern, r)
+        except ExactRange as met:
+            exact.add(met.place)
+            continue
+        except Exception:
+            if not r.moving:
+                raise
+        else:
+            if not r.moving:
+                return found
+        exact.update(r.moving)
+
+
+def _traced(function: types.FunctionType, pattern: Pattern, r: Recorder) -> Traced:
     r.not_compiled = pattern.not_compiled
     buffers = [r.argument(b.shape, b.dtype) for b in pattern.buffers]
     arrays = [_array(spec, buffers[spec.buffer]) for spec in pattern.arrays]

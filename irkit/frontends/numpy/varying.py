@@ -16,6 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from irkit.dialects.extremes import greatest, least
 from irkit.dialects.graph import AndOp, CompareOp, WhereOp
 from irkit.frontends.numpy.arrays import TracedArray, Varying, fresh, is_traced, value_of
+from irkit.frontends.numpy.carrying import begun
 from irkit.frontends.numpy.indices import Index, index
 from irkit.frontends.numpy.library import LIBRARY
 from irkit.frontends.numpy.operands import operand
@@ -300,6 +301,7 @@ def set_varying(target: VaryingArray, value: Any) -> None:
         LIBRARY.copyto(target.exact("an assignment"), exact(value), casting="unsafe")
         return
     new = r.expand(operand(_full(value)).value(target.dtype), target.full.shape)
+    begun(r, target.full.spot.buffer)
     r.write(r.op(WhereOp, target.mask(), new, value_of(target.full)), target.full.spot.view)
 
 

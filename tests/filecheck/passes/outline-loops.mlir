@@ -66,3 +66,47 @@ func.func @places(%a: tensor<3xf64>, %b: tensor<3xf64>) -> (tensor<3xf64>, tenso
   }
   func.return %r#0, %r#1 : tensor<3xf64>, tensor<3xf64>
 }
+
+// A row that is read twice, once without its leading dimension, is one slice: the insertion is in its place.
+// CHECK-LABEL: func.func @twice_part0(%{{.*}}: tensor<1x3xf64>, %w: tensor<3xf64>) -> tensor<1x3xf64>
+// CHECK-SAME:      irkit.state = array<i64: 0, 0>
+// CHECK:       func.func @twice(
+// CHECK:         %[[ROW:.*]] = tensor.extract_slice
+// CHECK-NEXT:    func.call @twice_part0(%[[ROW]], %w)
+func.func @twice(%a: tensor<9x3xf64>, %w: tensor<3xf64>) -> tensor<9x3xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r = scf.for %i = %c0 to %c9 step %c1 iter_args(%x = %a) -> (tensor<9x3xf64>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 3] [1, 1] : tensor<9x3xf64> to tensor<1x3xf64>
+    %again = tensor.extract_slice %x[%i, 0] [1, 3] [1, 1] : tensor<9x3xf64> to tensor<3xf64>
+    %y = graph.mul %again, %w : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+    %z = graph.add %row, %y : (tensor<1x3xf64>, tensor<3xf64>) -> tensor<1x3xf64>
+    %u = tensor.insert_slice %z into %x[%i, 0] [1, 3] [1, 1] : tensor<1x3xf64> into tensor<9x3xf64>
+    scf.yield %u : tensor<9x3xf64>
+  }
+  func.return %r : tensor<9x3xf64>
+}
+
+// A row that is read again when something else is in its place is copied before.
+// CHECK-LABEL: func.func @overwritten_part0(
+// CHECK:         %[[OLD:.*]] = graph.reshape %row {shape = array<i64: 1, 3>}
+// CHECK:         func.return %{{.*}}, %[[OLD]]
+// CHECK:       func.func @overwritten(
+// CHECK:         %[[PARTS:.*]], %[[ROW:.*]] = func.call @overwritten_part0(
+// CHECK:         func.call @overwritten_part1(%again, %[[ROW]])
+func.func @overwritten(%a: tensor<9x3xf64>, %w: tensor<1x3xf64>) -> tensor<9x3xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %r = scf.for %i = %c0 to %c9 step %c1 iter_args(%x = %a) -> (tensor<9x3xf64>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 3] [1, 1] : tensor<9x3xf64> to tensor<1x3xf64>
+    %y = graph.neg %w : (tensor<1x3xf64>) -> tensor<1x3xf64>
+    %u = tensor.insert_slice %y into %x[%i, 0] [1, 3] [1, 1] : tensor<1x3xf64> into tensor<9x3xf64>
+    %again = tensor.extract_slice %u[%i, 0] [1, 3] [1, 1] : tensor<9x3xf64> to tensor<1x3xf64>
+    %z = graph.add %again, %row : (tensor<1x3xf64>, tensor<1x3xf64>) -> tensor<1x3xf64>
+    %v = tensor.insert_slice %z into %u[%i, 0] [1, 3] [1, 1] : tensor<1x3xf64> into tensor<9x3xf64>
+    scf.yield %v : tensor<9x3xf64>
+  }
+  func.return %r : tensor<9x3xf64>
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import tensor
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -9,9 +11,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.graph import ReshapeOp
 from irkit.dialects.loop_places import moves
-from irkit.dialects.loops import body_of, is_body, is_loop
+from irkit.dialects.loops import body_of, is_body, is_loop, starts_of
 from irkit.dialects.types import int_array, tensor_type
-from irkit.passes.graph.loops.segments import is_constant
+from irkit.passes.graph.loops.segments import (
+    Item,
+    Segment,
+    apart,
+    is_constant,
+    position,
+    root_of,
+)
 
 
 def blocks_of(function: FuncOp) -> list[Block]:
@@ -28,6 +37,42 @@ def copy_where_read(block: Block) -> None:
             op.operands[0] = _copied(op.source, _outermost(op))
         elif isinstance(op, tensor.InsertSliceOp) and moves(op) and not _in_place(op, block):
             op.operands[1] = _copied(op.dest, op)
+
+
+def copy_where_written(block: Block, items: Sequence[Item]) -> None:
+    """Have what is read of a slice in a later segment than its own be a copy, where something is inserted in
+    its place before or there."""
+    for number, item in enumerate(items):
+        for op in item.before if isinstance(item, Segment) else ():
+            assert isinstance(item, Segment)
+            first = _first_written(op, items[number:])
+            later = [
+                use
+                for use in op.result.uses
+                if first is not None
+                and position(items, use.operation, block) >= number + max(first, 1)
+            ]
+            if not later:
+                continue
+            shape = int_array(tensor_type(op.result).get_shape())
+            copy = ReshapeOp.make([op.result], {"shape": shape})
+            Rewriter.insert_op(copy, InsertPoint.after(op))
+            item.ops.append(copy)
+            for use in later:
+                use.operation.operands[use.index] = copy.results[0]
+
+
+def _first_written(op: tensor.ExtractSliceOp, items: Sequence[Item]) -> int | None:
+    """Which of these items is the first to insert anything into bytes of a slice."""
+    root = root_of(op.source)
+    for number, item in enumerate(items):
+        if not isinstance(item, Segment):
+            written = any(root_of(v) is root for v in starts_of(item))
+        else:
+            written = any(root_of(o.dest) is root and not apart(o, op) for o in item.behind)
+        if written:
+            return number
+    return None
 
 
 def _copied(value: SSAValue, before: Operation) -> SSAValue:

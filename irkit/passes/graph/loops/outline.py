@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.loops import body_of, first_start, is_loop
 from irkit.dialects.state import StatePair, set_state
-from irkit.passes.graph.loops.copies import blocks_of, copy_where_read
+from irkit.passes.graph.loops.copies import blocks_of, copy_where_read, copy_where_written
 from irkit.passes.graph.loops.demands import Demands, updated_in
 from irkit.passes.graph.loops.segments import (
     Item,
@@ -48,6 +48,7 @@ class LoopOutliner:
             if is_loop(op):
                 self._block(body_of(op))
         items = items_of(block)
+        copy_where_written(block, items)
         Demands(block, items).place()
         places = _Places(block, [i for i in items if isinstance(i, Segment)])
         terminator = block.last_op

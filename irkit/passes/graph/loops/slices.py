@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from xdsl.dialects import scf, tensor
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.graph import ReshapeOp, SliceOp
-from irkit.dialects.loop_places import moves, offsets_of
+from irkit.dialects.loop_places import moves, offsets_of, why_no_run
 from irkit.dialects.types import int_array, ints, tensor_type
+from irkit.passes.graph.loops.copies import blocks_of
 from irkit.passes.graph.loops.numbers import Numbers
 from irkit.passes.graph.loops.scattered import gather_scattered
+from irkit.passes.graph.loops.segments import same_place
 from irkit.passes.graph.loops.unrolling import is_short, unroll
 
 
@@ -20,8 +22,9 @@ def normalise_slices(function: FuncOp) -> None:
 
     A loop that is short is unrolled. A slice at a static place becomes `graph.slice`, an insertion one of a
     slice of the tensor's rank; a slice at a moving place that is no run of bytes is gathered, or chosen from.
-    A loop's variable that is read as a number is carried as one. Raises UnsupportedError for bounds or places
-    that are not known.
+    A loop's variable that is read as a number is carried as one. Bytes at a moving place that are read twice
+    are one slice, so that an insertion there has it for its place. Raises UnsupportedError for bounds or
+    places that are not known.
     """
     for op in reversed([o for o in function.body.walk() if isinstance(o, scf.ForOp)]):
         if is_short(op):
@@ -37,6 +40,26 @@ def normalise_slices(function: FuncOp) -> None:
             gather_scattered(op, numbers.of)
         elif isinstance(op, tensor.FromElementsOp | tensor.SplatOp):
             numbers.replace(op)
+    for block in blocks_of(function):
+        _share(block)
+
+
+def _share(block: Block) -> None:
+    """Have slices of one value that are the same bytes be one."""
+    known: dict[SSAValue, list[tensor.ExtractSliceOp]] = {}
+    for op in list(block.ops):
+        if not isinstance(op, tensor.ExtractSliceOp) or not moves(op) or why_no_run(op):
+            continue
+        others = known.setdefault(op.source, [])
+        first = next((o for o in others if same_place(o, op)), None)
+        if first is None:
+            others.append(op)
+            continue
+        same: list[Operation] = []
+        if first.result.type != op.result.type:
+            shape = int_array(tensor_type(op.result).get_shape())
+            same = [ReshapeOp.make([first.result], {"shape": shape})]
+        Rewriter.replace_op(op, same, [same[0].results[0] if same else first.result])
 
 
 def _extract(op: tensor.ExtractSliceOp) -> None:
