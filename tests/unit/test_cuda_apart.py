@@ -8,7 +8,7 @@ import pytest
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime.cuda import compiling, ptx
-from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in
+from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in, with_own_thread
 from irkit.runtime.cuda.facts import read_facts
 
 HEAD = "//\n// Generated\n//\n\n.version 8.5\n.target sm_90a\n.address_size 64\n\n"
@@ -94,6 +94,18 @@ def test_functions_by_name_and_the_dispatch_become_part_of_what_calls_them():
         dispatch.replace("%r)", "%r) alwaysinline"),
     ]
     assert taken_in([kept + known], []) == [kept + known]
+
+
+@pytest.mark.parametrize(("threads", "most"), [(256, 255), (128, 127), (96, 127), (1024, 1023)])
+def test_the_number_of_the_thread_is_read_where_an_rkernel_runs(threads, most):
+    call = 'call i32 @"llvm.nvvm.read.ptx.sreg.tid.x"()'
+    kept = 'declare i32 @"llvm.nvvm.read.ptx.sreg.tid.x"()\n'
+    found = with_own_thread([f'{kept}  %".7" = {call}\n  %t = {call}\n'], threads)
+    read = 'call i32 asm "mov.u32 $0, %tid.x;", "=r"() nounwind readnone'
+    assert found == [
+        f'{kept}  %".7.read" = {read}\n  %".7" = and i32 %".7.read", {most}\n'
+        f"  %t.read = {read}\n  %t = and i32 %t.read, {most}\n"
+    ]
 
 
 def test_what_kernels_call_is_held_to_what_they_are():

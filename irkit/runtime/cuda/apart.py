@@ -4,9 +4,11 @@ With a call beside it the assembler runs all `wgmma` of a function one after ano
 multiplies by warp groups is a function by itself there, which calls nothing. Each goes through NVVM
 alone, side by side with the others, and the texts are joined before they are assembled.
 
-All others are part of the kernel that walks. By itself NVVM leaves large ones functions, and what dispatches
-rTasks among them: each such call saves and restores some fifty registers of every thread, which takes a block
-of 256 threads two microseconds.
+All others are part of the kernel that walks (`taken_in`). By itself NVVM leaves large ones functions, and
+what dispatches rTasks among them: each such call saves and restores some fifty registers of every thread,
+which takes a block of 256 threads two microseconds. Nor may what rKernels compute of the thread's number be
+had once for all, before the walk (`with_own_thread`): of many rKernels that is more than there are registers,
+and is stored and read again.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ _DECLARED = re.compile(
     r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$]+)\s*\([^)]*\)\s*;\n", re.MULTILINE
 )
 _SHARED = re.compile(r"^\.extern \.shared [^;]*;\n", re.MULTILINE)
+_THREAD = re.compile(
+    r'^( *)(%\S+) = call i32 @"?llvm\.nvvm\.read\.ptx\.sreg\.tid\.x"?\(\)', re.MULTILINE
+)
 _LINKAGE = r"^(?:\.(?:visible|weak|common)\s+)*"
 _DEFINED = (
     re.compile(_LINKAGE + r"\.func\s+(?:\([^)]*\)\s*)?([\w$]+)", re.MULTILINE),
@@ -52,6 +57,26 @@ def taken_in(modules: Iterable[str], names: Iterable[str]) -> list[str]:
         re.MULTILINE,
     )
     return [pattern.sub(r"\1 alwaysinline", module) for module in modules]
+
+
+def with_own_thread(modules: Iterable[str], threads: int) -> list[str]:
+    """IR modules of rKernels that read the number of the thread, of so many in a block, where they run.
+
+    The register is read by assembly without side effects: unlike the intrinsic's, LLVM knows no place beside
+    its own where it might stand, so that nothing which is made of it leaves the rKernel. That it is small is
+    all that is told of it.
+    """
+    most = (1 << (threads - 1).bit_length()) - 1
+
+    def read(found: re.Match[str]) -> str:
+        indent, name = found.groups()
+        raw = f'{name[:-1]}.read"' if name.endswith('"') else f"{name}.read"
+        return (
+            f'{indent}{raw} = call i32 asm "mov.u32 $0, %tid.x;", "=r"() nounwind readnone\n'
+            f"{indent}{name} = and i32 {raw}, {most}"
+        )
+
+    return [_THREAD.sub(read, module) for module in modules]
 
 
 def joined(walkers: str, functions: Sequence[str], names: Iterable[str]) -> str:

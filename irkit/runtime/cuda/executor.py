@@ -165,8 +165,7 @@ class CudaExecutor:
 
     @cached_property
     def _wave(self) -> Kernel:
-        facts = self.facts
-        if not facts.waves:
+        if not (facts := self.facts).waves:
             return self._persistent
         return self.module.kernel("wave", _WAVE_PARAMETERS, facts.threads, facts.shared_bytes)
 

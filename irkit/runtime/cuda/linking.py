@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
-from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in
+from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in, with_own_thread
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
@@ -50,7 +50,7 @@ def linked_code(parts: Parts, entries: Sequence[str], threads: int, arch: str) -
     """Code of groups that have the entry kernels of a module between them, under their Python names."""
     units = _Units(parts, arch)
     with ThreadPoolExecutor(usable_cores()) as pool:
-        linker = _Linker(units, arch, pool)
+        linker = _Linker(units, arch, threads, pool)
         requests = _entry_requests(parts, entries, threads, arch)
         made: dict[str, list[Callable[[], Code]]] = {}
 
@@ -159,8 +159,8 @@ class _Units:
 class _Linker:
     """Takes entries to machine code in threads, each once the units that it needs are there."""
 
-    def __init__(self, units: _Units, arch: str, pool: ThreadPoolExecutor) -> None:
-        self._units, self._arch, self._pool = units, arch, pool
+    def __init__(self, units: _Units, arch: str, threads: int, pool: ThreadPoolExecutor) -> None:
+        self._units, self._arch, self._threads, self._pool = units, arch, threads, pool
         self._lock = threading.Lock()
         self._there: set[str] = set()
         self._waiting: list[tuple[frozenset[str], Callable[[], None]]] = []
@@ -195,10 +195,11 @@ class _Linker:
 
         def code() -> Code:
             apart = {p: ptx for p, future in made.items() if (ptx := future.result()) is not None}
-            modules = [*texts, *(m for p in made if p not in apart for m in self._units.ir(p))]
-            inside = [name for p in made if p not in apart for name in names[p]]
+            inside = [p for p in made if p not in apart]
+            units = with_own_thread((m for p in inside for m in self._units.ir(p)), self._threads)
             called_by_name = [name for p in apart for name in names[p]]
-            ptx = self._ptx(taken_in(modules, inside))
+            taken = taken_in([*texts, *units], [name for p in inside for name in names[p]])
+            ptx = self._ptx(taken)
             ptx = joined(ptx, list(apart.values()), called_by_name)
             # Side by side the assembler allots registers to each function by itself: of those that stand
             # apart it does so anyway, others would take more.
