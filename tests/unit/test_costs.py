@@ -189,6 +189,12 @@ PROGRAMS = {
     "16-bit integers": narrow("i16", "64x64", "64x64", "64x64"),
     "narrow map": text("relu", "tensor<64x13xf32>", "tensor<64x13xf32>"),
     "short rows": text("relu", "tensor<64x4xf32>", "tensor<64x4xf32>"),
+    "transposition": text(
+        "transpose",
+        "tensor<512x512xf32>",
+        "tensor<512x512xf32>",
+        "{permutation = array<i64: 1, 0>}",
+    ),
     "top k": """func.func @main(%x: tensor<8x64xf32>) -> tensor<8x5xi64> {
   %y, %i = graph.top_k %x {k = 5 : i64, axis = 1 : i64, largest = false}
     : (tensor<8x64xf32>) -> (tensor<8x5xf32>, tensor<8x5xi64>)
