@@ -12,6 +12,7 @@ import pytest
 
 import irkit
 from benchmarks.models import lstm_stack, mlp, small_cnn
+from benchmarks.models.onnx_model import OnnxModel
 from irkit.frontends.onnx import import_onnx
 from irkit.interp.graph import run_graph
 from irkit.runtime.cuda.availability import why_not
@@ -37,6 +38,14 @@ def classifier(name: str) -> Any:
     return make_pipeline(StandardScaler(), models[name]).fit(x, y), x
 
 
+def twice_as_large() -> Any:
+    """Height and width doubled by one table of rows, which stays in shared memory for both."""
+    m = OnnxModel("larger", 0)
+    m.weights["scales"] = np.array([1, 1, 2, 2], np.float32)
+    m.node("Resize", ["x", "", "scales"], "y", mode="linear")
+    return m.finish({"x": [4, 64, 64, 64]}, {"y": [4, 64, 128, 128]})
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["forest", "boosting", "linear"])
 def test_a_pipeline_answers_as_its_source(name: str, mode: str) -> None:
@@ -52,7 +61,9 @@ def test_a_pipeline_answers_as_its_source(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("build", [mlp, small_cnn, lambda: lstm_stack(3, 32, 32, 12)])
+@pytest.mark.parametrize(
+    "build", [mlp, small_cnn, lambda: lstm_stack(3, 32, 32, 12), twice_as_large]
+)
 def test_a_network_answers_as_its_meaning(build: Any, mode: str) -> None:
     """Against the graph interpreter, twice with fresh inputs: counters and arenas are used again."""
     model = build()
