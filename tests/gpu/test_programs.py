@@ -80,6 +80,19 @@ def test_a_network_answers_as_its_meaning(build: Any, mode: str) -> None:
             np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("terms", [256, 260, 300])
+def test_an_infinite_weight_is_of_its_own_results_alone(terms: int, mode: str) -> None:
+    m = OnnxModel("infinite", 0)
+    w = m.weight("w", terms, 100)
+    m.weights["w"][0, 7], m.weights["w"][terms - 1, 9] = np.inf, -np.inf
+    m.node("MatMul", ["x", w], "y")
+    model = m.finish({"x": [1, terms]}, {"y": [1, 100]})
+    x = np.abs(np.random.default_rng(1).standard_normal((1, terms), dtype=np.float32)) + 1
+    got = irkit.compile(model, target="cuda", mode=mode).run([x])[0]
+    np.testing.assert_allclose(got, x @ m.weights["w"], rtol=1e-4, atol=1e-4)
+
+
 def test_device_arrays_stay_on_the_device() -> None:
     """CuPy in, CuPy out; a second call takes its outputs' memory from the pool."""
     cupy = pytest.importorskip("cupy")

@@ -33,6 +33,16 @@ def test_weights_and_nodes_are_read_in_wide_accesses() -> None:
     assert "ld.shared.v2" in entry["op_1"]
 
 
+@pytest.mark.parametrize(("terms", "chosen"), [(256, 0), (300, 8)])
+def test_lanes_without_a_piece_of_a_row_multiply_zeros(terms: int, chosen: int) -> None:
+    """Not what another lane has, which times zero is NaN where it is infinite."""
+    text, entries = cs.module_text([cs.gemv("rows", terms, 64)], LAYOUT, walkers=False)
+    found = compiling.module_ptx(compiling.load_module(text), entries, 256, ARCH)
+    count = ptx.functions(found)["op_0"].count("selp.f32")
+    assert count >= chosen
+    assert count == 0 or chosen > 0
+
+
 def test_the_walkers_wait_with_acquire_and_signal_with_release() -> None:
     text, entries = cs.module_text([cs.lstm(), cs.SAMPLES["map"]], LAYOUT)
     compiled = compiling.compile_module_with_ptx(text, entries, 256, ARCH)

@@ -136,13 +136,16 @@ def lane_dots(
     def dot(builder: Any, total: Any, values: list[Any], first: Any, lane_number: Any) -> Any:
         partial = [total, *(ir.Constant(total.type, 0.0) for _ in range(width - 1))]
         for piece in range(pieces):
-            number = builder.add(lane_number, I64(piece * group))
+            number, present = builder.add(lane_number, I64(piece * group)), None
             if (piece + 1) * group > count // width:
                 present = builder.icmp_unsigned("<", number, I64(count // width))
                 number = builder.select(present, number, I64(0))
             place = builder.gep(first, [builder.mul(number, I64(width))])
             for i, value in enumerate(load_vector(builder, place, width)):
-                partial[i] = builder.fma(values[piece * width + i], value, partial[i])
+                # Where a lane has no piece, zero times what is there instead: it may be infinite.
+                zero = ir.Constant(value.type, 0.0)
+                factor = value if present is None else builder.select(present, value, zero)
+                partial[i] = builder.fma(values[piece * width + i], factor, partial[i])
         while len(partial) > 1:
             half = len(partial) // 2
             partial = [builder.fadd(partial[i], partial[half + i]) for i in range(half)]
