@@ -44,8 +44,10 @@ def bind(op: ROperatorOp, root: Root, rkernel: RKernel, threads: int) -> Binding
     binding.scratch_bytes = op.scratch_bytes
     binding.resident = op.residents is not None
     binding.aligned = rkernel.aligns and op.vector_bytes is not None
-    binding.names |= {name: str(value) for name, value in parameters.items()}
-    binding.names |= _of_target(op, rkernel, binding, threads)
+    of_target = _of_target(op, rkernel, binding, threads)
+    # A parameter of such a name would be another number than the rKernel says.
+    assert not of_target.keys() & parameters.keys(), of_target.keys() & parameters.keys()
+    binding.names |= {name: str(value) for name, value in parameters.items()} | of_target
     _maps(rkernel, binding)
     if binding.batch:
         binding.rows_at_once = rkernel.rows_at_once
@@ -76,7 +78,7 @@ def _of_target(op: ROperatorOp, rkernel: RKernel, binding: Binding, threads: int
         vector = int(op.vector_bytes is not None)
         return {
             "THREAD": "thread_index()", "THREADS": str(threads), "VECTOR": str(vector), "RESIDENT": "0",
-            "RANK": "0", "RANKS": "1", "AHEAD": "1",
+            "RANK": "0", "RANKS": "1", "READS_AHEAD": "1",
         }  # fmt: skip
     element = binding.names["FLOAT"]
     stack = {"STACK": f"stack_{element}"} if element in _STACKS else {}

@@ -57,8 +57,8 @@ class RKernel:
     `spreads`: its threads, its warps or its blocks know nothing of each other, so several blocks may share an
     rTask that runs alone. The template says THREAD for a thread's number and THREADS for how many there are;
     or, if it does not say THREAD, RANK for which of RANKS a block is, and THREADS for those of a block.
-    AHEAD is 0 in what blocks share, which then hide the way to memory from one another, and 1 where a block
-    is alone and had better read ahead. `spreads(part)` is how many threads have something to do.
+    READS_AHEAD is 0 in what blocks share, which then hide the way to memory from one another, and 1 where a
+    block is alone and had better read ahead. `spreads(part)` is how many threads have something to do.
     `clustered`: where an rTask runs alone, as many blocks as its parameter BLOCKS says share it: they run at
     the same time, and read each other's shared memory. RANK is which of RANKS a block is: of one where an
     rTask is a block's own.

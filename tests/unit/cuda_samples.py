@@ -41,7 +41,7 @@ def kernel_text(number: int, sample: Sample, threads: int, shared: bool = False)
     # Those that hang on a root are among the sample's own.
     own = {} if callable(rkernel.parameters) else rkernel.parameters
     names = {k: str(v) for k, v in {**own, **sample.overrides}.items()}
-    names = {"VECTOR": "1", "RESIDENT": "0", "RANK": "0", "RANKS": "1", "AHEAD": "1"} | names
+    names = {"VECTOR": "1", "RESIDENT": "0", "RANK": "0", "RANKS": "1", "READS_AHEAD": "1"} | names
     names |= {"OPERANDS": operands, "THREAD": "thread_index()", "THREADS": str(threads)}
     if shared:
         names |= walkers_cuda.shared_by_blocks(threads, "THREAD" in placeholders(rkernel))

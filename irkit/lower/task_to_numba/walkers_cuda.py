@@ -347,7 +347,7 @@ def shared_by_blocks(threads: int, by_threads: bool = True) -> dict[str, str]:
     of those of rTask b // blocks. THREADS are all of theirs where it goes `by_threads`."""
     blocks = _BLOCKS.format(tasks="tasks")
     number = f"divide(block_index(), {blocks})[1]"
-    found = {"RANK": number, "RANKS": blocks, "AHEAD": "0"}
+    found = {"RANK": number, "RANKS": blocks, "READS_AHEAD": "0"}
     if by_threads:
         found["THREAD"] = f"(thread_index() + {threads} * {number})"
         found["THREADS"] = f"({threads} * {blocks})"

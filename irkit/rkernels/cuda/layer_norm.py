@@ -21,25 +21,25 @@ def layer_norm_fours(task, tasks, rows, scratch, OPERANDS):
     ahead = cuda.local.array(ROWS * PIECES * 4, FLOAT)
     step = THREADS // 32 * ROWS
     first = r0 + warp * ROWS
-    following = first - AHEAD * step
+    following = first - READS_AHEAD * step
     while following < r1:
         r = following
         following += step
-        if AHEAD:
+        if READS_AHEAD:
             for m in range(ROWS * PIECES * 4):
                 held[m] = ahead[m] if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
         for i in range(ROWS):
             for n in range(PIECES):
                 # What is not there is read where something is, and not kept.
-                row = min(r + AHEAD * step + i, r1 - 1)
+                row = min(r + READS_AHEAD * step + i, r1 - 1)
                 at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
                 m = (i * PIECES + n) * 4
                 ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-        if not AHEAD:
+        if not READS_AHEAD:
             for m in range(ROWS * PIECES * 4):
                 held[m] = ahead[m] if m // 4 % PIECES * 32 + lane < J // 4 else FLOAT(0)
         # The first turn only reads ahead.
-        if AHEAD and r < first:
+        if READS_AHEAD and r < first:
             continue
         for i in range(ROWS):
             if CENTRED:
@@ -72,23 +72,23 @@ def layer_norm_fours_block(task, tasks, rows, scratch, OPERANDS):
     squares = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
     ahead = cuda.local.array(PIECES * 4, FLOAT)
-    following = r0 + RANK - AHEAD * RANKS
+    following = r0 + RANK - READS_AHEAD * RANKS
     while following < r1:
         r = following
         following += RANKS
-        if AHEAD:
+        if READS_AHEAD:
             for m in range(PIECES * 4):
                 held[m] = ahead[m] if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
         for n in range(PIECES):
-            row = min(r + AHEAD * RANKS, r1 - 1)
+            row = min(r + READS_AHEAD * RANKS, r1 - 1)
             at = row * J + 4 * min(n * THREADS + thread, J // 4 - 1)
             m = n * 4
             ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-        if not AHEAD:
+        if not READS_AHEAD:
             for m in range(PIECES * 4):
                 held[m] = ahead[m] if m // 4 * THREADS + thread < J // 4 else FLOAT(0)
         # The first turn only reads ahead.
-        if AHEAD and r < r0:
+        if READS_AHEAD and r < r0:
             continue
         if CENTRED:
             total = FLOAT(0)

@@ -27,25 +27,25 @@ def softmax_fours(task, tasks, rows, scratch, OPERANDS):
     ahead = cuda.local.array(ROWS * PIECES * 4, FLOAT)
     step = THREADS // 32 * ROWS
     first = r0 + warp * ROWS
-    following = first - AHEAD * step
+    following = first - READS_AHEAD * step
     while following < r1:
         r = following
         following += step
-        if AHEAD:
+        if READS_AHEAD:
             for m in range(ROWS * PIECES * 4):
                 held[m] = ahead[m]
         for i in range(ROWS):
             for n in range(PIECES):
                 # What is not there is read where something is, and not kept.
-                row = min(r + AHEAD * step + i, r1 - 1)
+                row = min(r + READS_AHEAD * step + i, r1 - 1)
                 at = row * J + 4 * min(n * 32 + lane, J // 4 - 1)
                 m = (i * PIECES + n) * 4
                 ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-        if not AHEAD:
+        if not READS_AHEAD:
             for m in range(ROWS * PIECES * 4):
                 held[m] = ahead[m]
         # The first turn only reads ahead.
-        if AHEAD and r < first:
+        if READS_AHEAD and r < first:
             continue
         for i in range(ROWS):
             # A NaN must reach every output: it makes the sum NaN, even if the maximum drops it.
@@ -77,23 +77,23 @@ def softmax_fours_block(task, tasks, rows, scratch, OPERANDS):
     totals = shared_of(FLOAT(0), scratch + 8 * (THREADS // 32))
     held = cuda.local.array(PIECES * 4, FLOAT)
     ahead = cuda.local.array(PIECES * 4, FLOAT)
-    following = r0 + RANK - AHEAD * RANKS
+    following = r0 + RANK - READS_AHEAD * RANKS
     while following < r1:
         r = following
         following += RANKS
-        if AHEAD:
+        if READS_AHEAD:
             for m in range(PIECES * 4):
                 held[m] = ahead[m]
         for n in range(PIECES):
-            row = min(r + AHEAD * RANKS, r1 - 1)
+            row = min(r + READS_AHEAD * RANKS, r1 - 1)
             at = row * J + 4 * min(n * THREADS + thread, J // 4 - 1)
             m = n * 4
             ahead[m], ahead[m + 1], ahead[m + 2], ahead[m + 3] = load_four(SOURCE, at, VECTOR)
-        if not AHEAD:
+        if not READS_AHEAD:
             for m in range(PIECES * 4):
                 held[m] = ahead[m]
         # The first turn only reads ahead.
-        if AHEAD and r < r0:
+        if READS_AHEAD and r < r0:
             continue
         largest = FLOAT(-math.inf)
         for m in range(PIECES * 4):
