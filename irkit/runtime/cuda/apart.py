@@ -5,8 +5,8 @@ multiplies by warp groups is a function by itself there, which calls nothing. Ea
 alone, side by side with the others, and the texts are joined before they are assembled.
 
 All others are part of the kernel that walks (`taken_in`). By itself NVVM leaves large ones functions, and
-what dispatches rTasks among them: each such call saves and restores some fifty registers of every thread,
-which takes a block of 256 threads two microseconds. Nor may what rKernels compute of the thread's number be
+what dispatches rTasks among them: each such call saves and restores some fifty registers of every thread.
+Nor may what rKernels compute of the thread's number be
 had once for all, before the walk (`with_own_thread`): of many rKernels that is more than there are registers,
 and is stored and read again.
 """
