@@ -75,7 +75,7 @@ def build(folder: Path, only: str, arch: str) -> None:
             walkers_cuda.op_kernel(0, kernel),
         ]
         compiled = compile_module_with_ptx(
-            "\n\n".join(parts), walkers_cuda.entries([kernel]), layout.threads, arch
+            "\n\n".join(parts), walkers_cuda.entries([kernel], layout), layout.threads, arch
         )
         facts: Record = {}
         exec(launch_facts(program, [kernel], arch), {}, facts)

@@ -102,7 +102,10 @@ def module_text(
     kernels = [kernel_of(i, s) for i, s in enumerate(samples)]
     parts = [header_cuda.IMPORTS]
     parts += [kernel_text(i, s, layout.threads) for i, s in enumerate(samples)]
-    parts += [dispatch_cuda.run_task(kernels), walkers_cuda.walkers(layout, waves=True)]
+    parts += [
+        dispatch_cuda.run_task(kernels),
+        walkers_cuda.walkers(replace(layout, residents=True)),
+    ]
     parts += [walkers_cuda.op_kernel(i, kernel) for i, kernel in enumerate(kernels)]
     entries = [f"op_{i}" for i in range(len(samples))]
     return "\n\n".join(parts), [*(["persistent", "wave"] if walkers else []), *entries]

@@ -14,7 +14,7 @@ from irkit.bfloat16 import dtype_of
 from irkit.errors import ArtifactError, DeviceError, InvalidInputError
 from irkit.lower.task_to_numba.dispatch_cuda import Kernel, run_task
 from irkit.lower.task_to_numba.launch_facts_cuda import launch_facts
-from irkit.lower.task_to_numba.walkers_cuda import entries
+from irkit.lower.task_to_numba.walkers_cuda import entries, layout_of
 from irkit.runtime.cuda import arrays, driver, memory
 from irkit.runtime.cuda.availability import why_not
 from irkit.runtime.cuda.executor import CudaExecutor
@@ -69,7 +69,8 @@ def test_launch_facts_are_read_back_without_running_the_module() -> None:
     assert (facts.arch, facts.threads) == ("sm_86", 128)
     assert facts.scratch == (112, 48)
     assert facts.batch == (False, True)
-    assert facts.entries == entries(KERNELS) == ["persistent", "op_0", "op_1"]
+    layout = layout_of(PROGRAM)
+    assert facts.entries == entries(KERNELS, layout) == ["persistent", "wave", "op_0", "op_1"]
     with pytest.raises(ArtifactError, match="LAUNCH"):
         read_facts(text)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from irkit.architectures import ARCHITECTURES
 from irkit.lower.task_to_numba.dispatch_cuda import Kernel
-from irkit.lower.task_to_numba.walkers_cuda import layout_of
+from irkit.lower.task_to_numba.walkers_cuda import has_waves, layout_of
 from irkit.schedule.tables import Program
 
 
@@ -18,12 +18,10 @@ def begins_early(program: Program, arch: str) -> bool:
     return ARCHITECTURES[arch].has_early_launches and not program.steps
 
 
-def launch_facts(
-    program: Program, kernels: Sequence[Kernel], arch: str, waves: bool = False
-) -> str:
-    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text. `waves`: there
-    is a kernel `wave`."""
-    memory = layout_of(program).memory
+def launch_facts(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
+    """`LAUNCH = ...`: what compiling and launching the entries takes beside PROGRAM, as text."""
+    layout = layout_of(program)
+    memory = layout.memory
     facts: dict[str, Any] = {
         "arch": arch,
         "threads": program.threads,
@@ -48,7 +46,7 @@ def launch_facts(
         facts["any_values"] = True
     if program.moving:
         facts["places"] = True
-    if waves:
+    if has_waves(layout):
         facts["waves"] = True
     calls = {i: asdict(k.call) for i, k in enumerate(kernels) if k.call is not None}
     if calls:

@@ -49,18 +49,15 @@ class CudaPrinter:
         if program.steps:
             return _stepped(program, kernels, arch)
         # Only the persistent kernel keeps operands in shared memory.
-        residents = any(b.resident for b in bindings)
-        persistent = f"run_task{RESIDENT}" if residents else "run_task"
-        layout = walkers_cuda.layout_of(program)
-        waves = walkers_cuda.has_waves(layout)
+        persistent = f"run_task{RESIDENT}" if any(b.resident for b in bindings) else "run_task"
         early = begins_early(program, arch)
         ahead = constants_ahead(program) if early else [()] * len(kernels)
-        text = walkers_cuda.walkers(layout, persistent, ahead, waves)
+        text = walkers_cuda.walkers(walkers_cuda.layout_of(program), persistent, ahead)
         entries = [
             walkers_cuda.op_kernel(number, k, early, ahead[number])
             for number, k in enumerate(kernels)
         ]
-        return "\n\n".join([text, *entries, launch_facts(program, kernels, arch, waves)])
+        return "\n\n".join([text, *entries, launch_facts(program, kernels, arch)])
 
 
 def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
@@ -70,7 +67,7 @@ def _stepped(program: Program, kernels: Sequence[Kernel], arch: str) -> str:
     if program.moving:
         parts.append(place_text(layout))
     parts += [walkers_cuda.op_kernel(number, k) for number, k in enumerate(kernels)]
-    return "\n\n".join([*parts, launch_facts(program, kernels, arch, True)])
+    return "\n\n".join([*parts, launch_facts(program, kernels, arch)])
 
 
 def _kernels(bindings: Sequence[Binding], suffix: str = "") -> list[Kernel]:

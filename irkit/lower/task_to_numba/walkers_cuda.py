@@ -266,16 +266,15 @@ def walkers(
     layout: Layout,
     persistent: str = "run_task",
     ahead: Sequence[Sequence[int]] = (),
-    waves: bool = False,
 ) -> str:
-    """Text of `persistent`, of `wave` if there are `waves`, and of what they share. `run_task` must stand
-    before it, and the function called `persistent`, by which the persistent kernel runs an rTask. `ahead`:
-    how many bytes of each operand of each rOperator a vEU asks for while it waits."""
+    """Text of `persistent`, of `wave` where there is one (`has_waves`), and of what they share. `run_task`
+    must stand before it, and the function called `persistent`, by which the persistent kernel runs an rTask.
+    `ahead`: how many bytes of each operand of each rOperator a vEU asks for while it waits."""
     asks = any(map(any, ahead))
     text = persistent_text(layout, persistent, asks)
     if asks:
         text = "\n\n".join((_bytes_ahead(ahead), fill(_ASKING, layout), text))
-    return walkers_with(layout, text, waves)
+    return walkers_with(layout, text)
 
 
 def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
@@ -288,10 +287,10 @@ def _bytes_ahead(ahead: Sequence[Sequence[int]]) -> str:
     return "\n".join([*lines, "    return 0"]) + "\n"
 
 
-def walkers_with(layout: Layout, persistent: str, waves: bool = True) -> str:
+def walkers_with(layout: Layout, persistent: str) -> str:
     """Text of the walkers, `persistent` being that of the persistent kernel."""
     mail = [fill(MAIL, layout)] if layout.memory.stage.gathers else []
-    wave = [fill(_WAVE, layout)] if waves else []
+    wave = [fill(_WAVE, layout)] if has_waves(layout) else []
     return "\n\n".join((fill(_HELPERS, layout), *mail, persistent, *wave))
 
 
@@ -376,7 +375,7 @@ def has_waves(layout: Layout) -> bool:
     return layout.residents or layout.steps.lines > 0 or layout.memory.stage.gathers > 0
 
 
-def entries(kernels: Sequence[Kernel], waves: bool = False) -> list[str]:
+def entries(kernels: Sequence[Kernel], layout: Layout) -> list[str]:
     """Names of the entry kernels of a module without loops."""
-    wave = ["wave"] if waves else []
+    wave = ["wave"] if has_waves(layout) else []
     return ["persistent", *wave, *(f"op_{i}" for i in range(len(kernels)))]
