@@ -8,8 +8,16 @@ import pytest
 from irkit.driver.compiler.artifacts import build_artifact
 from irkit.driver.compiler.models import read_model
 from irkit.runtime.cuda import compiling, ptx
-from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in, with_own_thread
+from irkit.runtime.cuda.apart import (
+    entered,
+    joined,
+    stands_apart,
+    taken_in,
+    with_loops_once,
+    with_own_thread,
+)
 from irkit.runtime.cuda.facts import read_facts
+from irkit.runtime.cuda.linking import nvvm_ptx
 
 HEAD = "//\n// Generated\n//\n\n.version 8.5\n.target sm_90a\n.address_size 64\n\n"
 SHARED = ".extern .shared .align 128 .b8 irkit_shared[];\n"
@@ -106,6 +114,53 @@ def test_the_number_of_the_thread_is_read_where_an_rkernel_runs(threads, most):
         f'{kept}  %".7.read" = {read}\n  %".7" = and i32 %".7.read", {most}\n'
         f"  %t.read = {read}\n  %t = and i32 %t.read, {most}\n"
     ]
+
+
+DATA = (
+    "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128"
+    "-f32:32:32-f64:64:64-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
+)
+LOOP = """
+target triple = "nvptx64-nvidia-cuda"
+target datalayout = "DATA"
+define void @sums(float* %p, float* %q, i64 %n) {
+entry:
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %end
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi float [ 0.0, %entry ], [ %more, %loop ]
+  %at = getelementptr float, float* %p, i64 %i
+  %x = load float, float* %at
+  %more = fadd float %sum, %x
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %n
+  br i1 %again, label %loop, label %end
+end:
+  %found = phi float [ 0.0, %entry ], [ %more, %loop ]
+  store float %found, float* %q
+  ret void
+}
+!nvvmir.version = !{!0}
+!0 = !{i32 2, i32 0, i32 3, i32 2}
+""".replace("DATA", DATA)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="needs numba-cuda")
+def test_a_loop_of_unknown_trips_has_one_body():
+    texts = [LOOP, *with_loops_once([LOOP])]
+    copies = [len(re.findall(r"add(\.rn)?\.f32", nvvm_ptx([t], "sm_90a"))) for t in texts]
+    assert copies[0] > 1
+    assert copies[1] == 1
+
+
+def test_loops_keep_what_is_said_of_them():
+    said = "  br label %a, !llvm.loop !3\n"
+    (found,) = with_loops_once([f"{said}  br label %b\n!3 = distinct !{{!3}}\n"])
+    assert found == (
+        f"{said}  br label %b, !llvm.loop !5\n!3 = distinct !{{!3}}\n\n"
+        '!4 = !{!"llvm.loop.unroll.runtime.disable"}\n!5 = distinct !{!5, !4}\n'
+    )
 
 
 def test_what_kernels_call_is_held_to_what_they_are():

@@ -6,9 +6,9 @@ alone, side by side with the others, and the texts are joined before they are as
 
 All others are part of the kernel that walks (`taken_in`). By itself NVVM leaves large ones functions, and
 what dispatches rTasks among them: each such call saves and restores some fifty registers of every thread.
-Nor may what rKernels compute of the thread's number be
-had once for all, before the walk (`with_own_thread`): of many rKernels that is more than there are registers,
-and is stored and read again.
+Nor may what rKernels compute of the thread's number be had once for all, before the walk
+(`with_own_thread`): of many rKernels that is more than there are registers, and is stored and read again.
+And loops stay as short as they are written (`with_loops_once`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _SHARED = re.compile(r"^\.extern \.shared [^;]*;\n", re.MULTILINE)
 _THREAD = re.compile(
     r'^( *)(%\S+) = call i32 @"?llvm\.nvvm\.read\.ptx\.sreg\.tid\.x"?\(\)', re.MULTILINE
 )
+_BRANCH = re.compile(r"^ +br [^\n]*$", re.MULTILINE)
+_METADATA = re.compile(r"^!(\d+) =", re.MULTILINE)
 _LINKAGE = r"^(?:\.(?:visible|weak|common)\s+)*"
 _DEFINED = (
     re.compile(_LINKAGE + r"\.func\s+(?:\([^)]*\)\s*)?([\w$]+)", re.MULTILINE),
@@ -77,6 +79,30 @@ def with_own_thread(modules: Iterable[str], threads: int) -> list[str]:
         )
 
     return [_THREAD.sub(read, module) for module in modules]
+
+
+def with_loops_once(modules: Iterable[str]) -> list[str]:
+    """IR modules of rKernels in which no loop of unknown trips has several copies of its body.
+
+    A multiprocessor keeps some 128 KiB of instructions, of which the walk of a program has several times as
+    many: what is read anew costs more there than what the copies save. Loops of known trips are unrolled
+    as they were.
+    """
+    return [_loops_once(module) for module in modules]
+
+
+def _loops_once(module: str) -> str:
+    first = max((int(n) for n in _METADATA.findall(module)), default=-1) + 1
+    added = [f'!{first} = !{{!"llvm.loop.unroll.runtime.disable"}}']
+
+    def marked(branch: re.Match[str]) -> str:
+        if "!llvm.loop" in branch[0]:
+            return branch[0]
+        own = first + len(added)
+        added.append(f"!{own} = distinct !{{!{own}, !{first}}}")
+        return f"{branch[0]}, !llvm.loop !{own}"
+
+    return "\n".join([_BRANCH.sub(marked, module), *added, ""])
 
 
 def joined(walkers: str, functions: Sequence[str], names: Iterable[str]) -> str:

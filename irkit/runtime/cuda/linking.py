@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 
 from irkit.processors import usable_cores
 from irkit.runtime import code_store
-from irkit.runtime.cuda.apart import entered, joined, stands_apart, taken_in, with_own_thread
+from irkit.runtime.cuda.apart import (
+    entered,
+    joined,
+    stands_apart,
+    taken_in,
+    with_loops_once,
+    with_own_thread,
+)
 from irkit.runtime.cuda.assembling import assemble
 from irkit.runtime.cuda.entry_code import modules_of
 from irkit.runtime.cuda.inline_division import without_calls
@@ -198,6 +205,7 @@ class _Linker:
             inside = [p for p in made if p not in apart]
             units = with_own_thread((m for p in inside for m in self._units.ir(p)), self._threads)
             called_by_name = [name for p in apart for name in names[p]]
+            units = with_loops_once(units)
             taken = taken_in([*texts, *units], [name for p in inside for name in names[p]])
             ptx = self._ptx(taken)
             ptx = joined(ptx, list(apart.values()), called_by_name)
