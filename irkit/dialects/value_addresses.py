@@ -14,6 +14,7 @@ _PLACED = {
     te.LayerNormOp,
     te.PackOp,
     te.PrepackedOp,
+    te.RowwiseOp,
     te.SoftmaxOp,
     tensor.CastOp,
     tensor.CollapseShapeOp,
@@ -26,7 +27,13 @@ _PLACED = {
 }
 """Ops whose every element is at a place that shapes and loops alone say. Others may be like them: a slice's
 begin may be computed, a forest's walk goes from node to node."""
-_SCALARS = {*arith.Arith.operations, *math.Math.operations, linalg.ops.YieldOp, linalg.ops.IndexOp}
+_SCALARS = {
+    *arith.Arith.operations,
+    *math.Math.operations,
+    linalg.ops.YieldOp,
+    linalg.ops.IndexOp,
+    te.RowReduceOp,
+}
 
 
 def follows_values(block: Block) -> bool:

@@ -194,6 +194,25 @@ def number(op: arith.ConstantOp) -> str:
     return f"{dtype}({shown})"
 
 
+def _rowwise(p: Printed, op: te.RowwiseOp) -> None:
+    every = places(len(op.rows))
+    ranges = ", ".join(f"{i} in 0:{s}" for i, s in zip(every, op.rows, strict=True))
+    known: dict[SSAValue, str] = {
+        argument: p.read(value, [affine(e) for e in amap.results])
+        for value, argument, amap in zip(op.inputs, op.body.block.args, op.maps, strict=True)
+    }
+    for inner in op.body.block.ops:
+        if isinstance(inner, te.RowReduceOp):
+            sign = f"{_REDUCTIONS[inner.kind.data]}=!"
+            name = p.helper("Along", every[:-1], known[inner.x], sign, ranges)
+            known[inner.y] = f"{name}({', '.join(every[:-1])})"
+        elif inner.results:
+            known[inner.results[0]] = scalar(inner, known)
+    end = op.body.block.last_op
+    assert end is not None
+    p.statement(op.y, known[end.operands[0]])
+
+
 def _generic(p: Printed, op: linalg_ops.GenericOp) -> None:
     sizes, parallel, every = loop_sizes(op), iterators(op), maps(op)
     known: dict[SSAValue, str] = {}
@@ -334,6 +353,7 @@ def _gather_elements(p: Printed, op: te.GatherElementsOp) -> None:
 _RULES: dict[type[Operation], Callable[..., None]] = {
     linalg_ops.GenericOp: _generic,
     linalg_ops.FillOp: _fill,
+    te.RowwiseOp: _rowwise,
     tensor.PadOp: _pad,
     tensor.CollapseShapeOp: _reshape,
     tensor.ExpandShapeOp: _reshape,

@@ -83,6 +83,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "put-channels-last": _lazy("passes.tensor.put_channels_last", "PutChannelsLast"),
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
+    "fuse-rows": _lazy("passes.tensor.fuse_rows", "FuseRows"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),
     "join-siblings": _lazy("passes.tensor.join_siblings", "JoinSiblings"),
     "keep-operands": _lazy("passes.tensor.keep_operands", "KeepOperands"),

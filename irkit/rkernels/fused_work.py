@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects import math as math_dialect
@@ -163,15 +163,21 @@ def _counts(op: Operation) -> Counts:
 
 def _body_counts(op: linalg.GenericOp, along: int) -> Counts:
     """The scalar ops of a body, and how its operands are found as the loop `along` goes on."""
-    counts: defaultdict[str, float] = defaultdict(float)
-    for inner in op.body.block.ops:
-        if not isinstance(inner, _FREE):
-            counts[_kind(inner)] += _weight(inner)
+    counts = defaultdict(float, scalar_counts(op.body.block.ops))
     for amap in maps(op)[: len(op.inputs)]:
         counts["index"] += _quotients(amap)
         apart = step(amap, along)
         counts["scalar"] += 1 < apart < _NEAR
         counts["stride"] += apart >= _NEAR
+    return counts
+
+
+def scalar_counts(ops: Iterable[Operation]) -> Counts:
+    """Units of work for ops on scalars."""
+    counts: defaultdict[str, float] = defaultdict(float)
+    for op in ops:
+        if not isinstance(op, _FREE):
+            counts[_kind(op)] += _weight(op)
     return counts
 
 

@@ -167,6 +167,30 @@ POOL = (
     "dilations = array<i64: 1, 1>, ceil_mode = false}"
 )
 FILTERS = "tensor<1x3x6x7xf32>, tensor<5x3x3x2xf32>"
+ROWWISE = """  %y = te.rowwise %x, %s, %c [{places}] {{
+  ^bb0(%0: {e}, %1: {e}, %2: {e}):
+    %3 = te.row_reduce %0 {{kind = "max"}} : {e}
+    %4 = arith.subf %0, %3 : {e}
+    %5 = math.exp %4 : {e}
+    %6 = te.row_reduce %5 {{kind = "add"}} : {e}
+    %7 = te.row_reduce %0 {{kind = "min"}} : {e}
+    %8 = arith.divf %5, %6 : {e}
+    %9 = arith.mulf %8, %2 : {e}
+    %10 = arith.addf %9, %1 : {e}
+    %11 = arith.addf %10, %7 : {e}
+    linalg.yield %11 : {e}
+  }} : ({types}) -> {y}
+"""
+ROW_SUMS = """  %y = te.rowwise %x, %s [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> {at}>] {{
+  ^bb0(%0: {e}, %1: {e}):
+    %2 = te.row_reduce %0 {{kind = "add"}} : {e}
+    %3 = arith.subf %0, %2 : {e}
+    %4 = arith.mulf %3, %3 : {e}
+    %5 = te.row_reduce %4 {{kind = "add"}} : {e}
+    %6 = arith.divf %5, %1 : {e}
+    linalg.yield %6 : {e}
+  }} : ({x}, {s}) -> {s}
+"""
 PROGRAMS = {
     "map": unary("graph.tanh", "tensor<3x4x5xf32>"),
     "map of rows": unary("graph.neg", "tensor<?x6xf64>"),
@@ -185,6 +209,34 @@ PROGRAMS = {
     ),
     "layer norm of rows": unary(
         "graph.layer_norm", "tensor<?x9xf64>", attributes="{epsilon = 0.0 : f64, centred = false}"
+    ),
+    "rows": function(
+        "%x: tensor<3x4x70xf32>, %s: tensor<4xf32>, %c: tensor<70xf32>",
+        ROWWISE.format(
+            places="affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1)>, "
+            "affine_map<(d0, d1, d2) -> (d2)>",
+            types="tensor<3x4x70xf32>, tensor<4xf32>, tensor<70xf32>", e="f32", y="tensor<3x4x70xf32>",
+        ),
+        "tensor<3x4x70xf32>",
+    ),
+    "rows of a batch": function(
+        "%x: tensor<?x12xf64>, %s: tensor<?x1xf64>, %c: tensor<12xf64>",
+        ROWWISE.format(
+            places="affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, "
+            "affine_map<(d0, d1) -> (d1)>",
+            types="tensor<?x12xf64>, tensor<?x1xf64>, tensor<12xf64>", e="f64", y="tensor<?x12xf64>",
+        ),
+        "tensor<?x12xf64>",
+    ),
+    "sums of rows": function(
+        "%x: tensor<5x300xf32>, %s: tensor<5xf32>",
+        ROW_SUMS.format(x="tensor<5x300xf32>", s="tensor<5xf32>", e="f32", at="(d0)"),
+        "tensor<5xf32>",
+    ),
+    "sums of rows of a batch": function(
+        "%x: tensor<?x9xf64>, %s: tensor<?xf64>",
+        ROW_SUMS.format(x="tensor<?x9xf64>", s="tensor<?xf64>", e="f64", at="(d0)"),
+        "tensor<?xf64>",
     ),
     "attention": function(
         "%q: tensor<2x7x5xf32>, %k: tensor<2x9x5xf32>, %v: tensor<2x9x3xf32>, %m: tensor<7x9xf32>",

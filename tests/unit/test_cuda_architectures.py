@@ -94,6 +94,14 @@ WITHOUT_SAMPLE = {
     "product.tile64x32": "gemm",
     "product.tile64x64": "gemm",
     "reduce.warp": "sum",
+    "rowwise.block": "rows",
+    "rowwise.long": "rows",
+    "rowwise.thread": "rows of a batch",
+    "rowwise.warp": "rows",
+    "row_sums.block": "sums of rows",
+    "row_sums.long": "sums of rows",
+    "row_sums.thread": "sums of rows of a batch",
+    "row_sums.warp": "sums of rows",
 }
 """rKernels whose fused functions come from a program of `family_programs.py`."""
 WORDS = {

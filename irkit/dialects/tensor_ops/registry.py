@@ -26,6 +26,7 @@ from irkit.dialects.tensor_ops.layer_norm import LayerNorm
 from irkit.dialects.tensor_ops.pack import Pack, Prepacked
 from irkit.dialects.tensor_ops.pad import Pad
 from irkit.dialects.tensor_ops.reshape import Reshape
+from irkit.dialects.tensor_ops.rowwise import Rowwise
 from irkit.dialects.tensor_ops.scatter import ScatterAdd
 from irkit.dialects.tensor_ops.slices import ExtractSlice, InsertSlice
 from irkit.dialects.tensor_ops.softmax import Softmax
@@ -51,6 +52,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.PackedForestOp: PackedForest(),
     te.PerfectForestOp: PerfectForest(),
     te.PrepackedOp: Prepacked(),
+    te.RowwiseOp: Rowwise(),
     te.ScatterAddOp: ScatterAdd(),
     te.SoftmaxOp: Softmax(),
     te.TopKOp: TopK(),

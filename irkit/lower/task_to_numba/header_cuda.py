@@ -110,8 +110,12 @@ from irkit.runtime.intrinsics.cuda_mma import (
 from irkit.runtime.intrinsics.cuda_reductions import (
     any_unsure,
     block_largest,
+    block_maximum,
+    block_minimum,
     block_sum,
     warp_largest,
+    warp_maximum,
+    warp_minimum,
     warp_sum,
 )
 from irkit.runtime.intrinsics.cuda_rows import (

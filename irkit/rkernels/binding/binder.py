@@ -120,7 +120,7 @@ class Binder:
         self.binding.batch = self.root.parallel[:1] == (DYNAMIC,)
         self.binding.follows_values = follows_values(self.block)
         rank = len(self.root.parallel)
-        split = self.root.family != "argmax" and rank > 0
+        split = self.root.family not in ("argmax", "row_sums") and rank > 0
         if rank == 1 and self.root.parallel[0] == DYNAMIC:
             split = False
         self.lead = self.root.parallel[: rank - 1] if split else self.root.parallel

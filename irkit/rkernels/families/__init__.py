@@ -24,6 +24,7 @@ from irkit.rkernels.families.planes import PlaneProduct
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.families.reduction import Pool, Reduction
 from irkit.rkernels.families.row_terms import CellRows, Gemv, RecurrentCell
+from irkit.rkernels.families.rowwise import RowSums, Rowwise
 from irkit.rkernels.families.scatter_add import ScatterAdd
 from irkit.rkernels.families.softmax import Softmax
 from irkit.rkernels.families.top_k import TopK
@@ -38,6 +39,8 @@ _FAMILIES: dict[str, Family] = {
         LayerNorm(),
         Argmax(),
         TopK(),
+        Rowwise(),
+        RowSums(),
         ScatterAdd(),
         Attention(),
         AttentionGradient(),

@@ -53,6 +53,34 @@ def warp_largest(typing_context: Any, x: Any) -> Any:
     return x(x), generate
 
 
+def _extreme(sign: str, says: str) -> Any:
+    @intrinsic
+    def found(typing_context: Any, x: Any) -> Any:
+        if not isinstance(x, types.Float):
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def of_two(a: Any, b: Any) -> Any:
+                beyond = builder.fcmp_ordered(sign, a, b)
+                nan = builder.fcmp_unordered("uno", a, a)
+                return builder.select(builder.or_(beyond, nan), a, b)
+
+            return _over_the_warp(builder, args[0], of_two)
+
+        return x(x), generate
+
+    found.__doc__ = says
+    return found
+
+
+warp_maximum = _extreme(
+    ">", "The largest float32 or float64 of all lanes, NaN where one is. All lanes must call it."
+)
+warp_minimum = _extreme(
+    "<", "The smallest float32 or float64 of all lanes, NaN where one is. All lanes must call it."
+)
+
+
 @cuda.jit(device=True)
 def block_sum(x: Any, parts: Any, warps: Any) -> Any:
     """The sum over all threads of a block of so many `warps`, which leave theirs in `parts` (shared).
@@ -81,6 +109,34 @@ def block_largest(x: Any, parts: Any, warps: Any) -> Any:
     cuda.syncthreads()
     for w in range(warps):
         x = max(x, parts[w])
+    return x
+
+
+@cuda.jit(device=True)
+def block_maximum(x: Any, parts: Any, warps: Any) -> Any:
+    """The largest number of all threads of a block, NaN where one is, as `block_sum` has their sum."""
+    warp, lane = divide(thread_index(), 32)
+    x = warp_maximum(x)
+    if lane == 0:
+        parts[warp] = x
+    cuda.syncthreads()
+    for w in range(warps):
+        other = parts[w]
+        x = x if x > other or x != x else other
+    return x
+
+
+@cuda.jit(device=True)
+def block_minimum(x: Any, parts: Any, warps: Any) -> Any:
+    """The smallest number of all threads of a block, NaN where one is, as `block_sum` has their sum."""
+    warp, lane = divide(thread_index(), 32)
+    x = warp_minimum(x)
+    if lane == 0:
+        parts[warp] = x
+    cuda.syncthreads()
+    for w in range(warps):
+        other = parts[w]
+        x = x if x < other or x != x else other
     return x
 
 

@@ -203,3 +203,48 @@ func.func @packed_otherwise(%x: tensor<8x32xf32>, %p: tensor<1x1x1x8x32xf32>) ->
   %y = te.prepacked %x, %p {precision = "float32", terms = 1 : i64, depth = 32 : i64} : (tensor<8x32xf32>, tensor<1x1x1x8x32xf32>) -> tensor<8x32xf32>
   return %y : tensor<8x32xf32>
 }
+
+// -----
+
+func.func @rows(%x: tensor<4x5xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{'te.rowwise' expects a body that yields what is alike in a row, got what is not}}
+  %y = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
+  ^bb0(%0: f32):
+    linalg.yield %0 : f32
+  } : (tensor<4x5xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @rows(%x: tensor<5xf32>) -> tensor<4x5xf32> {
+  // expected-error@+1 {{'te.rowwise' expects an operand that is read place by place, got none}}
+  %y = te.rowwise %x [affine_map<(d0, d1) -> (d1)>] {
+  ^bb0(%0: f32):
+    linalg.yield %0 : f32
+  } : (tensor<5xf32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
+func.func @rows(%x: tensor<4x5xf32>, %z: tensor<3xf32>) -> tensor<4x5xf32> {
+  // expected-error@+1 {{'te.rowwise' expects an operand of rows [4, 5] that (d0, d1) -> (d1) reads, got tensor<3xf32>}}
+  %y = te.rowwise %x, %z [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
+  ^bb0(%0: f32, %1: f32):
+    linalg.yield %0 : f32
+  } : (tensor<4x5xf32>, tensor<3xf32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}
+
+// -----
+
+func.func @rows(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %y = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
+  ^bb0(%0: f32):
+    // expected-error@+1 {{'te.row_reduce' expects one of add, max, min, got 'mul'}}
+    %1 = te.row_reduce %0 {kind = "mul"} : f32
+    linalg.yield %1 : f32
+  } : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}

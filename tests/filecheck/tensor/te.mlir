@@ -51,3 +51,27 @@ func.func @packed(%x: tensor<4x25x40xf32>) -> tensor<4x25x40xf32> {
   %y = te.prepacked %x, %p {precision = "float32", terms = 1 : i64, depth = 40 : i64} : (tensor<4x25x40xf32>, tensor<2x3x13x8x32xbf16>) -> tensor<4x25x40xf32>
   return %y : tensor<4x25x40xf32>
 }
+
+func.func @rows(%x: tensor<?x10xf32>, %scale: tensor<10xf32>) -> (tensor<?x10xf32>, tensor<?xf32>) {
+  // CHECK: %y = te.rowwise %x, %scale [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
+  // CHECK-NEXT: ^bb0(%0: f32, %1: f32):
+  // CHECK-NEXT: %2 = te.row_reduce %0 {kind = "add"} : f32
+  // CHECK-NEXT: %3 = arith.divf %0, %2 : f32
+  // CHECK-NEXT: %4 = arith.mulf %3, %1 : f32
+  // CHECK-NEXT: linalg.yield %4 : f32
+  // CHECK-NEXT: } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
+  %y = te.rowwise %x, %scale [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
+  ^bb0(%0: f32, %1: f32):
+    %2 = te.row_reduce %0 {kind = "add"} : f32
+    %3 = arith.divf %0, %2 : f32
+    %4 = arith.mulf %3, %1 : f32
+    linalg.yield %4 : f32
+  } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
+  // CHECK: } : (tensor<?x10xf32>) -> tensor<?xf32>
+  %z = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
+  ^bb0(%5: f32):
+    %6 = te.row_reduce %5 {kind = "max"} : f32
+    linalg.yield %6 : f32
+  } : (tensor<?x10xf32>) -> tensor<?xf32>
+  return %y, %z : tensor<?x10xf32>, tensor<?xf32>
+}
