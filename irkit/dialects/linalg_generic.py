@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -79,6 +79,23 @@ def combiner(op: linalg.GenericOp) -> tuple[str, Operation] | None:
     if kind is None or accumulator not in last.operands or len(list(accumulator.uses)) != 1:
         return None
     return kind, last
+
+
+SCALARS = frozenset({*arith.Arith.operations, *math.Math.operations})
+"""Ops of bodies that are straight code of scalars, wherever an element stands."""
+
+
+def of_scalars(op: linalg.GenericOp) -> bool:
+    """Whether a body is straight code of scalars, wherever an element stands."""
+    return all(type(o) in SCALARS or isinstance(o, linalg.YieldOp) for o in op.body.block.ops)
+
+
+def is_plain(op: Operation) -> bool:
+    """An all-parallel generic of one result, written in the order of its loops, by straight code of scalars."""
+    if not isinstance(op, linalg.GenericOp) or not is_elementwise(op) or len(op.results) != 1:
+        return False
+    identity = AffineMap.identity(len(op.iterator_types))
+    return maps(op)[-1] == identity and not op.body.block.args[-1].uses and of_scalars(op)
 
 
 def widens(op: Operation) -> bool:

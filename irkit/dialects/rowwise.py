@@ -35,11 +35,10 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from irkit.dialects.linalg_generic import is_projection
+from irkit.dialects.linalg_generic import SCALARS, is_projection
 from irkit.dialects.types import DYNAMIC, Tensor, tensor, tensor_type
 
 KINDS: Final = ("add", "max", "min")
-SCALARS: Final = frozenset({*arith.Arith.operations, *math.Math.operations})
 
 CHEAP: Final = (
     *(arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.CmpfOp, arith.CmpiOp),

@@ -80,6 +80,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "place-in-group": _lazy("passes.dist.place_in_group", "PlaceInGroup"),
     "split-at-collectives": _lazy("passes.dist.split_at_collectives", "SplitAtCollectives"),
     # tensor level
+    "repeat-elementwise": _lazy("passes.tensor.repeat_elementwise", "RepeatElementwise"),
     "put-channels-last": _lazy("passes.tensor.put_channels_last", "PutChannelsLast"),
     "compose-views": _lazy("passes.tensor.compose_views", "ComposeViews"),
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),

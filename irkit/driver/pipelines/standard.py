@@ -78,6 +78,7 @@ STANDARD: dict[str, list[str]] = {
         "hoist-input-terms",
         "sink-light-reshapes",
         "fuse-elementwise",
+        "repeat-elementwise",
         "fuse-rows",
         "group-products",
         "sink-reshapes",
@@ -125,7 +126,7 @@ def level_pipeline(
     `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `fuse-rows`,
+    `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`,
     `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
     `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
     what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
@@ -150,6 +151,7 @@ def level_pipeline(
                 "join-products",
                 "pack-forests",
                 "hoist-input-terms",
+                "repeat-elementwise",
                 "fuse-rows",
                 "sink-light-reshapes",
                 "put-channels-last",

@@ -18,8 +18,16 @@ from xdsl.rewriter import Rewriter
 
 from irkit.dialects import te
 from irkit.dialects.functions import is_straight
-from irkit.dialects.linalg_generic import combiner, is_elementwise, is_projection, iterators, maps
-from irkit.dialects.rowwise import CHEAP, KINDS, SCALARS
+from irkit.dialects.linalg_generic import (
+    combiner,
+    is_elementwise,
+    is_plain,
+    is_projection,
+    iterators,
+    maps,
+    of_scalars,
+)
+from irkit.dialects.rowwise import CHEAP, KINDS
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
@@ -48,7 +56,7 @@ class Rows:
 
     def has_elements(self, op: Operation) -> bool:
         """Whether an op gives each element of rows from those at its place, and from what broadcasts."""
-        if not isinstance(op, linalg.GenericOp) or not _is_straight(op):
+        if not isinstance(op, linalg.GenericOp) or not is_plain(op):
             return False
         if tensor_type(op.results[0]).get_shape() != self.shape:
             return False
@@ -66,14 +74,14 @@ class Rows:
         if not whole or tensor_type(op.inputs[0]).get_shape() != self.shape:
             return False
         element = tensor_type(op.results[0]).element_type
-        return element in (f32, f64) and _of_scalars(op) and _starts(op) == _STARTS[found[0]]
+        return element in (f32, f64) and of_scalars(op) and _starts(op) == _STARTS[found[0]]
 
     def is_same(self, op: Operation) -> bool:
         """Whether an op is elementwise over what there is one of for each row."""
         if isinstance(op, RESHAPES):
             shapes = {tensor_type(v).get_shape() for v in (op.src, op.result)}
             return shapes <= {self.lead, (*self.lead, 1)}
-        if not isinstance(op, linalg.GenericOp) or not _is_straight(op):
+        if not isinstance(op, linalg.GenericOp) or not is_plain(op):
             return False
         shapes = {tensor_type(v).get_shape() for v in (*op.inputs, *op.results)}
         alike = {*maps(op)} == {AffineMap.identity(len(op.iterator_types))}
@@ -87,16 +95,6 @@ class Rows:
         if shape == self.lead:
             return amap.results == lead
         return shape == (*self.lead, 1) and amap.results[:-1] == lead
-
-
-def _is_straight(op: linalg.GenericOp) -> bool:
-    if len(op.results) != 1 or not is_elementwise(op) or op.body.block.args[-1].uses:
-        return False
-    return maps(op)[-1] == AffineMap.identity(len(op.iterator_types)) and _of_scalars(op)
-
-
-def _of_scalars(op: linalg.GenericOp) -> bool:
-    return all(type(o) in SCALARS or isinstance(o, linalg.YieldOp) for o in op.body.block.ops)
 
 
 def _starts(op: linalg.GenericOp) -> float | None:
@@ -232,7 +230,7 @@ class _Body:
         if not whole:
             own = [self._row_map(v) for v in op.inputs]
         arguments = op.body.block.args
-        scope = {
+        scope: dict[SSAValue, SSAValue] = {
             a: self.of(v, m) for a, v, m in zip(arguments, op.inputs, own, strict=False) if a.uses
         }
         found = combiner(op) if rows.sums(op) else None
@@ -327,7 +325,7 @@ def _rows_behind(op: linalg.GenericOp) -> Rows | None:
 def fuse_block(block: Block) -> None:
     """Fuse rows of a function's body, the last elements first."""
     for op in reversed(list(block.ops)):
-        if op.parent is None or not isinstance(op, linalg.GenericOp) or not _is_straight(op):
+        if op.parent is None or not isinstance(op, linalg.GenericOp) or not is_plain(op):
             continue
         rows = Rows(tensor_type(op.results[0]).get_shape())
         if rows.shape and rows.has_elements(op) and _fuse(Cluster(rows, op), block):

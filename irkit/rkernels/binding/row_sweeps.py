@@ -209,7 +209,9 @@ class RowPrinter:
         """What is alike in a row, before its elements."""
         printer = ElementPrinter(_count=self._count)
         index = place(self.binder, "row", printer)
-        known = {(value, 0): f"{name}[i]" for value, name in self._sums.items()}
+        known: dict[tuple[SSAValue, int], str] = {
+            (value, 0): f"{name}[i]" for value, name in self._sums.items()
+        }
         elements = RowElements(self.sweeps, printer, [index], known)
         every = self.sweeps.needed(wanted, set(self._held) & self._there)
         used = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.rowwise import RowwiseOp
 from irkit.dialects.types import numpy_dtype
@@ -41,18 +43,17 @@ def rows(part: Part) -> float:
 
 def arithmetic(part: Part, together: int, held: bool) -> Work:
     """What all elements of a part cost; where nothing is `held`, each sweep has all that it needs anew."""
-    sweeps = sweeps_of(part.root)
-    there = set(kept(sweeps)) if held else set()
-    known: set[object] = set()
-    each = Work()
-    operands = list(sweeps.op.inputs)
+    sweeps, body = sweeps_of(part.root), sweeps_of(part.root).op.body.block
+    there = set[SSAValue](kept(sweeps) if held else ())
+    known, each = set[SSAValue](), Work()
     for values in sweeps.terms:
-        needed = sweeps.needed(values, {v for v in there if v in known})
-        for value in needed - known if held else needed:
-            if value in sweeps.op.body.block.args:
-                each = each + part.load(operands[value.index]) * (1 / together)  # pyright: ignore
-        made = [v.owner for v in needed if v.owner is not sweeps.op.body.block and v not in known]
-        each = each + Work(dict(scalar_counts(made)))  # pyright: ignore
+        needed = sweeps.needed(values, there & known)
+        fresh = needed - known if held else needed
+        for value in fresh & set(body.args):
+            assert isinstance(value, BlockArgument)
+            each = each + part.load(sweeps.op.inputs[value.index]) * (1 / together)
+        made = [v.owner for v in needed - known if isinstance(v.owner, Operation)]
+        each = each + Work(dict(scalar_counts(made)))
         known |= there & needed
     # What is alike in a row is had once.
     apart = part.store if sweeps.op.sums_up else Work()
