@@ -220,13 +220,13 @@ PROGRAMS = {
         "tensor<3x4x70xf32>",
     ),
     "rows of a batch": function(
-        "%x: tensor<?x12xf64>, %s: tensor<?x1xf64>, %c: tensor<12xf64>",
+        "%x: tensor<?x8xf64>, %s: tensor<?x1xf64>, %c: tensor<8xf64>",
         ROWWISE.format(
             places="affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, 0)>, "
             "affine_map<(d0, d1) -> (d1)>",
-            types="tensor<?x12xf64>, tensor<?x1xf64>, tensor<12xf64>", e="f64", y="tensor<?x12xf64>",
+            types="tensor<?x8xf64>, tensor<?x1xf64>, tensor<8xf64>", e="f64", y="tensor<?x8xf64>",
         ),
-        "tensor<?x12xf64>",
+        "tensor<?x8xf64>",
     ),
     "sums of rows": function(
         "%x: tensor<5x300xf32>, %s: tensor<5xf32>",

@@ -14,7 +14,7 @@ _SUMS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 @dataclass
 class RowProgram:
-    """A graph that gives rows of the shape `lead` + [columns], its inputs, and what NumPy has for it in float64."""
+    """A graph that gives rows of some shape, its inputs, and what NumPy has for it in float64."""
 
     text: str
     inputs: list[Array]

@@ -71,7 +71,8 @@ def test_random_graphs(seed: int) -> None:
 def test_a_gradient_of_gelu_reads_the_product_alone() -> None:
     """Of what forward makes of the product, nothing is stored but the result."""
     made = "tensor<64x48xf32>"
-    source = f"""func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>, %t: {made}) -> ({made}, {made}) {{
+    source = f"""func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x48xf32>, %t: {made})
+        -> ({made}, {made}) {{
       %c = arith.constant dense<0.70710678> : tensor<f32>
       %p = graph.matmul %x, %w : (tensor<64x32xf32>, tensor<32x48xf32>) -> {made}
       %s = graph.mul %p, %c : ({made}, tensor<f32>) -> {made}
