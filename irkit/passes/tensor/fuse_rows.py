@@ -182,10 +182,25 @@ class Cluster:
         return any(self._is_needed(u) for u in self._users(op) if self.rows.is_same(u))
 
     def _reads_anyway(self, op: Operation) -> bool:
-        """Whether the terms of a sum that is computed elsewhere too are at hand here."""
+        """Whether rows that the terms of a sum are made of, which is computed elsewhere too, are read for
+        something else."""
         (terms,) = self.inputs(op)
-        users = {use.operation for use in terms.uses}
-        return any(self.rows.has_elements(u) for u in users & self.ops)
+        return self._rows_read(terms, op) <= self._rows_read(self.end.results[0], op)
+
+    def _rows_read(self, value: SSAValue, but: Operation) -> set[SSAValue]:
+        """Rows in memory that a value is made of, without what one sum alone needs."""
+        pending, seen, found = [value], set[SSAValue](), set[SSAValue]()
+        while pending:
+            value = pending.pop()
+            maker = value.owner
+            if value in seen or maker is but:
+                continue
+            seen.add(value)
+            if isinstance(maker, Operation) and maker in self.ops:
+                pending += self.inputs(maker)
+            elif tensor_type(value).get_shape() == self.rows.shape:
+                found.add(value)
+        return found
 
     @property
     def sums(self) -> list[Operation]:
