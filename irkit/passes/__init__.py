@@ -86,6 +86,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "fuse-elementwise": _lazy("passes.tensor.fuse_elementwise", "FuseElementwise"),
     "fuse-rows": _lazy("passes.tensor.fuse_rows", "FuseRows"),
     "group-products": _lazy("passes.tensor.group_products", "GroupProducts"),
+    "join-epilogues": _lazy("passes.tensor.join_epilogues", "JoinEpilogues"),
     "join-siblings": _lazy("passes.tensor.join_siblings", "JoinSiblings"),
     "keep-operands": _lazy("passes.tensor.keep_operands", "KeepOperands"),
     "pack-forests": _lazy("passes.tensor.pack_forests", "PackForests"),

@@ -86,6 +86,7 @@ STANDARD: dict[str, list[str]] = {
         "canonicalize",
         # Weights put side by side in every step of a recurrence are one constant.
         "cse",
+        "join-epilogues",
         "join-siblings",
         "keep-operands",
         "propagate-fastmath",
@@ -127,7 +128,7 @@ def level_pipeline(
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
     `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`,
-    `sink-light-reshapes`, `put-channels-last`, `join-siblings`, `keep-operands`, `form-roperators`,
+    `sink-light-reshapes`, `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
     `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
     what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
     `partition-rtasks` offers is measured on that device, which has to be at hand."""
@@ -155,6 +156,7 @@ def level_pipeline(
                 "fuse-rows",
                 "sink-light-reshapes",
                 "put-channels-last",
+                "join-epilogues",
                 "join-siblings",
                 "keep-operands",
                 "split-cells",
