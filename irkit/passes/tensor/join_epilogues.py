@@ -42,10 +42,13 @@ def _behind(product: linalg.GenericOp, depths: Depths) -> Iterator[linalg.Generi
     made, ready = set[SSAValue](product.results), depths.of[product.results[0]]
     op = product.next_op
     while op is not None:
-        if isinstance(op, linalg.GenericOp) and _is_member(op, shape, made):
-            if depths.ready(op) == ready:
-                made |= set(op.results)
-                yield op
+        if (
+            isinstance(op, linalg.GenericOp)
+            and _is_member(op, shape, made)
+            and depths.ready(op) == ready
+        ):
+            made |= set(op.results)
+            yield op
         op = op.next_op
 
 
