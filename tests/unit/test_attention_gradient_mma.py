@@ -146,19 +146,35 @@ def test_random_sizes(seed: int) -> None:
         check(a, b, TOLERANCE[precision])
 
 
+ORDERS = {"tokens": "transpose", "columns": "slice", "computed": "neg"}
+
+
+def lying(a: Any, order: str) -> Any:
+    """What is in memory for an operand."""
+    if order == "columns":
+        return np.pad(a, ((0, 0), (0, 0), (0, 0), (4, 8)), constant_values=np.nan)
+    return -a if order == "computed" else np.ascontiguousarray(a.transpose(0, 2, 1, 3))
+
+
 def read_from(arrays: list[Any], of_keys: bool, order: str) -> ROperatorOp:
-    """One gradient of what lies in memory heads behind tokens, or is computed where it is read."""
+    """One gradient of what lies in memory heads behind tokens, is some columns of what does, or is computed
+    where it is read."""
     shapes = [a.shape for a in arrays]
     (*lead, rows, size), (*_, keys, _), (*_, columns), _, *_ = shapes
     y = (*lead, keys, size + columns) if of_keys else (*lead, rows, size + 2)
     names, lines, given = "qkvcs"[: len(arrays)], list[str](), list[str]()
     for name, a in zip(names, arrays, strict=True):
-        moved = a.transpose(0, 2, 1, 3)
-        read = kind(moved if order == "tokens" else a)
+        read, how = kind(lying(a, order)), ""
+        if order == "tokens":
+            how = "{permutation = array<i64: 0, 2, 1, 3>}"
+        if order == "columns":
+            sizes = ", ".join(map(str, a.shape))
+            how = (
+                f"{{offsets = array<i64: 0, 0, 0, 4>, sizes = array<i64: {sizes}>, "
+                "strides = array<i64: 1, 1, 1, 1>}"
+            )
         given.append(f"%{name}0: {read}")
-        op = "neg" if order == "computed" else "transpose"
-        how = " {permutation = array<i64: 0, 2, 1, 3>}" if order == "tokens" else ""
-        lines.append(f"%{name} = graph.{op} %{name}0{how} : ({read}) -> {kind(a)}")
+        lines.append(f"%{name} = graph.{ORDERS[order]} %{name}0 {how} : ({read}) -> {kind(a)}")
     what, y = "key" if of_keys else "query", kind(np.empty(y, np.float32))
     types = ", ".join(map(kind, arrays))
     (op,), _module = scheduled(
@@ -170,26 +186,22 @@ def read_from(arrays: list[Any], of_keys: bool, order: str) -> ROperatorOp:
 
 
 @pytest.mark.parametrize("vector", [0, 1])
-@pytest.mark.parametrize("order", ["tokens", "computed"])
+@pytest.mark.parametrize("order", list(ORDERS))
 def test_where_operands_come_from(order: str, vector: int) -> None:
     rng = np.random.default_rng(5)
     shapes = [(1, 2, 19, 12), (1, 2, 33, 12), (1, 2, 33, 8), (1, 2, 19, 8)]
     arrays: list[Any] = [rng.standard_normal(s).astype(np.float32) for s in shapes]
     want = expected(*arrays, None, 0.3, 2)
 
-    def lying(values: list[Any]) -> list[Any]:
-        if order == "computed":
-            return [-a for a in values]
-        return [np.ascontiguousarray(a.transpose(0, 2, 1, 3)) for a in values]
-
     sums = np.float32(want[0])
     for of_keys, given in enumerate((arrays, [*arrays, sums])):
         op = read_from(given, bool(of_keys), order)
         copied = attention_gradient_mma.copied(Sides.of(root_of(op)))
-        assert len(copied) == (4 if order == "tokens" else 0)
+        assert len(copied) == (0 if order == "computed" else 4)
         tile = ("inner rows in groups", "outer rows in groups")[of_keys]
         shape = want[of_keys].shape
-        got = emulated(op, lying(given), shape, "float32", tile, 3, vector)
+        memory = [lying(a, order) for a in given]
+        got = emulated(op, memory, shape, "float32", tile, 3, vector)
         check(got, want[of_keys], TOLERANCE["float32"])
 
 
@@ -367,3 +379,17 @@ def test_it_becomes_a_cubin_without_spills(
     word = "m16n8k16.row.col.f32.bf16" if precision == "bf16" else "m16n8k8.row.col.f32.tf32"
     assert f"mma.sync.aligned.{word}" in compiled.ptx
     assert "cp.async.cg.shared.global" in compiled.ptx
+
+
+@pytest.mark.parametrize("batch", [8, 128])
+def test_they_are_chosen_for_a_decoder(batch: int) -> None:
+    arrays = [np.empty((batch, 4, 64, 32), np.float32)] * 4
+    ops, module = scheduled(gradients.program(arrays, None, 0.2, 0))
+    ctx = IrkitContext()
+    register_dialects(ctx)
+    run_level(ctx, module, "schedule", "h200")
+    assert len(ops) == 2
+    for op in ops:
+        assert op.rkernel is not None
+        assert op.rkernel.data.startswith("attention_gradient.mma")
+        assert op.vector_bytes is not None
