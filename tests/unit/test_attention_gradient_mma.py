@@ -29,6 +29,7 @@ from irkit.rkernels.templates import specialise, template_source
 from irkit.schedule.devices import device
 
 expected: Any = gradients.expected
+expected_of: Any = gradients.expected_of
 TILES: dict[str, dict[str, int]] = {
     "alone": {"BM": 16, "WM": 16, "BN": 16, "KG": 1},
     "inner rows in groups": {"BM": 16, "WM": 16, "BN": 32, "KG": 2},
@@ -110,22 +111,6 @@ def drawn(seed: int) -> tuple[list[Any], Any, float, int | None]:
     return arrays, mask, size**-0.5, draw.randint(0, 6) if seed % 2 else None
 
 
-def expected_of(dtype: Any, arrays: list[Any], scale: float) -> tuple[Any, Any]:
-    """Both gradients in plain sums of `dtype`."""
-    q, k, v, c = (a.astype(dtype) for a in arrays)
-    s = dtype(scale) * q @ np.swapaxes(k, -1, -2)
-    top = s.max(-1, keepdims=True)
-    p = np.exp(s - top)
-    total = p.sum(-1, keepdims=True)
-    t, sums = c @ np.swapaxes(v, -1, -2), top + np.log(total)
-    d = (p * t).sum(-1, keepdims=True) / total
-    left = (p * t) @ k - d * (p @ k)
-    of_queries = np.concatenate([dtype(scale) * left / total, sums, d], -1)
-    p = np.exp(s - sums)
-    of_keys = [dtype(scale) * np.swapaxes(p * (t - d), -1, -2) @ q, np.swapaxes(p, -1, -2) @ c]
-    return of_queries, np.concatenate(of_keys, -1)
-
-
 def check(got: Any, want: Any, tolerance: float) -> None:
     got = got.astype(np.float64)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
@@ -144,6 +129,17 @@ def test_random_sizes(seed: int) -> None:
     )  # fmt: skip
     for a, b in zip(got, expected(*arrays, mask, scale, causal), strict=True):
         check(a, b, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize("tile", ["alone", "both in groups"])
+@pytest.mark.parametrize("causal", [0, 16])
+def test_the_last_inner_rows_end_a_block(tile: str, causal: int) -> None:
+    """And not all outer rows see them."""
+    rng = np.random.default_rng(6)
+    arrays: list[Any] = [rng.standard_normal((1, 1, 32, 4)).astype(np.float32) for _ in range(4)]
+    got = both(arrays, None, 0.5, causal, "float32", tile)
+    for a, b in zip(got, expected(*arrays, None, 0.5, causal), strict=True):
+        check(a, b, TOLERANCE["float32"])
 
 
 ORDERS = {"tokens": "transpose", "columns": "slice", "computed": "neg"}
