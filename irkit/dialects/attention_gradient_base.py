@@ -17,12 +17,15 @@ from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, resu
 from irkit.dialects.attention_base import attention_type, masked
 from irkit.dialects.element_sets import BOOLEANS, SINGLES, Elements
 from irkit.dialects.inference import InferredOp, Props, fail
+from irkit.dialects.precision import precision_of, rounded
 from irkit.dialects.types import Tensor, tensor
 from irkit.weights import Array
 
 
 class AttentionGradientBase(InferredOp):
     """Properties of both gradients."""
+
+    CONTRACTS: ClassVar[bool] = True
 
     scale = prop_def(FloatAttr[Float64Type])
     causal = opt_prop_def(IntegerAttr[IntegerType])
@@ -107,16 +110,19 @@ def query_gradient(
 ) -> Array:
     """The meaning: gradients of queries; behind each the logarithm of the sum of its weights, and the sum of
     these times their cotangents."""
-    kind = query.dtype.type
+    kind, precision = query.dtype.type, precision_of(op)
     with np.errstate(all="ignore"):
-        scores = masked(query * kind(op.factor) @ np.swapaxes(key, -1, -2), op.diagonal, *mask)
+        scaled = rounded(query * kind(op.factor), precision)
+        key, value, cotangent = (rounded(a, precision) for a in (key, value, cotangent))
+        scores = masked(scaled @ np.swapaxes(key, -1, -2), op.diagonal, *mask)
         top: Array = scores.max(axis=-1, keepdims=True)
         power: Array = np.exp(scores - top)
         total: Array = power.sum(axis=-1, keepdims=True)
         weights: Array = power / total
         slopes: Array = cotangent @ np.swapaxes(value, -1, -2)
         along: Array = (weights * slopes).sum(axis=-1, keepdims=True)
-        gradient: Array = kind(op.factor) * (weights * (slopes - along)) @ key
+        slopes = rounded(weights * (slopes - along), precision)
+        gradient: Array = kind(op.factor) * slopes @ key
         gradient = np.broadcast_to(gradient, (*along.shape[:-1], gradient.shape[-1]))
         return np.concatenate([gradient, top + np.log(total), along], axis=-1).astype(kind)
 
@@ -131,13 +137,18 @@ def key_gradient(
     *mask: Array,
 ) -> Array:
     """The meaning: gradients of keys, and behind each that of its value."""
-    kind = query.dtype.type
+    kind, precision = query.dtype.type, precision_of(op)
     size = query.shape[-1]
     with np.errstate(all="ignore"):
-        scores = masked(query * kind(op.factor) @ np.swapaxes(key, -1, -2), op.diagonal, *mask)
+        scaled = rounded(query * kind(op.factor), precision)
+        query, key, value, cotangent = (
+            rounded(a, precision) for a in (query, key, value, cotangent)
+        )
+        scores = masked(scaled @ np.swapaxes(key, -1, -2), op.diagonal, *mask)
         weights: Array = np.exp(scores - sums[..., size : size + 1])
         slopes: Array = cotangent @ np.swapaxes(value, -1, -2)
-        slopes = weights * (slopes - sums[..., size + 1 :])
+        slopes = rounded(weights * (slopes - sums[..., size + 1 :]), precision)
+        weights = rounded(weights, precision)
         of_keys: Array = kind(op.factor) * np.swapaxes(slopes, -1, -2) @ query
         of_values: Array = np.swapaxes(weights, -1, -2) @ cotangent
         lead = np.broadcast_shapes(of_keys.shape[:-1], of_values.shape[:-1])

@@ -146,6 +146,42 @@ def row_scaled(sums: Any, factors: Any, columns: int) -> tuple[Any, ...]:
     return tuple(np.array(sums, np.float32) * np.array(factors, np.float32)[y // 8])
 
 
+def equal_rows(value: Any, count: int) -> tuple[Any, ...]:
+    return (np.float32(value),) * count
+
+
+def row_slopes(
+    weights: Any, cotangents: Any, along: Any, factors: Any, columns: int
+) -> tuple[Any, ...]:
+    y, _ = held_sums(0, 8 * len(along), columns)
+    slopes = np.array(weights, np.float32) * np.array(cotangents, np.float32)
+    sums = np.array(along, np.float32) * np.array(factors, np.float32)
+    np.add.at(sums, y // 8, slopes)
+    return tuple(slopes), tuple(sums)
+
+
+def row_differences(
+    weights: Any, cotangents: Any, along: Any, factors: Any, columns: int
+) -> tuple[Any, ...]:
+    y, _ = held_sums(0, 8 * len(along), columns)
+    of_row = [np.array(x, np.float32)[y // 8] for x in (factors, along)]
+    scaled = np.array(weights, np.float32) * of_row[0]
+    return tuple(scaled * (np.array(cotangents, np.float32) - of_row[1]))
+
+
+def column_slopes(
+    scores: Any, cotangents: Any, p: Any, sums: int, apart: int, lane: int, first: int, cap: int,
+    columns: int, causal: int, lifted: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    y, x = held_sums(lane, len(scores) * 32 // columns, columns)
+    seen = (x < cap) & ((x >= first + y) if causal else True)
+    left = (np.array(scores, np.float32) - p[sums + x]) * _LOG2_E
+    weights = power_of_two(left) * (_LIFT if lifted else np.float32(1))
+    slopes = weights * (np.array(cotangents, np.float32) - p[sums + apart + x])
+    zero = np.float32(0)
+    return tuple(np.where(seen, weights, zero)), tuple(np.where(seen, slopes, zero))
+
+
 def mma_load(p: Any, place: int, step: int, rows: int, columns: int, lane: int) -> tuple[Any, ...]:
     y, x = held_sums(lane, rows, columns)
     return tuple(p[place + y * step + x])
@@ -217,16 +253,20 @@ def names(shuffle: Callable[[Any, Callable[[int], int]], Any], lane_of: Callable
 
     return {
         "column_load": column_load,
+        "column_slopes": column_slopes,
         "cut_terms": cut_terms,
+        "equal_rows": equal_rows,
         "part_scores": part_scores,
         "part_sums": part_sums,
         "lowest_rows": lowest_rows,
         "mma_load": mma_load,
         "online_softmax": online_softmax,
         "power_of_two": power_of_two,
+        "row_differences": row_differences,
         "row_load": row_load,
         "row_scaled": row_scaled,
         "row_shares": row_shares,
+        "row_slopes": row_slopes,
         "row_store": row_store,
         "row_totals": lambda totals: tuple(over_row(np.array(totals, np.float32), np.add)),
         "scaled_terms": scaled_terms,

@@ -18,11 +18,15 @@ def _attention(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
 
 
 def _query_gradient(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    return [b.insert(te.AttentionQueryGradientOp.make(op.operands, op.properties))]
+    made = te.AttentionQueryGradientOp.make(op.operands, op.properties)
+    inherit(made, op)
+    return [b.insert(made)]
 
 
 def _key_gradient(b: TensorBuilder, op: GraphOp) -> list[SSAValue]:
-    return [b.insert(te.AttentionKeyGradientOp.make(op.operands, op.properties))]
+    made = te.AttentionKeyGradientOp.make(op.operands, op.properties)
+    inherit(made, op)
+    return [b.insert(made)]
 
 
 RULES: dict[type[GraphOp], Rule] = {

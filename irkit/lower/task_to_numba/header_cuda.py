@@ -54,6 +54,12 @@ from irkit.runtime.intrinsics.cuda import (
     u64p,
 )
 from irkit.runtime.intrinsics.cuda_attention import score_sums, weighted_sums
+from irkit.runtime.intrinsics.cuda_attention_gradient import (
+    column_slopes,
+    equal_rows,
+    row_differences,
+    row_slopes,
+)
 from irkit.runtime.intrinsics.cuda_attention_parts import cut_terms, part_scores, part_sums
 from irkit.runtime.intrinsics.cuda_approximations import (
     acos_float64, asin_float64, atan2_float64, atan_float32, atan_float64, cos_float32,

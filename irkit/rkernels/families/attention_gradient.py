@@ -27,6 +27,7 @@ from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.elements import ElementPrinter, delinearised, literal
 from irkit.rkernels.binding.longest import Longest
 from irkit.rkernels.families.attention import cut_rows, part_lines
+from irkit.rkernels.families.attention_rows import in_words, rows_of
 from irkit.rkernels.family import Family, leading_parts, of_floats
 from irkit.rkernels.work import Part, Work, work
 
@@ -125,7 +126,8 @@ def read(part: Part) -> Work:
 
 class AttentionGradient(Family):
     """`PART`, `LOAD_X`, `LOAD_XX`, `LOAD_Y`, `LOAD_YY`, `LOAD_S`, `SCORE`, `EXP`, `PORTION`, `STORE`; `ROWS`,
-    `OTHERS`, `SIZE`, `COLUMNS`, `SECOND`, `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`, `OF_KEYS`."""
+    `OTHERS`, `SIZE`, `COLUMNS`, `SECOND`, `SCALE`, `CAUSAL`, `DIAGONAL`, `MASKED`, `OF_KEYS`; on a GPU `ROW`,
+    `FETCH_X`, `FETCH_XX`, `FETCH_Y`, `FETCH_YY`, `FETCH_S`, and `X`, `XX`, `Y`, `YY`, which these read."""
 
     name = "attention_gradient"
 
@@ -201,6 +203,58 @@ class AttentionGradient(Family):
             return (*(printer.name(n) for n in delinearised("b", sides.lead)), "i", "e")
 
         binder.store("b, i, e, acc", index, binder.accumulated)
+        if binder.target == "cuda":
+            _memory(binder, sides)
+            binder.binding.part("ROW", f"{_TEMPLATES}_row", "attention_gradient_row")
+
+
+_TEMPLATES = "irkit.rkernels.cuda.attention_gradient"
+
+
+def _memory(binder: Binder, sides: Sides) -> None:
+    """`FETCH_X(OPERANDS, staged, place, b, first, last, rows, depth, row, thread, threads, vector)`: a block
+    brings rows from `first` on, those before `last`, to staged[place], `row` elements apart and `depth` of
+    each. `FETCH_S(OPERANDS, staged, place, b, first, last, rows, thread, threads)`: both sums of queries."""
+    op, names = sides.op, binder.binding.names
+    known = dict(zip(op.operands, rows_of(op, 5 if sides.of_keys else 4), strict=False))
+    given = [(p.removeprefix("LOAD_"), value) for p, value, _ in sides.operands]
+    if isinstance(op, te.AttentionKeyGradientOp):
+        given.append(("S", op.sums))
+    before = dict(names)
+    for letter, value in given:
+        # 16-bit floats are widened where they are read.
+        rows, printer = known[value] if in_words(known[value]) else None, ElementPrinter()
+        extent = tensor_type(value).get_shape()[-1]
+        if rows is None:
+            printer.line("return 0")
+        else:
+            index = zip(_lead_index(printer, sides, value), rows.lead, strict=True)
+            parts = [f"{n} * {f}" for n, f in index if f]
+            printer.line(f"return {' + '.join([str(rows.offset), *parts])}")
+        binder.binding.needed(f"OFFSET_{letter}", "b", printer.lines)
+        source = "p0" if rows is None else f"p{rows.source.index}"
+        names |= {
+            "OFFSET": names[f"OFFSET_{letter}"],
+            "LOAD": names[f"LOAD_{letter}"],
+            "SOURCE": source,
+            "EXTENT": str(sides.size if letter == "S" else extent),
+            "STEP": str(0 if rows is None else rows.step),
+            "COPIED": str(int(rows is not None)),
+            "CHUNKS": str(int(rows is not None and rows.together >= 4)),
+        }
+        function = "attention_gradient_sums" if letter == "S" else "attention_gradient_rows"
+        binder.binding.part(f"FETCH_{letter}", f"{_TEMPLATES}_copies", function)
+        # It alone calls the other.
+        parts = binder.binding.parts
+        parts[f"FETCH_{letter}"] = f"{parts.pop(f'OFFSET_{letter}')}\n{parts[f'FETCH_{letter}']}"
+        before |= {letter: source, f"FETCH_{letter}": names[f"FETCH_{letter}"]}
+    if not sides.of_keys:
+        binder.binding.needed(
+            "FETCH_S", "staged, place, b, first, last, rows, thread, threads", ["return"]
+        )
+        before["FETCH_S"] = names["FETCH_S"]
+    names.clear()
+    names |= before
 
 
 def _lead_index(printer: ElementPrinter, sides: Sides, value: SSAValue) -> Index:

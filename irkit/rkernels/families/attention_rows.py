@@ -1,19 +1,20 @@
-"""Rows of queries, keys and values that lie in memory, element after element: what can be copied as it is."""
+"""Rows of an attention's operands that lie in memory, element after element: what can be copied as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
 from irkit.dialects.products import linear_factors
-from irkit.dialects.te import AttentionOp
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.dialects.views import Sum, View, view_of
 
@@ -38,15 +39,21 @@ class Rows:
         return tensor_type(self.source).element_type
 
 
+def in_words(rows: Rows | None) -> TypeGuard[Rows]:
+    """Whether they lie in memory as float32."""
+    return rows is not None and isinstance(rows.element, Float32Type)
+
+
 # Many grids are tried of a root, and the cost of each asks.
-_known: WeakKeyDictionary[AttentionOp, tuple[Rows | None, ...]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Operation, tuple[Rows | None, ...]] = WeakKeyDictionary()
 
 
-def rows_of(op: AttentionOp) -> tuple[Rows | None, ...]:
-    """How queries, keys and values lie in memory; None for those that are computed where they are read."""
-    if op not in _known:
-        _known[op] = tuple(_rows(v) for v in (op.query, op.key, op.value))
-    return _known[op]
+def rows_of(op: Operation, count: int = 3) -> tuple[Rows | None, ...]:
+    """How the first `count` operands of an attention or its gradient lie in memory; queries, keys and values
+    are the first three. None for those that are computed where they are read."""
+    if op not in _known or len(_known[op]) < count:
+        _known[op] = tuple(_rows(v) for v in op.operands[:count])
+    return _known[op][:count]
 
 
 def _rows(value: SSAValue) -> Rows | None:

@@ -24,7 +24,7 @@ LIFT = 2.0**24
 """What weights are multiplied by where they are split: the parts of the least of them are kept whole. Totals
 are too, so the quotient does not know of it."""
 
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 
 
 def _function(builder: Any, name: str, count: int) -> Any:
@@ -42,7 +42,7 @@ def _fma(b: Any, x: Any, y: Any, z: Any) -> Any:
     return b.call(_function(b, "llvm.fma.f32", 3), [x, y, z])
 
 
-def _power_of_two(b: Any, x: Any) -> Any:
+def power(b: Any, x: Any) -> Any:
     """2^x, off by 2^-22 of it at most; zero below 2^-126."""
     kind = ir.FunctionType(F32, [F32])
     code = ir.InlineAsm(kind, "ex2.approx.ftz.f32 $0, $1;", "=f,f", side_effect=False)
@@ -60,7 +60,7 @@ def power_of_two(typing_context: Any, x: Any) -> Any:
     """2^x of a float32, off by 2^-22 of it at most; zero below 2^-126."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _power_of_two(builder, args[0])
+        return power(builder, args[0])
 
     return types.float32(types.float32), generate
 
@@ -171,7 +171,7 @@ def online_softmax(
         given, before, sums = (
             unpacked(b, a, t.count) for a, t in zip(args[:3], result, strict=False)
         )
-        scaled = b.fmul(args[3], constant(_LOG2_E))
+        scaled = b.fmul(args[3], constant(LOG2_E))
         tops = [constant(float("-inf"))] * rows
         for n, score in enumerate(given):
             row = row_of(n, across)
@@ -181,15 +181,13 @@ def online_softmax(
         tops = [_larger(b, old, b.fmul(t, scaled)) for old, t in zip(before, tops, strict=True)]
         none = [b.fcmp_ordered("==", top, constant(float("-inf"))) for top in tops]
         shifts = [b.select(n, constant(0.0), top) for n, top in zip(none, tops, strict=True)]
-        factors = [
-            _power_of_two(b, b.fsub(old, shift)) for old, shift in zip(before, shifts, strict=True)
-        ]
+        factors = [power(b, b.fsub(old, shift)) for old, shift in zip(before, shifts, strict=True)]
         sums = [b.fmul(total, factor) for total, factor in zip(sums, factors, strict=True)]
         downs = [b.fsub(constant(-0.0), shift) for shift in shifts]
         weights: list[Any] = []
         for n, score in enumerate(given):
             row = row_of(n, across)
-            weight = _power_of_two(b, _fma(b, score, scaled, downs[row]))
+            weight = power(b, _fma(b, score, scaled, downs[row]))
             weight = b.fmul(weight, constant(lift)) if powers else weight
             sums[row] = b.fadd(sums[row], weight)
             weights.append(weight)
