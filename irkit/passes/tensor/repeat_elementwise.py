@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -18,13 +16,11 @@ from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_contraction, is_plain, maps
 from irkit.dialects.rowwise import CHEAP
 from irkit.dialects.state import state_of
-from irkit.dialects.tensor_ops.interface import Kind
-from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.passes.gpu import gpu_of
 from irkit.passes.tensor.fuse_elementwise import fuse_block
 from irkit.remarks import applied, missed
 
-REPEAT, STORE = "RepeatElementwise", "StoreBoth"
+REPEAT: Final = "RepeatElementwise"
 READERS: Final = 4
 MOST: Final = 32
 """Ops of a body that take no longer than it takes to write an element and to read it again."""
@@ -88,75 +84,8 @@ def _repeat(op: linalg.GenericOp) -> None:
                 user.operands[number] = copy.results[0]
 
 
-# What a heavy op makes, and what is made of that
-
-
-def _first_behind(op: Operation) -> linalg.GenericOp | str:
-    """The elementwise op that stores what a heavy op makes beside its own result, or why there is none."""
-    (value,) = op.results
-    readers = _readers(value)
-    if len(readers) < 2:
-        return "one reads what it makes"
-    first = readers[0]
-    if not isinstance(first, linalg.GenericOp) or not is_plain(first):
-        return "the first that reads it is no elementwise op"
-    whole = AffineMap.identity(len(first.iterator_types))
-    reads = [m for v, m in zip(first.inputs, maps(first), strict=False) if v is value]
-    if set(reads) != {whole} or first.results[0].type != value.type:
-        return "the first that reads it has other elements"
-    if not _stand_before(first.inputs, op):
-        return "the first that reads it waits for more"
-    return first
-
-
-def _stand_before(values: Iterable[SSAValue], op: Operation) -> bool:
-    block = op.parent
-    assert block is not None
-    for value in values:
-        maker = value.owner
-        if maker is op or not isinstance(maker, Operation):
-            continue
-        if not maker.is_before_in_block(op) and kind_of(maker) is not Kind.FREE:
-            return False
-    return True
-
-
-def _store_both(op: Operation, first: linalg.GenericOp) -> None:
-    """`first` gives what `op` makes as a result of its own, which all others read."""
-    (value,) = op.results
-    others = [user for user in _readers(value) if user is not first]
-    whole = AffineMap.identity(len(first.iterator_types))
-    block = first.body.block
-    argument = next(
-        a
-        for a, v, m in zip(block.args, first.inputs, maps(first), strict=False)
-        if v is value and m == whole
-    )
-    end = block.last_op
-    assert end is not None
-    yielded = [*end.operands, argument]
-    Rewriter.erase_op(end)
-    block.add_op(linalg.YieldOp(*yielded))
-    block.insert_arg(argument.type, len(block.args))
-    body = first.body
-    made = linalg.GenericOp(
-        list(first.inputs),
-        [*first.outputs, *first.outputs],
-        Region(body.detach_block(0)),
-        [AffineMapAttr(m) for m in (*maps(first), whole)],
-        first.iterator_types,
-        [first.results[0].type, value.type],
-    )
-    made.location = first.location
-    Rewriter.replace_op(first, made, [made.results[0]])
-    for user in others:
-        for number, operand in enumerate(user.operands):
-            if operand is value:
-                user.operands[number] = made.results[1]
-
-
 def repeat_block(block: Block, state: set[SSAValue]) -> None:
-    """Both rules for a function's body, the last ops first; then fusion of what is repeated."""
+    """Repeat what may be of a function's body, the last ops first; then fuse it where it is."""
     for op in reversed(list(block.ops)):
         if not isinstance(op, linalg.GenericOp) or not is_plain(op):
             continue
@@ -167,15 +96,6 @@ def repeat_block(block: Block, state: set[SSAValue]) -> None:
         applied(op, REPEAT, "each that reads it computes it")
         _repeat(op)
     fuse_block(block)
-    for op in list(block.ops):
-        if kind_of(op) is not Kind.HEAVY or len(op.results) != 1:
-            continue
-        first = _first_behind(op)
-        if isinstance(first, str):
-            missed(op, STORE, "{}", first)
-            continue
-        applied(op, STORE, "what is computed behind it stores both")
-        _store_both(op, first)
 
 
 @dataclass(frozen=True)
@@ -184,8 +104,7 @@ class RepeatElementwise(ModulePass):
 
     What several ops read, elementwise ops and reductions, and is made of one array that something else needs
     too, by arithmetic that takes no longer than a write and a read, is computed by each of them. So of what a
-    forward pass makes of one product the backward pass reads the product alone. And what a heavy op makes, if
-    the first that reads it is elementwise, is stored by that one, which can then be its epilogue.
+    forward pass makes of one product the backward pass reads the product alone.
     `device` is the vDevice that is planned for: on a CPU nothing changes. No value changes.
 
     ```mlir
