@@ -70,7 +70,7 @@ def _part(op: PadOp, axis: int) -> Part:
 
 @dataclass
 class SumOfPads(Rule):
-    """pad(x) + pad(y) = concat(x + 0, y + 0), where no place has both"""
+    """pad(x) + pad(y) = concat(x, y) + 0, where no place has both"""
 
     weights: WeightStore
 
@@ -84,30 +84,20 @@ class SumOfPads(Rule):
             return self.no_match(op, "it is part of a sum that is one too")
         axis, parts = found
         made: list[Operation] = []
-        extent = tensor_type(op.y).get_shape()[axis]
+        shape = tensor_type(op.y).get_shape()
+        # Parts that lie behind one another in memory are computed where they lie, with the zero; others are
+        # read from where they are, and nothing should wait for one before the next is read.
+        behind = all(size == 1 for size in shape[:axis])
         # What lies between two parts comes with the one before it, what lies before all with the first.
-        ends = [*(part.first for part in parts[1:]), extent]
-        starts = [0, *(part.first for part in parts[1:])]
-        values = [
-            self._filled(part, axis, start, end, made)
-            for part, start, end in zip(parts, starts, ends, strict=True)
-        ]
+        ends = [*(part.first for part in parts[1:]), shape[axis]]
+        starts = [0, *ends[:-1]]
+        values: list[SSAValue] = []
+        for part, start, end in zip(parts, starts, ends, strict=True):
+            value = self._and_zero(part.value, made) if behind else part.value
+            values.append(_filled(value, axis, part.first - start, end - part.last, made))
         made.append(ConcatOp.make(values, {"axis": IntegerAttr(axis, i64)}))
-        rewriter.replace(op, made, [made[-1].results[0]])
-
-    def _filled(
-        self, part: Part, axis: int, start: int, end: int, made: list[Operation]
-    ) -> SSAValue:
-        """A part, with zeros before and behind it."""
-        value = self._and_zero(part.value, made)
-        if (part.first, part.last) == (start, end):
-            return value
-        rank = len(tensor_type(value).get_shape())
-        low, high = [0] * rank, [0] * rank
-        low[axis], high[axis] = part.first - start, end - part.last
-        around = {"low": int_array(low), "high": int_array(high)}
-        made.append(PadOp.make([value], {**around, "value": FloatAttr(0.0, f64)}))
-        return made[-1].results[0]
+        y = made[-1].results[0]
+        rewriter.replace(op, made, [y if behind else self._and_zero(y, made)])
 
     def _and_zero(self, value: SSAValue, made: list[Operation]) -> SSAValue:
         """`value + 0.0`, which is what the sum has there: of -0.0 it is 0.0."""
@@ -117,6 +107,19 @@ class SumOfPads(Rule):
         made.append(constant(np.array(0, numpy_dtype(element)), self.weights))
         made.append(AddOp.make([value, made[-1].results[0]]))
         return made[-1].results[0]
+
+
+def _filled(
+    value: SSAValue, axis: int, before: int, behind: int, made: list[Operation]
+) -> SSAValue:
+    """A value with zeros before and behind it."""
+    if not before and not behind:
+        return value
+    low, high = ([0] * len(tensor_type(value).get_shape()) for _ in range(2))
+    low[axis], high[axis] = before, behind
+    around = {"low": int_array(low), "high": int_array(high), "value": FloatAttr(0.0, f64)}
+    made.append(PadOp.make([value], around))
+    return made[-1].results[0]
 
 
 def _sums_more(op: AddOp, inner: AddOp) -> bool:
@@ -141,9 +144,8 @@ class PadsToConcat(ModulePass):
     becomes
     ```mlir
     %zero = arith.constant dense<0.0> : tensor<f32>
-    %0 = graph.add %x, %zero : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
-    %1 = graph.add %y, %zero : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
-    %z = graph.concat(%0, %1) {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x12xf32>
+    %0 = graph.concat(%x, %y) {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x12xf32>
+    %z = graph.add %0, %zero : (tensor<4x12xf32>, tensor<f32>) -> tensor<4x12xf32>
     ```
     """
 
