@@ -259,7 +259,7 @@ def test_what_hangs_on_a_branch_is_read_at_behind_it() -> None:
     assert found.before == lines[:4]
     assert found.after == lines[4:]
     assert found.names == ["v0", "v1"]
-    assert found.starts == {"v0": "int64(0)"}
+    assert found.types == {"v0": "int64"}
 
 
 @pytest.mark.parametrize(
@@ -313,3 +313,31 @@ def test_what_a_place_is_read_from_is_read_ahead_too() -> None:
     assert found.before == lines[:3]
     assert found.names == ["v0", "v2"]
     assert found.after == [lines[1], lines[3]]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_what_a_product_adds_of_branches_is_read_before_its_sums(kind: str) -> None:
+    """Where threads have no row, they have of it what is of the same type."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((1, 300), (1024, 300)))
+    u = (6 * rng.standard_normal((1, 256))).astype(kind)
+    t, p, v = of(1, 1024), of(1, 1024, kind=kind), of(1, 256, kind=kind)
+    cast = f"%c = graph.cast %p {{to = f32}} : ({p}) -> {t}" if kind != "float32" else ""
+    text = f"""func.func @main(%a: {of(1, 300)}, %b: {of(1024, 300)}, %u: {v}) -> {t} {{
+      %g = graph.gemm %a, %b {{trans_a = false, trans_b = true, alpha = 1.0 : f64, beta = 0.0 : f64}}
+        : ({of(1, 300)}, {of(1024, 300)}) -> {t}
+      %p = graph.pad %u {{low = array<i64: 0, 5>, high = array<i64: 0, 763>, value = 0.0 : f64}}
+        : ({v}) -> {p}
+      {cast}
+      %y = graph.add %g, {"%c" if cast else "%p"} : ({t}, {t}) -> {t}
+      func.return %y : {t}
+    }}"""
+    op, order = roperator(text)
+    got = np.full((1, 1024), 77, np.float32)
+    source = run_by(op, "gemv.rows", [[a, b, u][n] for n in order], [got], 3)
+    want = a @ b.T + np.pad(u, ((0, 0), (5, 763)))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert "if " in source[source.index("_fetch(p0") :].partition("@fused")[0]
+    # What threads have is told apart by types when it is compiled.
+    found = irkit.compile(irkit.parse(text), device="h200", cache=False)
+    assert "gemv.rows" in found.ir("schedule")

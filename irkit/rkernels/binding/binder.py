@@ -260,7 +260,7 @@ class Binder:
             "FETCH", f"{self.binding.operands}, {ahead}", [*found.before, f"return ({values})"]
         )
         named = zip(found.names, found.pointers, strict=True)
-        zeros = "".join(f"{found.starts.get(n, f'{kinds[p]}(0)')}, " for n, p in named)
+        zeros = "".join(f"{found.types.get(n, kinds[p])}(0), " for n, p in named)
         self.binding.names["NOTHING"] = f"({zeros})"
         return [*([f"{values}= known"] if values else []), *found.after]
 

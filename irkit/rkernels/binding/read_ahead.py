@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _ASSIGNED = re.compile(r"\s*(v\d+) = (.*)")
+_TYPED = re.compile(r"v\d+ = (\w+)\(.*\)")
 _TEST = re.compile(r"\s*(?:(?:el)?if (.*)|else):")
 _LOADED = re.compile(r"(?:load_four\()?\b(p\d+)(?:\[[^\]]*\]|, [^()]*\))")
 _MOVED = re.compile(r"v\d+(?:\[\d\])?")
@@ -16,14 +17,14 @@ _NAMES = re.compile(r"\b(?:v\d+|p\d+|acc|a[0-3])\b")
 @dataclass(frozen=True)
 class ReadAhead:
     """The statements of an epilogue in two: `before`, which loads what `names` are, by which pointer each
-    (`pointers`), and `after`, which takes these as known. What branches assign to is there before them what
-    `starts` says."""
+    (`pointers`), and `after`, which takes these as known. What branches assign to is of the type that `types`
+    names."""
 
     before: list[str]
     after: list[str]
     names: list[str]
     pointers: list[str]
-    starts: dict[str, str] = field(default_factory=dict[str, str])
+    types: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def _take_branches(
 ) -> None:
     read = _read_by(block, known)
     starts = {name: known[name][-1] for name in read.assigned}
-    ahead = read.plain and all(p in pointers for p in read.pointers)
+    types = {name: _TYPED.fullmatch(line) for name, line in starts.items()}
+    ahead = read.plain and all(types.values()) and all(p in pointers for p in read.pointers)
     # Where nothing is loaded there is nothing to wait for.
     if not ahead or not read.pointers or any(line not in found.after for line in starts.values()):
         found.after.extend(block)
@@ -112,7 +114,8 @@ def _take_branches(
         found.after.remove(line)
         found.names.append(name)
         found.pointers.append(read.pointers[0])
-        found.starts[name] = line.partition(" = ")[2]
+        if (typed := types[name]) is not None:
+            found.types[name] = typed[1]
 
 
 def _read_by(block: Sequence[str], known: Mapping[str, list[str]]) -> _Branches:
