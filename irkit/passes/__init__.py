@@ -46,6 +46,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "narrow-loops": _lazy("passes.graph.narrow_loops", "NarrowLoops"),
     "lead-with-moving-dims": _lazy("passes.graph.lead_with_moving_dims", "LeadWithMovingDims"),
     "outline-loops": _lazy("passes.graph.outline_loops", "OutlineLoops"),
+    "pads-to-concat": _lazy("passes.graph.pads_to_concat", "PadsToConcat"),
     "quantise-products": _lazy("passes.graph.quantise_products", "QuantiseProducts"),
     "read-matrix-once": _lazy("passes.graph.read_matrix_once", "ReadMatrixOncePass"),
     "recompute-parts": _lazy("passes.graph.recompute_parts", "RecomputeParts"),

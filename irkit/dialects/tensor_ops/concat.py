@@ -55,13 +55,18 @@ class Concat(TensorOpModel[tensor.ConcatOp]):
         t, axis, start = tensor_type(result), op.dim.value.data, 0
         if t.get_shape()[axis] == DYNAMIC:
             raise UnsupportedError("emission of a tensor.concat along the batch")
-        variable = printer.variable(printer.number(0, t.element_type), t.element_type)
+        places = printer.beside(index, (axis,))
+        zero = printer.number(0, t.element_type)
+        variables = [printer.variable(zero, t.element_type) for _ in places]
         for number, part in enumerate(op.inputs):
             size = tensor_type(part).get_shape()[axis]
             printer.line(f"{'el' if number else ''}if {index[axis]} < {start + size}:")
-            branch = printer.branch()
-            inner = list(index)
-            inner[axis] = branch.name(f"{index[axis]} - {start}" if start else index[axis])
-            branch.line(f"{variable} = {branch.element(part, tuple(inner))}")
+            branch = printer.branch(together=len(places) > 1)
+            within = branch.name(f"{index[axis]} - {start}" if start else index[axis])
+            for variable, place in zip(variables, places, strict=True):
+                inner = (*place[:axis], within, *place[axis + 1 :])
+                branch.line(f"{variable} = {branch.element(part, inner)}")
             start += size
-        return variable
+        for variable, place in zip(variables, places, strict=True):
+            printer.remember(result, place, variable)
+        return variables[places.index(index)]

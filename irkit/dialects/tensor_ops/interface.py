@@ -7,7 +7,7 @@ beside it, found by the op's class: MLIR's external models of op interfaces. `re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Generic, Protocol, TypeVar
@@ -92,8 +92,14 @@ class ElementText(Protocol):
         """A fresh name of an element type that branches assign to."""
         ...
 
-    def branch(self) -> ElementText:
-        """A printer for an indented block: what it binds is not known outside."""
+    def beside(self, index: Index, dims: Collection[int]) -> Sequence[Index]:
+        """The indices, `index` among them, of elements that are needed together and lie at one place along
+        `dims`: what hangs on that place is the same for all of them."""
+        ...
+
+    def branch(self, together: bool = False) -> ElementText:
+        """A printer for an indented block: what it binds is not known outside. `together`: all elements that
+        are needed together take it, or none."""
         ...
 
     def scalar(self, value: SSAValue) -> str:

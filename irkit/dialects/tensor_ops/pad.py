@@ -74,17 +74,26 @@ class Pad(TensorOpModel[tensor.PadOp]):
     ) -> str:
         if op.low or op.high:
             raise UnsupportedError("emission of a tensor.pad by amounts that are computed")
+        low, high = ints(op.static_low), ints(op.static_high)
+        padded = [d for d, amounts in enumerate(zip(low, high, strict=True)) if any(amounts)]
+        places = printer.beside(index, padded)
         inner, guards = _inside(op, printer, index)
         terminator = op.region.block.last_op
         assert terminator is not None
         padding = printer.scalar(terminator.operands[0])
         if not guards:
             return printer.element(op.source, inner)
-        variable = printer.variable(padding, tensor_type(result).element_type)
+        element = tensor_type(result).element_type
+        variables = [printer.variable(padding, element) for _ in places]
         printer.line(f"if {' and '.join(guards)}:")
-        branch = printer.branch()
-        branch.line(f"{variable} = {branch.element(op.source, inner)}")
-        return variable
+        branch = printer.branch(together=len(places) > 1)
+        for variable, place in zip(variables, places, strict=True):
+            # Along what is padded they are where the first is.
+            where = tuple(i if d in padded else place[d] for d, i in enumerate(inner))
+            branch.line(f"{variable} = {branch.element(op.source, where)}")
+        for variable, place in zip(variables, places, strict=True):
+            printer.remember(result, place, variable)
+        return variables[places.index(index)]
 
 
 def _inside(op: tensor.PadOp, printer: ElementText, index: Index) -> tuple[Index, list[str]]:

@@ -54,6 +54,8 @@ STANDARD: dict[str, list[str]] = {
         # Behind what cuts the sums of statements: those of a recurrence's steps stay whole.
         "gather-gates",
         "share-joined-factors",
+        # Behind what finds the parts of a joined gradient by their pads.
+        "pads-to-concat",
         "slice-first",
         "recognise-attention",
         "group-heads",

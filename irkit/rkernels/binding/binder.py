@@ -259,7 +259,8 @@ class Binder:
         self.binding.function(
             "FETCH", f"{self.binding.operands}, {ahead}", [*found.before, f"return ({values})"]
         )
-        zeros = "".join(f"{kinds[pointer]}(0), " for pointer in found.pointers)
+        named = zip(found.names, found.pointers, strict=True)
+        zeros = "".join(f"{found.types.get(n, kinds[p])}(0), " for n, p in named)
         self.binding.names["NOTHING"] = f"({zeros})"
         return [*([f"{values}= known"] if values else []), *found.after]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -137,6 +137,10 @@ class ElementPrinter:
         self._whole[found, by] = index
         return found
 
+    def moved_from(self, index: str) -> tuple[str, int]:
+        """What an index lies behind, and how far: itself, where that is not known."""
+        return self._from.get(index, (index, 0))
+
     def _moved(self, index: str, by: int) -> str:
         """A name for an index that lies `by` behind another. What was moved before is moved once, so that
         where something is read and where it is written have one text if they are one place."""
@@ -183,7 +187,11 @@ class ElementPrinter:
         """`value[index]` is known to be `text`."""
         self._memo[(value, index)] = text
 
-    def branch(self) -> ElementPrinter:
+    def beside(self, index: Index, dims: Collection[int]) -> Sequence[Index]:
+        """The indices of elements that are needed together and lie at one place along `dims`."""
+        return [index]
+
+    def branch(self, together: bool = False) -> ElementPrinter:
         """A printer for an indented block: what it binds is not known outside."""
         return ElementPrinter(
             self.known,

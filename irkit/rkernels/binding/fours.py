@@ -7,8 +7,9 @@ Where operands are not at multiples of 16 bytes, they are four accesses after al
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, BlockArgument, SSAValue
@@ -47,18 +48,38 @@ class FourPrinter(ElementPrinter):
         text = f"{'bool' if element == i1 else numba_type(element)}({start})"
         return super()._bind(text)
 
+    def beside(self, index: Index, dims: Collection[int]) -> Sequence[Index]:
+        lane, by = self.moved_from(index[-1]) if index else ("", 0)
+        if lane not in _LANES or len(index) - 1 in dims:
+            return [index]
+        return [(*index[:-1], self._moved(lane, by)) for lane in _LANES]
+
+    def branch(self, together: bool = False) -> ElementPrinter:
+        inner = super().branch()
+        if not together:
+            # A lane's own: no other reads what it reads.
+            return inner
+        found = copy(self)
+        for one in fields(ElementPrinter):
+            setattr(found, one.name, getattr(inner, one.name))
+        found._bound = dict(self._bound)
+        return found
+
     def _element(self, value: SSAValue, index: Index) -> str:
         computed = not isinstance(value, BlockArgument) or value in self.known
-        if computed or not _runs(value, index):
+        if computed or not index:
+            return super()._element(value, index)
+        lane, by = self.moved_from(index[-1])
+        if lane not in _LANES or by % TOGETHER or not _runs(value, index):
             return super()._element(value, index)
         assert isinstance(value, BlockArgument)
         t = tensor_type(value)
         pointer = self.results.get(value.index, f"p{value.index}")
-        first = linear((*index[:-1], _LANES[0]), t.get_shape())
+        first = linear((*index[:-1], self._moved(_LANES[0], by)), t.get_shape())
         four = self._bind(f"load_four({pointer}, {first}, {self.vector})")
         for n, lane in enumerate(_LANES):
             text = f"{four}[{n}] != 0" if t.element_type == i1 else f"{four}[{n}]"
-            self.remember(value, (*index[:-1], lane), self._bind(text))
+            self.remember(value, (*index[:-1], self._moved(lane, by)), self._bind(text))
         self.numbers.add(value.index)
         return self.element(value, index)
 
@@ -69,14 +90,12 @@ def in_vectors(element: Attribute) -> bool:
 
 
 def _runs(value: SSAValue, index: Index) -> bool:
-    """Whether lanes read a whole four of an operand."""
-    if not index or index[-1] not in _LANES:
-        return False
+    """Whether lanes side by side in the last dimension read a whole four of an operand."""
     t = tensor_type(value)
     shape, steps = t.get_shape(), zip(index[:-1], strides(t.get_shape()), strict=False)
     return (
         in_vectors(t.element_type)
-        and shape[-1] != 1
+        and shape[-1] % TOGETHER == 0
         and all(i == "0" or step % TOGETHER == 0 for i, step in steps)
     )
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 from irkit.dialects import te
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import YieldOp
-from irkit.dialects.types import DYNAMIC, is_half, numpy_dtype, tensor_type
+from irkit.dialects.types import DYNAMIC, ints, is_half, numpy_dtype, tensor_type
 from irkit.rkernels.binding.fours import in_vectors
 from irkit.rkernels.binding.turned import Turned, bytes_apart, length_of, turned
 from irkit.rkernels.family import leading_parts
@@ -181,9 +181,16 @@ def _turn(root: Root) -> Parameters:
 
 def _side_by_side(op: Operation) -> bool:
     """Whether neighbours of a row are made of neighbours, or of one element: also those of slices that are
-    picked whole, as rows of a table are."""
+    picked whole, as rows of a table are, and of what other dimensions are padded or put together along."""
     if isinstance(op, te.GatherOp):
         return op.axis.value.data < tensor_type(op.data).get_num_dims() - 1
+    if isinstance(op, tensor.ConcatOp):
+        return op.dim.value.data < tensor_type(op.result).get_num_dims() - 1
+    if isinstance(op, tensor.PadOp):
+        return ints(op.static_low)[-1:] == ints(op.static_high)[-1:] == [0]
+    if isinstance(op, tensor.ExtractSliceOp):
+        whole = tensor_type(op.result).get_num_dims() == tensor_type(op.source).get_num_dims()
+        return whole and not op.offsets and not op.strides and ints(op.static_strides)[-1:] == [1]
     return isinstance(op, linalg.GenericOp) and runs_on(op)
 
 

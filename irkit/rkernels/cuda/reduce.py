@@ -45,8 +45,10 @@ def _across(root: Root) -> bool:
     return any(move == 1 and term > 1 for move, term in moves[: len(op.inputs)])
 
 
-_APART_BYTES = 18.0
+APART_BYTES = 18.0
 """What a load takes that each lane of a warp has elsewhere, in bytes: so many of a warp's come one by one."""
+_BARRIERS = 10
+"""At which a block meets for one output."""
 _TOGETHER = {16: 8, 8: 6, 4: 4, 1: 2}
 """Terms that a lane has under way together → what they take, in those that wait for one another."""
 
@@ -60,6 +62,15 @@ def _chain(terms: int, depths: Sequence[int]) -> int:
     return chain
 
 
+def _chain_of_block(terms: int) -> int:
+    return _chain(math.ceil(terms / THREADS_PER_BLOCK), (16, 8, 4))
+
+
+def waits_of_block(terms: int) -> Work:
+    """What an output of `reduce.block` waits for, of so many terms."""
+    return work(chain=_chain_of_block(terms), barrier=_BARRIERS)
+
+
 def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
     """`at_once` outputs together, `lanes` terms of each, then joined."""
 
@@ -69,28 +80,35 @@ def _work(at_once: int, lanes: int, shuffles: int, barriers: int):
             # Eights, and what is left.
             chain = _chain(chain, (8,))
         elif lanes == THREADS_PER_BLOCK:
-            chain = _chain(chain, (16, 8, 4))
+            chain = _chain_of_block(part.terms)
         waits = work(chain=chain, shuffle=shuffles, barrier=barriers) * part.rounds(
             part.elements, at_once
         )
-        apart = _APART_BYTES if lanes > 1 and _across(part.root) else 0.0
+        apart = APART_BYTES if lanes > 1 and _across(part.root) else 0.0
         term = part.term + work(byte=apart * part.term_loads)
         return waits + term * (part.elements * part.terms) + part.store * part.elements
 
     return counted
 
 
+COLUMNS = 32
+"""Columns that a block sums at a time: a lane for each."""
+
+
 def _turns(part: Part) -> float:
     """32 columns of a row each."""
-    return part.rows * part.rounds(part.width, 32)
+    return part.rows * part.rounds(part.width, COLUMNS)
+
+
+def waits_of_columns(terms: int) -> Work:
+    """What a turn of `reduce.columns` waits for, of columns of so many terms: a warp has one of 8 parts."""
+    chain = _chain(math.ceil(terms / 8), (16, 8, 4))
+    # Eight sums of what eight warps found wait for one another, not for memory.
+    return work(chain=chain + 4, barrier=2)
 
 
 def _work_of_columns(part: Part) -> Work:
-    """A lane for each of 32 columns, a warp for each of 8 parts of their terms."""
-    chain = _chain(math.ceil(part.terms / 8), (16, 8, 4))
-    turns = _turns(part)
-    # Eight sums of what eight warps found wait for one another, not for memory.
-    waits = work(chain=chain + 4, barrier=2) * turns
+    waits = waits_of_columns(part.terms) * _turns(part)
     return waits + part.term * (part.elements * part.terms) + part.store * part.elements
 
 
@@ -332,6 +350,6 @@ RKERNELS = [
     for variant, legal, at_once, lanes, shuffles, barriers in (
         ("thread", lambda root: True, 256, 1, 0, 0),
         ("warp", _long, 8, 32, 5, 0),
-        ("block", _very_long, 1, THREADS_PER_BLOCK, 0, 10),
+        ("block", _very_long, 1, THREADS_PER_BLOCK, 0, _BARRIERS),
     )
 ]
