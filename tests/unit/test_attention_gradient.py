@@ -176,7 +176,9 @@ def test_every_level_rounds_alike(name: str) -> None:
     for precision in ("float32", name):
         ctx = IrkitContext()
         register_dialects(ctx)
-        module: Any = irkit.parse(f'{head} attributes {{irkit.precision = "{precision}"}} {{\n{body}')
+        module: Any = irkit.parse(
+            f'{head} attributes {{irkit.precision = "{precision}"}} {{\n{body}'
+        )
         run_level(ctx, module, "graph", "h200")
         found.append(list(run_module(module, ctx.weights, arrays)))
         for level in ("tensor", "task"):
