@@ -54,6 +54,10 @@ def why_illegal(op: ROperatorOp, device: VDevice) -> str | None:
         return str(error)
 
 
+_ROUNDED = ("pack", "rowwise", "row_sums")
+"""Families of roots whose results may be 16-bit floats: sums, if any, are of wider ones all the same."""
+
+
 def root_of(op: ROperatorOp) -> Root:
     """The root of an rOperator's body.
 
@@ -72,7 +76,7 @@ def root_of(op: ROperatorOp) -> Root:
     if root.value is not None:
         element = tensor_type(root.value).element_type
         numba_type(element)
-        if is_half(element) and not (root.family == "pack" or _picks(root)):
+        if is_half(element) and root.family not in _ROUNDED and not _picks(root):
             raise UnsupportedError(f"sums of {element}: of f32, which `widen-half` makes them")
     return root
 

@@ -28,6 +28,9 @@ class HalfMemory:
     def __init__(self, array: Any) -> None:
         self.array = array.reshape(-1)
 
+    def __len__(self) -> int:
+        return self.array.size
+
     def __getitem__(self, index: Any) -> Any:
         found = np.asarray(self.array[index]).astype(np.float32)
         return np.float32(found) if found.ndim == 0 else found

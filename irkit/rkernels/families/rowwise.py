@@ -73,10 +73,8 @@ class Rowwise(WholeRows):
     called = "computation of rows"
 
     def refuses(self, root: Root) -> str | None:
-        """Another root, or one of another shape, or not of floats."""
-        if root.family != self.name:
-            return f"its root is of family '{root.family}'"
-        return super().refuses(root)
+        """Another root, or one of another shape. Results are of any elements, sums are of floats."""
+        return None if root.family == self.name else f"its root is of family '{root.family}'"
 
     def bind(self, binder: Binder) -> None:
         """The body, as the rKernel's parameters say."""
