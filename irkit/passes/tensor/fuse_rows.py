@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from xdsl.context import Context
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32, f64
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineMap
@@ -22,15 +22,13 @@ from irkit.dialects.linalg_generic import (
     combiner,
     is_elementwise,
     is_plain,
-    is_projection,
-    iterators,
     maps,
-    of_scalars,
 )
-from irkit.dialects.rowwise import CHEAP, KINDS
+from irkit.dialects.rowwise import CHEAP
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
+from irkit.passes.tensor.row_ops import Rows, summed_by
 from irkit.remarks import applied, missed
 
 FUSE: Final = "FuseRows"
@@ -40,70 +38,6 @@ LARGEST: Final = 160
 """Ops of a body: longer ones take registers that rows in them need."""
 MOST_OPERANDS: Final = 12
 _MADE: Final = (linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, *RESHAPES)
-_STARTS: Final = {"add": 0.0, "max": -math.inf, "min": math.inf}
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a shape: which ops are over their elements, over them, or sum along them."""
-
-    shape: tuple[int, ...]
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        """The shape of what there is one of for each row."""
-        return self.shape[:-1]
-
-    def has_elements(self, op: Operation) -> bool:
-        """Whether an op gives each element of rows from those at its place, and from what broadcasts."""
-        if not isinstance(op, linalg.GenericOp) or not is_plain(op):
-            return False
-        if tensor_type(op.results[0]).get_shape() != self.shape:
-            return False
-        return all(is_projection(m) for m in maps(op)[: len(op.inputs)])
-
-    def sums(self, op: Operation) -> bool:
-        """Whether an op sums along rows, from nothing on."""
-        if not isinstance(op, linalg.GenericOp) or len(op.inputs) != 1 or len(op.results) != 1:
-            return False
-        rank, found = len(self.shape), combiner(op)
-        if iterators(op) != [True] * (rank - 1) + [False] or found is None or found[0] not in KINDS:
-            return False
-        read, written = maps(op)
-        whole = read == AffineMap.identity(rank) and written.results == read.results[:-1]
-        if not whole or tensor_type(op.inputs[0]).get_shape() != self.shape:
-            return False
-        element = tensor_type(op.results[0]).element_type
-        return element in (f32, f64) and of_scalars(op) and _starts(op) == _STARTS[found[0]]
-
-    def is_same(self, op: Operation) -> bool:
-        """Whether an op is elementwise over what there is one of for each row."""
-        if isinstance(op, RESHAPES):
-            shapes = {tensor_type(v).get_shape() for v in (op.src, op.result)}
-            return shapes <= {self.lead, (*self.lead, 1)}
-        if not isinstance(op, linalg.GenericOp) or not is_plain(op):
-            return False
-        shapes = {tensor_type(v).get_shape() for v in (*op.inputs, *op.results)}
-        alike = {*maps(op)} == {AffineMap.identity(len(op.iterator_types))}
-        return len(shapes) == 1 and shapes <= {self.lead, (*self.lead, 1)} and alike
-
-    def reads_row(self, value: SSAValue, amap: AffineMap) -> bool:
-        """Whether the elements of a row read the one number of it."""
-        rank = len(self.shape)
-        lead = AffineMap.identity(rank).results[:-1]
-        shape = tensor_type(value).get_shape()
-        if shape == self.lead:
-            return amap.results == lead
-        return shape == (*self.lead, 1) and amap.results[:-1] == lead
-
-
-def _starts(op: linalg.GenericOp) -> float | None:
-    """The number that a reduction starts from; None if it is no constant."""
-    fill = op.outputs[0].owner
-    value = fill.inputs[0].owner if isinstance(fill, linalg.FillOp) else None
-    if not isinstance(value, arith.ConstantOp) or not isinstance(value.value, FloatAttr):
-        return None
-    return value.value.value.data
 
 
 @dataclass
@@ -320,28 +254,40 @@ def _why_not(cluster: Cluster) -> str | None:
 def _rows_behind(op: linalg.GenericOp) -> Rows | None:
     """The rows along which what an elementwise op is made of is summed."""
     lead = tensor_type(op.results[0]).get_shape()
-    pending: list[SSAValue] = list(op.inputs)
+    pending, seen = list(op.inputs), set[SSAValue]()
     while pending:
-        inner = pending.pop().owner
+        value = pending.pop()
+        inner = value.owner
+        if value in seen or not isinstance(inner, (linalg.GenericOp, *RESHAPES)):
+            continue
+        seen.add(value)
         if isinstance(inner, RESHAPES):
             pending.append(inner.src)
-        if not isinstance(inner, linalg.GenericOp) or len(inner.inputs) == 0:
-            continue
-        shape = tensor_type(inner.inputs[0]).get_shape()
-        if shape and shape[:-1] == lead and Rows(shape).sums(inner):
-            return Rows(shape)
-        if is_elementwise(inner) and math.prod(
-            tensor_type(inner.results[0]).get_shape()
-        ) == math.prod(lead):
-            pending += inner.inputs
+        elif is_elementwise(inner):
+            same = math.prod(tensor_type(inner.results[0]).get_shape()) == math.prod(lead)
+            pending += inner.inputs if same else ()
+        elif (found := summed_by(inner)) is not None and found.lead == lead:
+            return found
     return None
+
+
+def _made_of_sums(block: Block) -> set[Operation]:
+    """Sums along rows, and what is made of them element by element."""
+    found: set[Operation] = set()
+    for op in block.ops:
+        light = isinstance(op, RESHAPES) or is_elementwise(op)
+        if (light and any(v.owner in found for v in op.operands)) or summed_by(op) is not None:
+            found.add(op)
+    return found
 
 
 def fuse_block(block: Block) -> None:
     """Fuse rows of a function's body, the last elements first."""
+    worth = _made_of_sums(block)
     for op in reversed(list(block.ops)):
-        if op.parent is None or not isinstance(op, linalg.GenericOp) or not is_plain(op):
+        if op not in worth or op.parent is None or not is_plain(op):
             continue
+        assert isinstance(op, linalg.GenericOp)
         rows = Rows(tensor_type(op.results[0]).get_shape())
         if rows.shape and rows.has_elements(op) and _fuse(Cluster(rows, op), block):
             continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -36,20 +37,30 @@ def _users(op: Operation) -> set[Operation]:
     return {use.operation for result in op.results for use in result.uses}
 
 
-def _behind(product: linalg.GenericOp, depths: Depths) -> Iterator[linalg.GenericOp]:
-    """The elementwise ops over its loops that are made of what a product gives, when that is there."""
+def _behind(
+    product: linalg.GenericOp, depths: Depths, order: Mapping[Operation, int]
+) -> list[linalg.GenericOp]:
+    """The elementwise ops over its loops that are made of what a product gives, when that is there, in
+    program order."""
     shape = tensor_type(product.results[0]).get_shape()
     made, ready = set[SSAValue](product.results), depths.of[product.results[0]]
-    op = product.next_op
-    while op is not None:
-        if (
-            isinstance(op, linalg.GenericOp)
-            and _is_member(op, shape, made)
-            and depths.ready(op) == ready
-        ):
+    found: list[linalg.GenericOp] = []
+    pending, seen = list[tuple[int, linalg.GenericOp]](), set[Operation]()
+
+    def await_readers(op: Operation) -> None:
+        for user in _users(op) - seen:
+            seen.add(user)
+            if isinstance(user, linalg.GenericOp):
+                heapq.heappush(pending, (order[user], user))
+
+    await_readers(product)
+    while pending:
+        _, op = heapq.heappop(pending)
+        if _is_member(op, shape, made) and depths.ready(op) == ready:
             made |= set(op.results)
-            yield op
-        op = op.next_op
+            found.append(op)
+            await_readers(op)
+    return found
 
 
 def _is_member(op: linalg.GenericOp, shape: tuple[int, ...], made: set[SSAValue]) -> bool:
@@ -87,16 +98,18 @@ def _why_not(product: linalg.GenericOp, ops: list[linalg.GenericOp]) -> str | No
 
 def join_block(block: Block) -> None:
     """Join what is behind each small product of a function's body."""
-    depths = Depths(block)
+    depths, order = Depths(block), {op: n for n, op in enumerate(block.ops)}
     for op in list(block.ops):
         if not isinstance(op, linalg.GenericOp) or not is_contraction(op):
             continue
-        ops = list(_behind(op, depths))
+        ops = _behind(op, depths, order)
         if (reason := _why_not(op, ops)) is not None:
             missed(op, RULE, "{}", reason)
             continue
         applied(op, RULE, "{} elementwise ops are its epilogue", len(ops))
         made = join(ops, {})
+        # What stood between the first and the last may stand behind them now.
+        order = {op: n for n, op in enumerate(block.ops)}
         ready = depths.of[op.results[0]]
         depths.of |= dict.fromkeys(made.results, ready)
 

@@ -29,12 +29,8 @@ DEAR: Final = 2
 
 
 def _readers(value: SSAValue) -> list[Operation]:
-    """Who reads a value, each once, in program order."""
-    users = dict.fromkeys(use.operation for use in value.uses)
-    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    assert block is not None
-    order = {op: n for n, op in enumerate(block.ops)} if len(users) > 1 else {}
-    return sorted(users, key=lambda op: order.get(op, -1))
+    """Who reads a value, each once."""
+    return list(dict.fromkeys(use.operation for use in value.uses))
 
 
 def _wholes(op: linalg.GenericOp) -> set[SSAValue]:
