@@ -61,7 +61,7 @@ _SCALARS = frozenset({"arith.*", "math.*", "linalg.index", "linalg.yield", _AS_S
 _BODIES = {
     "linalg.generic": _SCALARS,
     "linalg.fill": _SCALARS,
-    "te.rowwise": _SCALARS | {"te.row_reduce"},
+    "te.rowwise": frozenset({"arith.*", "math.*", "te.row_reduce", "te.yield"}),
     "tensor.pad": frozenset({"arith.constant", "tensor.yield", _AS_SIGNLESS}),
 }
 # What names bytes between launches, and moves none.

@@ -11,16 +11,16 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
-    Float32Type,
-    Float64Type,
     StringAttr,
     TensorType,
+    f32,
+    f64,
 )
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
-    BaseAttr,
+    AnyOf,
+    EqAttrConstraint,
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
@@ -32,7 +32,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import HasParent, Pure
+from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irkit.dialects.linalg_generic import SCALARS, is_projection
@@ -60,14 +60,17 @@ class RowwiseOp(IRDLOperation):
     the same number for all elements of a row.
 
     ```mlir
-    %y = te.rowwise %x, %scale [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
-    ^bb0(%0: f32, %1: f32):
-      %2 = math.exp %0 : f32
-      %3 = te.row_reduce %2 {kind = "add"} : f32
-      %4 = arith.divf %2, %3 : f32
-      %5 = arith.mulf %4, %1 : f32
-      linalg.yield %5 : f32
-    } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
+    func.func @shares(%x: tensor<?x10xf32>, %scale: tensor<10xf32>) -> tensor<?x10xf32> {
+      %y = te.rowwise %x, %scale [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
+      ^bb0(%0: f32, %1: f32):
+        %2 = math.exp %0 : f32
+        %3 = te.row_reduce %2 {kind = "add"} : f32
+        %4 = arith.divf %2, %3 : f32
+        %5 = arith.mulf %4, %1 : f32
+        te.yield %5 : f32
+      } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
+      func.return %y : tensor<?x10xf32>
+    }
     ```
     """
 
@@ -140,10 +143,10 @@ class RowwiseOp(IRDLOperation):
         if given != taken:
             raise self._fail(f"a body of {_listed(given)}", _listed(taken))
         for op in self.body.block.ops:
-            if type(op) not in SCALARS and not isinstance(op, RowReduceOp | linalg.YieldOp):
+            if type(op) not in SCALARS and not isinstance(op, RowReduceOp | YieldOp):
                 raise self._fail("a body of scalars and sums along rows", f"'{op.name}'")
         end = self.body.block.last_op
-        made = [v.type for v in end.operands] if isinstance(end, linalg.YieldOp) else []
+        made = [v.type for v in end.operands] if isinstance(end, YieldOp) else []
         if made != [tensor_type(self.y).element_type]:
             raise self._fail(
                 f"a body that yields {tensor_type(self.y).element_type}", _listed(made)
@@ -171,10 +174,21 @@ class RowReduceOp(IRDLOperation):
     """In the body of a `te.rowwise`: the sum (`add`), or the largest or smallest, of all elements of a row.
 
     A NaN among them is the result.
+
+    ```mlir
+    func.func @largest(%x: tensor<?x10xf32>) -> tensor<?xf32> {
+      %y = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
+      ^bb0(%0: f32):
+        %1 = te.row_reduce %0 {kind = "max"} : f32
+        te.yield %1 : f32
+      } : (tensor<?x10xf32>) -> tensor<?xf32>
+      func.return %y : tensor<?xf32>
+    }
+    ```
     """
 
     name = "te.row_reduce"
-    T: ClassVar = VarConstraint("T", BaseAttr(Float32Type) | BaseAttr(Float64Type))
+    T: ClassVar = VarConstraint("T", AnyOf((EqAttrConstraint(f32), EqAttrConstraint(f64))))
     x = operand_def(T)
     kind = prop_def(StringAttr)
     y = result_def(T)
@@ -191,6 +205,31 @@ class RowReduceOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' expects one of {', '.join(KINDS)}, got '{self.kind.data}'"
             )
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The end of the body of a `te.rowwise`: the element of its result.
+
+    ```mlir
+    func.func @twice(%x: tensor<?x10xf32>) -> tensor<?x10xf32> {
+      %y = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
+      ^bb0(%0: f32):
+        %1 = arith.addf %0, %0 : f32
+        te.yield %1 : f32
+      } : (tensor<?x10xf32>) -> tensor<?x10xf32>
+      func.return %y : tensor<?x10xf32>
+    }
+    ```
+    """
+
+    name = "te.yield"
+    x = operand_def()
+    traits = traits_def(IsTerminator(), HasParent(RowwiseOp))
+    assembly_format = "$x attr-dict `:` type($x)"
+
+    def __init__(self, x: SSAValue) -> None:
+        super().__init__(operands=[x])
 
 
 def _listed(types: Sequence[Attribute]) -> str:

@@ -33,7 +33,7 @@ from irkit.dialects.layer_norm_base import LayerNormBase
 from irkit.dialects.packed_forest import PackedForestOp
 from irkit.dialects.packed_terms import FORMATS
 from irkit.dialects.perfect_forest import PerfectForestOp
-from irkit.dialects.rowwise import RowReduceOp, RowwiseOp
+from irkit.dialects.rowwise import RowReduceOp, RowwiseOp, YieldOp
 from irkit.dialects.scatter_base import ScatterAddBase
 from irkit.dialects.types import DYNAMIC, Tensor, ints, is_float, is_half, tensor, tensor_type
 
@@ -372,5 +372,6 @@ Te = Dialect(
         ScatterAddOp,
         SoftmaxOp,
         TopKOp,
+        YieldOp,
     ],
 )

@@ -33,6 +33,7 @@ _SCALARS = {
     linalg.ops.YieldOp,
     linalg.ops.IndexOp,
     te.RowReduceOp,
+    te.YieldOp,
 }
 
 

@@ -178,7 +178,7 @@ ROWWISE = """  %y = te.rowwise %x, %s, %c [{places}] {{
     %9 = arith.mulf %8, %2 : {e}
     %10 = arith.addf %9, %1 : {e}
     %11 = arith.addf %10, %7 : {e}
-    linalg.yield %11 : {e}
+    te.yield %11 : {e}
   }} : ({types}) -> {y}
 """
 ROW_SUMS = """  %y = te.rowwise %x, %s [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> {at}>] {{
@@ -188,7 +188,7 @@ ROW_SUMS = """  %y = te.rowwise %x, %s [affine_map<(d0, d1) -> (d0, d1)>, affine
     %4 = arith.mulf %3, %3 : {e}
     %5 = te.row_reduce %4 {{kind = "add"}} : {e}
     %6 = arith.divf %5, %1 : {e}
-    linalg.yield %6 : {e}
+    te.yield %6 : {e}
   }} : ({x}, {s}) -> {s}
 """
 PROGRAMS = {

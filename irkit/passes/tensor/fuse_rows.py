@@ -217,7 +217,7 @@ def _fuse(cluster: Cluster, block: Block) -> bool:
         return False
     whole, shape = AffineMap.identity(len(rows.shape)), rows.shape
     body = _Body(cluster)
-    body.block.add_op(linalg.YieldOp(body.of(end.results[0], whole)))
+    body.block.add_op(te.YieldOp(body.of(end.results[0], whole)))
     if (shape, whole) not in {(tensor_type(v).get_shape(), m) for v, m in body.operands}:
         missed(end, FUSE, "nothing that it reads has its rows")
         return False
@@ -325,7 +325,7 @@ class FuseRows(ModulePass):
     ^bb0(%2: f32):
       %3 = te.row_reduce %2 {kind = "add"} : f32
       %4 = arith.divf %2, %3 : f32
-      linalg.yield %4 : f32
+      te.yield %4 : f32
     }
     ```
     """

@@ -14,7 +14,7 @@
 // CHECK-NEXT: %{{.*}} = te.row_reduce %{{.*}} {kind = "add"} : f32
 // CHECK-NEXT: arith.divf
 // CHECK-NEXT: arith.mulf
-// CHECK-NEXT: linalg.yield
+// CHECK-NEXT: te.yield
 // CHECK-NOT: linalg.generic
 // CPU-LABEL: func.func @shares
 // CPU-NOT: te.rowwise
@@ -48,7 +48,7 @@ func.func @shares(%x: tensor<?x10xf32>, %c: tensor<10xf32>) -> tensor<?x10xf32> 
 // CHECK-NEXT: arith.mulf
 // CHECK-NEXT: te.row_reduce %{{.*}} {kind = "add"} : f64
 // CHECK-NEXT: math.sqrt
-// CHECK-NEXT: linalg.yield
+// CHECK-NEXT: te.yield
 // CHECK: } : (tensor<4x6xf64>) -> tensor<4xf64>
 // CHECK: return %[[Y]], %[[SUM]]
 func.func @squares(%x: tensor<4x6xf64>) -> (tensor<4xf64>, tensor<4xf64>) {

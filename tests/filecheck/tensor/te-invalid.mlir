@@ -210,7 +210,7 @@ func.func @rows(%x: tensor<4x5xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{'te.rowwise' expects a body that yields what is alike in a row, got what is not}}
   %y = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
   ^bb0(%0: f32):
-    linalg.yield %0 : f32
+    te.yield %0 : f32
   } : (tensor<4x5xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -221,7 +221,7 @@ func.func @rows(%x: tensor<5xf32>) -> tensor<4x5xf32> {
   // expected-error@+1 {{'te.rowwise' expects an operand that is read place by place, got none}}
   %y = te.rowwise %x [affine_map<(d0, d1) -> (d1)>] {
   ^bb0(%0: f32):
-    linalg.yield %0 : f32
+    te.yield %0 : f32
   } : (tensor<5xf32>) -> tensor<4x5xf32>
   return %y : tensor<4x5xf32>
 }
@@ -232,7 +232,7 @@ func.func @rows(%x: tensor<4x5xf32>, %z: tensor<3xf32>) -> tensor<4x5xf32> {
   // expected-error@+1 {{'te.rowwise' expects an operand of rows [4, 5] that (d0, d1) -> (d1) reads, got tensor<3xf32>}}
   %y = te.rowwise %x, %z [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
   ^bb0(%0: f32, %1: f32):
-    linalg.yield %0 : f32
+    te.yield %0 : f32
   } : (tensor<4x5xf32>, tensor<3xf32>) -> tensor<4x5xf32>
   return %y : tensor<4x5xf32>
 }
@@ -244,7 +244,7 @@ func.func @rows(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%0: f32):
     // expected-error@+1 {{'te.row_reduce' expects one of add, max, min, got 'mul'}}
     %1 = te.row_reduce %0 {kind = "mul"} : f32
-    linalg.yield %1 : f32
+    te.yield %1 : f32
   } : (tensor<4x5xf32>) -> tensor<4x5xf32>
   return %y : tensor<4x5xf32>
 }

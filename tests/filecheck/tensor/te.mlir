@@ -58,20 +58,20 @@ func.func @rows(%x: tensor<?x10xf32>, %scale: tensor<10xf32>) -> (tensor<?x10xf3
   // CHECK-NEXT: %2 = te.row_reduce %0 {kind = "add"} : f32
   // CHECK-NEXT: %3 = arith.divf %0, %2 : f32
   // CHECK-NEXT: %4 = arith.mulf %3, %1 : f32
-  // CHECK-NEXT: linalg.yield %4 : f32
+  // CHECK-NEXT: te.yield %4 : f32
   // CHECK-NEXT: } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
   %y = te.rowwise %x, %scale [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>] {
   ^bb0(%0: f32, %1: f32):
     %2 = te.row_reduce %0 {kind = "add"} : f32
     %3 = arith.divf %0, %2 : f32
     %4 = arith.mulf %3, %1 : f32
-    linalg.yield %4 : f32
+    te.yield %4 : f32
   } : (tensor<?x10xf32>, tensor<10xf32>) -> tensor<?x10xf32>
   // CHECK: } : (tensor<?x10xf32>) -> tensor<?xf32>
   %z = te.rowwise %x [affine_map<(d0, d1) -> (d0, d1)>] {
   ^bb0(%5: f32):
     %6 = te.row_reduce %5 {kind = "max"} : f32
-    linalg.yield %6 : f32
+    te.yield %6 : f32
   } : (tensor<?x10xf32>) -> tensor<?xf32>
   return %y, %z : tensor<?x10xf32>, tensor<?xf32>
 }
