@@ -33,7 +33,7 @@ class RowSums(Family):
     The row of output r, j starts at `X[(r * J + j) * K]`.
     """
 
-    name = "row_sums"
+    name = "pair_sums"
 
     def refuses(self, root: Root) -> str | None:
         """Only sums of the last dimension of an operand, as it lies in memory."""
@@ -85,7 +85,7 @@ def by_pairs(task, tasks, rows, scratch, OPERANDS):
 
 
 PAIRS = RKernel(
-    "row_sums",
+    "pair_sums",
     "pairs",
     "cpu",
     __name__,
@@ -107,15 +107,15 @@ def main() -> int:
     """Sum long rows with and without the family; 1 if it was not taken, or is the less exact."""
     x = np.random.default_rng(0).random((4, 100_000), dtype=np.float32)
     exact, errors = x.sum(axis=1, dtype=np.float64), dict[str, float]()
-    for wanted in ("reduce.lanes", "row_sums.pairs"):
-        if wanted == "row_sums.pairs":
+    for wanted in ("reduce.lanes", "pair_sums.pairs"):
+        if wanted == "pair_sums.pairs":
             add_family(RowSums())
             add_rkernel(PAIRS)
         program = irkit.compile(irkit.parse(MODULE), target="cpu")
         (found,) = (op["rkernel"] for op in program.report()["roperators"].values())
         errors[found] = float(np.abs(program(x) - exact).max())
         print(f"{found}: largest error {errors[found]:.1e}")
-    return 0 if errors.get("row_sums.pairs", 1.0) < errors.get("reduce.lanes", 0.0) else 1
+    return 0 if errors.get("pair_sums.pairs", 1.0) < errors.get("reduce.lanes", 0.0) else 1
 
 
 if __name__ == "__main__":
