@@ -123,7 +123,7 @@ def test_irkit_run_leaves_one_too(model: Path, monkeypatch):
     assert RunTool(io.StringIO(), io.StringIO(), err).main([str(model), "--level=task"]) == 2
     (path,) = re.findall(r"wrote a reproducer to '(.*)'", err.getvalue())
     run = (
-        "// RUN: irkit-opt %s -p 'fuse-elementwise,group-products,sink-reshapes,put-channels-last{"
+        "// RUN: irkit-opt %s -p 'fuse-elementwise,repeat-elementwise{"
     )
     assert Path(path).read_text().startswith(run)
     fails_with(Path(path), "ZeroDivisionError: while fusing")
