@@ -15,6 +15,7 @@ from irkit.dialects import te
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.interp.tensor import run_tensor
+from irkit.passes.tensor.fuse_rows import fuse_block
 from irkit.rkernels import registry
 from irkit.rkernels.legality import root_of
 from irkit.weights import WeightStore
@@ -170,3 +171,52 @@ def test_results_of_other_elements(variant: str) -> None:
             got = np.full((6, 20), 77, np.uint8 if made == "i1" else rows.dtype)
             run_by(op, f"rowwise.{variant}", [rows], [got], 2, 1, vector, threads)
             np.testing.assert_allclose(got, want, rtol=2e-3)
+
+
+def test_what_is_read_of_other_rows_is_no_part_of_a_row() -> None:
+    """A sum that is read by row and by column, and elements that are read in their place and in another's."""
+    text = """
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+func.func @main(%x: tensor<6x6xf64>) -> tensor<6x6xf64> {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<6xf64>
+  %f = tensor.empty() : tensor<6x6xf64>
+  %p = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<6x6xf64>) outs(%f : tensor<6x6xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %t = math.exp %a : f64
+    linalg.yield %t : f64
+  } -> tensor<6x6xf64>
+  %z = linalg.fill ins(%zero : f64) outs(%e : tensor<6xf64>) -> tensor<6xf64>
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%p : tensor<6x6xf64>) outs(%z : tensor<6xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %t = arith.addf %o, %a : f64
+    linalg.yield %t : f64
+  } -> tensor<6xf64>
+  %y = linalg.generic {indexing_maps = [#all, #turned, #row, #column, #all],
+        iterator_types = ["parallel", "parallel"]}
+      ins(%p, %p, %s, %s : tensor<6x6xf64>, tensor<6x6xf64>, tensor<6xf64>, tensor<6xf64>)
+      outs(%f : tensor<6x6xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64, %d: f64, %o: f64):
+    %t = arith.divf %a, %c : f64
+    %u = arith.divf %b, %d : f64
+    %v = arith.subf %t, %u : f64
+    %w = arith.addf %v, %d : f64
+    linalg.yield %w : f64
+  } -> tensor<6x6xf64>
+  return %y : tensor<6x6xf64>
+}
+"""
+    module = irkit.parse(text)
+    (function,) = (op for op in module.ops if op.name == "func.func")
+    fuse_block(function.body.block)
+    assert len(rows_of(module)) == 1
+    x = np.random.default_rng(0).standard_normal((6, 6))
+    p = np.exp(x)
+    s = p.sum(1)
+    (got,) = run_tensor(module, WeightStore(), [x])
+    np.testing.assert_allclose(got, p / s[:, None] - p.T / s + s)

@@ -71,6 +71,14 @@ class Cluster:
             if same or amap == AffineMap.identity(len(self.rows.shape)):
                 yield value
 
+    def gives(self, op: Operation, value: SSAValue, amap: AffineMap) -> bool:
+        """Whether what a place reads of an op is what the op has at that place, or in that row."""
+        if op not in self.ops:
+            return False
+        if self.rows.has_elements(op):
+            return amap == AffineMap.identity(len(self.rows.shape))
+        return self.rows.reads_row(value, amap)
+
     def _take(self, op: Operation) -> None:
         pending = [op]
         while pending:
@@ -156,7 +164,7 @@ class _Body:
     def of(self, value: SSAValue, amap: AffineMap) -> SSAValue:
         """The scalar that a value is, read by a map of the rows' loops."""
         op = value.owner
-        if not isinstance(op, Operation) or op not in self.cluster.ops:
+        if not isinstance(op, Operation) or not self.cluster.gives(op, value, amap):
             return self._operand(value, amap)
         if value not in self._known:
             self._known[value] = self._computed(op, amap)
