@@ -53,11 +53,11 @@ CHEAP: Final = (
 class RowwiseOp(IRDLOperation):
     """Each element of the result from the elements that its place reads, and from what is summed along its row.
 
-    A row is what lies along the last dimension of an operand that is read place by place, whose extent is known.
-    `indexing_maps` say, as on a `linalg.generic`, which element of each operand a place reads; each is a
+    A row is what lies along the last dimension of an operand that is read place by place, whose extent is
+    known. `indexing_maps` say, as on a `linalg.generic`, which element of each operand a place reads; each is a
     projection. The result has an element for each place, or, if it has a dimension less, one for each row: the
-    body then yields what is alike in all of it. The body is straight code of scalars with `te.row_reduce` between, which is
-    the same number for all elements of a row.
+    body then yields what is alike in all of it. The body is straight code of scalars with `te.row_reduce`
+    between, which is the same number for all elements of a row.
 
     ```mlir
     func.func @shares(%x: tensor<?x10xf32>, %scale: tensor<10xf32>) -> tensor<?x10xf32> {

@@ -117,11 +117,17 @@ class Cluster:
 
     def _is_needed(self, op: Operation) -> bool:
         """Whether something else needs a sum, or what is made of it."""
-        if op is self.end:
-            return False
-        if not self._users(op) <= self.ops:
-            return True
-        return any(self._is_needed(u) for u in self._users(op) if self.rows.is_same(u))
+        pending, seen = [op], set[Operation]([self.end])
+        while pending:
+            made = pending.pop()
+            if made in seen:
+                continue
+            seen.add(made)
+            users = self._users(made)
+            if not users <= self.ops:
+                return True
+            pending += (user for user in users if self.rows.is_same(user))
+        return False
 
     def _reads_anyway(self, op: Operation) -> bool:
         """Whether rows that the terms of a sum are made of, which is computed elsewhere too, are read for
@@ -253,6 +259,9 @@ def _why_not(cluster: Cluster) -> str | None:
     cluster.grow()
     if not cluster.sums:
         return "it needs no sum along its rows that is to be computed here"
+    generics = (op for op in cluster.ops if isinstance(op, linalg.GenericOp))
+    if sum(len(list(op.body.block.ops)) for op in generics) > 2 * LARGEST:
+        return "it is too much for registers"
     ends_in_row = not cluster.rows.has_elements(cluster.end)
     if ends_in_row and len(cluster.sums) < 2:
         return "one sum alone is a reduction"
