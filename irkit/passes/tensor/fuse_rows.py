@@ -173,7 +173,7 @@ class _Body:
         if not isinstance(op, Operation) or not self.cluster.gives(op, value, amap):
             return self._operand(value, amap)
         if value not in self._known:
-            self._known[value] = self._computed(op, amap)
+            self._known[value] = self.computed(op)
         return self._known[value]
 
     def _operand(self, value: SSAValue, amap: AffineMap) -> SSAValue:
@@ -183,7 +183,8 @@ class _Body:
             self.operands[key] = self.block.insert_arg(element, len(self.operands))
         return self.operands[key]
 
-    def _computed(self, op: Operation, amap: AffineMap) -> SSAValue:
+    def computed(self, op: Operation) -> SSAValue:
+        """The scalar that an op of the cluster gives."""
         if isinstance(op, RESHAPES):
             return self.of(op.src, self._row_map(op.src))
         assert isinstance(op, linalg.GenericOp)
@@ -231,7 +232,7 @@ def _fuse(cluster: Cluster, block: Block) -> bool:
         return False
     whole, shape = AffineMap.identity(len(rows.shape)), rows.shape
     body = _Body(cluster)
-    body.block.add_op(te.YieldOp(body.of(end.results[0], whole)))
+    body.block.add_op(te.YieldOp(body.computed(end)))
     if (shape, whole) not in {(tensor_type(v).get_shape(), m) for v, m in body.operands}:
         missed(end, FUSE, "nothing that it reads has its rows")
         return False
