@@ -122,9 +122,7 @@ def test_irkit_run_leaves_one_too(model: Path, monkeypatch):
     err = io.StringIO()
     assert RunTool(io.StringIO(), io.StringIO(), err).main([str(model), "--level=task"]) == 2
     (path,) = re.findall(r"wrote a reproducer to '(.*)'", err.getvalue())
-    run = (
-        "// RUN: irkit-opt %s -p 'fuse-elementwise,repeat-elementwise{"
-    )
+    run = "// RUN: irkit-opt %s -p 'fuse-elementwise,repeat-elementwise{"
     assert Path(path).read_text().startswith(run)
     fails_with(Path(path), "ZeroDivisionError: while fusing")
 
