@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
 from irkit.dialects.products import linear_factors
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, ints, tensor_type
 
@@ -127,7 +128,7 @@ def _of_reshape(
     op: tensor.CollapseShapeOp | tensor.ExpandShapeOp,
     sizes: Sequence[int],
 ) -> tuple[Sum, ...] | None:
-    groups = [[int(d.value.data) for d in group] for group in op.reassociation]
+    groups = groups_of(op)
     if isinstance(op, tensor.ExpandShapeOp):
         shape = tensor_type(op.result).get_shape()
         return tuple(_joined([(index[d], shape[d]) for d in group]) for group in groups)

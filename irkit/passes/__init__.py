@@ -93,6 +93,7 @@ PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     "pack-forests": _lazy("passes.tensor.pack_forests", "PackForests"),
     "hoist-input-terms": _lazy("passes.tensor.hoist_input_terms", "HoistInputTerms"),
     "sink-light-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkLightReshapes"),
+    "sink-expansions": _lazy("passes.tensor.sink_expansions", "SinkExpansions"),
     "sink-reshapes": _lazy("passes.tensor.sink_reshapes", "SinkReshapes"),
     "propagate-fastmath": _lazy("passes.tensor.propagate_fastmath", "PropagateFastmath"),
     # task level

@@ -33,7 +33,8 @@ GRAPH = (
 )  # fmt: skip
 TREES = ("tree-to-gemm", "tree-to-traversal", "tree-to-perfect-traversal")
 TENSOR = (
-    *CLEANING, "fuse-elementwise", "fuse-elementwise", "sink-reshapes", "propagate-fastmath",
+    *CLEANING, "fuse-elementwise", "fuse-elementwise", "sink-reshapes", "sink-expansions",
+    "propagate-fastmath",
 )  # fmt: skip
 CPUS = ("cpu1", "cpu2", "cpu3", "cpu7")
 OWN = tuple(f"fuzz{number}" for number in range(8))

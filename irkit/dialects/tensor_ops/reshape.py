@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.tensor_ops.dynamic import completed
 from irkit.dialects.tensor_ops.interface import (
     Box,
@@ -40,7 +41,7 @@ class Reshape(TensorOpModel[ReshapeOp]):
         source, *sizes = operands
         if isinstance(op, tensor.ExpandShapeOp):
             return [source.reshape(completed(ints(op.static_output_shape), sizes))]
-        groups = [[int(d.value.data) for d in group] for group in op.reassociation]
+        groups = groups_of(op)
         shape = [1] * len(groups)
         for number, group in enumerate(groups):
             for d in group:

@@ -84,6 +84,7 @@ STANDARD: dict[str, list[str]] = {
         "fuse-rows",
         "group-products",
         "sink-reshapes",
+        "sink-expansions",
         "put-channels-last",
         "canonicalize",
         # Weights put side by side in every step of a recurrence are one constant.

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, i64
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
+from irkit.dialects.reassociation import Groups, reassociation
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.dialects.types import tensor as make_type
 from irkit.lower.graph_to_tensor.nests import NestBuilder
-from irkit.lower.graph_to_tensor.reassociation import Groups, reassociate
+from irkit.lower.graph_to_tensor.reassociation import reassociate
 from irkit.lower.graph_to_tensor.scalars import Scalars
 
 
@@ -50,7 +51,7 @@ class TensorBuilder(NestBuilder):
             tensor.CollapseShapeOp.create(
                 operands=[value],
                 result_types=[result],
-                properties={"reassociation": _reassociation(groups)},
+                properties={"reassociation": reassociation(groups)},
             )
         )
 
@@ -58,7 +59,7 @@ class TensorBuilder(NestBuilder):
         result = make_type(tensor_type(value).element_type, shape)
         sizes = self.sizes(shape, [value])
         return self.insert(
-            tensor.ExpandShapeOp(value, sizes, _reassociation(groups), list(shape), result)
+            tensor.ExpandShapeOp(value, sizes, reassociation(groups), list(shape), result)
         )
 
     def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
@@ -111,7 +112,3 @@ class TensorBuilder(NestBuilder):
         sizes = [self.batch([value]) if s == DYNAMIC else s for s in shape]
         ones, result = [1] * len(shape), make_type(t.element_type, shape)
         return self.insert(tensor.ExtractSliceOp(value, offsets, sizes, ones, result))
-
-
-def _reassociation(groups: Groups) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from irkit.dialects.types import DYNAMIC
 from irkit.errors import UnsupportedError
 
-Groups = list[list[int]]
-
 
 def reassociate(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Smallest runs of dimensions of `have` and `want` with equally many elements, in order.

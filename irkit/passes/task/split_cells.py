@@ -13,10 +13,8 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
-    IntegerAttr,
     ModuleOp,
     TensorType,
-    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -30,6 +28,7 @@ from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.linalg_generic import is_elementwise, maps, row_term
 from irkit.dialects.loop import schedule_on
 from irkit.dialects.precision import inherit
+from irkit.dialects.reassociation import reassociation
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.task import LaunchOp, ROperatorOp, YieldOp
 from irkit.dialects.tensor_ops.interface import Kind
@@ -226,11 +225,10 @@ def collapsed(value: SSAValue, groups: Sequence[Sequence[int]]) -> tensor.Collap
     """`value` with the dimensions of each group in one; the batch is a group of its own."""
     kind = tensor_type(value)
     sizes = [math.prod(kind.get_shape()[d] for d in group) for group in groups]
-    numbers = ArrayAttr(ArrayAttr(IntegerAttr(d, i64) for d in group) for group in groups)
     return tensor.CollapseShapeOp.create(
         operands=[value],
         result_types=[TensorType(kind.element_type, sizes)],
-        properties={"reassociation": numbers},
+        properties={"reassociation": reassociation(groups)},
     )
 
 

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     TensorType,
-    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -33,6 +32,7 @@ from irkit.dialects.constants import constant
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_elementwise
 from irkit.dialects.precision import inherit
+from irkit.dialects.reassociation import reassociation
 from irkit.dialects.types import DYNAMIC, numpy_dtype, tensor_type
 from irkit.errors import DeviceError
 from irkit.passes.tensor.input_terms import Chains, InputTerm, Part, tail_of, term_of
@@ -147,7 +147,7 @@ class _Hoist:
             tensor.CollapseShapeOp.create(
                 operands=[value],
                 result_types=[TensorType(t.element_type, sizes)],
-                properties={"reassociation": _reassociation(dims)},
+                properties={"reassociation": reassociation(dims)},
             )
         )
 
@@ -161,7 +161,7 @@ class _Hoist:
         sizes = [self._rows_of(value)] if DYNAMIC in shape else []
         result = TensorType(t.element_type, shape)
         return self._insert(
-            tensor.ExpandShapeOp(value, sizes, _reassociation(dims), list(shape), result)
+            tensor.ExpandShapeOp(value, sizes, reassociation(dims), list(shape), result)
         )
 
     def _insert(self, op: Operation) -> SSAValue:
@@ -180,10 +180,6 @@ class _Hoist:
 
 def _extent(sizes: Sequence[int]) -> int:
     return DYNAMIC if DYNAMIC in sizes else math.prod(sizes)
-
-
-def _reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
@@ -62,17 +63,12 @@ def _why_not_behind(op: Operation, seen: SSAValue, value: SSAValue) -> str | Non
         return None
     if not isinstance(seen.owner, tensor.ExpandShapeOp) or DYNAMIC in shape:
         return "it reads what is made under another shape"
-    groups = _groups(seen.owner)
+    groups = groups_of(seen.owner)
     fits = all(
         _joined(v, m, groups, identity) is not None
         for v, m in zip(op.inputs, maps(op), strict=False)
     )
     return None if fits else "it reads others by parts of a dimension"
-
-
-def _groups(view: tensor.ExpandShapeOp) -> list[list[int]]:
-    """The dimensions that each dimension of what is viewed becomes."""
-    return [[i.value.data for i in group.data] for group in view.reassociation.data]
 
 
 def _joined(
@@ -155,7 +151,7 @@ class _Keeper:
         if view is not None:
             identity, groups = (
                 AffineMap.identity(len(read[inputs.index(seen)].results)),
-                _groups(view),
+                groups_of(view),
             )
             joined = [_joined(v, m, groups, identity) for v, m in zip(inputs, read, strict=True)]
             inputs = [

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects.constants import constant, constant_array
 from irkit.dialects.linalg_generic import is_elementwise, iterators, maps
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.types import DYNAMIC, int_array, ints, tensor_type
 from irkit.weights import WeightStore
 
@@ -183,7 +184,7 @@ class Orders:
     def expanded(self, op: tensor.ExpandShapeOp, before: Operation) -> tuple[Order, SSAValue]:
         """Dimensions split where they lie."""
         own, source = self.moved[op.src]
-        groups = [[i.value.data for i in group.data] for group in op.reassociation.data]
+        groups = groups_of(op)
         order = tuple(d for s in own for d in groups[s])
         result = in_order(op.result, order)
         made = tensor.ExpandShapeOp.create(
@@ -201,7 +202,7 @@ class Orders:
     ) -> tuple[Order, SSAValue] | None:
         """Dimensions joined where they lie; None where they lie apart."""
         own, source = self.moved[op.src]
-        groups = [[i.value.data for i in group.data] for group in op.reassociation.data]
+        groups = groups_of(op)
         order = sorted(range(len(groups)), key=lambda g: own.index(groups[g][0]))
         if [d for g in order for d in groups[g]] != list(own):
             return None

@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.tensor_ops.interface import Kind
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, tensor_type
@@ -34,7 +35,7 @@ class SinkReshape(Rule):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /):
-        wanted = _is_light if self.light else _is_epilogue
+        wanted = _is_light if self.light else is_epilogue
         reshape = _reshape_of(op, wanted)
         if reshape is None:
             what = "an elementwise op" if self.light else "a heavy op"
@@ -58,7 +59,7 @@ def _is_light(value: SSAValue) -> bool:
     return isinstance(op, linalg.GenericOp) and is_elementwise(op) and len(list(value.uses)) == 1
 
 
-def _is_epilogue(value: SSAValue) -> bool:
+def is_epilogue(value: SSAValue) -> bool:
     """Whether a value is what a heavy op gives, with elementwise work behind it or none."""
     pending, seen = [value], {value}
     while pending:
@@ -93,7 +94,7 @@ def _why_not(op: linalg.GenericOp, reshape: tensor.CollapseShapeOp) -> str | Non
 
 def _sink(op: linalg.GenericOp, reshape: tensor.CollapseShapeOp, rewriter: PatternRewriter) -> None:
     shape = tensor_type(reshape.src).get_shape()
-    groups = [[i.value.data for i in group.data] for group in reshape.reassociation.data]
+    groups = groups_of(reshape)
     loops = [_joined(group, shape) for group in groups]
     own = AffineMap.identity(len(shape))
     made = [
