@@ -213,7 +213,7 @@ def main() -> int:
     if not options.prepare:
         name = harness.peer("torch").cuda.get_device_name()
         facts = {"device": name, "suites": suites}
-        print(harness.write("training_gpu", facts, options.out))
+        print(harness.update("training_gpu", facts, options.out))
     return 0
 
 
