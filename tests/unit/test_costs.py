@@ -330,7 +330,7 @@ PROGRAMS = {
     "row by a matrix": text(
         "matmul", "tensor<1x512xf32>, tensor<512x256xf32>", "tensor<1x256xf32>"
     ),
-    "rows by a column": text("matmul", "tensor<64x50xf32>, tensor<50x1xf32>", "tensor<64x1xf32>"),
+    "rows by a column": text("matmul", "tensor<64x600xf32>, tensor<600x1xf32>", "tensor<64x1xf32>"),
     "rows by few columns": text(
         "matmul", "tensor<64x50xf32>, tensor<50x3xf32>", "tensor<64x3xf32>"
     ),
