@@ -27,6 +27,7 @@ from irkit.dialects.attention_gradient import AttentionKeyGradientOp, AttentionQ
 from irkit.dialects.csr_base import CsrDenseBase, CsrMatmulBase, CsrReduceBase
 from irkit.dialects.forest_base import ForestBase
 from irkit.dialects.gather_base import GatherBase, GatherElementsBase
+from irkit.dialects.gemvt import GemvtOp
 from irkit.dialects.heap_forest import HeapForestOp
 from irkit.dialects.inference import InferredOp, Props, check_axis, check_rank, fail
 from irkit.dialects.layer_norm_base import LayerNormBase
@@ -361,6 +362,7 @@ Te = Dialect(
         ForestOp,
         GatherElementsOp,
         GatherOp,
+        GemvtOp,
         HeapForestOp,
         LayerNormOp,
         PackOp,

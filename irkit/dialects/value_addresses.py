@@ -11,6 +11,7 @@ _PLACED = {
     linalg.ops.GenericOp,
     linalg.ops.FillOp,
     te.ArgmaxOp,
+    te.GemvtOp,
     te.LayerNormOp,
     te.PackOp,
     te.PrepackedOp,

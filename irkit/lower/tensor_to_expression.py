@@ -375,6 +375,7 @@ NOT_EXPRESSIBLE: dict[type[Operation], str] = {
     te.CsrMatmulOp: _STORED,
     te.CsrReduceOp: _STORED,
     te.ForestOp: _WALK,
+    te.GemvtOp: "parts of its rows may have different numbers of them",
     te.HeapForestOp: _WALK,
     te.PackedForestOp: _WALK,
     te.PerfectForestOp: _WALK,

@@ -294,6 +294,18 @@ PROGRAMS = {
         "tensor<1x9xi32>, tensor<5xi64>, tensor<5xi64>) -> tensor<5x70xf32>",
         "tensor<5x70xf32>",
     ),
+    "gemvt": function(
+        "%a: tensor<37x21xf64>, %x: tensor<21xf64>, %r: tensor<37xf64>",
+        "  %y = te.gemvt %a, %x, %r {parts = 3 : i64} "
+        ": (tensor<37x21xf64>, tensor<21xf64>, tensor<37xf64>) -> tensor<3x34xf64>",
+        "tensor<3x34xf64>",
+    ),
+    "gemvt of itself": function(
+        "%a: tensor<37x21xf32>, %x: tensor<21xf32>",
+        "  %y = te.gemvt %a, %x {parts = 2 : i64} "
+        ": (tensor<37x21xf32>, tensor<21xf32>) -> tensor<2x40xf32>",
+        "tensor<2x40xf32>",
+    ),
     "argmax": unary("te.argmax", "tensor<3x5x8xf32>", "tensor<3x5xi64>"),
     "top k": unary("te.top_k", "tensor<3x5x8xf32>", "tensor<3x5x3xi64>", "{k = 3 : i64, largest = true}"),
     "top k of rows": unary("te.top_k", "tensor<?x9xi8>", "tensor<?x9xi64>", "{k = 9 : i64, largest = true}"),
@@ -444,4 +456,8 @@ def cases(name: str, device: str) -> list[Case]:
 
 ON_GPUS_ALONE = ["gates", "heap forest"]
 NAMES = [*(name for name in PROGRAMS if name not in ON_GPUS_ALONE), "lstm"]
-NAMES_FOR = {"test4": NAMES, "h200": [*NAMES, *ON_GPUS_ALONE]}
+ON_CPUS_ALONE = ["gemvt", "gemvt of itself"]
+NAMES_FOR = {
+    "test4": NAMES,
+    "h200": [*(name for name in NAMES if name not in ON_CPUS_ALONE), *ON_GPUS_ALONE],
+}

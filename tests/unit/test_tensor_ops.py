@@ -220,6 +220,15 @@ OPS = {
       func.func @main(%a: tensor<3x4xf32>) {
         %0 = te.argmax %a : (tensor<3x4xf32>) -> tensor<3xi64>
         func.return }""",
+    "gemvt": """
+      func.func @main(%a: tensor<7x3xf64>, %x: tensor<3xf64>, %r: tensor<7xf64>) {
+        %0 = te.gemvt %a, %x, %r {parts = 3 : i64}
+          : (tensor<7x3xf64>, tensor<3xf64>, tensor<7xf64>) -> tensor<3x6xf64>
+        func.return }""",
+    "gemvt of itself": """
+      func.func @main(%a: tensor<4x3xf32>, %x: tensor<3xf32>) {
+        %0 = te.gemvt %a, %x {parts = 2 : i64} : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<2x5xf32>
+        func.return }""",
     "top k": """
       func.func @main(%a: tensor<3x6xf32>) {
         %0 = te.top_k %a {k = 2 : i64, largest = true} : (tensor<3x6xf32>) -> tensor<3x2xi64>
@@ -270,7 +279,7 @@ LIGHT = {
         "top k",
         "perfect forest",
     )
-    and not name.startswith(("attention", "packed terms", "csr", "scatter"))
+    and not name.startswith(("attention", "gemvt", "packed terms", "csr", "scatter"))
 }
 RNG = np.random.default_rng(3)
 

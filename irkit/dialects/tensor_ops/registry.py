@@ -20,6 +20,7 @@ from irkit.dialects.tensor_ops.empty import Dim, Empty
 from irkit.dialects.tensor_ops.fill import Fill, Splat
 from irkit.dialects.tensor_ops.forest import Forest, HeapForest, PackedForest, PerfectForest
 from irkit.dialects.tensor_ops.gather import Gather, GatherElements
+from irkit.dialects.tensor_ops.gemvt import Gemvt
 from irkit.dialects.tensor_ops.generic import Generic
 from irkit.dialects.tensor_ops.interface import Kind, TensorOpModel
 from irkit.dialects.tensor_ops.layer_norm import LayerNorm
@@ -46,6 +47,7 @@ _MODELS: dict[type[Operation], TensorOpModel[Any]] = {
     te.ForestOp: Forest(),
     te.GatherElementsOp: GatherElements(),
     te.GatherOp: Gather(),
+    te.GemvtOp: Gemvt(),
     te.LayerNormOp: LayerNorm(),
     te.PackOp: Pack(),
     te.HeapForestOp: HeapForest(),

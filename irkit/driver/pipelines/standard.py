@@ -14,7 +14,7 @@ STANDARD: dict[str, list[str]] = {
         "sum-bins",
         "vectorise-loops",
         "hoist-from-loops",
-        "read-matrix-once",
+        "read-as-it-lies",
         "narrow-loops",
         "lead-with-moving-dims",
         # What follows is of functions without loops.
@@ -77,6 +77,7 @@ STANDARD: dict[str, list[str]] = {
         "cse",
         "dce",
         "compose-views",
+        "read-matrix-once",
         "hoist-input-terms",
         "sink-light-reshapes",
         "fuse-elementwise",
@@ -127,11 +128,11 @@ def level_pipeline(
     recompute: str = "",
 ) -> str:
     """The passes that bring a module from the level before to `level`; `device` is the vDevice that
-    `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
+    `read-as-it-lies`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`, `put-channels-last`,
-    `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
+    `read-matrix-once`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`,
+    `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
     `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
     what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
     `partition-rtasks` offers is measured on that device, which has to be at hand."""
@@ -139,7 +140,7 @@ def level_pipeline(
         **{
             name: _planned(name, device)
             for name in (
-                "read-matrix-once",
+                "read-as-it-lies",
                 "recompute-parts",
                 "write-out-attention",
                 "join-product-sums",
@@ -154,6 +155,7 @@ def level_pipeline(
                 "split-attention",
                 "join-products",
                 "pack-forests",
+                "read-matrix-once",
                 "hoist-input-terms",
                 "repeat-elementwise",
                 "fuse-rows",

@@ -58,7 +58,7 @@ class Rows:
         if not whole or tensor_type(op.inputs[0]).get_shape() != self.shape:
             return False
         element = tensor_type(op.results[0]).element_type
-        return element in (f32, f64) and of_scalars(op) and _starts(op) == _STARTS[found[0]]
+        return element in (f32, f64) and of_scalars(op) and start_of(op) == _STARTS[found[0]]
 
     def is_same(self, op: Operation) -> bool:
         """Whether an op is elementwise over what there is one of for each row."""
@@ -81,7 +81,7 @@ class Rows:
         return shape == (*self.lead, 1) and amap.results[:-1] == lead
 
 
-def _starts(op: linalg.GenericOp) -> float | None:
+def start_of(op: linalg.GenericOp) -> float | None:
     """The number that a reduction starts from; None if it is no constant."""
     fill = op.outputs[0].owner
     value = fill.inputs[0].owner if isinstance(fill, linalg.FillOp) else None

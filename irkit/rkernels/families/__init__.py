@@ -14,6 +14,7 @@ from irkit.rkernels.families.elementwise import Elementwise
 from irkit.rkernels.families.forest import Forest
 from irkit.rkernels.families.gate_product import GateProduct
 from irkit.rkernels.families.gemm import Gemm
+from irkit.rkernels.families.gemvt import Gemvt
 from irkit.rkernels.families.generated import Generated
 from irkit.rkernels.families.integer_product import IntegerProduct
 from irkit.rkernels.families.layer_norm import LayerNorm
@@ -37,6 +38,7 @@ _FAMILIES: dict[str, Family] = {
         Elementwise(),
         Softmax(),
         LayerNorm(),
+        Gemvt(),
         Argmax(),
         TopK(),
         Rowwise(),

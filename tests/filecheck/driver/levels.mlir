@@ -36,7 +36,7 @@
 // VALUES-NEXT: {{.*}}0.         3.2348022  0.4756512  0.
 
 // BACK:       error: the module is at the tensor level: it cannot go back to the graph level
-// DEVICE:     error: pass 'read-matrix-once' failed: unknown device 'tset4'; did you mean 'test4'?
+// DEVICE:     error: pass 'read-as-it-lies' failed: unknown device 'tset4'; did you mean 'test4'?
 func.func @main(%x: tensor<?x4xf32>, %w: tensor<4xf32>) -> tensor<?x4xf32> {
   %0 = graph.add %x, %w : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   %1 = graph.relu %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>

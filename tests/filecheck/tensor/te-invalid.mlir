@@ -248,3 +248,67 @@ func.func @rows(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   } : (tensor<4x5xf32>) -> tensor<4x5xf32>
   return %y : tensor<4x5xf32>
 }
+
+// -----
+
+func.func @gemvt(%a: tensor<4xf64>, %x: tensor<4xf64>) -> tensor<2x6xf64> {
+  // expected-error@+1 {{'te.gemvt' expects a matrix of rank 2, got tensor<4xf64>}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<4xf64>, tensor<4xf64>) -> tensor<2x6xf64>
+  return %y : tensor<2x6xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<?x4xf64>, %x: tensor<4xf64>) -> tensor<2x6xf64> {
+  // expected-error@+1 {{'te.gemvt' expects a matrix of known extents, got tensor<?x4xf64>}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<?x4xf64>, tensor<4xf64>) -> tensor<2x6xf64>
+  return %y : tensor<2x6xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<5xf64>) -> tensor<2x7xf64> {
+  // expected-error@+1 {{'te.gemvt' expects a vector of 4 elements, got tensor<5xf64>}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<5x4xf64>, tensor<5xf64>) -> tensor<2x7xf64>
+  return %y : tensor<2x7xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf64>, %r: tensor<4xf64>) -> tensor<2x7xf64> {
+  // expected-error@+1 {{'te.gemvt' expects a vector of 5 elements, got tensor<4xf64>}}
+  %y = te.gemvt %a, %x, %r {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>, tensor<4xf64>) -> tensor<2x7xf64>
+  return %y : tensor<2x7xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf64>) -> tensor<6x5xf64> {
+  // expected-error@+1 {{'te.gemvt' expects 0 < parts <= 5, got parts = 6}}
+  %y = te.gemvt %a, %x {parts = 6 : i64} : (tensor<5x4xf64>, tensor<4xf64>) -> tensor<6x5xf64>
+  return %y : tensor<6x5xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf64>) -> tensor<2x6xf64> {
+  // expected-error@+1 {{'te.gemvt' expects result of type tensor<2x7xf64>, got tensor<2x6xf64>}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>) -> tensor<2x6xf64>
+  return %y : tensor<2x6xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf32>) -> tensor<2x7xf64> {
+  // expected-error@+1 {{'te.gemvt' expects operands of one element type (f64), got f32}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf32>) -> tensor<2x7xf64>
+  return %y : tensor<2x7xf64>
+}
+
+// -----
+
+func.func @gemvt(%a: tensor<5x4xi32>, %x: tensor<4xi32>) -> tensor<2x7xi32> {
+  // expected-error@+1 {{'te.gemvt' expects elements of f32, f64, got tensor<5x4xi32>}}
+  %y = te.gemvt %a, %x {parts = 2 : i64} : (tensor<5x4xi32>, tensor<4xi32>) -> tensor<2x7xi32>
+  return %y : tensor<2x7xi32>
+}

@@ -16,6 +16,14 @@ func.func @main(%x: tensor<?x4xf32>, %i: tensor<2xi64>, %j: tensor<?x2xi64>) -> 
   return %a, %b, %c, %d : tensor<?xi64>, tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>
 }
 
+func.func @gemvt(%a: tensor<5x4xf64>, %x: tensor<4xf64>, %r: tensor<5xf64>) -> (tensor<2x7xf64>, tensor<5x5xf64>) {
+  // CHECK: %y = te.gemvt %a, %x, %r {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>, tensor<5xf64>) -> tensor<2x7xf64>
+  %y = te.gemvt %a, %x, %r {parts = 2 : i64} : (tensor<5x4xf64>, tensor<4xf64>, tensor<5xf64>) -> tensor<2x7xf64>
+  // CHECK-NEXT: %z = te.gemvt %a, %x {parts = 5 : i64} : (tensor<5x4xf64>, tensor<4xf64>) -> tensor<5x5xf64>
+  %z = te.gemvt %a, %x {parts = 5 : i64} : (tensor<5x4xf64>, tensor<4xf64>) -> tensor<5x5xf64>
+  return %y, %z : tensor<2x7xf64>, tensor<5x5xf64>
+}
+
 func.func @forest(%x: tensor<?x4xf32>, %feature: tensor<5x3xi32>, %threshold: tensor<5x3xf32>, %nan_left: tensor<5x3xi1>, %value: tensor<5x4x1xf64>, %output: tensor<5xi32>, %base: tensor<3xf64>) -> tensor<?x3xf64> {
   // CHECK: %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64} : (tensor<?x4xf32>, tensor<5x3xi32>, tensor<5x3xf32>, tensor<5x3xi1>, tensor<5x4x1xf64>, tensor<5xi32>, tensor<3xf64>) -> tensor<?x3xf64>
   %y = te.perfect_forest %x, %feature, %threshold, %nan_left, %value, %output, %base {comparison = "le", depth = 2 : i64}
