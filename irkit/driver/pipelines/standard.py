@@ -129,8 +129,8 @@ def level_pipeline(
     `read-matrix-once`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
-    `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`, `put-channels-last`,
-    `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
+    `compose-views`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`,
+    `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
     `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
     what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
     `partition-rtasks` offers is measured on that device, which has to be at hand."""
@@ -153,6 +153,7 @@ def level_pipeline(
                 "split-attention",
                 "join-products",
                 "pack-forests",
+                "compose-views",
                 "hoist-input-terms",
                 "repeat-elementwise",
                 "fuse-rows",
