@@ -38,6 +38,7 @@ OPEN_FROM: Mapping[str, int] = {
     "range": 0,
     "turn_rows": 0,
     "turn_runs": 3,
+    "turn_whole_runs": 3,
     "within32": 0,
 }
 """Function -> its first argument that may be any number: those before it are literals to Numba."""

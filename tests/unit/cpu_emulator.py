@@ -172,6 +172,16 @@ def _turn_runs(
             panel[at + e * width + i] = source[begins[i] + e] if inside else 0
 
 
+def _turn_whole_runs(
+    rows: int, lanes: int, width: int, panel: Memory, at: int, source: Memory, starts: Memory,
+    offset: int,
+) -> None:  # fmt: skip
+    assert rows <= min(lanes, width)
+    for i in range(rows):
+        for e in range(lanes):
+            panel[at + e * width + i] = source[starts[i] + offset + e]
+
+
 def multiply_pixels(
     vectors: int, rows: int, columns: int, width: int, pitch: int, a: Memory, at_a: int, channels: int,
     step: int, terms: int, places: Memory, b: Memory, at_b: int, c: Memory, at_c: int, apart: int,
@@ -346,6 +356,7 @@ def _names(scratch: Any) -> dict[str, Any]:
         "multiply_tile": _multiply_tile,
         "turn_rows": _turn_rows,
         "turn_runs": _turn_runs,
+        "turn_whole_runs": _turn_whole_runs,
         **_VECTORS,
     }
     for approximation in ULP:

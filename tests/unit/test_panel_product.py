@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -91,6 +92,41 @@ def test_several_blocks_of_each_kind(variant: str, lies: tuple[bool, bool]):
 def test_small_and_odd(variant: str, sizes: tuple[int, int, int]):
     judge(gemm(*sizes, True, False), variant)
     judge(gemm(*sizes, True, True), variant)
+
+
+@pytest.mark.parametrize("lies", [(False, False), (True, True)])
+def test_many_rows_and_columns(lies: tuple[bool, bool]):
+    """Several blocks of the largest size: of rows, of columns, and of those that stay in a nearer cache."""
+    judge(gemm(1045, 1100, 270, *lies, "f64"), "panel_product.wide", 1e-13)
+
+
+def test_long_panels_are_cut():
+    """Panels of all terms that fill the second-level cache are of few columns, for each of which all of A is
+    read; of fewer terms, or where few columns use a copy of A, they are as fast."""
+    chosen = {
+        (k, n): family(gemm(512, n, k, False, False, "f64"))
+        for k in (1024, 3000)
+        for n in (40, 512)
+    }
+    assert chosen.pop((3000, 512)) == "panel_product"
+    assert set(chosen.values()) == {"product"}
+
+
+def test_transposed_factors_are_not_copied_first():
+    """A program reads `a.T` and `b.T` where they lie, and NumPy's answer is its own."""
+
+    @irkit.jit(target="cpu")
+    def multiplied(a: Any, b: Any) -> Any:
+        return a.T @ b.T
+
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((70, 65)), rng.standard_normal((57, 70))
+    np.testing.assert_allclose(multiplied(a, b), a.T @ b.T, atol=1e-11)
+    b[3, 5], a[2, 4] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        wanted = a.T @ b.T
+    np.testing.assert_allclose(multiplied(a, b), wanted, atol=1e-11)
+    assert multiplied.ir("schedule").count("task.roperator @") == 1
 
 
 def test_doubles():
@@ -190,6 +226,12 @@ def test_random_products_in_emulation(data: st.DataObject):
     for task in range(op.tasks):
         emulate(kernel, binding, [*arrays, got], task, op.tasks, 1)
     np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-4, atol=1e-4)
+
+
+def family(source: str) -> str:
+    """The family whose rKernel a CPU takes for a product."""
+    ir = irkit.compile(irkit.parse(source), "cpu", device="cpu2", cache=False).ir("schedule")
+    return re.findall(r'rkernel = "(\w+)\.', ir)[0]
 
 
 def root(source: str) -> Any:

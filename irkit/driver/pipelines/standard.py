@@ -131,11 +131,11 @@ def level_pipeline(
     `read-as-it-lies`, `recompute-parts`, `write-out-attention`, `join-product-sums`, `gather-gates`,
     `share-joined-factors`, `split-reductions`, `cut-sums`, `halve-symmetric-products`, `share-products`,
     `share-convolutions`, `select-transposed-form`, `split-attention`, `join-products`, `pack-forests`,
-    `read-matrix-once`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`, `sink-light-reshapes`,
-    `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`, `form-roperators`,
-    `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks` plan for, `policy`
-    what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With `measure`, what
-    `partition-rtasks` offers is measured on that device, which has to be at hand."""
+    `compose-views`, `read-matrix-once`, `hoist-input-terms`, `repeat-elementwise`, `fuse-rows`,
+    `sink-light-reshapes`, `put-channels-last`, `join-epilogues`, `join-siblings`, `keep-operands`,
+    `form-roperators`, `split-cells`, `turn-factors`, `pack-products`, `pack-filters` and `partition-rtasks`
+    plan for, `policy` what stands for `schedule-wavefront`, and `recompute` the pass before it, if any. With
+    `measure`, what `partition-rtasks` offers is measured on that device, which has to be at hand."""
     special = {
         **{
             name: _planned(name, device)
@@ -155,6 +155,7 @@ def level_pipeline(
                 "split-attention",
                 "join-products",
                 "pack-forests",
+                "compose-views",
                 "read-matrix-once",
                 "hoist-input-terms",
                 "repeat-elementwise",

@@ -12,17 +12,18 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, ModuleOp,
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irkit.dialects import te
-from irkit.dialects.linalg_generic import is_elementwise, maps
+from irkit.dialects.linalg_generic import is_contraction, is_elementwise, maps
 from irkit.dialects.precision import inherit
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.types import DYNAMIC, int_array, tensor_type
 from irkit.dialects.views import Sum, View, largest, permutation_of, view_of
+from irkit.passes.gpu import gpu_of
 from irkit.rewriting import Rule, rewrite
 
 
@@ -173,14 +174,73 @@ def _cast_of(value: SSAValue, cast: linalg.GenericOp, moved: linalg.GenericOp) -
     )
 
 
+_FEWEST = 32
+"""Rows, columns and terms of a product that copies its factors anyway; with fewer, they are made first."""
+
+
+class MultiplyTurned(Rule):
+    """product(transpose(x), y) → the same product, which reads x where it lies."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /):
+        if not is_contraction(op):
+            return self.no_match(op, "it is no contraction")
+        found = list(maps(op))
+        if not all(_is_matrix_of_loops(m) for m in found):
+            return self.no_match(op, "its factors are windows, or read in part")
+        sizes = {
+            e: size
+            for value, amap in zip(op.operands, found, strict=True)
+            for e, size in zip(amap.results, tensor_type(value).get_shape(), strict=True)
+        }
+        if len(sizes) != 3 or any(size < _FEWEST for size in sizes.values()):
+            return self.no_match(op, "it is no product of two large matrices")
+        inputs = list(op.inputs)
+        for number, value in enumerate(inputs):
+            source = _turned_for(value)
+            if source is not None:
+                inputs[number] = source
+                found[number] = AffineMap(3, 0, tuple(reversed(found[number].results)))
+        if inputs == list(op.inputs):
+            return self.no_match(op, "neither factor is a transposition that nothing else reads")
+        new = linalg.GenericOp(
+            inputs,
+            op.outputs,
+            op.body.clone(),
+            ArrayAttr(AffineMapAttr(m) for m in found),
+            op.iterator_types,
+            [r.type for r in op.results],
+        )
+        new.attributes |= op.attributes
+        rewriter.replace(op, new)
+
+
+def _is_matrix_of_loops(amap: AffineMap) -> bool:
+    """Whether each of two indices is a loop of its own."""
+    return len(set(amap.results)) == len(amap.results) == 2 and all(
+        isinstance(e, AffineDimExpr) for e in amap.results
+    )
+
+
+def _turned_for(value: SSAValue) -> SSAValue | None:
+    """What `value` is the transposition of, if one product alone reads it."""
+    op = value.owner
+    if not isinstance(op, linalg.GenericOp) or len(list(value.uses)) != 1:
+        return None
+    return op.inputs[0] if permutation_of(op) == [1, 0] else None
+
+
 @dataclass(frozen=True)
 class ComposeViews(ModulePass):
-    """Let attention read its operands where they lie, and write its result in the order that is wanted.
+    """Let attention read its operands where they lie, and write its result in the order that is wanted;
+    on a CPU, let products of matrices read a transposed factor where it lies.
 
     Slices, transpositions and reshapes between what is computed and `te.attention` become one copy, which
     `form-roperators` computes where it is read: queries, keys and values are then parts of one product, in
     its own order. A transposition of the result becomes the attention's `permutation`. Casts of 16-bit floats
-    that stand between stay, next to the attention. No value changes.
+    that stand between stay, next to the attention. A product of matrices of which none has fewer than 32 rows
+    or columns copies blocks of both, however they lie: for a `device` that is no GPU, a transposition that it
+    alone reads is not made first. No value changes.
 
     ```mlir
     %1 = tensor.extract_slice %0[0, 64] [10, 32] [1, 1] : tensor<10x96xf32> to tensor<10x32xf32>
@@ -201,9 +261,11 @@ class ComposeViews(ModulePass):
     name = "compose-views"
     requires: ClassVar[tuple[str, ...]] = ("tensor",)
     produces: ClassVar[str] = "tensor"
+    device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rewrite(op, [ReadInPlace(), WriteInPlace()])
+        turned = [MultiplyTurned()] if gpu_of(self.device) is None else []
+        rewrite(op, [ReadInPlace(), WriteInPlace(), *turned])
         for inner in reversed(list(op.walk())):
             if kind_of(inner) is not None and not any(r.uses for r in inner.results):
                 Rewriter.erase_op(inner)

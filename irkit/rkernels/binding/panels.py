@@ -225,6 +225,15 @@ class _Panel:
             self.line(f"{name}_run = {_moved(window, outer, moving)}")
         self.open(f"for part in range(0, n, {lanes}):")
         self.line(f"length = min({lanes}, n - part)")
+        place = f"at + (done + part) * {self.width} + group"
+        if not padded:
+            self.open(f"if length == {lanes}:")
+            self.line(
+                f"turn_whole_runs({rows}, {lanes}, {self.width}, panel, {place}, p{source.index}, starts, "
+                "base + part)"
+            )
+            self.line("continue")
+            self.depth -= 1
         self.open(f"for i in range({rows}):")
         self.line("begins[i] = starts[i] + base + part")
         self.line("low, high = 0, length")
@@ -239,7 +248,6 @@ class _Panel:
         self.line("lows[i] = low")
         self.line("highs[i] = high")
         self.depth -= 1
-        place = f"at + (done + part) * {self.width} + group"
         self.line(
             f"turn_runs({rows}, {lanes}, {self.width}, panel, {place}, p{source.index}, begins, lows, "
             "highs, length)"

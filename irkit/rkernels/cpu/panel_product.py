@@ -1,9 +1,10 @@
 """panel_product: contractions as blocked matrix products of which both operands are packed.
 
-C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]. Blocks of MC rows, NC columns and KC terms, which stay
-in the cache: A's and B's are packed as panels of a tile's rows and columns, and block after block of k is
-added to the sums. So it does not matter how operands lie, nor how many terms there are. After K. Goto and R.
-van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3), 2008.
+C[b, m, (l, c)] = sum_k A[b, m, k] * B[b, k, (l, c)]. Blocks of MC rows, NC columns and KC terms of A and B
+are packed as panels of a tile's rows and columns, and block after block of k is added to the sums; NEAR
+columns stay in the second-level cache meanwhile. So it does not matter how operands lie, nor how many
+terms there are. After K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM
+TOMS 34(3), 2008.
 """
 
 import math
@@ -14,12 +15,23 @@ from irkit.dialects.products import Product, as_product, windows
 from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC
 from irkit.rkernels.binding.panels import turns, walk_of
-from irkit.rkernels.cpu.product import LARGE, PANEL_BYTES, SMALL, Tile, fitted, itemsize
+from irkit.rkernels.cpu.product import (
+    LARGE,
+    MOST_COLUMNS,
+    PANEL_BYTES,
+    SMALL,
+    Tile,
+    fitted,
+    itemsize,
+)
 from irkit.rkernels.rkernel import Parameters, RKernel
 from irkit.rkernels.work import Part, Work, work
 
-_TERMS, _ROWS, _COLUMNS = 256, 128, 256
-"""What a block has at most, of float32: its panels and sums are half a megabyte."""
+_TERMS, _ROWS, _COLUMNS = 256, 512, 1024
+"""What a block has at most: large, since A is copied for each block of columns and B for each of rows. Sums
+stay in the third-level cache, and are fetched while a tile adds to them."""
+_NEAR = 256
+"""Columns of B that all of A's block is multiplied with before the next, from the second-level cache."""
 
 
 def panel_product(task, tasks, rows, scratch, OPERANDS):
@@ -37,19 +49,26 @@ def panel_product(task, tasks, rows, scratch, OPERANDS):
                     count = min(NC, c1 - c)
                     for k in range(0, K, KC):
                         depth = min(KC, K - k)
-                        for i in range(0, height, TILE):
-                            n = min(TILE, height - i)
-                            PACK_A(OPERANDS, b, 0, m + i, n, k, depth, panel, i * KC)
-                        for j in range(0, count, LANES * ACROSS):
-                            n = min(LANES * ACROSS, count - j)
-                            PACK_B(OPERANDS, b, lead, c + j, n, k, depth, panel, right + j * KC)
-                        for i in range(0, height, TILE):
-                            n = min(TILE, height - i)
+                        for t in range(0, depth, DEEP_A):
+                            deep = min(DEEP_A, depth - t)
+                            for i in range(0, height, TILE):
+                                n = min(TILE, height - i)
+                                at = i * KC + t * TILE
+                                PACK_A(OPERANDS, b, 0, m + i, n, k + t, deep, panel, at)
+                        for t in range(0, depth, DEEP_B):
+                            deep = min(DEEP_B, depth - t)
                             for j in range(0, count, LANES * ACROSS):
-                                multiply_panels(
-                                    TILE, ACROSS, LANES, n, depth, panel, i * KC, right + j * KC,
-                                    sums + i * NC + j, NC, int64(k == 0),
-                                )  # fmt: skip
+                                n = min(LANES * ACROSS, count - j)
+                                at = right + j * KC + t * LANES * ACROSS
+                                PACK_B(OPERANDS, b, lead, c + j, n, k + t, deep, panel, at)
+                        for near in range(0, count, NEAR):
+                            for i in range(0, height, TILE):
+                                n = min(TILE, height - i)
+                                for j in range(near, min(near + NEAR, count), LANES * ACROSS):
+                                    multiply_panels(
+                                        TILE, ACROSS, LANES, n, depth, panel, i * KC, right + j * KC,
+                                        sums + i * NC + j, NC, int64(k == 0),
+                                    )  # fmt: skip
                     if TRANSPOSED:
                         for j in range(count):
                             for i in range(height):
@@ -79,13 +98,14 @@ def _even(size: int, most: int, step: int) -> int:
 def _parameters(tile: Tile) -> Callable[[Root], Parameters]:
     def parameters(root: Root) -> Parameters:
         product = _product(root)
-        fit, words = fitted(product, itemsize(root), tile), itemsize(root) // 4
+        fit = fitted(product, itemsize(root), tile)
         return {
             "ACROSS": fit.across,
-            "KC": _even(product.extent(product.k), _TERMS // words, 1),
+            "KC": _even(product.extent(product.k), _TERMS, 1),
             "LANES": fit.lanes,
             "MC": _even(product.extent(product.m), _ROWS, fit.rows),
             "NC": _even(product.extent(product.columns), _COLUMNS, fit.columns),
+            "NEAR": _NEAR // fit.columns * fit.columns,
             "TILE": fit.rows,
         }
 
@@ -99,8 +119,12 @@ def _legal(root: Root) -> bool:
     sizes = [product.extent(dims) for dims in (product.m, product.columns)]
     if any(size != DYNAMIC and size < 2 for size in sizes):
         return False
-    step = fitted(product, itemsize(root), LARGE).columns
-    return other is None or product.extent(product.k) * step * itemsize(root) > PANEL_BYTES
+    if other is None:
+        return True
+    # A copy of A is worth while for many columns alone.
+    many = min(sizes) >= MOST_COLUMNS
+    step = MOST_COLUMNS if many else fitted(product, itemsize(root), LARGE).columns
+    return product.extent(product.k) * step * itemsize(root) > PANEL_BYTES
 
 
 def _scratch(root: Root, parameters: Parameters) -> int:
@@ -143,7 +167,7 @@ def _work(most: Tile, kind: str) -> Callable[[Part], Work]:
         times = part.share((*product.batch, *product.lead))
         computed, high = tile.computed(rows)
         across = math.ceil(columns / tile.columns)
-        blocks = math.ceil(terms / (_TERMS // words))
+        blocks = math.ceil(terms / _TERMS)
         tiles = work(
             **{kind: computed * across * tile.columns * words * terms},
             tile=high * across * blocks,

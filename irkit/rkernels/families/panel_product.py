@@ -8,16 +8,18 @@ from irkit.dialects.roperator_root import Root
 from irkit.errors import UnsupportedError
 from irkit.rkernels.binding.binder import Binder
 from irkit.rkernels.binding.groups import part, store
-from irkit.rkernels.binding.panels import pack_panel
+from irkit.rkernels.binding.panels import pack_panel, walk_of
 from irkit.rkernels.families.product import MatrixProduct
 from irkit.rkernels.family import of_floats
+
+_FEW_TERMS = 16
 
 
 class PanelProduct(MatrixProduct):
     """`PART`, `INIT`, `STORE`, `K` and `TRANSPOSED` as `product`.
 
     `PACK_A` and `PACK_B`, of parameters `TILE`, `ACROSS` and `LANES`: part of A's rows, or of B's columns,
-    term by term into a panel.
+    term by term into a panel. `DEEP_A` and `DEEP_B`: how many terms are best copied at once.
     """
 
     name = "panel_product"
@@ -41,5 +43,14 @@ class PanelProduct(MatrixProduct):
         part(binder, product)
         store(binder, product)
         pack_panel(binder, turned(product), "PACK_A", binder.parameter("TILE"))
+        for letter, of in (("A", turned(product)), ("B", product)):
+            binder.literal(f"DEEP_{letter}", _deep(of, binder.parameter("KC")))
         across = binder.parameter("ACROSS") * binder.parameter("LANES")
         pack_panel(binder, product, "PACK_B", across)
+
+
+def _deep(product: Product, most: int) -> int:
+    """Terms of B that are copied for one panel after another: few where B's columns lie side by side, so that
+    memory is read along them."""
+    walk = walk_of(product)
+    return most if walk is None or walk.by_k else min(most, _FEW_TERMS)

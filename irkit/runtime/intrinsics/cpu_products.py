@@ -100,9 +100,10 @@ def multiply_panels(
         for size, first in powers(builder, largest, rows):
             numbers = [builder.add(first, _I64(i)) for i in range(size)]
             rows_of_a = [builder.gep(a, [builder.add(at_a, n)]) for n in numbers]
-            start = tile.load(fresh, c, width, numbers)
-            sums = tile.sums(rows_of_a, k, builder.gep(a, [at_b]), _I64(across * side), start)
-            tile.store(sums, c, width, numbers)
+            tile.expect(c, width, numbers)
+            sums = tile.sums(rows_of_a, k, builder.gep(a, [at_b]), _I64(across * side))
+            before = tile.load(fresh, c, width, numbers)
+            tile.store(tile.added(sums, before), c, width, numbers)
         return context.get_dummy_value()
 
     integer = types.int64
@@ -205,13 +206,28 @@ class Tile:
 
     def fetch(self, first: Any, length: Any, rows: int, step: Any) -> None:
         """In step `step` of `length`, fetch that part of the `rows` rows behind those from `first` on."""
+        builder = self.builder
+        place = builder.mul(builder.add(length, step), _I64(rows))
+        self._prefetch(builder.gep(first, [place]))
+
+    def expect(self, c: Any, width: Any, numbers: list[Any]) -> None:
+        """Fetch the sums that `load` will read when the loop is done."""
+        for number in numbers:
+            row = self.builder.gep(c, [self.builder.mul(width, number)])
+            for n in range(self.across):
+                self._prefetch(self.vector_at(row, n))
+
+    def _prefetch(self, pointer: Any) -> None:
         builder, letter = self.builder, ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [letter, _I32, _I32, _I32])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        place = builder.mul(builder.add(length, step), _I64(rows))
-        pointer = builder.bitcast(builder.gep(first, [place]), letter)
         # To read, into the first cache, data.
-        builder.call(prefetch, [pointer, _I32(0), _I32(3), _I32(1)])
+        builder.call(prefetch, [builder.bitcast(pointer, letter), _I32(0), _I32(3), _I32(1)])
+
+    def added(self, sums: list[list[Any]], others: list[list[Any]]) -> list[list[Any]]:
+        """Sums of two tiles."""
+        pairs = [zip(s, o, strict=True) for s, o in zip(sums, others, strict=True)]
+        return [[self.builder.fadd(x, y) for x, y in row] for row in pairs]
 
     def sums(
         self, rows: list[Any], k: Any, b: Any, width: Any, start: list[list[Any]] | None = None

@@ -1,4 +1,4 @@
-"""A Numba intrinsic that copies runs of rows side by side: rows become columns, in vector registers."""
+"""Numba intrinsics that copy runs of rows side by side: rows become columns, in vector registers."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false
@@ -40,17 +40,53 @@ def turn_runs(
             )
             runs.append(_masked(builder, builder.gep(source, [begin]), low, high, long))
         columns = _interleaved(builder, runs)
+        first, align = builder.gep(panel, [at]), context.get_abi_sizeof(panel.type.pointee)
         for e in range(long):
             with builder.if_then(builder.icmp_signed("<", _I64(e), count)):
-                column = _part(builder, columns[e * side // long], e * side % long, side)
-                place = builder.gep(panel, [builder.add(at, _I64(e * below))])
-                where = builder.bitcast(place, column.type.as_pointer())
-                builder.store(column, where, align=context.get_abi_sizeof(panel.type.pointee))
+                _store_column(builder, columns, e, side, first, below, align)
         return context.get_dummy_value()
 
     integer = types.int64
     return types.void(rows, lanes, width, panel, integer, source, begins, lows, highs,
                       integer), codegen  # fmt: skip
+
+
+@intrinsic(prefer_literal=True)
+def turn_whole_runs(
+    typingctx: Any, rows: Any, lanes: Any, width: Any, panel: Any, at: Any, source: Any, starts: Any,
+    offset: Any,
+) -> Any:  # fmt: skip
+    """`turn_runs` of `lanes` elements, none of them outside, that begin `offset` behind `starts[i]`."""
+    if not all(isinstance(n, types.IntegerLiteral) for n in (rows, lanes, width)):
+        return None
+    side, long, below = (n.literal_value for n in (rows, lanes, width))
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, _, panel, at, source, starts, offset = arguments
+        align = context.get_abi_sizeof(panel.type.pointee)
+        vector = ir.VectorType(source.type.pointee, long).as_pointer()
+        runs: list[Any] = []
+        for i in range(side):
+            begin = builder.add(builder.load(builder.gep(starts, [_I64(i)])), offset)
+            place = builder.bitcast(builder.gep(source, [begin]), vector)
+            runs.append(builder.load(place, align=align))
+        columns = _interleaved(builder, runs)
+        for e in range(long):
+            _store_column(builder, columns, e, side, builder.gep(panel, [at]), below, align)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(rows, lanes, width, panel, integer, source, starts, integer), codegen
+
+
+def _store_column(
+    builder: Any, columns: list[Any], e: int, side: int, panel: Any, below: int, align: int
+) -> None:
+    """Element `e` of all runs, that of run i at `panel[e * below + i]`."""
+    long = columns[0].type.count
+    column = _part(builder, columns[e * side // long], e * side % long, side)
+    place = builder.gep(panel, [_I64(e * below)])
+    builder.store(column, builder.bitcast(place, column.type.as_pointer()), align=align)
 
 
 def _masked(builder: Any, pointer: Any, low: Any, high: Any, lanes: int) -> Any:

@@ -65,3 +65,33 @@ func.func @of_bfloat16(%x: tensor<10x96xbf16>) -> tensor<10x4x8xbf16> {
   %4 = graph.transpose %3 {permutation = array<i64: 1, 0, 2>} : (tensor<4x10x8xbf16>) -> tensor<10x4x8xbf16>
   func.return %4 : tensor<10x4x8xbf16>
 }
+
+// Products of large matrices copy blocks of both factors, however they lie.
+// CHECK-LABEL: func.func @turned_factors
+// CHECK-NOT:   iterator_types = ["parallel", "parallel"]}
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>]{{.*}} ins(%x, %y :
+// CHECK:       func.return
+func.func @turned_factors(%x: tensor<48x32xf64>, %y: tensor<40x48xf64>) -> tensor<32x40xf64> {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<48x32xf64>) -> tensor<32x48xf64>
+  %1 = graph.transpose %y {permutation = array<i64: 1, 0>} : (tensor<40x48xf64>) -> tensor<48x40xf64>
+  %2 = graph.matmul %0, %1 : (tensor<32x48xf64>, tensor<48x40xf64>) -> tensor<32x40xf64>
+  func.return %2 : tensor<32x40xf64>
+}
+
+// What something else reads too is made anyway; so is it for products of few columns.
+// CHECK-LABEL: func.func @turned_for_two
+// CHECK:       %[[T:.*]] = linalg.generic {{.*}} ins(%x :
+// CHECK:       ["parallel", "parallel", "reduction"]} ins(%[[T]], %y :
+func.func @turned_for_two(%x: tensor<48x32xf32>, %y: tensor<48x40xf32>) -> (tensor<32x48xf32>, tensor<32x40xf32>) {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<48x32xf32>) -> tensor<32x48xf32>
+  %1 = graph.matmul %0, %y : (tensor<32x48xf32>, tensor<48x40xf32>) -> tensor<32x40xf32>
+  func.return %0, %1 : tensor<32x48xf32>, tensor<32x40xf32>
+}
+// CHECK-LABEL: func.func @turned_for_few
+// CHECK:       %[[F:.*]] = linalg.generic {{.*}} ins(%x :
+// CHECK:       ["parallel", "parallel", "reduction"]} ins(%[[F]], %y :
+func.func @turned_for_few(%x: tensor<48x32xf32>, %y: tensor<48x31xf32>) -> tensor<32x31xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<48x32xf32>) -> tensor<32x48xf32>
+  %1 = graph.matmul %0, %y : (tensor<32x48xf32>, tensor<48x31xf32>) -> tensor<32x31xf32>
+  func.return %1 : tensor<32x31xf32>
+}
