@@ -14,6 +14,7 @@ from xdsl.dialects.tensor import ExpandShapeOp
 import irkit
 from irkit.context import IrkitContext
 from irkit.dialects.task import ROperatorOp
+from irkit.dialects.types import DYNAMIC
 from irkit.driver.pipelines.lowering import run_level
 from irkit.driver.registry import register_dialects
 from irkit.interp.graph import run_graph
@@ -107,3 +108,23 @@ def test_whole_programs(seed: int, device: str) -> None:
     (got,) = run_schedule(module, ctx.weights, arrays)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
     assert parts or sum(isinstance(op, ROperatorOp) for op in module.walk()) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8])
+def test_columns_are_split_of_an_open_batch(rows: int) -> None:
+    arguments = "%x: tensor<?x4xf32>, %w: tensor<4x6xf32>, %o: tensor<?x2x3xf32>"
+    text = f"""func.func @main({arguments}) -> tensor<?x2x3xf32> {{
+      %p = graph.matmul %x, %w : (tensor<?x4xf32>, tensor<4x6xf32>) -> tensor<?x6xf32>
+      %s = graph.reshape %p {{shape = array<i64: {DYNAMIC}, 2, 3>}} : (tensor<?x6xf32>) -> tensor<?x2x3xf32>
+      %y = graph.mul %s, %o : (tensor<?x2x3xf32>, tensor<?x2x3xf32>) -> tensor<?x2x3xf32>
+      func.return %y : tensor<?x2x3xf32>
+    }}"""
+    shapes = [[rows, 4], [4, 6], [rows, 2, 3]]
+    arrays = [np.random.default_rng(rows).standard_normal(s, np.float32) for s in shapes]
+    ctx, module = lowered(text)
+    (before,) = run_tensor(module, ctx.weights, arrays)
+    SinkExpansions().apply(ctx, module)
+    module.verify()
+    assert not expansions_before_work(module)
+    (after,) = run_tensor(module, ctx.weights, arrays)
+    np.testing.assert_array_equal(after, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +11,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -25,6 +24,7 @@ from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, tensor_type
 from irkit.passes.gpu import gpu_of
 from irkit.passes.tensor.group_products import Depths
+from irkit.passes.tensor.joined_reads import joined_operands, joined_read, split_again
 from irkit.passes.tensor.joining import why_not_joined
 from irkit.remarks import applied, missed
 
@@ -65,26 +65,10 @@ def _why_not_behind(op: Operation, seen: SSAValue, value: SSAValue) -> str | Non
         return "it reads what is made under another shape"
     groups = groups_of(seen.owner)
     fits = all(
-        _joined(v, m, groups, identity) is not None
+        joined_read(v, m, groups, shape) is not None
         for v, m in zip(op.inputs, maps(op), strict=False)
     )
     return None if fits else "it reads others by parts of a dimension"
-
-
-def _joined(
-    value: SSAValue, amap: AffineMap, groups: Sequence[Sequence[int]], identity: AffineMap
-) -> AffineMap | None:
-    """How an operand is read by loops over joined dimensions: joined itself where it is read by all of
-    them, and as it is where it is read by whole ones; None where it is neither."""
-    if amap == identity:
-        return AffineMap.identity(len(groups))
-    whole = {group[0]: n for n, group in enumerate(groups) if len(group) == 1}
-    found: list[AffineExpr] = []
-    for expr in amap.results:
-        if not isinstance(expr, AffineDimExpr) or expr.position not in whole:
-            return None
-        found.append(AffineDimExpr(whole[expr.position]))
-    return AffineMap(len(groups), 0, tuple(found))
 
 
 @dataclass(frozen=True)
@@ -149,16 +133,7 @@ class _Keeper:
         kind = tensor_type(value)
         inputs, read = list(op.inputs), maps(op)[: len(op.inputs)]
         if view is not None:
-            identity, groups = (
-                AffineMap.identity(len(read[inputs.index(seen)].results)),
-                groups_of(view),
-            )
-            joined = [_joined(v, m, groups, identity) for v, m in zip(inputs, read, strict=True)]
-            inputs = [
-                _as_source(v, view, value, made) if m == identity else v
-                for v, m in zip(inputs, read, strict=True)
-            ]
-            read = [m for m in joined if m is not None]
+            inputs, read = joined_operands(inputs, read, view, made)
         types = [TensorType(tensor_type(r).element_type, kind.get_shape()) for r in op.results]
         types.append(kind)
         sizes = _dynamic_sizes(op)
@@ -186,7 +161,9 @@ class _Keeper:
         made += [*empties, new]
         results = list(new.results)
         if view is not None:
-            results = [_as_view(r, view, made) for r in results]
+            split = [split_again(r, view) for r in results]
+            made += split
+            results = [s.result for s in split]
         Rewriter.insert_op(made, InsertPoint.after(at))
         self.depths.of |= dict.fromkeys(results, self.depths.of.get(value, 0))
         for old, result in zip(op.results, results, strict=False):
@@ -199,34 +176,6 @@ class _Keeper:
                 use.operation.detach()
                 Rewriter.insert_op(use.operation, InsertPoint.after(made[-1]))
             use.operation.operands[use.index] = last
-
-
-def _as_source(
-    value: SSAValue, view: tensor.ExpandShapeOp, source: SSAValue, made: list[Operation]
-) -> SSAValue:
-    """`value` under the shape of what is viewed."""
-    if value is view.result:
-        return source
-    shape = TensorType(tensor_type(value).element_type, tensor_type(source).get_shape())
-    op = tensor.CollapseShapeOp.create(
-        operands=[value],
-        result_types=[shape],
-        properties={"reassociation": view.reassociation},
-    )
-    made.append(op)
-    return op.result
-
-
-def _as_view(value: SSAValue, view: tensor.ExpandShapeOp, made: list[Operation]) -> SSAValue:
-    """`value` under the shape that the view has."""
-    shape = TensorType(tensor_type(value).element_type, tensor_type(view.result).get_shape())
-    op = tensor.ExpandShapeOp.create(
-        operands=[value, *view.operands[1:]],
-        result_types=[shape],
-        properties=dict(view.properties),
-    )
-    made.append(op)
-    return op.result
 
 
 def _needed(op: Operation, seen: SSAValue) -> list[SSAValue]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,13 +11,14 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, op_type_rewrite_pattern
 
 from irkit.dialects.linalg_generic import is_elementwise, maps
-from irkit.dialects.reassociation import Groups, groups_of, reassociation
+from irkit.dialects.reassociation import groups_of
 from irkit.dialects.types import DYNAMIC, tensor_type
+from irkit.passes.tensor.joined_reads import joined_operands, joined_read, split_again
 from irkit.passes.tensor.sink_reshapes import is_epilogue
 from irkit.rewriting import Rule, rewrite
 
@@ -58,61 +57,23 @@ def _why_not(op: linalg.GenericOp, expansion: tensor.ExpandShapeOp) -> str | Non
         return "a dimension that is split is open"
     if any(isinstance(u.owner, linalg.GenericOp) for u in op.outputs):
         return "its destination is computed"
+    if DYNAMIC in shape and not all(isinstance(u.owner, tensor.EmptyOp) for u in op.outputs):
+        return "nothing says the extents of its destination"
     identity = AffineMap.identity(len(shape))
     written = maps(op)[len(op.inputs) :]
     own = [m for v, m in zip(op.inputs, maps(op), strict=False) if v is expansion.result]
     if {*own, *written} != {identity}:
         return "it reads the reshaped value, or writes, in another order"
     if any(
-        _joined(v, m, groups, shape) is None for v, m in zip(op.operands, maps(op), strict=True)
+        joined_read(v, m, groups, shape) is None for v, m in zip(op.operands, maps(op), strict=True)
     ):
         return "an operand is read by a part of a split dimension"
     return None
 
 
-def _joined(
-    value: SSAValue, read: AffineMap, groups: Groups, loops: Sequence[int]
-) -> tuple[Groups, AffineMap] | None:
-    """How an operand that is read by `read`, of loops of these extents, is to be collapsed, and read by loops
-    that are not split: each group of loops is in the map whole, in its order, or not at all. What has one
-    element is read there; loops of one round need not be in the map. None where it is otherwise."""
-    of_loop = {d: g for g, group in enumerate(groups) for d in group}
-    collapsed: Groups = []
-    results: list[AffineExpr] = []
-    position = 0
-    while position < len(read.results):
-        loop, taken = read.results[position], 1
-        group = groups[of_loop[loop.position]] if isinstance(loop, AffineDimExpr) else []
-        whole, long = group, [d for d in group if loops[d] != 1]
-        if _begins(read.results[position:], whole):
-            taken = len(whole)
-        elif tensor_type(value).get_shape()[position] == 1:
-            group = []
-        elif _begins(read.results[position:], long):
-            taken = len(long)
-        else:
-            return None
-        results.append(AffineDimExpr(of_loop[group[0]]) if group else AffineConstantExpr(0))
-        collapsed.append(list(range(position, position + taken)))
-        position += taken
-    return collapsed, AffineMap(len(groups), 0, tuple(results))
-
-
-def _begins(results: Sequence[AffineExpr], loops: Sequence[int]) -> bool:
-    """Whether the first of these are just such loops, of which there are some."""
-    return bool(loops) and list(results[: len(loops)]) == [AffineDimExpr(d) for d in loops]
-
-
 def _sink(op: linalg.GenericOp, expansion: tensor.ExpandShapeOp, rewriter: PatternRewriter) -> None:
-    groups, split_shape = groups_of(expansion), tensor_type(expansion.result).get_shape()
     made: list[Operation] = []
-    inputs: list[SSAValue] = []
-    reads: list[AffineMap] = []
-    for value, read in zip(op.inputs, maps(op), strict=False):
-        found = _joined(value, read, groups, split_shape)
-        assert found is not None
-        reads.append(found[1])
-        inputs.append(_collapsed(value, found[0], made))
+    inputs, reads = joined_operands(op.inputs, maps(op)[: len(op.inputs)], expansion, made)
     shape = tensor_type(expansion.src).get_shape()
     results = [TensorType(tensor_type(r).element_type, shape) for r in op.results]
     empties = [
@@ -127,34 +88,8 @@ def _sink(op: linalg.GenericOp, expansion: tensor.ExpandShapeOp, rewriter: Patte
         ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * len(shape)),
         results,
     )
-    split = [
-        tensor.ExpandShapeOp.create(
-            operands=[new, *expansion.operands[1:]],
-            result_types=[old.type],
-            properties=dict(expansion.properties),
-        )
-        for new, old in zip(moved.results, op.results, strict=True)
-    ]
+    split = [split_again(new, expansion) for new in moved.results]
     rewriter.replace(op, [*made, *empties, moved, *split], [s.result for s in split])
-
-
-def _collapsed(value: SSAValue, groups: Groups, made: list[Operation]) -> SSAValue:
-    """A value with dimensions joined by `groups`: what it was split from where it was split so."""
-    if all(len(group) == 1 for group in groups):
-        return value
-    owner = value.owner
-    if isinstance(owner, tensor.ExpandShapeOp) and groups_of(owner) == groups:
-        return owner.src
-    kind = tensor_type(value)
-    sizes = kind.get_shape()
-    shape = [sizes[g[0]] if len(g) == 1 else math.prod(sizes[d] for d in g) for g in groups]
-    reshape = tensor.CollapseShapeOp.create(
-        operands=[value],
-        result_types=[TensorType(kind.element_type, shape)],
-        properties={"reassociation": reassociation(groups)},
-    )
-    made.append(reshape)
-    return reshape.result
 
 
 def _dynamic_sizes(destination: SSAValue) -> list[SSAValue]:
