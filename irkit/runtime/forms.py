@@ -1,13 +1,14 @@
-"""What the texts of units have in common: their form, in which whole numbers are slots.
+"""What the texts of units have in common: their form, in which numbers are slots.
 
 Numba's front end takes most of the time that compiling takes, and types a number as any other of its kind:
 units of one form are typed and lowered once, and their numbers are put into the IR (`intrinsics/slots.py`)
 before LLVM sees it. So machine code is what it would be of the text itself.
 
-A number is a slot only where nothing that Numba decides can hang on its value: as an operand beside what is
-no constant, as an argument of a function of the unit or of one in `OPEN_FROM`, as what is stored, or
+A whole number is a slot only where nothing that Numba decides can hang on its value: as an operand beside
+what is no constant, as an argument of a function of the unit or of one in `OPEN_FROM`, as what is stored, or
 as the one value of a name that is used in these ways alone. Subscripts, tests, exponents and arguments of
-other calls stay; what Python itself would compute of numbers alone stands as the number that it is.
+other calls stay; what Python itself would compute of numbers alone stands as the number that it is. No type
+hangs on the value of a float: where `reals` are slots too, all are that are made a float32 or a float64.
 """
 
 from __future__ import annotations
@@ -49,26 +50,27 @@ _LIMIT = 1 << 62
 
 
 class Form(NamedTuple):
-    """A text with `number_slot(n)` for numbers, and the numbers by n."""
+    """A text with `number_slot(n)` for whole numbers, `real_slot(n)` for floats, and the numbers by n."""
 
     text: str
-    values: tuple[int, ...]
+    values: tuple[int | float, ...]
 
 
-def form_of(text: str) -> Form:
-    """The form of a unit's text."""
+def form_of(text: str, reals: bool = False) -> Form:
+    """The form of a unit's text; without `reals`, floats stay in it."""
     module = in_one_thread(lambda: ast.parse(text))
-    slots = list(_slots(module))
+    slots = [*_slots(module), *(_floats(module) if reals else ())]
     computed = [node for node in _computed(module) if node not in slots]
     # Places in lines are counted in bytes.
     lines = text.encode().split(b"\n")
-    values: list[int] = []
+    values: list[int | float] = []
     pieces: list[tuple[ast.expr, str]] = [(node, str(_constant(node))) for node in computed]
     for node in sorted(slots, key=_place):
-        value = _constant(node)
-        assert value is not None
-        pieces.append((node, f"number_slot({len(values)})"))
-        values.append(value)
+        real, value = _float(node), _constant(node)
+        pieces.append((node, f"{'number' if real is None else 'real'}_slot({len(values)})"))
+        number = value if real is None else real
+        assert number is not None
+        values.append(number)
     for node, piece in sorted(pieces, key=lambda p: _place(p[0]), reverse=True):
         line = lines[node.lineno - 1]
         lines[node.lineno - 1] = (
@@ -123,6 +125,29 @@ def _folded(operator: ast.operator, one: int, other: int) -> int | None:
             return one % other
         case _:
             return None
+
+
+def _float(node: ast.expr) -> float | None:
+    """The float that stands somewhere, with a sign or none."""
+    match node:
+        case ast.Constant(value=float() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(value=float() as value)):
+            return -value
+        case _:
+            return None
+
+
+def _floats(module: ast.Module) -> Iterator[ast.expr]:
+    """The floats of a module that are slots."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(ast.Name("float32" | "float64"), [value], []) if (
+                _float(value) is not None and value.lineno == value.end_lineno
+            ):
+                yield value
+            case _:
+                pass
 
 
 def _slots(module: ast.Module) -> Iterator[ast.expr]:

@@ -150,7 +150,7 @@ def _rkernels(key: str, units: Sequence[Unit]) -> tuple[RKernelCode, ...]:
 
 def _compile(missing: Mapping[str, Unit], here: bytes, made: Callable[[str, bytes], None]) -> None:
     """Make machine code of units, by their keys: of each form the IR, once, then the code of each unit."""
-    forms = {name: form_of(unit.text) for name, unit in missing.items()}
+    forms = {name: form_of(unit.text, reals=True) for name, unit in missing.items()}
     of_form: dict[str, list[str]] = {}
     for name, form in forms.items():
         of_form.setdefault(form.text, []).append(name)

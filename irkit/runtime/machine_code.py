@@ -60,7 +60,7 @@ def lower(text: str) -> bytes:
     return entry.encode() + b"\0" + zlib.compress(found.encode(), 1)
 
 
-def code_of(lowered_form: bytes, values: tuple[int, ...]) -> bytes:
+def code_of(lowered_form: bytes, values: tuple[int | float, ...]) -> bytes:
     """The name of its entry and the object code of a unit with a zero byte between: of the IR of its form,
     and the unit's numbers."""
     entry, _, packed = lowered_form.partition(b"\0")

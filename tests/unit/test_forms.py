@@ -99,10 +99,54 @@ def test_a_number_on_which_numba_decides_is_none(body):
 
 def test_texts_that_differ_in_sizes_have_one_form(tmp_path):
     sizes = ((3, 16), (5, 20))
-    # Of the convolutions: the mean's factor is a float.
-    forms = [[form_of(u.text) for u in units(tmp_path, c, n)[:2]] for c, n in sizes]
+    # The mean's factor is a float.
+    forms = [[form_of(u.text, reals=True) for u in units(tmp_path, c, n)[:3]] for c, n in sizes]
     assert [f.text for f in forms[0]] == [f.text for f in forms[1]]
     assert [f.values for f in forms[0]] != [f.values for f in forms[1]]
+
+
+def test_floats_are_slots_where_they_are_asked_for():
+    text = (
+        "def f(a):\n    return float32(0.5) + float64(-1e300) * a + 2.5 + float32(a) + float64(3)\n"
+    )
+    assert form_of(text) == (text, ())
+    form = form_of(text, reals=True)
+    assert form.values == (0.5, -1e300)
+    slots = text.replace("0.5", "real_slot(0)").replace("-1e300", "real_slot(1)")
+    assert form.text == slots
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 0.1, -1.5e-310, 1e308, 5e-324, 3.4028235e38, 1e-46])
+def test_floats_are_the_same_to_the_last_bit(value):
+    text = TWO_FLOATS.format(value=value)
+    form = form_of(text, reals=True)
+    assert [repr(v) for v in form.values] == [repr(value)] * 3
+    _, plain = lowered(text, "irkit_rkernel")
+    _, general = lowered(f"{SLOT_IMPORT}\n{form.text}", "irkit_rkernel")
+    assert sections(filled(general, form.values)) == sections(plain)
+
+
+TWO_FLOATS = """
+from numba import float32, float64
+from irkit.runtime.intrinsics.cpu import float32p, float64p, int64p
+from irkit.runtime.intrinsics.engine import cfunc
+
+@cfunc("void(int64, int64, int64, int64, int64)", error_model="numpy")
+def rkernel_0_of_unit(task, tasks, rows, scratch, operands):
+    address = int64p(operands)
+    narrow, wide = float32p(address[0]), float64p(address[1])
+    for i in range(rows):
+        if wide[i] > float64({value}):
+            narrow[i] = narrow[i] * float32({value}) + float32(wide[i])
+        else:
+            wide[i] = float64({value}) - wide[i]
+"""
+
+
+def sections(ir):
+    """Instructions, and constants beside them."""
+    found = llvm.ObjectFileRef.from_data(object_code(ir))
+    return [s.data() for s in found.sections() if s.is_text() or "rodata" in str(s.name())]
 
 
 def test_machine_code_is_that_of_the_text_itself(tmp_path):
@@ -110,7 +154,7 @@ def test_machine_code_is_that_of_the_text_itself(tmp_path):
     checked = units(tmp_path, 3, 16)
     assert len(checked) >= 3
     for unit in checked:
-        form = form_of(unit.text)
+        form = form_of(unit.text, reals=True)
         assert form.values
         _, plain = lowered(unit.text, "irkit_rkernel")
         _, general = lowered(f"{SLOT_IMPORT}\n{form.text}", "irkit_rkernel")
@@ -130,7 +174,9 @@ def instructions(ir):
     return [s.data() for s in found.sections() if s.is_text()]
 
 
-def test_no_template_has_a_name_of_the_intrinsic():
+def test_no_template_has_a_name_of_the_intrinsics():
     for target in ("cpu", "cuda"):
         for rkernel in registered(target):
-            assert "number_slot" not in template_source(rkernel)
+            source = template_source(rkernel)
+            assert "number_slot" not in source
+            assert "real_slot" not in source
