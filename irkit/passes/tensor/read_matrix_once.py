@@ -11,7 +11,6 @@ from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    ArrayAttr,
     FloatAttr,
     IntegerAttr,
     ModuleOp,
@@ -30,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irkit.dialects import te
 from irkit.dialects.functions import is_straight
 from irkit.dialects.linalg_generic import is_contraction, iterators, loop_of, loop_sizes, maps
+from irkit.dialects.reassociation import reassociation
 from irkit.dialects.tensor_ops.registry import kind_of
 from irkit.dialects.tensor_ops.reshape import RESHAPES
 from irkit.dialects.types import DYNAMIC, Tensor, numpy_dtype, tensor_type
@@ -226,7 +226,7 @@ class _Writer:
         return self._made(tensor.ExtractSliceOp(value, offsets, sizes, [1, 1], kind))
 
 
-_TOGETHER: Final = ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in (0, 1)])])
+_TOGETHER: Final = reassociation([[0, 1]])
 """Two dimensions that are one."""
 
 
