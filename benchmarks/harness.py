@@ -196,12 +196,30 @@ def _home(results: dict[str, Any]) -> Path:
 
 def update(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
     """`write`, beside the suites that the file has of earlier runs on the same device."""
+    kept = _before(name, results, folder)
+    new = {suite: _dated(found) for suite, found in results["suites"].items()}
+    return write(name, {**results, "suites": {**kept, **new}}, folder)
+
+
+def update_cases(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:
+    """`update`, case by case: beside the cases that each of its suites has of earlier runs."""
+    kept = _before(name, results, folder)
+    new = {
+        suite: {**kept.get(suite, {}), **{case: _dated(facts) for case, facts in cases.items()}}
+        for suite, cases in results["suites"].items()
+    }
+    return write(name, {**results, "suites": {**kept, **new}}, folder)
+
+
+def _before(name: str, results: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """The suites of earlier runs on the same device."""
     path = (folder or _home(results)) / f"{name}.json"
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    kept: dict[str, Any] = before["suites"] if before.get("device") == results["device"] else {}
-    run = {"date": time.strftime("%Y-%m-%d"), "commit": commit()}
-    new = {suite: {**found, "measured in": run} for suite, found in results["suites"].items()}
-    return write(name, {**results, "suites": {**kept, **new}}, folder)
+    return before["suites"] if before.get("device") == results.get("device") else {}
+
+
+def _dated(found: dict[str, Any]) -> dict[str, Any]:
+    return {**found, "measured in": {"date": time.strftime("%Y-%m-%d"), "commit": commit()}}
 
 
 def write(name: str, results: dict[str, Any], folder: Path | None = None) -> Path:

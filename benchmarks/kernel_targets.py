@@ -94,7 +94,8 @@ def _fastest(entries: Mapping[str, Any], granted: str) -> Mapping[str, Any]:
     own = [
         e
         for k, e in entries.items()
-        if not k.startswith("torch") and k.partition(",")[2] == granted.partition(",")[2]
+        if "us" in e and not k.startswith("torch")
+        if k.partition(",")[2] == granted.partition(",")[2]
     ]
     return min(own, key=lambda e: e["us"])
 

@@ -39,7 +39,8 @@ def of_products(suites: Mapping[str, Any]) -> Ratios:
             ours = [
                 e["us"]
                 for k, e in entries.items()
-                if not k.startswith("torch") and k.partition(",")[2] == ending.partition(",")[2]
+                if "us" in e and not k.startswith("torch")
+                if k.partition(",")[2] == ending.partition(",")[2]
             ]
             # Operands of 16 bits are what PyTorch has in bfloat16, whatever is granted.
             of_halves = case.split(",")[0].endswith("of bfloat16")

@@ -266,15 +266,15 @@ def main() -> int:
         if precision == "float32" or any(part in rkernel for part in _PRECISE)
         if CASES[name].element == "f32" or precision != "tf32"
     ]
-    found: dict[str, Any] = {}
+    device = harness.peer("torch").cuda.get_device_name()
     with multiprocessing.get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:
         made = zip(jobs, pool.imap(program, jobs), strict=True)
         for name, programs in itertools.groupby(made, key=lambda pair: pair[0].case.name):
             built = [b for _, b in programs if b is not None]
-            found[name] = _measured(CASES[name], built)
-            print(_line(name, found[name]), flush=True)
-    facts = {"device": harness.peer("torch").cuda.get_device_name(), "suites": {"products": found}}
-    print(harness.write("products", facts, options.out))
+            found = _measured(CASES[name], built)
+            print(_line(name, found), flush=True)
+            facts = {"device": device, "suites": {"products": {name: found}}}
+            assert harness.update_cases("products", facts, options.out)
     return 0
 
 
