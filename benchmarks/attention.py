@@ -311,7 +311,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     names = [n for n in CASES if not options.cases or any(c in n for c in options.cases)]
-    found: dict[str, Any] = {}
     with multiprocessing.get_context("spawn").Pool(len(os.sched_getaffinity(0))) as pool:
         jobs = list(_jobs(pool, names, options.device, options.most, options.only))
         made = zip(jobs, pool.imap(program, jobs), strict=True)
@@ -320,10 +319,11 @@ def main() -> int:
             if options.prepare:
                 print(f"{name}: {', '.join(b.rkernel for b in built)}", flush=True)
                 continue
-            found[name] = _measured(CASES[name], built)
-            print(_line(name, found[name]), flush=True)
-    if not options.prepare:
-        print(harness.write("attention", {"suites": {"attention": found}}, options.out))
+            found = _measured(CASES[name], built)
+            print(_line(name, found), flush=True)
+            device = harness.peer("torch").cuda.get_device_name()
+            facts = {"device": device, "suites": {"attention": {name: found}}}
+            assert harness.update_cases("attention", facts, options.out)
     return 0
 
 
