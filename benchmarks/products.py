@@ -1,6 +1,7 @@
 """Products and convolutions on a GPU: every rKernel that can compute them, beside PyTorch's.
 
-    python -m benchmarks.products [CASE ...] [--device NAME] [--only RKERNEL ...] [--out FOLDER]
+    python -m benchmarks.products [CASE ...] [--device NAME] [--only RKERNEL ...] [--precisions NAME ...]
+        [--out FOLDER]
 
 Each rOperator's own kernel runs many times in one CUDA graph, what packs terms among them, of both operands:
 constants are packed when a program is built, so what packing takes is told apart. So do PyTorch's kernels in
@@ -104,7 +105,10 @@ def _cases() -> Iterator[Case]:
         yield Case(f"{name}, transposed", (m, k), (n, k), transposed=True, element="bf16")
     yield Case("8192x8192x8192", (8192, 8192), (8192, 8192))
     yield Case("8192x8192x8192 of bfloat16", (8192, 8192), (8192, 8192), element="bf16")
-    for m, k, n in ((128, 768, 768), (128, 256, 1024), (128, 1024, 256), (100, 300, 500)):
+    for m, k, n in (
+        (128, 768, 768), (128, 768, 3072), (128, 3072, 768), (128, 256, 1024), (128, 1024, 256),
+        (100, 300, 500), (512, 512, 512), (200, 2000, 1000),
+    ):  # fmt: skip
         yield Case(f"{m}x{k}x{n}", (m, k), (k, n))
         yield Case(f"{m}x{k}x{n} transposed", (m, k), (n, k), transposed=True)
     for n in (1, 16):
@@ -253,6 +257,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", help="parts of names of cases; all by default")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--only", nargs="*", default=[], help="parts of names of rKernels")
+    parser.add_argument("--precisions", nargs="*", default=PRECISIONS, choices=PRECISIONS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     names = [n for n in CASES if not options.cases or any(c in n for c in options.cases)]
@@ -261,7 +266,7 @@ def main() -> int:
     jobs = [
         Job(CASES[name], precision, options.device, rkernel)
         for name in names
-        for precision in PRECISIONS
+        for precision in options.precisions
         for rkernel in chosen
         if precision == "float32" or any(part in rkernel for part in _PRECISE)
         if CASES[name].element == "f32" or precision != "tf32"

@@ -179,6 +179,28 @@ def test_packed_products_are_those_of_float64(case: Case, tasks: int) -> None:
     assert np.abs(y - want).max() <= tolerance * np.abs(want).max()
 
 
+@pytest.mark.parametrize("variant", ["64x128_sliced", "64x64_sliced", "64x32_sliced"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(70, 225, 90),
+        Case(65, 40, 130, True),
+        # Of one stage a group has none.
+        Case(9, 30, 20),
+        Case(19, 33, 71, precision="tf32"),
+        Case(66, 330, 20, True, "bf16"),
+        Case(20, 264, 72, False, "float32", "bf16"),
+    ],
+    ids=str,
+)
+def test_groups_that_share_a_tile_have_all_its_stages(case: Case, variant: str) -> None:
+    x, w = case.arrays(7)
+    tolerance = {"float32": 1e-6, "tf32": 2e-3, "bf16": 1e-2}[case.precision]
+    tolerance = max(tolerance, {"f32": 0.0, "bf16": 8e-3}[case.element])
+    y, want = product(case, x, w, 2, variant).astype(np.float64), case.want(x, w)
+    assert np.abs(y - want).max() <= tolerance * np.abs(want).max()
+
+
 @pytest.mark.parametrize("grid", [[3, 1], [1, 3]], ids=str)
 @pytest.mark.parametrize("vector", [0, 1])
 def test_an_rtask_stores_its_own_elements_alone(grid: list[int], vector: int) -> None:
@@ -202,12 +224,13 @@ def test_an_rtask_stores_its_own_elements_alone(grid: list[int], vector: int) ->
     assert (stored == 1).all()
 
 
-def test_what_parts_do_not_hold_is_summed_from_the_operands() -> None:
+@pytest.mark.parametrize("variant", ["64x64", "64x64_sliced"])
+def test_what_parts_do_not_hold_is_summed_from_the_operands(variant: str) -> None:
     case = Case(24, 40, 32)
     x, w = case.arrays(0)
     x[3, 5], x[7, 1], x[9, 2], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
     x[13], w[:, 17] = 1e-42, 1e30
-    y = product(case, x, w)
+    y = product(case, x, w, 1, variant)
     with np.errstate(all="ignore"):
         want = np.maximum(x.astype(np.float64) @ w.astype(np.float64), 0).astype(np.float32)
     np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
@@ -277,7 +300,9 @@ def test_vectors_are_packed_like_elements() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-@pytest.mark.parametrize("variant", ["64x32", "128x128", "128x256"])
+@pytest.mark.parametrize(
+    "variant", ["64x32", "64x32_sliced", "64x128_sliced", "128x128", "128x256"]
+)
 def test_packed_products_become_cubins_without_spills(variant: str, precision: str) -> None:
     pytest.importorskip("numba_cuda")
     from benchmarks.products import Case as Product

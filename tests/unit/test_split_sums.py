@@ -69,6 +69,7 @@ KERNELS = {
     "wgmma64x64": (unpacked, Case(48, 320, 40, relu=False)),
     "wgmma128x128": (unpacked, Case(120, 96, 112, relu=False)),
     "packed64x64": (packed, Case(48, 320, 40, relu=False)),
+    "packed64x64_sliced": (packed, Case(48, 320, 40, relu=False)),
     "packed128x128": (packed, Case(120, 96, 112, relu=False)),
 }
 
@@ -89,7 +90,11 @@ def test_sums_of_parts_are_not_drawn_towards_zero(variant: str, data: str) -> No
     assert abs(bias) <= (plain if data == "wide" else MOST_BIAS)
 
 
-ROUNDS = {"wgmma64x64": (product_wgmma, "TOGETHER"), "packed64x64": (product_packed, "_LONG")}
+ROUNDS = {
+    "wgmma64x64": (product_wgmma, "TOGETHER"),
+    "packed64x64": (product_packed, "_LONG"),
+    "packed64x64_sliced": (product_packed, "_LONG"),
+}
 
 
 @pytest.mark.parametrize("sizes", [(48, 320, 40), (48, 288, 40), (128, 96, 64)])

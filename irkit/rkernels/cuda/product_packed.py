@@ -3,7 +3,8 @@
 C[m, c] = sum_k A[m, k] * B[k, c]. Terms lie in memory as the tensor cores read them, so one thread copies
 whole tiles (`cp.async.bulk`), STAGES ahead, and no thread touches a term. Two warp groups compute 64 rows and
 WN columns each, and wait for tiles alone, not for each other. A stage is filled again when all warps have
-read it.
+read it. Where one group could have the whole tile, each of the SLICES groups has its sums of every second
+stage, and these meet at the end (sliced-K in CUTLASS): what they wait for is half as much.
 
 Where products are of float32's parts, sums of a stage leave the tensor cores, which truncate, and are added
 in float32 while others are computed, those of the first parts by themselves (`cuda_wgmma` says why); where
@@ -41,18 +42,22 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     warp, lane = divide(thread, 32)
     warp = same_in_warp(warp)
     group, quarter = divide(warp, 4)
-    group_y, group_x = divide(group, BN // WN)
+    # Of groups that share a tile each has some of its stages.
+    rank = divide(group, BM // 64 * (BN // WN))[0] if SLICES > 1 else 0
+    group_y, group_x = divide(group - rank * (BM // 64 * (BN // WN)), BN // WN)
+    own_thread = thread - rank * (THREADS // SLICES)
     staged = shared_of(FLOAT(0), scratch)
     # First the barriers, two words each: of tiles that are there, then of tiles that were read.
     packs = aligned_place(staged, 4 * STAGES)
     left = packs + group_y * 64 * ROW
     right = packs + PARTS * BM * ROW + group_x * WN * ROW
     turns = (K + BK - 1) // BK
+    own_turns = (turns - rank + SLICES - 1) // SLICES
     done = 0
     if thread == 0:
         for stage in range(STAGES):
             open_barrier(staged, 2 * stage, 1)
-            open_barrier(staged, 2 * (STAGES + stage), THREADS // 32)
+            open_barrier(staged, 2 * (STAGES + stage), THREADS // 32 // SLICES)
     publish_barriers()
     cuda.syncthreads()
     least_b, most_b = uint32(0xFFFFFFFF), uint32(0)
@@ -97,9 +102,13 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             def begun(turn, sums):
                 return products(arrived(turn), sums, FRESH, 0)
 
-            # A stage that all warps have read is filled again.
+            # Which stage of all is one of the group's own.
+            def turn_of(own):
+                return own * SLICES + rank
+
+            # A stage that all warps have read is filled again, by those that it was for.
             def refill(turn):
-                if warp == 0 and turn >= 0 and turn + STAGES < turns:
+                if (warp if SLICES == 1 else quarter) == 0 and turn >= 0 and turn + STAGES < turns:
                     times, stage = divide32(done + turn, STAGES)
                     await_phase(staged, 2 * (STAGES + stage), times % 2)
                     fill(turn + STAGES)
@@ -114,14 +123,14 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             def seen(turn, least_a, most_a, least_b, most_b):
                 tile = packs + divide32(done + turn, STAGES)[1] * STAGE
                 if c <= c0:
-                    for i in range((BM * ROW // 4 + THREADS - 1) // THREADS):
-                        word = 4 * (thread + i * THREADS)
+                    for i in range((BM * ROW * SLICES // 4 + THREADS - 1) // THREADS):
+                        word = 4 * (own_thread + i * (THREADS // SLICES))
                         place, inside = tile + min(word, BM * ROW - 4), word < high * ROW
                         least_a, most_a = packed_magnitudes(least_a, most_a, staged, place, inside)
                 if m <= m0:
                     tile += PARTS * BM * ROW
-                    for i in range((BN * ROW // 4 + THREADS - 1) // THREADS):
-                        word = 4 * (thread + i * THREADS)
+                    for i in range((BN * ROW * SLICES // 4 + THREADS - 1) // THREADS):
+                        word = 4 * (own_thread + i * (THREADS // SLICES))
                         place, inside = tile + min(word, BN * ROW - 4), word < wide * ROW
                         least_b, most_b = packed_magnitudes(least_b, most_b, staged, place, inside)
                 return least_a, most_a, least_b, most_b
@@ -135,54 +144,57 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             if KIND == 0:
                 # Of many stages, sums of LONG together meet: each addition rounds, and the fewer lie behind
                 # one another, the less.
-                for far in range(0, turns, LONG):
+                for far in range(0, turns, LONG * SLICES):
                     total = sums
                     sums = zeros_like(staged, WN // 2)
+                    start_of_own = far // SLICES
+                    last = min(start_of_own + LONG, own_turns)
                     # Products of all parts but the first are a 256th of the sums: what truncation takes of
                     # them is too little to be seen, so that they leave the tensor cores but once in TOGETHER
                     # stages, and these always have some to compute while sums of first parts are added.
-                    for near in range(far, min(far + LONG, turns), TOGETHER):
+                    for near in range(start_of_own, last, TOGETHER):
                         small = zeros_like(staged, WN // 2)
-                        for turn in range(near, min(near + TOGETHER, min(far + LONG, turns))):
+                        for own in range(near, min(near + TOGETHER, last)):
+                            turn = turn_of(own)
                             tile = arrived(turn)
                             large = products(tile, sums, SETS, 2)
                             small = products(tile, small, 0, 1)
-                            refill(turn - 2)
+                            refill(turn_of(own - 2))
                             sums = group_added(sums, large, 1, 1)
-                            if turn > near:
-                                read(turn - 1)
+                            if own > near:
+                                read(turn_of(own - 1))
                             least_a, most_a, least_b, most_b = seen(
                                 turn, least_a, most_a, least_b, most_b
                             )
                         sums = group_added(sums, small, 1, 0)
-                        read(min(near + TOGETHER, min(far + LONG, turns)) - 1)
+                        read(turn_of(min(near + TOGETHER, last) - 1))
                     sums = group_added(sums, total, 1, 0)
             elif FRESH:
                 # Two stages at once: while the sums of one are added, the other's are computed.
-                for turn in range(0, turns - 1, 2):
-                    first = begun(turn, sums)
-                    second = begun(turn + 1, sums)
-                    refill(turn - 2)
-                    refill(turn - 1)
+                for own in range(0, own_turns - 1, 2):
+                    first = begun(turn_of(own), sums)
+                    second = begun(turn_of(own + 1), sums)
+                    refill(turn_of(own - 2))
+                    refill(turn_of(own - 1))
                     sums = group_added(sums, first, 1, 1)
-                    read(turn)
+                    read(turn_of(own))
                     sums = group_added(sums, second, 1, 0)
-                    read(turn + 1)
-                if (K + BK - 1) // BK % 2:
-                    first = begun(turns - 1, sums)
+                    read(turn_of(own + 1))
+                if own_turns % 2:
+                    first = begun(turn_of(own_turns - 1), sums)
                     sums = group_added(sums, first, 1, 0)
-                    read(turns - 1)
+                    read(turn_of(own_turns - 1))
             else:
                 # One stage behind the other, the sums in the tensor cores' hands until the last.
-                for turn in range(turns):
-                    sums = begun(turn, sums)
-                    refill(turn - AHEAD - 1)
+                for own in range(own_turns):
+                    sums = begun(turn_of(own), sums)
+                    refill(turn_of(own - AHEAD - 1))
                     await_products(AHEAD)
-                    if turn >= AHEAD:
-                        read(turn - AHEAD)
+                    if own >= AHEAD:
+                        read(turn_of(own - AHEAD))
                 sums = group_added(sums, sums, 0, 0)
-                for turn in range(max(turns - AHEAD, 0), turns):
-                    read(turn)
+                for own in range(max(own_turns - AHEAD, 0), own_turns):
+                    read(turn_of(own))
             done += turns
             # As in `product_wgmma.py`, of the first parts: a part below 2^-126 may count as zero, which a
             # factor of 2^-101 or more does not notice.
@@ -200,19 +212,36 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             if small:
                 unsure = FLOAT(math.inf) if large else FLOAT(int32(K)) * FLOAT(2.07e-25)
             anew = 0
-            if KIND == 0:
+            if KIND == 0 and SLICES == 1:
                 anew = 2 * cuda.syncthreads_or(any_unsure(sums, unsure))
+            at = packs + rank * (BM * (BN + 8))
             if TRANSPOSED:
                 mma_store_across(
-                    staged, packs + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
+                    staged, at + group_x * WN * (BM + 4) + group_y * 64 + quarter * 16,
                     BM + 4, sums, WN, lane,
                 )  # fmt: skip
             else:
                 mma_store(
-                    staged, packs + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
+                    staged, at + (group_y * 64 + quarter * 16) * (BN + 8) + group_x * WN,
                     BN + 8, sums, WN, lane,
                 )  # fmt: skip
             cuda.syncthreads()
+            if SLICES > 1:
+                # A thread reads what others store of a sum, and is the one that joins it.
+                wrong = int32(0)
+                for i in range(BM * BN // THREADS):
+                    if TRANSPOSED:
+                        x, y = divide(thread + i * THREADS, BM)
+                    else:
+                        y, x = divide(thread + i * THREADS, BN)
+                    at = packs + (x * (BM + 4) + y if TRANSPOSED else y * (BN + 8) + x)
+                    total = staged[at]
+                    for other in range(1, SLICES):
+                        total += staged[at + other * (BM * (BN + 8))]
+                    staged[at] = total
+                    if KIND == 0 and not (unsure <= abs(total) < math.inf):
+                        wrong = int32(1)
+                anew = 2 * cuda.syncthreads_or(wrong)
 
             LEAVE(
                 OPERANDS, staged, packs, (thread, THREADS), (BM, BN), (0, 0, m, c), (m1, c0, c1),
@@ -232,6 +261,10 @@ _TILES: dict[str, Mapping[str, int]] = {
     "64x128": {"BM": 64, "BN": 128, "WN": 64},
     "64x64": {"BM": 64, "BN": 64, "WN": 32},
     "64x32": {"BM": 64, "BN": 32, "WN": 16},
+    # Of a few tiles: both warp groups compute one, each from half of the stages.
+    "64x128_sliced": {"BM": 64, "BN": 128, "WN": 128},
+    "64x64_sliced": {"BM": 64, "BN": 64, "WN": 64},
+    "64x32_sliced": {"BM": 64, "BN": 32, "WN": 32},
 }
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
@@ -286,6 +319,7 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     return {
         "KIND": KINDS[packing],
         **tile,
+        "SLICES": _slices(tile),
         "BK": form.width,
         "ROW": row,
         "PARTS": form.parts,
@@ -299,9 +333,15 @@ def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
     }
 
 
+def _slices(tile: Mapping[str, int]) -> int:
+    """How many warp groups compute the same sums."""
+    return THREADS_PER_BLOCK // 128 * 64 * tile["WN"] // (tile["BM"] * tile["BN"])
+
+
 def _scratch(root: Root, tile: Parameters) -> int:
     """Barriers, and all stages or all sums behind them."""
-    staged = max(tile["STAGES"] * tile["STAGE"], tile["BM"] * (tile["BN"] + 8))
+    sums = _slices(tile) * tile["BM"] * (tile["BN"] + 8)
+    staged = max(tile["STAGES"] * tile["STAGE"], sums)
     return 4 * (4 * tile["STAGES"] + 256 + staged)
 
 
@@ -341,8 +381,10 @@ def _work(tile: Mapping[str, int]):
         products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
         # Sums leave by way of shared memory, and those of parts are looked at: the next tile waits for that.
         again = _AGAIN * (count - 1) if packing is Precision.FLOAT32 else 0
-        ends = work(tile=again + count * (0.5 + tile["BM"] * tile["BN"] / 16384))
-        return ends + work(barrier=barriers * blocks) + products + part.store * part.elements
+        slices = _slices(tile)
+        ends = work(tile=again + count * (0.5 + slices * tile["BM"] * tile["BN"] / 16384))
+        waits = work(barrier=barriers * blocks / slices)
+        return ends + waits + products + part.store * part.elements
 
     return counted
 
