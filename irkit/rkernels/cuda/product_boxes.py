@@ -322,6 +322,18 @@ _FEW, _MANY = 0.7, 128
 _MEETING, _SEATS = 3200, 132
 
 
+def met(area: int, blocks: int) -> float:
+    """What the blocks of a cluster take to add up their sums of a shared tile, in ends of tiles."""
+    return area / _MEETING if blocks > 1 else 0.0
+
+
+def rounds(part: Part, blocks: int) -> float:
+    """How many times as long rTasks take of which each is shared by so many blocks: clusters beyond those
+    that there is room for come later."""
+    tasks = math.prod(part.grid)
+    return math.ceil(tasks * blocks / _SEATS) / math.ceil(tasks / _SEATS)
+
+
 def _work(tile: Mapping[str, int]):
     """Stages that arrive one after another, or products that overlap with them, if these take longer."""
 
@@ -336,12 +348,11 @@ def _work(tile: Mapping[str, int]):
         if p["GROUPS"] > 1 and tile["WN"] <= _NARROW:
             rows += _SHORT
         waits = stages * (p["PLANES"] * rows * crowd / _AT_ONCE + _STAGE)
-        meeting = tile["BM"] * tile["BN"] / _MEETING if blocks > 1 else 0
-        ends = work(tile=count * (1 + meeting + tile["BM"] * tile["BN"] / 24576))
+        area = tile["BM"] * tile["BN"]
+        ends = work(tile=count * (1 + met(area, blocks) + area / 24576))
         multiplied = work(stage=waits, mma=products * _EFFORT[bytes_of(part.root)])
-        # Clusters beyond those that there is room for come later.
-        rounds = math.ceil(asking / _SEATS) / math.ceil(math.prod(part.grid) / _SEATS)
-        return (ends + multiplied + part.store * (part.elements / blocks)) * rounds
+        one = ends + multiplied + part.store * (part.elements / blocks)
+        return one * rounds(part, blocks)
 
     return counted
 

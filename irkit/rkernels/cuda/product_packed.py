@@ -4,7 +4,8 @@ C[m, c] = sum_k A[m, k] * B[k, c]. Terms lie in memory as the tensor cores read 
 whole tiles (`cp.async.bulk`), STAGES ahead, and no thread touches a term. Two warp groups compute 64 rows and
 WN columns each, and wait for tiles alone, not for each other. A stage is filled again when all warps have
 read it. Where one group could have the whole tile, each of the SLICES groups has its sums of every second
-stage, and these meet at the end (sliced-K in CUTLASS): what they wait for is half as much.
+stage, and these meet at the end (sliced-K in CUTLASS): what they wait for is half as much. Of few tiles each
+may be shared by the blocks of a cluster too, as in `product_boxes.py`.
 
 Where products are of float32's parts, sums of a stage leave the tensor cores, which truncate, and are added
 in float32 while others are computed, those of the first parts by themselves (`cuda_wgmma` says why); where
@@ -28,6 +29,7 @@ from irkit.dialects.roperator_root import Root
 from irkit.dialects.types import DYNAMIC, is_half, tensor_type
 from irkit.rkernels.cuda.pack import KINDS
 from irkit.rkernels.cuda.product import fits, product_of, reach
+from irkit.rkernels.cuda.product_boxes import met, rounds
 from irkit.rkernels.cuda.product_mma import SPLIT, TF32, THREADS_PER_BLOCK
 from irkit.rkernels.cuda.product_wgmma import TOGETHER, sets
 from irkit.rkernels.packed_operands import packed_operands, packing_of
@@ -51,7 +53,10 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
     packs = aligned_place(staged, 4 * STAGES)
     left = packs + group_y * 64 * ROW
     right = packs + PARTS * BM * ROW + group_x * WN * ROW
-    turns = (K + BK - 1) // BK
+    # Blocks that share a tile have some stages each, one behind another.
+    stages = (K + BK - 1) // BK
+    begins = stages * RANK // RANKS
+    turns = stages * (RANK + 1) // RANKS - begins
     own_turns = (turns - rank + SLICES - 1) // SLICES
     done = 0
     if thread == 0:
@@ -74,6 +79,7 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
             first_row = part * (GROUPS_A * 8) + m if of_a else part * (GROUPS_B * 8) + c
             start = fixed(first_row * BK)
             step = PARTS * GROUPS_A * 8 * BK if of_a else PARTS * GROUPS_B * 8 * BK
+            start += begins * step
             place = packs + part * BM * ROW if of_a else packs + (PARTS * BM + part * BN) * ROW
             count = high * ROW * 4 if of_a else wide * ROW * 4
 
@@ -238,16 +244,38 @@ def product_packed(task, tasks, rows, scratch, OPERANDS):
                     total = staged[at]
                     for other in range(1, SLICES):
                         total += staged[at + other * (BM * (BN + 8))]
-                    staged[at] = total
                     if KIND == 0 and not (unsure <= abs(total) < math.inf):
                         wrong = int32(1)
+                        # What one block is in doubt about, all of a cluster are.
+                        total = FLOAT(math.nan) if RANKS > 1 else total
+                    staged[at] = total
                 anew = 2 * cuda.syncthreads_or(wrong)
-
+            # Of blocks that share a tile each adds up all their sums of some rows, or columns where these lie
+            # apart, which then leave.
+            m_own, c_own = RANK * (BM // RANKS), 0
+            leaves = packs + m_own * (BN + 8)
+            if TRANSPOSED:
+                m_own, c_own = 0, RANK * (BN // RANKS)
+                leaves = packs + c_own * (BM + 4)
+            if RANKS > 1:
+                meet_cluster()
+                add_ranks(
+                    staged, leaves + warp * (SUMS // (8 * RANKS)), SUMS // (8 * RANKS), RANKS
+                )  # fmt: skip
+                if KIND == 0:
+                    # The sum of what is in doubt is NaN.
+                    anew, unsure = 2, FLOAT(0)
+                cuda.syncthreads()
             LEAVE(
-                OPERANDS, staged, packs, (thread, THREADS), (BM, BN), (0, 0, m, c), (m1, c0, c1),
-                VECTOR, anew, unsure, max(m0 - m, 0),
+                OPERANDS, staged, leaves, (thread, THREADS),
+                (BM // (1 + (RANKS - 1) * (1 - TRANSPOSED)), BN // (1 + (RANKS - 1) * TRANSPOSED)),
+                (0, 0, m + m_own, c + c_own), (m1, c0, c1),
+                VECTOR, anew, unsure, max(m0 - (m + m_own), 0),
             )  # fmt: skip
             cuda.syncthreads()
+            if RANKS > 1:
+                # What a block has summed is there until all others have read it.
+                meet_cluster()
     if thread == 0:
         for stage in range(2 * STAGES):
             close_barrier(staged, 2 * stage)
@@ -262,14 +290,19 @@ _TILES: dict[str, Mapping[str, int]] = {
     "64x64": {"BM": 64, "BN": 64, "WN": 32},
     "64x32": {"BM": 64, "BN": 32, "WN": 16},
     # Of a few tiles: both warp groups compute one, each from half of the stages.
-    "64x128_sliced": {"BM": 64, "BN": 128, "WN": 128},
     "64x64_sliced": {"BM": 64, "BN": 64, "WN": 64},
     "64x32_sliced": {"BM": 64, "BN": 32, "WN": 32},
+    # Of fewer still: blocks of a cluster share one. Of eight, not all clusters run at once.
+    "64x64_by2": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 2},
+    "64x64_by4": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 4},
+    "64x32_by2": {"BM": 64, "BN": 32, "WN": 32, "BLOCKS": 2},
 }
 _LARGEST_FRESH = 128
 """Columns of a warp group whose sums of a stage, added in float32, need twice as many registers again."""
 _NARROW = 64
 """Columns of a warp group whose products of a stage are soon over: more stages are at work at once."""
+_FEWEST_STAGES = 4
+"""Stages of a block, of those that share a tile."""
 _LONG, _ANY = 32, 1 << 20
 """Stages whose sums meet before those of others do: where registers hold two sets."""
 _STAGED_BYTES, _MOST_STAGES = 196 * 1024, 16
@@ -294,6 +327,10 @@ def _legal(tile: Mapping[str, int]):
             return False
         if bool(operands[1].terms.value.data) != matrix_of_b(product):
             return False
+        # Each group of each of the blocks that share a tile has some stages.
+        stages = math.ceil(product.extent(product.k) / FORMATS[packing].width)
+        if stages < _FEWEST_STAGES * (tile.get("BLOCKS", 1) - 1):
+            return False
         return tile["WN"] <= _LARGEST_FRESH or not _fresh(product)
 
     return legal
@@ -313,13 +350,15 @@ def _fresh(product: Product) -> bool:
 
 
 def parameters_of(tile: Mapping[str, int], root: Root) -> Parameters:
-    form = FORMATS[packing := _packing(root)]
+    form, across = FORMATS[packing := _packing(root)], product_of(root).transposed
     row = form.row_bytes // 4
     stage = form.parts * (tile["BM"] + tile["BN"]) * row
     return {
         "KIND": KINDS[packing],
         **tile,
         "SLICES": _slices(tile),
+        # Words of all sums as they leave, row by row or column by column.
+        "SUMS": tile["BN"] * (tile["BM"] + 4) if across else tile["BM"] * (tile["BN"] + 8),
         "BK": form.width,
         "ROW": row,
         "PARTS": form.parts,
@@ -376,15 +415,17 @@ def _work(tile: Mapping[str, int]):
     def counted(part: Part) -> Work:
         packing = _packing(part.root)
         width, count = FORMATS[packing].width, _tiles(tile, part)
-        blocks = count * math.ceil(part.terms / width)
+        shared = tile.get("BLOCKS", 1)
+        blocks = count * math.ceil(math.ceil(part.terms / width) / shared)
         effort, barriers = _EFFORT.get(KINDS[packing], _SIXTEEN_BITS)
         products = work(mma=blocks * tile["BM"] * tile["BN"] * width * effort)
         # Sums leave by way of shared memory, and those of parts are looked at: the next tile waits for that.
         again = _AGAIN * (count - 1) if packing is Precision.FLOAT32 else 0
-        slices = _slices(tile)
-        ends = work(tile=again + count * (0.5 + slices * tile["BM"] * tile["BN"] / 16384))
+        slices, area = _slices(tile), tile["BM"] * tile["BN"]
+        ends = work(tile=again + count * (0.5 + slices * area / 16384 + met(area, shared)))
         waits = work(barrier=barriers * blocks / slices)
-        return ends + waits + products + part.store * part.elements
+        one = ends + waits + products + part.store * (part.elements / shared)
+        return one * rounds(part, shared)
 
     return counted
 
@@ -405,6 +446,7 @@ RKERNELS = [
         vectors=("PACKED_A", "PACKED_B"),
         streams=True,
         halves=True,
+        clustered="BLOCKS" in tile,
         grid=cut_largest(partial(_squarely, tile)),
         work=_work(tile),
     )
