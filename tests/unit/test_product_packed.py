@@ -332,9 +332,7 @@ def test_vectors_are_packed_like_elements() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-@pytest.mark.parametrize(
-    "variant", ["64x32", "64x32_sliced", "64x64_by4", "128x128", "128x256"]
-)
+@pytest.mark.parametrize("variant", ["64x32", "64x32_sliced", "64x64_by4", "128x128", "128x256"])
 def test_packed_products_become_cubins_without_spills(variant: str, precision: str) -> None:
     pytest.importorskip("numba_cuda")
     from benchmarks.products import Case as Product

@@ -74,10 +74,14 @@ def print_roperator(op: ROperatorOp, program: Program, target: Target) -> tuple[
         names = {**binding.names, "RESIDENT": "1"}
         kernels.append(specialise(template, rkernel.function, binding.symbol + RESIDENT, names))
     if binding.spread > 1:
-        by_threads = binding.clustered or "THREAD" in placeholders(rkernel)
-        names = binding.names | shared_by_blocks(program.threads, by_threads)
-        if binding.clustered:
-            names |= ranked(binding.spread)
+        # Blocks of a cluster are told apart by their ranks alone: each has threads of its own.
+        by_threads = "THREAD" in placeholders(rkernel)
+        of_blocks = (
+            ranked(binding.spread)
+            if binding.clustered
+            else shared_by_blocks(program.threads, by_threads)
+        )
+        names = binding.names | of_blocks
         kernels.append(specialise(template, rkernel.function, binding.symbol + SPREAD, names))
     fused = "\n".join(binding.functions).replace("@fused", printer.fused(flags))
     decorator = printer.kernel(flags)

@@ -86,8 +86,11 @@ def lower(text: str, arch: str, entries: Sequence[Entry]) -> bytes:
                     abi_info={"abi_name": linked_name(text, function)},
                 )
             entered.append(library.modules[0])
-            modules |= {id(m): m for m in library.modules[1:]}
-        # What a module calls is linked only if it comes behind it.
+            # What a module calls is linked only if it comes behind it: what several entries call, behind the
+            # callers of the last.
+            for module in library.modules[1:]:
+                modules.pop(id(module), None)
+                modules[id(module)] = module
         linked = [*entered, *modules.values()]
         return zlib.compress(SEPARATOR.join(_own_names(linked, digest)).encode(), 1)
     finally:
