@@ -341,7 +341,7 @@ def test_packed_products_become_cubins_without_spills(variant: str, precision: s
     from irkit.runtime.cuda.facts import read_facts
 
     job = Job(
-        Product("test", (256, 512), (512, 512)), precision, "h200", f"product.packed{variant}"
+        Product("test", (256, 1024), (1024, 512)), precision, "h200", f"product.packed{variant}"
     )
     made = program(job)
     if made is None:
