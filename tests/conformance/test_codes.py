@@ -12,7 +12,7 @@ from sklearn.decomposition import DictionaryLearning, MiniBatchDictionaryLearnin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from irkit.errors import UnsupportedError
+from irkit.errors import InvalidModelError, UnsupportedError
 from irkit.frontends import import_model
 from tests.conformance.interpreted import compare, interpreted
 from tests.conformance.sklearn_models import data
@@ -37,6 +37,17 @@ def atoms(count: int, width: int) -> Any:
 def test_pursuit(steps: Any, split: bool) -> None:
     x = data("wine")[0][:50] / 100
     model = SparseCoder(atoms(15, 13), transform_n_nonzero_coefs=steps, split_sign=split)
+    check(model.fit(x), x)
+
+
+def test_more_atoms_of_a_row_than_there_are_are_refused() -> None:
+    x = data("iris")[0]
+    model = SparseCoder(atoms(3, 4), transform_n_nonzero_coefs=4).fit(x)
+    with pytest.raises(ValueError, match="number of atoms"):
+        model.transform(x)
+    with pytest.raises(InvalidModelError, match=r"4 atoms .* of 3 that it has"):
+        import_model(model)
+    model = SparseCoder(atoms(4, 4), transform_n_nonzero_coefs=4)
     check(model.fit(x), x)
 
 

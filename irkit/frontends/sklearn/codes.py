@@ -27,7 +27,8 @@ from irkit.dialects.graph import (
     SubOp,
     WhereOp,
 )
-from irkit.frontends.sklearn.importer import Importer, Transformer, element
+from irkit.errors import InvalidModelError
+from irkit.frontends.sklearn.importer import Importer, Transformer, element, kind_of
 from irkit.weights import Array
 
 MOST_STEPS = 32
@@ -75,9 +76,14 @@ def _alpha(step: Any) -> float:
 
 
 def _steps(step: Any, atoms: Array) -> int:
-    """How many atoms a row may have."""
+    """How many atoms a row may have. Raises InvalidModelError for more than there are."""
     count, features = atoms.shape
     given = step.transform_n_nonzero_coefs
+    if given is not None and given > count:
+        raise InvalidModelError(
+            f"{kind_of(step)} codes a row by {given} atoms (transform_n_nonzero_coefs), of {count} that it "
+            "has: scikit-learn refuses all rows"
+        )
     return int(min(max(features / 10, 1), count) if given is None else given)
 
 

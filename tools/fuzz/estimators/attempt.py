@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 import irkit
-from irkit.errors import InternalError, InvalidInputError, IrkitError, UnsupportedError
+from irkit.errors import (
+    InternalError,
+    InvalidInputError,
+    InvalidModelError,
+    IrkitError,
+    UnsupportedError,
+)
 from tests.conformance.interpreted import METHODS, interpreted
 from tools.fuzz.estimators import rows
 from tools.fuzz.estimators.models import Case, case
@@ -57,10 +63,27 @@ def judge(drawn: Case, rng: random.Random) -> str | None:
         for line in error.missing or (str(error),):
             REFUSED[str(line)[:150]] += 1
         return None
+    except InvalidModelError:
+        return _fails(drawn) if _takes_rows(drawn) else None
     except TookTooLong:
         return f"{drawn.model!r}: took more than {SECONDS:.0f} s"
     except Exception:  # anything else is what is looked for
-        return f"{drawn.model!r}: {traceback.format_exc(limit=-3)}"
+        return _fails(drawn)
+
+
+def _fails(drawn: Case) -> str:
+    return f"{drawn.model!r}: {traceback.format_exc(limit=-3)}"
+
+
+def _takes_rows(drawn: Case) -> bool:
+    """Whether scikit-learn itself can be asked anything of the model."""
+    for method in METHODS:
+        try:
+            getattr(drawn.model, method)(drawn.rows)
+        except Exception:  # of every kind: the method is not there, or fails
+            continue
+        return True
+    return False
 
 
 def _compiled(model: Any) -> Any:
