@@ -26,6 +26,7 @@ HALVES = [n for n in TENSOR_CORES if n.endswith("_halves")]
 BFLOAT16 = dtype_of("bfloat16")
 WORDS = [n for n in TENSOR_CORES if n.endswith("_words")]
 MMA = [n for n in TENSOR_CORES if n not in (*HALVES, *WORDS)]
+PACKED_IN_CLUSTERS = [n for n in MMA if "_by" in n]
 # Of matrices in memory alone.
 BOXES = [k.name for k in registry.registered("cuda") if k.name.startswith("product.boxes")]
 BOXES_OF_WORDS = [n for n in BOXES if n.endswith("_words")]
@@ -105,6 +106,31 @@ def right(case: Case, precision: str, rkernel: str, seed: int) -> bool:
     # A sum of k terms in float32 may be off by k units in the last place; these are by fewer.
     assert (abs(as_matrix(case, y) - want) <= 3e-6 * size).all(), rkernel
     return True
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("rkernel", PACKED_IN_CLUSTERS)
+@pytest.mark.parametrize("number", range(4))
+def test_clusters_share_tiles_of_packed_terms(number: int, rkernel: str, precision: str) -> None:
+    draw = random.Random(number)
+    m, k, n = draw.randint(8, 300), draw.randint(800, 2000), draw.randint(8, 300)
+    w = (n, k) if number % 2 else (k, n)
+    case = Case("random", (m, k), w, transposed=number % 2 == 1)
+    assert right(case, precision, rkernel, number)
+
+
+@pytest.mark.parametrize("rkernel", PACKED_IN_CLUSTERS)
+def test_what_a_block_of_a_cluster_is_in_doubt_about_is_summed_anew(rkernel: str) -> None:
+    case = Case("special", (40, 900), (900, 50))
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.x, case.w))
+    # In the first block's share of the terms, in the last one's, and between.
+    x[3, 5], x[7, 880], x[9, 400], x[11, 3] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
+    x[13], w[:, 17] = 1e-42, 1e30
+    with np.errstate(all="ignore"):
+        want = (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
+    y = ran(case, "float32", rkernel, x, w)
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("rkernel", WORDS)
