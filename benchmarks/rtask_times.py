@@ -105,8 +105,9 @@ class Prepared:
         return [op for op in self.module.ops if isinstance(op, ROperatorOp)]
 
     def samples(self) -> list[Sample]:
-        """What is known of each rOperator before it runs, once `schedule` has chosen how."""
-        return [self._sample(op) for op in self.roperators()]
+        """What is known, before it runs, of each rOperator of which an rKernel is chosen: by `schedule` of
+        all, in `variants` of the heaviest."""
+        return [self._sample(op) for op in self.roperators() if op.rkernel is not None]
 
     def _sample(self, op: ROperatorOp) -> Sample:
         root = root_of(op)

@@ -400,8 +400,10 @@ def test_every_rkernel_that_takes_a_root_has_a_price(name: str, monkeypatch: pyt
     programs = [p for n, p in PROGRAMS.items() if n != "both products" or name == "cpu2"]
     for module, packed in itertools.product(programs, ways):
         prepared = Prepared.of("test", irkit.parse(module), name, packed)
-        for variant in prepared.variants(prepared.device.veus):
-            variant.schedule()
+        for number, variant in enumerate(prepared.variants(prepared.device.veus)):
+            # Variants differ in the heaviest rOperator alone, of which an rKernel is chosen.
+            if number == 0:
+                variant.schedule()
             for found in variant.samples():
                 seen.add(found.rkernel)
                 assert found.work.keys() <= RATES.keys()
