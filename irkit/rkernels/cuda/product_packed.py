@@ -48,7 +48,7 @@ _TILES: dict[str, Mapping[str, int]] = {
     # Of a few tiles: both warp groups compute one, each from half of the stages.
     "64x64_sliced": {"BM": 64, "BN": 64, "WN": 64},
     "64x32_sliced": {"BM": 64, "BN": 32, "WN": 32},
-    # Of fewer still: blocks of a cluster share one. Of eight, not all clusters run at once.
+    # Of fewer still: blocks of a cluster share one.
     "64x64_by2": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 2},
     "64x64_by4": {"BM": 64, "BN": 64, "WN": 64, "BLOCKS": 4},
     "64x32_by2": {"BM": 64, "BN": 32, "WN": 32, "BLOCKS": 2},
