@@ -1,6 +1,7 @@
 """Runs rKernel templates on a CPU: Python threads for a block's threads, NumPy for its memory.
 
-Slow and exact about control flow: a barrier that not all threads reach ends in an error.
+Slow and exact about control flow: a barrier that not all threads reach ends in an error. Threads take turns
+(`taking_turns.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,44 +31,53 @@ from emulated_mma import (
     store_piece_across,
 )
 from half_memory import ROUND, HalfMemory
+from taking_turns import Barrier, Crew
 
 from irkit.bfloat16 import is_half
 from irkit.dialects.fused import multiply_add
 from irkit.runtime.plain import plain
 
-# Of a busy machine: hundreds of threads take their turns, and only what never ends is an error.
-_PATIENCE_S = 300
+
+class _Own(threading.local):
+    """What a thread knows of itself: its number, how many values it gave its warp, modulo two, and its
+    asynchronous copies."""
+
+    thread = 0
+    given = 0
+    copies: Copies | None = None
 
 
 class Block:
     """One block: its shared memory and the barriers of the block and of each warp."""
 
-    def __init__(self, threads: int, shared_bytes: int) -> None:
+    def __init__(self, threads: int, shared_bytes: int, crew: Crew) -> None:
         self.shared = np.full(shared_bytes, 0xAB, dtype=np.uint8)
-        self.barrier = threading.Barrier(threads, timeout=_PATIENCE_S)
-        self.warps = [threading.Barrier(32, timeout=_PATIENCE_S) for _ in range(threads // 32)]
+        self.barrier = Barrier(crew, threads)
+        self.warps = [Barrier(crew, 32) for _ in range(threads // 32)]
         self.slots: list[Any] = [None] * threads
-        self.local = threading.local()
-        self.barriers = bulk.Barriers()
-        self.turns = bulk.Turns(threads // 2)
+        self.lanes = [[[None] * 32, [None] * 32] for _ in range(threads // 32)]
+        self.local = _Own()
+        self.barriers = bulk.Barriers(crew)
+        self.turns = bulk.Turns(crew, threads // 2)
+
+    def told(self, value: Any) -> Sequence[Any]:
+        """What all lanes of this warp give. Nobody gives what comes next but one before all have read it."""
+        local = self.local
+        warp, lane = divmod(local.thread, 32)
+        local.given = given = 1 - local.given
+        values = self.lanes[warp][given]
+        values[lane] = value
+        self.warps[warp].wait()
+        return values
 
     def exchange(self, value: Any, source: int) -> Any:
         """The value that lane `source` of this warp gave."""
-        thread = self.local.thread
-        warp = self.warps[thread // 32]
-        self.slots[thread] = value
-        warp.wait()
-        result = self.slots[thread // 32 * 32 + source] if source < 32 else value
-        warp.wait()
-        return result
+        values = self.told(value)
+        return values[source] if source < 32 else value
 
     def ballot(self, mine: Any) -> int:
         """Bits of the lanes of this warp for which it holds, as the int32 that they are."""
-        first = self.local.thread // 32 * 32
-        self.slots[self.local.thread] = bool(mine)
-        self.warps[first // 32].wait()
-        bits = sum(1 << lane for lane in range(32) if self.slots[first + lane])
-        self.warps[first // 32].wait()
+        bits = sum(1 << lane for lane, held in enumerate(self.told(bool(mine))) if held)
         return bits - (1 << 32) * (bits >> 31)
 
     def any(self, mine: Any) -> bool:
@@ -80,7 +90,7 @@ class Block:
 
     def copies(self) -> Copies:
         """The asynchronous copies of this thread."""
-        if not hasattr(self.local, "copies"):
+        if self.local.copies is None:
             self.local.copies = Copies()
         return self.local.copies
 
@@ -476,37 +486,22 @@ def run_text(
     """Run all rTasks of the kernel that a text defines, or the one of number `only`, each shared by a cluster
     of `ranks` blocks."""
     pointers = [_pointer(a) for a in arrays]
+    code = compile(plain(text), "<template>", "exec")
     for task in range(tasks) if only is None else (only,):
-        cluster = [Block(threads, shared_bytes) for _ in range(ranks)]
-        meeting = threading.Barrier(ranks * threads, timeout=2 * _PATIENCE_S)
-        problems: list[BaseException] = []
+        crew = Crew(task)
+        cluster = [Block(threads, shared_bytes, crew) for _ in range(ranks)]
+        meeting = Barrier(crew, ranks * threads)
 
-        def work(
-            number: int, block: Block, names: Any, task: int, problems: Any, meeting: Any
-        ) -> None:
+        def work(number: int, block: Block, names: Any, task: int) -> None:
             block.local.thread = number
-            try:
-                with np.errstate(all="ignore"):
-                    names[kernel](task, tasks, rows, 0, *pointers)
-            except Exception as problem:
-                problems.append(problem)
-                meeting.abort()
-                for barrier in (block.barrier, *block.warps):
-                    barrier.abort()
+            with np.errstate(all="ignore"):
+                names[kernel](task, tasks, rows, 0, *pointers)
 
-        workers: list[threading.Thread] = []
+        works: list[Callable[[], None]] = []
         for rank, block in enumerate(cluster):
             names = names_of(block) | bulk.of_cluster(cluster, block, meeting)
             names["block_index"] = lambda place=task * ranks + rank: place
             names["block_count"] = lambda: tasks * ranks
-            exec(compile(plain(text), "<template>", "exec"), names)
-            workers += [
-                threading.Thread(target=work, args=(n, block, names, task, problems, meeting))
-                for n in range(threads)
-            ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        if problems:
-            raise problems[0]
+            exec(code, names)
+            works += [functools.partial(work, n, block, names, task) for n in range(threads)]
+        crew.run(works)

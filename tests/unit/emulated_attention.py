@@ -33,7 +33,7 @@ def scaled_terms(
     own = p[place : place + width] * scale
     p[place : place + width] = own
     twice = own.view(np.uint32) * np.uint32(2)
-    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+    return np.minimum((twice - np.uint32(1)).min(), least), np.maximum(twice.max(), most)
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
@@ -87,7 +87,7 @@ def cut_terms(
     for n, part in enumerate(_cut(own)):
         p[target + n * plane : target + n * plane + 2] = part.view(np.float32)
     twice = own.view(np.uint32) * np.uint32(2)
-    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+    return np.minimum((twice - np.uint32(1)).min(), least), np.maximum(twice.max(), most)
 
 
 def _products(left: list[Any], right: list[Any]) -> Any:

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from emulated_wgmma import parts
 from half_memory import HalfMemory
+from taking_turns import Barrier as Meeting
+from taking_turns import Crew
 
 from irkit.rkernels.boxes import Boxed
 from irkit.runtime.intrinsics import cuda_mma
 from irkit.runtime.intrinsics.cuda_wgmma_terms import terms_of_chunk
 
-# Of a busy machine: hundreds of threads take their turns, and only what never ends is an error.
-_PATIENCE_S = 300
-
 
 class Barrier:
     """One `mbarrier`: its phases end when all have arrived and no byte is missing."""
 
-    def __init__(self, arrivals: int) -> None:
+    def __init__(self, crew: Crew, arrivals: int) -> None:
         self.arrivals, self.missing, self.bytes, self.phase = arrivals, arrivals, 0, 0
         self.copies: list[Any] = []
-        self.changed = threading.Condition()
+        self.crew, self.waiting = crew, list[Any]()
 
     def arrive(self, expected: int = 0) -> None:
-        with self.changed:
-            self.missing -= 1
-            self.bytes += expected
-            assert self.missing >= 0, "more threads arrive than the barrier was opened for"
-            self._end()
+        self.missing -= 1
+        self.bytes += expected
+        assert self.missing >= 0, "more threads arrive than the barrier was opened for"
+        self._end()
 
     def arrive_behind(self, copies: list[Any]) -> None:
-        with self.changed:
-            self.copies += copies
+        self.copies += copies
         self.arrive()
 
     def copy(self, staged: Any, place: int, words: Any) -> None:
-        with self.changed:
-            self.copies.append((staged, place, words))
-            self.bytes -= 4 * len(words)
-            self._end()
+        self.copies.append((staged, place, words))
+        self.bytes -= 4 * len(words)
+        self._end()
 
     def _end(self) -> None:
         if self.missing or self.bytes:
@@ -50,23 +45,23 @@ class Barrier:
         for staged, place, words in self.copies:
             staged[place : place + len(words)] = words
         self.copies, self.missing, self.phase = [], self.arrivals, self.phase + 1
-        self.changed.notify_all()
+        self.crew.wake(self.waiting)
 
     def wait(self, parity: int) -> None:
-        with self.changed:
-            ended = self.changed.wait_for(lambda: self.phase % 2 != parity, _PATIENCE_S)
-            assert ended, "a phase that does not end"
+        while self.phase % 2 == parity:
+            self.crew.sleep(self.waiting)
 
 
 class Barriers:
     """Those of a block, by their places."""
 
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
         self.at: dict[int, Barrier] = {}
 
     def open(self, p: Any, place: int, arrivals: int) -> None:
         assert place not in self.at, "a barrier that is open is opened"
-        self.at[place] = Barrier(arrivals)
+        self.at[place] = Barrier(self.crew, arrivals)
 
     def close(self, p: Any, place: int) -> None:
         barrier = self.at.pop(place)
@@ -129,9 +124,9 @@ def copy_box(
 class Turns:
     """Turns of a block's halves: one waits until all threads of the other have given it theirs."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, crew: Crew, threads: int) -> None:
         # All must come, be it to wait or to give.
-        self.barriers = [Barrier(2 * threads), Barrier(2 * threads)]
+        self.barriers = [Barrier(crew, 2 * threads), Barrier(crew, 2 * threads)]
 
     def wait(self, half: int) -> None:
         barrier = self.barriers[half]
@@ -162,7 +157,7 @@ def store_terms(target: Any, index: int, terms: Any, part: int, kind: int) -> No
         array[index + n * part : index + n * part + len(terms)] = values
 
 
-def of_cluster(cluster: Sequence[Any], own: Any, meeting: threading.Barrier) -> dict[str, Any]:
+def of_cluster(cluster: Sequence[Any], own: Any, meeting: Meeting) -> dict[str, Any]:
     """How a block meets those of its cluster, and reads their shared memory."""
 
     def add_ranks(p: Any, place: int, count: int, ranks: int) -> None:

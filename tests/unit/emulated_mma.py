@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ def rounded(x: Any, kind: int) -> Any:
     return np.where(np.isfinite(x), words.view(np.float32), x)
 
 
+@functools.cache
 def held_sums(lane: int, rows: int, columns: int) -> tuple[Any, Any]:
     """Row and column of each sum that a lane holds, in order."""
     tiles = [(i, j) for i in range(0, rows, 16) for j in range(0, columns, 8)]
-    y = [i + lane // 4 + 8 * half for i, _ in tiles for half in (0, 0, 1, 1)]
-    x = [j + 2 * (lane % 4) + e for _, j in tiles for e in (0, 1, 0, 1)]
-    return np.array(y), np.array(x)
+    y = np.array([i + lane // 4 + 8 * half for i, _ in tiles for half in (0, 0, 1, 1)])
+    x = np.array([j + 2 * (lane % 4) + e for _, j in tiles for e in (0, 1, 0, 1)])
+    # All who ask get the same.
+    y.flags.writeable = x.flags.writeable = False
+    return y, x
 
 
 def mma_sums(sums: Any, p: Any, a: int, b: int, lane: int, *rest: int) -> tuple[Any, ...]:
@@ -40,7 +44,7 @@ def mma_sums(sums: Any, p: Any, a: int, b: int, lane: int, *rest: int) -> tuple[
 
 def magnitudes(least: Any, most: Any, p: Any, place: int, width: int) -> tuple[Any, Any]:
     twice = p[place : place + width].view(np.uint32) * np.uint32(2)
-    return np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+    return np.minimum((twice - np.uint32(1)).min(), least), np.maximum(twice.max(), most)
 
 
 def mma_store(p: Any, position: int, step: int, sums: Any, columns: int, lane: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -61,8 +62,8 @@ def pack_terms(
         own = np.array(terms[start : start + count], np.float32)
         if kind == cuda_mma.SPLIT:
             twice = own.view(np.uint32) * np.uint32(2)
-            least = np.append(twice - np.uint32(1), least).min()
-            most = np.append(twice, most).max()
+            least = np.minimum((twice - np.uint32(1)).min(), least)
+            most = np.maximum(twice.max(), most)
         word = (row + n * down) * row_words + 4 * (chunk + n * across)
         at = tile + swizzled(word, row_words)
         for part, words in enumerate(parts(own, kind)):
@@ -104,15 +105,15 @@ class _Tile:
         place = start + swizzled(word - start, self.row_words)
         return _values(self.p, place, along % self.of_a_word, self.kind)
 
-    def terms_first(self, rows: int, terms: int, part: int) -> Any:
+    def terms_first(self, rows: Any, terms: int, part: int) -> Any:
         """[rows, terms] of a part."""
-        row, k = np.arange(rows)[:, None], np.arange(terms)[None, :]
+        row, k = rows[:, None], np.arange(terms)[None, :]
         of_a_row = self.row_words * self.of_a_word
         return self._read(k // of_a_row + part, row, k % of_a_row)
 
-    def columns_first(self, columns: int, terms: int) -> Any:
+    def columns_first(self, columns: Any, terms: int) -> Any:
         """[columns, terms] where a row has 64 columns."""
-        column, k = np.arange(columns)[:, None], np.arange(terms)[None, :]
+        column, k = columns[:, None], np.arange(terms)[None, :]
         return self._read(column // 64, k, column % 64)
 
 
@@ -128,33 +129,41 @@ def multiplied(sums: Any, left: Any, right: Any) -> Any:
     After M. Fasi, N. J. Higham, M. Mikaitis and S. Pranesh, "Numerical behavior of NVIDIA tensor cores",
     2021: products are exact, all are cut where the largest's bits end, and so is their sum.
     """
-    with np.errstate(all="ignore"):
-        products = left.astype(np.float64) * right.astype(np.float64)
-        added = np.concatenate([products, np.asarray(sums, np.float64)[:, None]], axis=1)
-        total = _cut(added, np.abs(added).max(axis=1, keepdims=True), _KEPT_BITS).sum(axis=1)
-        whole = np.isfinite(added).all(axis=1)
-        return np.where(whole, _cut(total, total, 24), added.sum(axis=1)).astype(np.float32)
+    added = np.empty((len(left), left.shape[1] + 1))
+    np.multiply(left, right, out=added[:, :-1], dtype=np.float64)
+    added[:, -1] = sums
+    total = _cut(added, np.abs(added).max(axis=1, keepdims=True), _KEPT_BITS).sum(axis=1)
+    whole = np.isfinite(added).all(axis=1)
+    if whole.all():
+        return _cut(total, total, 24).astype(np.float32)
+    return np.where(whole, _cut(total, total, 24), added.sum(axis=1)).astype(np.float32)
+
+
+@functools.cache
+def _of_thread(thread: int, columns: int) -> tuple[Any, ...]:
+    """Rows of a thread of a group, which of them each of its sums is in, and the same of columns."""
+    lane, tiles = thread % 32, range(columns // 8)
+    y = [16 * (thread // 32) + lane // 4 + 8 * h for h in (0, 1)]
+    x = [8 * j + 2 * (lane % 4) + e for j in tiles for e in (0, 1)]
+    at_y, at_x = [0, 0, 1, 1] * len(tiles), [2 * j + e for j in tiles for e in (0, 1, 0, 1)]
+    return tuple(map(np.array, (y, at_y, x, at_x)))
 
 
 def group_products(thread: int, sums: Any, p: Any, a: int, b: int, *rest: int) -> tuple[Any, ...]:
     columns, terms, row_words, a_plane, b_plane, by_k, kind, fresh, which = rest
     of_a = _Tile(p, a, row_words, a_plane, kind)
     of_b = _Tile(p, b, row_words, b_plane, kind)
-    lane, quarter = thread % 32, thread // 32 % 4
-    y = np.array(
-        [16 * quarter + lane // 4 + 8 * h for _ in range(0, columns, 8) for h in (0, 0, 1, 1)]
-    )
-    x = np.array([j + 2 * (lane % 4) + e for j in range(0, columns, 8) for e in (0, 1, 0, 1)])
+    y, at_y, x, at_x = _of_thread(thread % 128, columns)
     parts = PRODUCTS[which]
-    rows = {i: of_a.terms_first(64, terms, i)[y] for i, _ in parts}
+    rows = {i: of_a.terms_first(y, terms, i)[at_y] for i, _ in parts}
     beside = {
-        j: (of_b.terms_first(columns, terms, j) if by_k else of_b.columns_first(columns, terms))[x]
+        j: (of_b.terms_first(x, terms, j) if by_k else of_b.columns_first(x, terms))[at_x]
         for _, j in parts
     }
     step, found = 8 if kind == cuda_mma.TF32 else 16, list[Any]()
     each = terms // max(fresh, 1)
     for first in range(0, terms, each):
-        total = np.zeros(len(x), np.float32) if fresh else np.array(sums, np.float32)
+        total = np.zeros(len(at_x), np.float32) if fresh else np.array(sums, np.float32)
         for k in range(first, first + each, step):
             for i, j in parts:
                 total = multiplied(total, rows[i][:, k : k + step], beside[j][:, k : k + step])
@@ -178,7 +187,7 @@ def weighted_products(
 ) -> tuple[Any, ...]:
     """`exchanged(value, source)` gives what a lane of this warp gave."""
     columns, keys, plane, kind = rest
-    right = _Tile(p, values, 32, plane, kind).columns_first(columns, keys)
+    right = _Tile(p, values, 32, plane, kind).columns_first(np.arange(columns), keys)
     # A row's weights are those of four lanes, two neighbours of each eight.
     rows = np.zeros((2, keys), np.float32)
     for t in range(4):

@@ -34,7 +34,7 @@ def cut_chunks(
         given = p[place + n * apart : place + n * apart + 8]
         assert len(given) == 8
         twice = given.view(np.uint32) * np.uint32(2)
-        least, most = np.append(twice - np.uint32(1), least).min(), np.append(twice, most).max()
+        least, most = np.minimum((twice - np.uint32(1)).min(), least), np.maximum(twice.max(), most)
         own = given * np.float32(scale)
         for m, words in enumerate(_cut(own)):
             p[at + m * part : at + m * part + 4] = words.view(np.float32)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from cuda_emulator import Block, names_of
 from fake_cuda import FakeDriver
+from taking_turns import Crew
 
 from irkit.runtime.cuda.facts import LaunchFacts, read_facts
 
@@ -43,7 +44,9 @@ class Grid:
 
     def __init__(self, blocks: int, threads: int, seed: int) -> None:
         self.random, self.threads = random.Random(seed), threads
-        self.turn = [threading.Semaphore(0) for _ in range(blocks * threads)]
+        self.turn = [threading.Lock() for _ in range(blocks * threads)]
+        for turn in self.turn:
+            turn.acquire()
         # By block.
         self.ready = [set(range(n * threads, (n + 1) * threads)) for n in range(blocks)]
         self.sleeping: dict[int, int] = {}
@@ -83,7 +86,8 @@ class Grid:
     def _fail(self, problem: BaseException) -> None:
         self.problem = self.problem or problem
         for turn in self.turn:
-            turn.release()
+            if turn.locked():
+                turn.release()
         self.over.set()
 
     def _next(self) -> None:
@@ -232,7 +236,7 @@ class _Names:
         self.grid, self.space, self.number, self.blocks = grid, space, number, blocks
         self.base, self.first = _SHARED_FROM + number * size, number * threads
         assert self.base + size <= len(space)
-        self.block = Block(threads, 0)
+        self.block = Block(threads, 0, Crew())
         self.block.shared = space[self.base : self.base + size]
         self.block.barrier = self._barrier("block", threads)
         self.block.warps = [self._barrier(("warp", w), 32) for w in range(threads // 32)]
