@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the check lines of FileCheck tests that do not match",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Tests by the ten thousand and all modules stay, so that the collector of cycles looks through none of
+    them, neither now nor later, and at what is new not as often as it does by itself: that took a tenth of
+    all time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(7_000, 10, 10)
+        gc.enable()
 
 
 class FileCheckItem(pytest.Item):
