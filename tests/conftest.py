@@ -21,7 +21,8 @@ os.environ["IRKIT_RATES_DIR"] = ""
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # Where tests keep all cores busy, processes that compile for one of them only cost their start, a second
-# each. What is run as a program of its own starts them all the same, and so does test_rkernel_code.py.
+# each. What is run as a program of its own starts them all the same, but for docs' pages and examples, and so
+# does test_rkernel_code.py.
 if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) >= max(2, usable_cores()):
     side_by_side.MOST_WORKERS = 0
 FILECHECK = Path(__file__).parent / "filecheck"

@@ -22,6 +22,8 @@ from irkit.runtime.fewer_collections import fewer_collections
 from irkit.runtime.interrupts import interrupts_held
 
 MOST_WORKERS = 15
+"""Where `IRKIT_COMPILE_WORKERS` is a number, it is the limit: 0 for a process beside others that keep all
+cores busy, where a worker costs its start and gains nothing."""
 UNITS_A_WORKER = {"cuda": 2}
 """Units for which another worker is worth its start, which takes about as long as one of a GPU's large ones;
 of other steps `FEW_UNITS`."""
@@ -71,7 +73,9 @@ def none_left_over() -> Generator[None]:
 
 def _crew_size(step: str, requests: int) -> int:
     worth = requests // UNITS_A_WORKER.get(step, FEW_UNITS)
-    return max(0, min(usable_cores() - 1, worth, MOST_WORKERS))
+    given = os.environ.get("IRKIT_COMPILE_WORKERS", "")
+    most = int(given) if given.isdecimal() else MOST_WORKERS
+    return max(0, min(usable_cores() - 1, worth, most))
 
 
 def _taken_over() -> subprocess.Popen[bytes] | None:

@@ -9,8 +9,15 @@ import pytest
 
 import irkit
 from irkit import extending
+from irkit.runtime import side_by_side
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of their own: what serves all programs is compiled by the first."""
+    return str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.parametrize(
@@ -30,9 +37,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         "training_text --steps 90 --width 32 --blocks 1",
     ],
 )
-def test_example(name: str) -> None:
+def test_example(name: str, cache: str) -> None:
     name, *arguments = name.split()
-    environment = {**os.environ, "IRKIT_CACHE_DIR": ""}
+    # No more workers than this process would have.
+    workers = str(side_by_side.MOST_WORKERS)
+    environment = {**os.environ, "IRKIT_CACHE_DIR": cache, "IRKIT_COMPILE_WORKERS": workers}
     command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), *arguments]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -265,6 +265,19 @@ def test_a_worker_that_hangs_is_given_up(artifacts, gathered, monkeypatch):
     assert not [t for t in threading.enumerate() if "_lead" in t.name]
 
 
+@pytest.mark.parametrize(
+    ("given", "workers"), [(None, 7), ("", 7), ("many", 7), ("2", 2), ("0", 0), ("90", 7)]
+)
+def test_how_many_processes_compile_is_a_users_to_limit(given, workers, monkeypatch):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 8)
+    monkeypatch.setattr(side_by_side, "MOST_WORKERS", 15)
+    if given is None:
+        monkeypatch.delenv("IRKIT_COMPILE_WORKERS", raising=False)
+    else:
+        monkeypatch.setenv("IRKIT_COMPILE_WORKERS", given)
+    assert side_by_side._crew_size("cpu", 100) == workers
+
+
 def test_workers_that_are_started_ahead_are_asked_first_and_ended(gathered, monkeypatch):
     """They have set Numba up for a GPU by then; those that nobody asks for anything end with the block."""
     pytest.importorskip("numba_cuda")

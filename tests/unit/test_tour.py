@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from irkit.runtime import side_by_side
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -19,8 +21,10 @@ def tour():
 
 
 @pytest.mark.parametrize("name", tour().PAGES)
-def test_pages_are_what_is_printed(name, tmp_path):
+def test_pages_are_what_is_printed(name, tmp_path, monkeypatch):
     pytest.importorskip("onnx")
+    # No more workers than this process would have.
+    monkeypatch.setenv("IRKIT_COMPILE_WORKERS", str(side_by_side.MOST_WORKERS))
     page = (ROOT / "docs" / name).read_text()
     made = tour().executed(page, tmp_path)
     assert made == page, "run .venv/bin/python tools/tour.py and look at the difference"
