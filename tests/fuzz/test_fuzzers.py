@@ -14,10 +14,10 @@ from tools.fuzz.__main__ import fuzz
 LONGER = os.environ.get("IRKIT_FUZZ_SECONDS")
 # Nothing that a slow machine reaches: it ends a run that would be stopped as one that hangs.
 GUARD_S = 400.0
-# Tries that take a core some 20 s at most.
+# Tries that take a core some 12 s at most: the fuzzers themselves search further.
 TRIES = {
-    "mlir": 2500, "onnx": 1500, "networks": 80, "sklearn": 40, "functions": 40, "graphs": 16,
-    "programs": 50, "effects": 400,
+    "mlir": 1250, "onnx": 750, "networks": 40, "sklearn": 20, "functions": 20, "graphs": 8,
+    "programs": 25, "effects": 200,
 }  # fmt: skip
 
 
