@@ -17,7 +17,8 @@ def weighed(a, b, x):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("rows", [8, 9, 12, 15, 16, 31, 130])
+# Eight once and several times, with four or none and up to three that are left.
+@pytest.mark.parametrize("rows", [8, 9, 15, 31, 130])
 @pytest.mark.parametrize("terms", [1, 512, 515, 1001])
 def test_sums_are_numpys(dtype, rows: int, terms: int):
     rng = np.random.default_rng(rows * terms)
